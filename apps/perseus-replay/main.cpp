@@ -1,0 +1,208 @@
+// perseus-replay: one worker process of a training replay, for `perseus demo`. What a training framework would be: it
+// runs its rank's computations on a (simulated) GPU, talks to its peers, and calls the Perseus client's C ABI.
+#include <fmt/format.h>
+#include <perseus/perseus.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "base/error_table.h"
+#include "replay/simulated_device.h"
+#include "replay/simulated_ranks.h"
+#include "replay/training_replay.h"
+#include "replay/worker.h"
+#include "wire/number.h"
+#include "wire/profile_csv.h"
+
+namespace {
+
+using namespace perseus;
+
+volatile std::sig_atomic_t told_to_end = 0;
+extern "C" void remember_end(int /*signal*/) { told_to_end = 1; }
+
+struct Arguments {
+  std::string profile, schedule, gpu, links;
+  int microbatches = 1, chunks = 1;
+  double transfer_latency_s = 0, blocking_power_w = 0;
+  WorkerPlace place;
+  std::string server, job_name, profile_name, helper, facts;
+  bool measure_blocking_power = false;
+};
+
+/// The Perseus client as a framework has it.
+class Client final : public WorkerClient {
+ public:
+  Client(const Arguments& arguments, const ComputationDag& dag) : arguments_(arguments) {
+    for (const ComputationType& type : dag.types)
+      instruction_.push_back(perseus_instruction_named(type.instruction.c_str()));
+  }
+  ~Client() override { perseus_stop(client_); }
+
+  std::string start(const std::string& job) override {
+    perseus_options options;
+    perseus_options_init(&options);
+    const std::string device = "simulated:" + arguments_.gpu;
+    options.server = arguments_.server.c_str();
+    options.job = job.empty() ? nullptr : job.c_str();
+    options.job_name = arguments_.job_name.c_str();
+    options.facts = arguments_.facts.c_str();
+    options.profile = arguments_.profile_name.empty() ? nullptr : arguments_.profile_name.c_str();
+    options.schedule = arguments_.schedule.c_str();
+    options.microbatches = arguments_.microbatches;
+    options.chunks = arguments_.chunks;
+    options.rank = arguments_.place.worker();
+    options.dp_rank = arguments_.place.replica;
+    options.pp_rank = arguments_.place.rank;
+    options.dp_degree = arguments_.place.replicas;
+    options.pp_degree = arguments_.place.ranks;
+    options.device = device.c_str();
+    options.helper = arguments_.helper.empty() ? nullptr : arguments_.helper.c_str();
+    options.blocking_power_w = arguments_.measure_blocking_power ? 0 : arguments_.blocking_power_w;
+    options.transfer_latency_s = arguments_.transfer_latency_s;
+    client_ = perseus_start(&options);
+    perseus_time_with(client_, &Client::device_time, this);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (client_ != nullptr && perseus_job(client_)[0] == '\0' && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return client_ != nullptr ? perseus_job(client_) : "";
+  }
+
+  void step_begin() override { perseus_step_begin(client_, PERSEUS_TRAIN); }
+  void step_end() override { perseus_step_end(client_); }
+  void set_speed(const ScriptStep& step) override {
+    perseus_set_speed(client_, instruction_[step.type], step.microbatch, step.chunk);
+  }
+  void begin(const ScriptStep& step, double device_time_s) override {
+    device_time_s_ = device_time_s;
+    perseus_begin(client_, instruction_[step.type], step.microbatch, step.chunk);
+  }
+  void end(const ScriptStep& step, double device_time_s) override {
+    device_time_s_ = device_time_s;
+    perseus_end(client_, instruction_[step.type], step.microbatch, step.chunk);
+  }
+
+  ClientFigures figures() override {
+    if (client_ == nullptr) return {};
+    perseus_statistics s{};
+    s.size = sizeof s;
+    perseus_statistics_get(client_, &s);
+    ClientFigures f;
+    f.running = 1;
+    f.state = s.state;
+    f.controls_clock = s.controls_clock;
+    f.server_reached = s.server_reached;
+    f.iteration = s.iteration;
+    f.plan_version = s.plan_version;
+    f.plan_from_iteration = s.plan_from_iteration;
+    f.clocks_requested = s.clocks_requested;
+    f.clocks_applied = s.clocks_applied;
+    f.clocks_failed = s.clocks_failed;
+    f.server_failures = s.server_failures;
+    f.samples = s.samples;
+    f.samples_rejected = s.samples_rejected;
+    f.planned_iteration_time_s = s.planned_iteration_time_s;
+    f.energy_total_j = s.energy_total_j;
+    f.blocking_power_w = s.blocking_power_w;
+    f.request_to_device_p50_s = s.request_to_device_p50_s;
+    f.request_to_device_p99_s = s.request_to_device_p99_s;
+    f.begin_end_ns = s.begin_end_ns;
+    f.set_speed_ns = s.set_speed_ns;
+    f.client_cpu_s = s.client_cpu_s;
+    return f;
+  }
+
+ private:
+  /// When the device began or ended the computation: what CUDA events would say.
+  static std::uint64_t device_time(void* self) {
+    return static_cast<std::uint64_t>(static_cast<Client*>(self)->device_time_s_ * 1e9);
+  }
+
+  const Arguments& arguments_;
+  std::vector<int> instruction_;  ///< per type
+  perseus_client* client_ = nullptr;
+  double device_time_s_ = 0;
+};
+
+/// "PEER:DESCRIPTOR,..."
+std::map<int, int> links_from(const std::string& text) {
+  std::map<int, int> links;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t colon = text.find(':', at), end = std::min(text.find(',', at), text.size());
+    const auto peer = number_in<int>(std::string_view(text).substr(at, colon - at));
+    const auto descriptor = number_in<int>(std::string_view(text).substr(colon + 1, end - colon - 1));
+    if (peer && descriptor) links[*peer] = *descriptor;
+    at = end + 1;
+  }
+  return links;
+}
+
+Status run(const Arguments& arguments) {
+  const auto profile = read_profile_csv(arguments.profile);
+  if (!profile) return profile.error();
+  const auto schedule =
+      make_schedule(arguments.schedule, {arguments.place.ranks, arguments.microbatches, arguments.chunks});
+  if (!schedule) return schedule.error();
+  const Watts blocking_power(arguments.blocking_power_w);
+  const auto dag = build_dag(*profile, *schedule, {blocking_power, Seconds(arguments.transfer_latency_s), false});
+  if (!dag) return dag.error();
+  auto gpu = SimulatedGpu::attach(arguments.gpu);
+  if (!gpu) return gpu.error();
+
+  PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
+  std::map<int, int> computation_of;
+  for (const int type : types_of(*dag, arguments.place.rank)) {
+    computation_of.emplace(type, static_cast<int>(computation_of.size()));
+  }
+  SimulatedDevice device(*std::move(gpu), computation_of, blocking_power * dag->accelerators[arguments.place.rank]);
+  Client client(arguments, *dag);
+  return run_worker({arguments.place}, script_of(*dag, arguments.place.rank), links, device, client);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("One worker process of 'perseus demo', which starts it; not meant to be run by hand.", "perseus-replay");
+  Arguments a;
+  app.add_option("--profile", a.profile)->required();
+  app.add_option("--schedule", a.schedule)->required();
+  app.add_option("--microbatches", a.microbatches)->required();
+  app.add_option("--chunks", a.chunks);
+  app.add_option("--transfer-latency", a.transfer_latency_s);
+  app.add_option("--blocking-power", a.blocking_power_w);
+  app.add_option("--replicas", a.place.replicas)->required();
+  app.add_option("--ranks", a.place.ranks)->required();
+  app.add_option("--replica", a.place.replica)->required();
+  app.add_option("--rank", a.place.rank)->required();
+  app.add_option("--gpu", a.gpu)->required();
+  app.add_option("--links", a.links)->required();
+  app.add_option("--server", a.server);
+  app.add_option("--job-name", a.job_name);
+  app.add_option("--profile-name", a.profile_name);
+  app.add_option("--facts", a.facts);
+  app.add_option("--helper", a.helper);
+  app.add_flag("--measure-blocking-power", a.measure_blocking_power);
+  CLI11_PARSE(app, argc, argv);
+  struct sigaction end = {};
+  end.sa_handler = remember_end;
+  sigemptyset(&end.sa_mask);
+  sigaction(SIGTERM, &end, nullptr);
+  // Sleepers of this process are woken when they asked to be, not up to 50 us later.
+  prctl(PR_SET_TIMERSLACK, 1000);
+  // A GPU does not care how busy its host is; where that is allowed, neither does this thread (the client's own threads
+  // and the helper do).
+  const sched_param priority{.sched_priority = 1};
+  sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority);
+
+  const Status done = run(a);
+  if (done || told_to_end != 0) return 0;
+  fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
+  return done.error().code == ErrorCode::unavailable ? exit_peer_has_gone : entry_of(done.error().code).exit_code;
+}

@@ -1,0 +1,41 @@
+// perseus backup: a copy of a server's database, while it runs.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "command.h"
+#include "net/http_message.h"
+#include "server_store.h"
+#include "store/sqlite_store.h"
+
+namespace perseus {
+
+void add_backup(CLI::App& app, Command& command) {
+  struct Options {
+    std::string data, to;
+  };
+  auto options = std::make_shared<Options>();
+  auto* backup = app.add_subcommand("backup", "Copy a server's SQLite database into a new file, while the server runs");
+  backup->add_option("--data", options->data, "Directory that 'perseus serve --data' has")
+      ->required()
+      ->type_name("DIR");
+  backup->add_option("FILE", options->to, "The copy; must not be there yet")->required();
+  add_json_flag(*backup, command);
+  backup->footer(help_footer("  perseus backup --data /var/lib/perseus /backup/perseus-$(date +%F).db\n"));
+  backup->callback([options, &command] {
+    command.run = [options, &command]() -> Result<int> {
+      const std::string database = sqlite_file_in(options->data);
+      if (const Status done = back_up_sqlite(database, options->to); !done) return done.error();
+      const auto bytes = std::filesystem::file_size(options->to);
+      if (command.json) {
+        print(fmt::format("{{\"backup\":{},\"bytes\":{}}}\n", json_quoted(options->to), bytes));
+      } else {
+        print(fmt::format("{}: a copy of {}, {} bytes\n", options->to, database, bytes));
+      }
+      return 0;
+    };
+  });
+}
+
+}  // namespace perseus

@@ -1,0 +1,240 @@
+// perseus calibrate: traces of real runs -> a profile, the constants that the DAG lacks, and how well both predict.
+#include "calibration/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
+#include <numeric>
+
+#include "command.h"
+#include "output_directory.h"
+#include "report/table.h"
+#include "wire/format_profile_csv.h"
+#include "wire/pipeline_constants.h"
+#include "wire/run_trace_csv.h"
+
+namespace perseus {
+namespace {
+
+constexpr int default_folds = 5;
+
+struct CalibrateOptions {
+  std::string ops;
+  std::string iterations;
+  int folds = default_folds;
+  bool leave_one_out = false;
+  std::optional<double> blocking_power_w;
+  int clock_step_mhz = 0;
+  std::string out;
+};
+
+struct Outcome {
+  RunTrace trace;
+  int folds = 0;
+  std::vector<Prediction> predictions;
+  PredictionErrors errors;
+  Calibration calibration;
+  Profile profile;
+  PipelineConstants constants;
+};
+
+/// The name of the schedule that the trace ran, if it has one.
+std::optional<std::string> name_of(const Schedule& traced) {
+  for (const std::string& name : schedule_names()) {
+    if (chunks_fixed_by(name) > 1) continue;
+    const auto schedule = make_schedule(name, {traced.num_stages, traced.num_microbatches, 1});
+    if (schedule && schedule->ranks == traced.ranks) return name;
+  }
+  return std::nullopt;
+}
+
+Result<Outcome> calibrate_all(const CalibrateOptions& options) {
+  auto trace = read_run_trace(options.ops, options.iterations);
+  if (!trace) return trace.error();
+  CalibrationOptions fit;
+  if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
+  const int num_plans = static_cast<int>(trace->plans.size());
+  const int folds = options.leave_one_out ? num_plans : options.folds;
+  auto predictions = cross_validate(*trace, folds, fit);
+  if (!predictions)
+    return Error{predictions.error().code, fmt::format("{}: {}", options.ops, predictions.error().message)};
+  std::vector<int> everything(num_plans);
+  std::iota(everything.begin(), everything.end(), 0);
+  auto calibration = calibrate(*trace, everything, fit);
+  if (!calibration) return calibration.error();
+  Profile profile = make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
+  PipelineConstants constants{name_of(calibration->schedule), calibration->schedule.num_microbatches,
+                              calibration->costs(), calibration->power.blocking().stddev,
+                              calibration->transfer_latency.stddev};
+  const PredictionErrors errors = errors_of(*predictions);
+  return Outcome{*std::move(trace),  folds,    *std::move(predictions), errors, *std::move(calibration),
+                 std::move(profile), constants};
+}
+
+std::string predictions_csv(const Outcome& outcome) {
+  std::string text =
+      "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct,replay_error_pct,"
+      "energy_error_pct\n";
+  for (const Prediction& p : outcome.predictions) {
+    const TracedPlan& plan = outcome.trace.plans[p.plan];
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f}\n", plan.id, plan.kind, p.measured_time.value(),
+                    p.predicted_time.value(), p.replayed_time.value(), p.measured_energy.value(),
+                    p.predicted_energy.value(), 100 * p.time_error(), 100 * p.replay_error(), 100 * p.energy_error());
+  }
+  return text;
+}
+
+std::string table_of(const Outcome& outcome) {
+  TextTable table(
+      {"plan left out", "measured s", "predicted s", "error %", "replayed %", "measured J", "predicted J", "error %"});
+  for (const Prediction& p : outcome.predictions) {
+    const TracedPlan& plan = outcome.trace.plans[p.plan];
+    table.add({fmt::format("{} {}", plan.id, plan.kind), fmt::format("{:.3f}", p.measured_time.value()),
+               fmt::format("{:.3f}", p.predicted_time.value()), fmt::format("{:+.3f}", 100 * p.time_error()),
+               fmt::format("{:+.3f}", 100 * p.replay_error()), fmt::format("{:.1f}", p.measured_energy.value()),
+               fmt::format("{:.1f}", p.predicted_energy.value()), fmt::format("{:+.3f}", 100 * p.energy_error())});
+  }
+  return table.to_string();
+}
+
+std::string milliseconds(const Fitted<Seconds>& time) {
+  return fmt::format("{:.3f} +- {:.3f} ms", 1e3 * time.value.value(), 1e3 * time.stddev.value());
+}
+
+std::string summary_of(const Outcome& outcome) {
+  const Calibration& c = outcome.calibration;
+  const PredictionErrors& e = outcome.errors;
+  std::string text = fmt::format(
+      "\n{} plans, {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} parts\n"
+      "time    mean |error| {:.3f} %, largest {:.3f} %; with the plan's own computation times (replayed) {:.3f} %\n"
+      "energy  rms error {:.3f} %, largest {:.3f} %\n\n"
+      "transfer latency  {}, {}\n",
+      outcome.trace.plans.size(), outcome.trace.num_stages(), outcome.constants.microbatches,
+      outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
+      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, milliseconds(c.transfer_latency),
+      c.blocking_transfers ? "the sender waits" : "the sender goes on computing");
+  for (const StageLoading& l : c.loading)
+    text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured)\n", l.stage,
+                        milliseconds(l.per_microbatch), 1e3 * l.measured.value());
+  text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
+                      c.power.blocking().value.value(), c.power.blocking().stddev.value());
+  return text;
+}
+
+boost::json::object fitted(double value, double stddev) { return {{"value", value}, {"stddev", stddev}}; }
+
+boost::json::object json_of(const Outcome& outcome) {
+  boost::json::array plans, loading;
+  for (const Prediction& p : outcome.predictions) {
+    const TracedPlan& plan = outcome.trace.plans[p.plan];
+    plans.push_back({{"plan", plan.id},
+                     {"kind", plan.kind},
+                     {"time_s", p.measured_time.value()},
+                     {"predicted_time_s", p.predicted_time.value()},
+                     {"replayed_time_s", p.replayed_time.value()},
+                     {"energy_j", p.measured_energy.value()},
+                     {"predicted_energy_j", p.predicted_energy.value()}});
+  }
+  const Calibration& c = outcome.calibration;
+  for (const StageLoading& l : c.loading)
+    loading.push_back({{"stage", l.stage},
+                       {"per_microbatch_s", fitted(l.per_microbatch.value.value(), l.per_microbatch.stddev.value())},
+                       {"measured_s", l.measured.value()}});
+  boost::json::object constants{
+      {"microbatches", outcome.constants.microbatches},
+      {"transfer_latency_s", fitted(c.transfer_latency.value.value(), c.transfer_latency.stddev.value())},
+      {"blocking_transfers", c.blocking_transfers},
+      {"loading", loading},
+      {"tail_s", fitted(c.tail.value.value(), c.tail.stddev.value())},
+      {"blocking_power_w", fitted(c.power.blocking().value.value(), c.power.blocking().stddev.value())},
+      {"time_correction", c.time_correction}};
+  if (outcome.constants.schedule) constants["schedule"] = *outcome.constants.schedule;
+  const PredictionErrors& e = outcome.errors;
+  return {{"folds", outcome.folds},
+          {"errors",
+           {{"time_mean_pct", 100 * e.time_mean},
+            {"time_max_pct", 100 * e.time_max},
+            {"replay_mean_pct", 100 * e.replay_mean},
+            {"energy_rms_pct", 100 * e.energy_rms},
+            {"energy_max_pct", 100 * e.energy_max}}},
+          {"constants", constants},
+          {"plans", plans}};
+}
+
+Status write_output(const std::string& directory, const Outcome& outcome) {
+  const auto is_ours = [](std::string_view name) {
+    return name == "profile.csv" || name == "constants.json" || name == "predictions.csv";
+  };
+  auto out = OutputDirectory::create(directory, is_ours);
+  if (!out) return out.error();
+  const auto write = [&](std::string_view name, const std::string& text) {
+    OutputFile file(*out, name);
+    file.append(text);
+    return file.close();
+  };
+  for (const auto& written : {write("profile.csv", format_profile_csv(outcome.profile)),
+                              write("constants.json", format_pipeline_constants(outcome.constants)),
+                              write("predictions.csv", predictions_csv(outcome))}) {
+    if (!written) return written.error();
+  }
+  return out->commit();
+}
+
+Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
+  const auto outcome = calibrate_all(options);
+  if (!outcome) return outcome.error();
+  if (!options.out.empty()) {
+    if (Status written = write_output(options.out, *outcome); !written) return written.error();
+  }
+  if (as_json) {
+    print(boost::json::serialize(json_of(*outcome)) + "\n");
+    return 0;
+  }
+  print(table_of(*outcome) + summary_of(*outcome));
+  if (!options.out.empty()) {
+    print(fmt::format("\nwritten to {}; next:\n  perseus plan {}/profile.csv --constants {}/constants.json --out DIR\n",
+                      options.out, options.out, options.out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Command& command) {
+  auto* calibrate = app.add_subcommand(
+      "calibrate", "Learn profile, transfers, loading and waiting power from traces of runs; predict plans left out");
+  auto options = std::make_shared<CalibrateOptions>();
+  calibrate->add_option("OPS", options->ops, "Every computation: CSV, gzip allowed, see docs/formats.md")->required();
+  calibrate->add_option("ITERS", options->iterations, "Iterations as a whole: CSV, gzip allowed")->required();
+  auto* folds = calibrate
+                    ->add_option("--folds", options->folds,
+                                 "Deal the plans to that many parts; predict each part from the others")
+                    ->capture_default_str()
+                    ->check(number_within(2, 1e6, ""))
+                    ->type_name("K");
+  calibrate->add_flag("--leave-one-out", options->leave_one_out, "As many parts as plans")->excludes(folds);
+  calibrate
+      ->add_option("--blocking-power", options->blocking_power_w,
+                   "Power of an accelerator that waits; fitted unless given")
+      ->check(number_within(0, 1e6, "W"))
+      ->type_name("W");
+  calibrate
+      ->add_option("--clock-step", options->clock_step_mhz,
+                   "Interpolate the profile to every multiple between a stage's lowest and highest clock")
+      ->check(number_within(1, 1e6, "MHz"))
+      ->type_name("MHZ");
+  calibrate->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv")
+      ->type_name("DIR");
+  add_json_flag(*calibrate, command);
+  calibrate->footer(
+      help_footer("  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"
+                  "  perseus plan fitted/profile.csv --constants fitted/constants.json --out plans\n"));
+  calibrate->callback(
+      [options, &command] { command.run = [options, &command] { return run_calibrate(*options, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,55 @@
+// What the subcommands share: how they are added, how they fail, how they say things.
+//
+// A subcommand is one file with one function add_<name>(app, command): it declares the options and, once they are
+// parsed, sets `command.run`. main() runs it, and turns its Error into a message and an exit code (base/error_table.h).
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+
+namespace perseus {
+
+struct Command {
+  bool json = false;
+  /// The exit code of a command that did its job (0, or 1 for "no": verify), or why it could not.
+  std::function<Result<int>()> run;
+};
+
+void add_plan(CLI::App& app, Command& command);
+void add_doctor(CLI::App& app, Command& command);
+void add_compare(CLI::App& app, Command& command);
+void add_lookup(CLI::App& app, Command& command);
+void add_verify(CLI::App& app, Command& command);
+void add_show(CLI::App& app, Command& command);
+void add_partition(CLI::App& app, Command& command);
+void add_calibrate(CLI::App& app, Command& command);
+void add_emulate(CLI::App& app, Command& command);
+void add_reproduce(CLI::App& app, Command& command);
+void add_serve(CLI::App& app, Command& command);
+void add_backup(CLI::App& app, Command& command);
+void add_job(CLI::App& app, Command& command);
+void add_profile(CLI::App& app, Command& command);
+void add_straggler(CLI::App& app, Command& command);
+void add_policy(CLI::App& app, Command& command);
+void add_token(CLI::App& app, Command& command);
+
+/// --json, on every subcommand.
+void add_json_flag(CLI::App& subcommand, Command& command);
+/// Examples, then the table of exit codes: the end of every --help.
+std::string help_footer(std::string_view examples);
+
+/// A finite number within [least, most]; the message names unit and limits.
+CLI::Validator number_within(double least, double most, std::string unit);
+
+/// To standard output, at once.
+void print(std::string_view text);
+/// "perseus: note: ..." on standard error.
+void note(std::string_view text);
+
+}  // namespace perseus

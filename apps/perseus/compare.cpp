@@ -1,0 +1,309 @@
+// perseus compare: the planner, the published method and the baselines on one pipeline.
+//
+// --out DIR holds, whole or not at all:
+//     DIR/frontiers.csv          method,point,...: every method's realised frontier, 0 is the slowest
+//     DIR/pairs.csv              who is better than whom, over which share of T, and by how much
+//     DIR/comparison.html, .svg  to look at
+//     DIR/METHOD/plans.json      each method's plans: what lookup, verify and show read
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <iterator>
+#include <memory>
+
+#include "baselines/methods.h"
+#include "command.h"
+#include "effort.h"
+#include "interrupt.h"
+#include "output_directory.h"
+#include "pipeline.h"
+#include "planner/exact.h"
+#include "planner/perseus_method.h"
+#include "progress.h"
+#include "report/comparison.h"
+#include "wire/plan_file.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+struct CompareOptions {
+  PipelineOptions pipeline;
+  double tau_s = 0.001;
+  std::string effort = "normal";
+  std::vector<std::string> methods;  ///< none: all
+  std::string out;
+  std::optional<bool> progress;
+};
+
+std::vector<std::string> method_names() {
+  std::vector<std::string> names{"exact", "perseus"};
+  for (const BaselineMethod& baseline : baseline_methods()) names.emplace_back(baseline.name);
+  return names;
+}
+
+/// Those asked for, in the order of method_names(); every frontier has the lower bound.
+Result<std::vector<ComparedMethod>> run_methods(const ComputationDag& dag, const CompareOptions& options) {
+  const auto wanted = [&](std::string_view name) {
+    return options.methods.empty() || std::ranges::find(options.methods, name) != options.methods.end();
+  };
+  std::vector<ComparedMethod> methods;
+  LowerBound bound;
+  if (wanted("exact")) {
+    PlannerOptions planner;
+    planner.effort = effort_named(options.effort);
+    ProgressLine progress("planning, exact", options.progress);
+    planner.progress = progress.callback();
+    methods.push_back(
+        {"exact", "lower bound by parametric flow, rounded to real clocks", "", plan_exact(dag, planner)});
+    bound = methods.front().frontier.bound;
+  } else {
+    bound = compute_lower_bound(dag).bound;
+  }
+  if (wanted("perseus")) {
+    ProgressLine progress("planning, as published", options.progress);
+    Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
+    if (!run) return run.error();
+    Frontier frontier = run->frontier();
+    std::vector<Plan> plans;
+    for (FrontierPoint& point : frontier.points) plans.push_back(std::move(point.plan));
+    methods.push_back({"perseus", "the published method", fmt::format("tau {:g} s", options.tau_s),
+                       judge(dag, std::move(plans), bound)});
+  }
+  for (const BaselineMethod& baseline : baseline_methods()) {
+    if (!wanted(baseline.name)) continue;
+    Result<BaselinePlans> found = baseline.plans(dag);
+    if (!found) {
+      note(fmt::format("{} is left out: {}", baseline.name, found.error().message));
+      continue;
+    }
+    methods.push_back({std::string(baseline.name), std::string(baseline.description), std::move(found->note),
+                       judge(dag, std::move(found->plans), bound)});
+  }
+  if (methods.empty()) {
+    return Error{ErrorCode::usage, "--methods: none of them is defined for this pipeline; see the notes"};
+  }
+  for (const std::string& name : method_names()) {
+    if (!wanted(name)) note(fmt::format("{} is skipped: --methods does not name it", name));
+  }
+  return methods;
+}
+
+std::string frontiers_csv(const std::vector<ComparedMethod>& methods) {
+  std::string text = "method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct\n";
+  for (const ComparedMethod& method : methods) {
+    for (std::size_t k = 0; k < method.frontier.points.size(); ++k) {
+      const FrontierPoint& p = method.frontier.points[k];
+      fmt::format_to(std::back_inserter(text), "{},{},{:.12g},{:.12g},{:.12g},{:.12g},{:.12g}\n", method.name, k,
+                     p.time.value(), p.energy.value(), p.effective_energy.value(), p.bound.value(), p.gap_pct());
+    }
+  }
+  return text;
+}
+
+/// What is said of a pair, the same in CSV and JSON.
+struct PairFigure {
+  std::string_view name;
+  double (*value)(const PairComparison&);
+};
+constexpr std::array pair_figures{
+    PairFigure{"first_better_pct", [](const PairComparison& p) { return p.of_first.better_pct; }},
+    PairFigure{"first_only_pct", [](const PairComparison& p) { return p.of_first.only_pct; }},
+    PairFigure{"second_better_pct", [](const PairComparison& p) { return p.of_second.better_pct; }},
+    PairFigure{"second_only_pct", [](const PairComparison& p) { return p.of_second.only_pct; }},
+    PairFigure{"equal_pct", [](const PairComparison& p) { return p.equal_pct; }},
+    PairFigure{"mean_saving_pct", [](const PairComparison& p) { return p.mean_saving_pct; }},
+    PairFigure{"first_largest_saving_pct", [](const PairComparison& p) { return p.of_first.largest_pct; }},
+    PairFigure{"first_largest_saving_at_s", [](const PairComparison& p) { return p.of_first.largest_at.value(); }},
+    PairFigure{"second_largest_saving_pct", [](const PairComparison& p) { return p.of_second.largest_pct; }},
+    PairFigure{"second_largest_saving_at_s", [](const PairComparison& p) { return p.of_second.largest_at.value(); }}};
+
+/// The name of the method that dominates, or nothing.
+std::string dominating(const std::vector<ComparedMethod>& methods, const PairComparison& pair) {
+  if (pair.of_first.dominates) return methods[pair.first].name;
+  return pair.of_second.dominates ? methods[pair.second].name : "";
+}
+
+std::string pairs_csv(const std::vector<ComparedMethod>& methods, const std::vector<PairComparison>& pairs) {
+  std::string text = "first,second,dominating";
+  for (const PairFigure& figure : pair_figures) text += fmt::format(",{}", figure.name);
+  text += '\n';
+  for (const PairComparison& pair : pairs) {
+    text += fmt::format("{},{},{}", methods[pair.first].name, methods[pair.second].name, dominating(methods, pair));
+    for (const PairFigure& figure : pair_figures) text += fmt::format(",{:.9g}", figure.value(pair));
+    text += '\n';
+  }
+  return text;
+}
+
+json::object json_report(const Pipeline& pipeline, const std::vector<ComparedMethod>& methods,
+                         const std::vector<PairComparison>& pairs) {
+  json::object inputs;
+  for (const ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  json::array all_methods;
+  for (const ComparedMethod& method : methods) {
+    json::array points;
+    for (const FrontierPoint& p : method.frontier.points) {
+      points.push_back(json::object{{"time_s", p.time.value()},
+                                    {"energy_j", p.energy.value()},
+                                    {"effective_energy_j", p.effective_energy.value()},
+                                    {"bound_j", p.bound.value()},
+                                    {"gap_pct", p.gap_pct()}});
+    }
+    all_methods.push_back(json::object{{"name", method.name},
+                                       {"description", method.description},
+                                       {"note", method.note},
+                                       {"points", std::move(points)}});
+  }
+  json::array all_pairs;
+  for (const PairComparison& pair : pairs) {
+    json::object object{{"first", methods[pair.first].name}, {"second", methods[pair.second].name}};
+    const std::string winner = dominating(methods, pair);
+    object["dominating"] = winner.empty() ? json::value(nullptr) : json::value(winner);
+    for (const PairFigure& figure : pair_figures) object[figure.name] = figure.value(pair);
+    all_pairs.push_back(std::move(object));
+  }
+  const LowerBound& bound = methods.front().frontier.bound;
+  return {{"inputs", std::move(inputs)},
+          {"blocking_power_w", pipeline.dag.blocking_power.value()},
+          {"blocking_power_is_a_guess", pipeline.default_blocking},
+          {"t_min_s", bound.t_min().value()},
+          {"t_star_s", bound.t_star().value()},
+          {"methods", std::move(all_methods)},
+          {"pairs", std::move(all_pairs)}};
+}
+
+bool is_part_of_a_comparison(std::string_view name) {
+  constexpr std::array<std::string_view, 4> files{"frontiers.csv", "pairs.csv", "comparison.html", "comparison.svg"};
+  if (std::ranges::find(files, name) != files.end() || name == "exact/plans.json" || name == "perseus/plans.json") {
+    return true;
+  }
+  return std::ranges::any_of(baseline_methods(),
+                             [&](const BaselineMethod& m) { return name == fmt::format("{}/plans.json", m.name); });
+}
+
+Status write_comparison(const std::string& directory, const Pipeline& pipeline, const ComparisonInput& input,
+                        const std::vector<PairComparison>& pairs) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_comparison);
+  if (!out) return out.error();
+  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+    if (InterruptGuard::interrupted()) return Ok{};
+    return write_output_file(*out, name, fill);
+  };
+  for (const Status& written : {
+           file("frontiers.csv", [&](const Sink& sink) { sink(frontiers_csv(input.methods)); }),
+           file("pairs.csv", [&](const Sink& sink) { sink(pairs_csv(input.methods, pairs)); }),
+           file("comparison.svg", [&](const Sink& sink) { write_comparison_svg(input, sink); }),
+           file("comparison.html", [&](const Sink& sink) { write_comparison_html(input, pairs, sink); }),
+       }) {
+    if (!written) return written.error();
+  }
+  for (const ComparedMethod& method : input.methods) {
+    Metadata metadata{{"method", method.name}};
+    for (const ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
+    const Status written = file(method.name + "/plans.json", [&](const Sink& sink) {
+      sink(format_plan_file(pipeline.dag, method.frontier, metadata));
+    });
+    if (!written) return written.error();
+  }
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+Result<int> run_compare(const CompareOptions& options, bool as_json) {
+  const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
+  if (!pipeline) return pipeline.error();
+  const ComputationDag& dag = pipeline->dag;
+  if (pipeline->default_blocking) {
+    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
+                     dag.blocking_power.value()));
+  }
+  if (!options.out.empty()) {
+    const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
+    if (!probe) return probe.error();
+  }
+  const Result<std::vector<ComparedMethod>> methods = run_methods(dag, options);
+  if (!methods) return methods.error();
+  const std::vector<PairComparison> pairs = compare_pairs(dag, *methods);
+  const ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts};
+  if (!options.out.empty()) {
+    const Status written = write_comparison(options.out, *pipeline, input, pairs);
+    die_if_interrupted();
+    if (!written) return written.error();
+  }
+  if (as_json) {
+    json::object all = json_report(*pipeline, *methods, pairs);
+    if (!options.out.empty()) all["out"] = options.out;
+    print(json::serialize(all) + "\n");
+    return 0;
+  }
+  for (const ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
+  print("\n" + terminal_methods(input) + "\n" + terminal_pairs(input, pairs));
+  print(
+      "\nsaving: against everything at maximum clock, each at its own time. Shares are of T from T_min to T*; at equal "
+      "T "
+      "each method\nruns its slowest plan that is no slower, and waits. Mean saving: of the first, over the T that "
+      "both "
+      "reach.\n");
+  for (const ComparedMethod& method : *methods) {
+    if (!method.note.empty()) print(fmt::format("{}: {}\n", method.name, method.note));
+  }
+  if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/comparison.html\n", options.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Command& command) {
+  auto* compare = app.add_subcommand("compare", "Compare the planner with EnvPipe, Zeus and others on one pipeline");
+  auto options = std::make_shared<CompareOptions>();
+  compare->add_option("PROFILE.csv", options->pipeline.profile,
+                      "Times and energies per clock: stage,instruction,frequency,time,energy");
+  add_pipeline_options(*compare, options->pipeline);
+  const std::string methods = "The methods";
+  compare
+      ->add_option("--methods", options->methods,
+                   fmt::format("Only these of {}; all unless given. On large pipelines exact takes longest",
+                               fmt::join(method_names(), ", ")))
+      ->delimiter(',')
+      ->check(CLI::IsMember(method_names()).description(""))
+      ->type_name("NAME,...")
+      ->group(methods);
+  compare->add_option("--effort", options->effort, "Of exact: low, normal or high; trades time for gap")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
+      ->type_name("E")
+      ->group(methods);
+  compare->add_option("--tau", options->tau_s, "Unit of time of the published method")
+      ->capture_default_str()
+      ->check(number_within(1e-9, 1e6, "s"))
+      ->type_name("S")
+      ->group(methods);
+  const std::string output = "The output";
+  compare
+      ->add_option(
+          "--out", options->out,
+          "Write the frontiers, the pairs, a page with the drawing and every method's plans to this directory, "
+          "whole or not at all; an earlier comparison there is replaced")
+      ->type_name("DIR")
+      ->group(output);
+  compare
+      ->add_flag("--progress,!--no-progress", options->progress,
+                 "Say how far it is, on standard error; where that is a terminal unless given")
+      ->group(output);
+  add_json_flag(*compare, command);
+  compare->footer(
+      help_footer("  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"
+                  "  perseus verify comparison/envpipe\n"
+                  "  perseus compare huge.csv -m 512 --methods exact,zeus-per-stage,all-max --effort low\n"));
+  compare->callback(
+      [options, &command] { command.run = [options, &command] { return run_compare(*options, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,312 @@
+#include "demo_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "interrupt.h"
+#include "output_directory.h"
+#include "report/drawn_timeline.h"
+#include "report/format.h"
+#include "report/static_page.h"
+#include "report/table.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array<std::string_view, 4> files{"summary.json", "details.json", "report.html", "timeline.svg"};
+bool is_part_of_a_demo(std::string_view name) { return std::ranges::find(files, name) != files.end(); }
+
+double slowdown_pct(double time_s, double before_s) { return before_s > 0 ? 100 * (time_s / before_s - 1) : 0; }
+
+std::string pct(double value) { return fmt::format("{:.2f} %", value); }
+std::string points(double value) { return fmt::format("{:+.2f} points", value); }
+
+double predicted_saving_pct(const PredictedIteration& p) { return saving_pct(p.energy_j, p.all_max_energy_j); }
+
+/// Of the replicas that do not straggle.
+double others_energy_j(const PhaseFigures& figures, int straggler) {
+  double energy_j = 0;
+  for (std::size_t r = 0; r < figures.replica_energy_j.size(); ++r) {
+    if (static_cast<int>(r) != straggler) energy_j += figures.replica_energy_j[r];
+  }
+  return energy_j;
+}
+
+json::object json_of(const PhaseFigures& f) {
+  return {{"iterations", f.iterations},
+          {"time_s", f.time_s},
+          {"shortest_s", f.shortest_s},
+          {"longest_s", f.longest_s},
+          {"energy_j", f.energy_j},
+          {"replica_time_s", json::array(f.replica_time_s.begin(), f.replica_time_s.end())},
+          {"replica_energy_j", json::array(f.replica_energy_j.begin(), f.replica_energy_j.end())},
+          {"late_ms", f.late_ms},
+          {"lost_ms", f.lost_ms}};
+}
+
+json::object json_of(const PredictedIteration& p) {
+  return {{"time_s", p.time_s},
+          {"energy_j", p.energy_j},
+          {"all_max_time_s", p.all_max_time_s},
+          {"all_max_energy_j", p.all_max_energy_j},
+          {"energy_saving_pct", predicted_saving_pct(p)}};
+}
+
+json::object summary_of(const DemoMeasurement& m) {
+  json::object o;
+  o["baseline_time_s"] = m.baseline.time_s;
+  o["baseline_energy_j"] = m.baseline.energy_j;
+  o["plan_time_s"] = m.plan.time_s;
+  o["plan_energy_j"] = m.plan.energy_j;
+  o["energy_saving_pct"] = saving_pct(m.plan.energy_j, m.baseline.energy_j);
+  o["slowdown_pct"] = slowdown_pct(m.plan.time_s, m.baseline.time_s);
+  o["straggler_energy_saving_pct"] =
+      m.straggler ? json::value(saving_pct(m.straggler->reaction.energy_j, m.straggler->all_max.energy_j))
+                  : json::value(nullptr);
+  o["predicted_energy_saving_pct"] = predicted_saving_pct(m.predicted);
+  o["client_overhead_pct"] = m.client_pct;
+  return o;
+}
+
+json::object json_of(const ClientFigures& c) {
+  return {{"plan_version", c.plan_version},
+          {"clocks_requested", c.clocks_requested},
+          {"clocks_applied", c.clocks_applied},
+          {"clocks_failed", c.clocks_failed},
+          {"server_failures", c.server_failures},
+          {"samples", c.samples},
+          {"samples_rejected", c.samples_rejected},
+          {"blocking_power_w", c.blocking_power_w},
+          {"request_to_device_p50_s", c.request_to_device_p50_s},
+          {"request_to_device_p99_s", c.request_to_device_p99_s},
+          {"begin_end_ns", c.begin_end_ns},
+          {"set_speed_ns", c.set_speed_ns},
+          {"client_cpu_s", c.client_cpu_s}};
+}
+
+json::object details_of(const DemoMeasurement& m) {
+  json::object inputs;
+  for (const ReportFact& fact : m.facts) inputs[fact.name] = fact.value;
+  json::array clients;
+  for (const ClientFigures& c : m.clients) clients.push_back(json_of(c));
+  json::object all{{"gpus", "simulated"},
+                   {"inputs", std::move(inputs)},
+                   {"profile", m.known_profile ? "known" : "measured in vivo"},
+                   {"profiling_s", m.profiling_s},
+                   {"profiling_iterations", m.profiling_iterations},
+                   {"characterising_s", m.characterising_s},
+                   {"baseline", json_of(m.baseline)},
+                   {"plan", json_of(m.plan)},
+                   {"predicted", json_of(m.predicted)},
+                   {"simulated_plan_time_s", m.truth_time_s},
+                   {"at_planned_clock_pct", m.at_planned_clock_pct},
+                   {"counter_energy_j", m.counter_energy_j},
+                   {"counter_truth_energy_j", m.truth_energy_j},
+                   {"client_overhead_whole_run_pct", m.client_whole_pct},
+                   {"clients", std::move(clients)},
+                   {"took_s", m.took_s}};
+  if (m.straggler) {
+    const StragglerMeasurement& s = *m.straggler;
+    json::object straggler{{"replica", s.replica},
+                           {"power_limit_w", s.power_limit_w},
+                           {"degree", s.degree},
+                           {"all_max", json_of(s.all_max)},
+                           {"no_reaction", json_of(s.no_reaction)},
+                           {"reaction", json_of(s.reaction)},
+                           {"after", json_of(s.after)},
+                           {"saving_against_no_reaction_pct", saving_pct(s.reaction.energy_j, s.no_reaction.energy_j)},
+                           {"others_saving_pct",
+                            saving_pct(others_energy_j(s.reaction, s.replica), others_energy_j(s.all_max, s.replica))},
+                           {"slowdown_pct", slowdown_pct(s.reaction.time_s, s.no_reaction.time_s)}};
+    if (s.predicted) straggler["predicted"] = json_of(*s.predicted);
+    all["straggler"] = std::move(straggler);
+  }
+  return all;
+}
+
+TextRows cost_rows(const DemoMeasurement& m) {
+  TextRows t{{"iterations", "number", "time", "slowdown", "energy", "saving"}, {}};
+  const auto add = [&](const std::string& name, const PhaseFigures& f, const PhaseFigures& against) {
+    const bool is_reference = &f == &against;
+    t.rows.push_back({name, std::to_string(f.iterations), text_of(Seconds(f.time_s)),
+                      is_reference ? "-" : pct(slowdown_pct(f.time_s, against.time_s)), text_of(Joules(f.energy_j)),
+                      is_reference ? "-" : pct(saving_pct(f.energy_j, against.energy_j))});
+  };
+  add("everything at maximum clock", m.baseline, m.baseline);
+  add("the plan", m.plan, m.baseline);
+  if (m.straggler) {
+    add("with a straggler, maximum clock", m.straggler->all_max, m.straggler->all_max);
+    add("with a straggler, the plan as before", m.straggler->no_reaction, m.straggler->all_max);
+    add("with a straggler, the plan for it", m.straggler->reaction, m.straggler->all_max);
+    add("the straggler gone", m.straggler->after, m.baseline);
+  }
+  return t;
+}
+
+TextRows comparison_rows(const DemoMeasurement& m) {
+  TextRows t{{"", "predicted", "measured", "difference"}, {}};
+  const double measured = saving_pct(m.plan.energy_j, m.baseline.energy_j);
+  const double predicted = predicted_saving_pct(m.predicted);
+  const auto times = [&](const std::string& name, double p, double v) {
+    t.rows.push_back({name, text_of(Seconds(p)), text_of(Seconds(v)), pct(slowdown_pct(v, p))});
+  };
+  const auto energies = [&](const std::string& name, double p, double v) {
+    t.rows.push_back({name, text_of(Joules(p)), text_of(Joules(v)), pct(slowdown_pct(v, p))});
+  };
+  times("iteration time, maximum clock", m.predicted.all_max_time_s, m.baseline.time_s);
+  times("iteration time, the plan", m.predicted.time_s, m.plan.time_s);
+  energies("energy, maximum clock", m.predicted.all_max_energy_j, m.baseline.energy_j);
+  energies("energy, the plan", m.predicted.energy_j, m.plan.energy_j);
+  t.rows.push_back({"saving", pct(predicted), pct(measured), points(measured - predicted)});
+  return t;
+}
+
+std::vector<ReportFact> overheads(const DemoMeasurement& m) {
+  double p50_s = 0, p99_s = 0, set_speed_ns = 0, begin_end_ns = 0;
+  std::int64_t requested = 0, applied = 0, failed = 0;
+  for (const ClientFigures& c : m.clients) {
+    p50_s = std::max(p50_s, c.request_to_device_p50_s);
+    p99_s = std::max(p99_s, c.request_to_device_p99_s);
+    set_speed_ns = std::max(set_speed_ns, c.set_speed_ns);
+    begin_end_ns = std::max(begin_end_ns, c.begin_end_ns);
+    requested += c.clocks_requested;
+    applied += c.clocks_applied;
+    failed += c.clocks_failed;
+  }
+  return {
+      {"client and helper",
+       fmt::format("{:.3f} % of a processor per rank while the plan ran, {:.3f} % from start to end", m.client_pct,
+                   m.client_whole_pct)},
+      {"calls", fmt::format("set_speed {:.0f} ns, begin and end {:.0f} ns (median of the slowest rank)", set_speed_ns,
+                            begin_end_ns)},
+      {"clock requests",
+       fmt::format("{} made, {} applied, {} failed; to the device in {} (p50), {} (p99), slowest rank", requested,
+                   applied, failed, text_of(Seconds(p50_s)), text_of(Seconds(p99_s)))},
+      {"planned clocks",
+       fmt::format("{:.2f} % of the computations ended at the clock of their plan", m.at_planned_clock_pct)},
+      {"energy counter", fmt::format("{} an iteration by the clients' counters, {} in truth",
+                                     text_of(Joules(m.counter_energy_j)), text_of(Joules(m.truth_energy_j)))},
+      {"host",
+       fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not made "
+                   "up for",
+                   m.plan.late_ms, m.plan.lost_ms)},
+  };
+}
+
+std::string text_table(const TextRows& rows) {
+  TextTable table(rows.header);
+  for (const auto& row : rows.rows) table.add(row);
+  return table.to_string();
+}
+
+/// One replica's part of an iteration, as it ran.
+Timeline measured_timeline(const ComputationDag& dag, const JobIteration& iteration, int replica) {
+  Timeline timeline;
+  timeline.bars.resize(dag.computations.size());
+  const int ranks = dag.num_ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const RankReport& report = iteration.workers[static_cast<std::size_t>(replica) * ranks + rank];
+    for (const ComputationStamp& stamp : report.stamps) {
+      TimelineBar& bar = timeline.bars[stamp.computation];
+      bar.start = Seconds(stamp.start_s - report.start_s);
+      bar.end = Seconds(stamp.end_s - report.start_s);
+      bar.energy = Joules(stamp.energy_j);
+      bar.power = bar.energy / (bar.end - bar.start);
+    }
+    timeline.makespan = Seconds(report.end_s - report.start_s);
+    timeline.energy += Joules(report.energy_j);
+  }
+  return timeline;
+}
+
+std::string svg_of(const ComputationDag& dag, const std::vector<DrawnTimeline>& timelines) {
+  std::string svg;
+  write_timeline_svg(dag, timelines, [&](std::string_view text) { svg += text; });
+  return svg;
+}
+
+std::string main_timelines(const ComputationDag& dag, const DemoMeasurement& m) {
+  std::vector<DrawnTimeline> drawn{
+      {"everything at maximum clock, measured", measured_timeline(dag, m.baseline.typical, 0)}};
+  if (m.planned) drawn.push_back({"the plan, as planned", timeline_of(dag, *m.planned)});
+  drawn.push_back({"the plan, measured", measured_timeline(dag, m.plan.typical, 0)});
+  return svg_of(dag, drawn);
+}
+
+StaticPage page_of(const ComputationDag& dag, const DemoMeasurement& m) {
+  StaticPage page{"Perseus demo: simulated GPUs", m.title, m.facts, {}};
+  page.sections.push_back(
+      {"What was measured",
+       {},
+       {},
+       cost_rows(m),
+       "Per iteration of the whole job, medians. The GPUs are simulated: their time and power come from the profile; "
+       "processes, sockets, client, helpers and server are real. Slowdown and saving are against everything at maximum "
+       "clock, with a straggler against the same with that straggler."});
+  page.sections.push_back({"Predicted and measured",
+                           {},
+                           {},
+                           comparison_rows(m),
+                           m.known_profile ? "Predicted by the server from the profile that it was given."
+                                           : "Predicted by the server from what the clients measured in vivo."});
+  page.sections.push_back(
+      {"One iteration of replica 0", {main_timelines(dag, m)}, {}, {}, "Each bar is one computation as it ran."});
+  if (m.straggler) {
+    const StragglerMeasurement& s = *m.straggler;
+    page.sections.push_back(
+        {fmt::format("Replica {} straggles: its GPUs are capped at {:.0f} W", s.replica, s.power_limit_w),
+         {svg_of(dag,
+                 {{fmt::format("replica {}, capped", s.replica), measured_timeline(dag, s.reaction.typical, s.replica)},
+                  {"replica 0 before anybody told the server", measured_timeline(dag, s.no_reaction.typical, 0)},
+                  {"replica 0 with the plan for it", measured_timeline(dag, s.reaction.typical, 0)}})},
+         {},
+         {},
+         fmt::format("The server was told that replica {} is {:.3f} times slower.", s.replica, s.degree)});
+  }
+  page.sections.push_back({"What it costs", {}, overheads(m), {}, ""});
+  return page;
+}
+
+}  // namespace
+
+Status check_demo_output(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_demo);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Status write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag, const DemoMeasurement& m) {
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_demo);
+  if (!out) return out.error();
+  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+    if (InterruptGuard::interrupted()) return Ok{};
+    return write_output_file(*out, name, fill);
+  };
+  for (const Status& written : {
+           file("summary.json", [&](const Sink& sink) { sink(json::serialize(summary_of(m)) + "\n"); }),
+           file("details.json", [&](const Sink& sink) { sink(json::serialize(details_of(m)) + "\n"); }),
+           file("timeline.svg", [&](const Sink& sink) { sink(main_timelines(dag, m)); }),
+           file("report.html", [&](const Sink& sink) { write_static_page(page_of(dag, m), sink); }),
+       }) {
+    if (!written) return written.error();
+  }
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+std::string demo_table(const DemoMeasurement& m) {
+  std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" + text_table(cost_rows(m)) + "\n" +
+                     text_table(comparison_rows(m)) + "\n";
+  for (const ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  return text;
+}
+
+std::string demo_summary_json(const DemoMeasurement& m) { return json::serialize(summary_of(m)) + "\n"; }
+
+}  // namespace perseus

@@ -1,0 +1,67 @@
+// What `perseus demo` shows and leaves behind.
+//
+//     DIR/summary.json    the key figures, a fixed set of keys
+//     DIR/details.json    everything else that was measured
+//     DIR/report.html     tables, and the iterations as measured and as planned; timeline.svg is its first picture
+// Whole or not at all, not at all after an interrupt (the caller holds an InterruptGuard). Input: what was measured.
+// Errors: cannot_write. Cost: O(computations). Threads: one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+#include "replay/phase_figures.h"
+#include "report/report.h"
+
+namespace perseus {
+
+/// Of one iteration of the whole job, as the server says it.
+struct PredictedIteration {
+  double time_s = 0, energy_j = 0, all_max_time_s = 0, all_max_energy_j = 0;
+};
+
+struct StragglerMeasurement {
+  int replica = 0;
+  double power_limit_w = 0;
+  double degree = 1;         ///< that the server was told
+  PhaseFigures all_max;      ///< everything at maximum clock, the straggler's power capped
+  PhaseFigures no_reaction;  ///< the plan of before, capped
+  PhaseFigures reaction;     ///< the others slowed down
+  PhaseFigures after;        ///< when it was gone
+  std::optional<PredictedIteration> predicted;
+};
+
+struct DemoMeasurement {
+  std::string title;
+  std::vector<ReportFact> facts;
+  int replicas = 1;
+  bool known_profile = false;
+  PhaseFigures baseline;  ///< everything at maximum clock, no client
+  PhaseFigures plan;
+  PredictedIteration predicted;
+  std::optional<Plan> planned;      ///< replica 0's plan, in options of the true profile
+  double truth_time_s = 0;          ///< of that plan by the independent simulator on the true profile
+  double at_planned_clock_pct = 0;  ///< of all computations
+  double counter_energy_j = 0;      ///< per iteration while the plan ran, by the clients' counters
+  double truth_energy_j = 0;        ///< the same iterations, exactly
+  double client_pct = 0;            ///< processor time of the clients while the plan ran
+  double client_whole_pct = 0;      ///< from their start on
+  double profiling_s = 0, characterising_s = 0;
+  int profiling_iterations = 0;
+  std::vector<ClientFigures> clients;  ///< at the end, per worker
+  std::optional<StragglerMeasurement> straggler;
+  double took_s = 0;
+};
+
+Status check_demo_output(const std::filesystem::path& directory);
+Status write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag, const DemoMeasurement& m);
+
+std::string demo_table(const DemoMeasurement& m);
+std::string demo_summary_json(const DemoMeasurement& m);
+
+}  // namespace perseus

@@ -1,0 +1,357 @@
+// perseus doctor: what this machine's GPUs can do for Perseus, and why not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "command.h"
+#include "device/control_path.h"
+#include "device/examination.h"
+#include "device/gpu.h"
+#include "interrupt.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+struct DoctorArguments {
+  std::string device;
+  double seconds = 3;
+  bool test_control = false;
+};
+
+/// One GPU, and everything that was asked of it; a failed question keeps its reason.
+struct Patient {
+  std::string selector;
+  std::optional<DeviceError> closed;  ///< it cannot even be opened
+  GpuIdentity identity;
+  DeviceResult<std::vector<Megahertz>> clocks = DeviceError{};
+  DeviceResult<Megahertz> clock = DeviceError{};
+  DeviceResult<Watts> power = DeviceError{}, limit = DeviceError{};
+  DeviceResult<ClockEvents> events = DeviceError{};
+  DeviceResult<GpuConditions> conditions = DeviceError{};
+  CounterExamination counter;
+  ControlPath control;
+  std::optional<SwitchExamination> switching;  ///< none: not asked for
+};
+
+Patient examine(const std::string& selector, const DoctorArguments& arguments) {
+  Patient patient;
+  patient.selector = selector;
+  auto gpu = open_gpu(selector);
+  if (!gpu) {
+    patient.closed = gpu.error();
+    return patient;
+  }
+  patient.identity = (*gpu)->identity();
+  patient.clocks = (*gpu)->supported_clocks();
+  patient.clock = (*gpu)->clock();
+  patient.power = (*gpu)->power();
+  patient.limit = (*gpu)->power_limit();
+  patient.events = (*gpu)->clock_events();
+  patient.conditions = (*gpu)->conditions();
+  patient.counter = examine_counter(**gpu, Seconds(arguments.seconds));
+  patient.control = control_path(selector);
+  return patient;
+}
+
+/// Changes clocks: only where asked for, on a GPU that is nobody else's, one at a time.
+SwitchExamination test_control(const Patient& patient) {
+  SwitchExamination refused;
+  if (patient.control.selector.empty()) {
+    refused.why = "there is no way to set its clock";
+  } else if (!patient.conditions) {
+    refused.why = patient.conditions.error().message;
+  } else if (patient.conditions->other_processes > 0) {
+    refused.why = "other processes compute on it";
+  } else if (auto gpu = open_gpu(patient.control.selector); !gpu) {
+    refused.why = gpu.error().message;
+  } else {
+    constexpr int switches = 40;
+    return examine_switching(**gpu, switches, [] { return !InterruptGuard::interrupted(); });
+  }
+  return refused;
+}
+
+bool can_be_controlled(const Patient& patient) {
+  return !patient.closed && !patient.control.selector.empty() && patient.clocks;
+}
+
+std::string milliseconds(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
+
+/// What a person should know who is about to train on it.
+std::vector<std::string> warnings_of(const Patient& patient) {
+  std::vector<std::string> warnings;
+  if (patient.closed) return warnings;
+  if (patient.conditions) {
+    const GpuConditions& conditions = *patient.conditions;
+    if (conditions.mig) warnings.emplace_back("MIG is on: Perseus measures and sets whole GPUs only");
+    if (!conditions.persistence) {
+      warnings.emplace_back("persistence mode is off: the driver may forget a clock when no process has the GPU open");
+    }
+    if (conditions.power_smoothing) {
+      warnings.emplace_back("power smoothing holds a power floor: lower clocks while waiting save nothing");
+    }
+    if (conditions.whole_module) warnings.emplace_back("power and energy are those of the module, CPU included");
+    if (conditions.other_processes > 0) {
+      warnings.push_back(fmt::format("{} other process{} compute{} on it: energy is everybody's, clocks are too",
+                                     conditions.other_processes, conditions.other_processes == 1 ? "" : "es",
+                                     conditions.other_processes == 1 ? "s" : ""));
+    }
+    if (patient.limit && *patient.limit < conditions.default_power_limit) {
+      warnings.push_back(fmt::format("power-capped: {:.0f} W, the default is {:.0f} W", patient.limit->value(),
+                                     conditions.default_power_limit.value()));
+    }
+  }
+  if (patient.events && patient.events->throttled()) warnings.emplace_back("it is throttled now");
+  if (patient.events && patient.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
+  if (!patient.counter.present) {
+    warnings.emplace_back("no energy counter: energy has to be integrated from power");
+  } else if (!patient.counter.agrees()) {
+    warnings.push_back(
+        fmt::format("the energy counter shows {:.2g} times what the power sensor does", patient.counter.ratio));
+  } else if (patient.counter.changes == 0) {
+    warnings.emplace_back("the energy counter did not move");
+  }
+  return warnings;
+}
+
+std::string reasons_of(const ClockEvents& events) {
+  std::string reasons;
+  const auto add = [&](bool is, const char* word) {
+    if (is) reasons += (reasons.empty() ? "" : ", ") + std::string(word);
+  };
+  add(events.power_cap, "the power limit");
+  add(events.thermal, "heat");
+  add(events.power_brake, "the power brake or hardware slowdown");
+  add(events.sync_boost, "sync boost");
+  add(events.idle, "having nothing to do");
+  return reasons.empty() ? "nothing" : reasons;
+}
+
+/// The distance of most neighbours; clocks are highest first.
+int step_of(const std::vector<Megahertz>& clocks) {
+  std::map<int, int> count;
+  for (std::size_t i = 1; i < clocks.size(); ++i) ++count[clocks[i - 1].value() - clocks[i].value()];
+  const auto most = std::ranges::max_element(count, {}, [](const auto& step) { return step.second; });
+  return most == count.end() ? 0 : most->first;
+}
+
+template <class T, class F>
+std::string or_why(const DeviceResult<T>& result, F words) {
+  return result ? words(*result) : "not known: " + result.error().message;
+}
+
+std::string counter_words(const CounterExamination& counter) {
+  if (!counter.present) return "none: " + counter.why;
+  std::string words = counter.changes == 0 ? "present, did not move" : fmt::format("moved {} times", counter.changes);
+  if (counter.refresh > Seconds(0)) words += ", every " + milliseconds(counter.refresh) + " (median)";
+  if (counter.ratio > 0) words += fmt::format("; {:.2f} of the integrated power", counter.ratio);
+  return words;
+}
+
+std::string switching_words(const std::optional<SwitchExamination>& switching) {
+  if (!switching) return "not run: it changes clocks, so it wants --test-control";
+  if (!switching->done && switching->switches == 0) return "not run: " + switching->why;
+  std::string words =
+      fmt::format("{} switches: call p50 {}, p99 {}; until the GPU has the clock p50 {}, p99 {}", switching->switches,
+                  milliseconds(switching->call_p50), milliseconds(switching->call_p99),
+                  milliseconds(switching->settle_p50), milliseconds(switching->settle_p99));
+  if (switching->not_reached > 0) words += fmt::format("; {} not reached in 500 ms", switching->not_reached);
+  words += switching->restored ? fmt::format("; given back, now {} MHz", switching->after.value())
+                               : "; NOT given back: " + switching->why;
+  return words;
+}
+
+std::string text_of(const Patient& patient) {
+  if (patient.closed) return fmt::format("{}\n  cannot be opened  {}\n", patient.selector, patient.closed->message);
+  const GpuIdentity& identity = patient.identity;
+  std::string text = fmt::format("{}{}\n", patient.selector, identity.simulated ? "   SIMULATED" : "");
+  const auto line = [&](std::string_view what, const std::string& words) {
+    text += fmt::format("  {:<16}{}\n", what, words);
+  };
+  const auto yes_or_no = [&](std::string_view what, bool GpuConditions::*is) {
+    line(what, or_why(patient.conditions, [&](const auto& conditions) { return conditions.*is ? "on" : "off"; }));
+  };
+  line("name", identity.name + (identity.architecture.empty() ? "" : ", " + identity.architecture));
+  line("UUID, bus", fmt::format("{}, {}", identity.uuid, identity.pci_bus_id));
+  line("driver", identity.driver);
+  line("clocks", or_why(patient.clocks, [](const auto& clocks) {
+         return fmt::format("{}, from {} to {} MHz, step {} MHz", clocks.size(), clocks.back().value(),
+                            clocks.front().value(), step_of(clocks));
+       }));
+  line("clock now", or_why(patient.clock, [](Megahertz clock) { return fmt::format("{} MHz", clock.value()); }));
+  line("held down by", or_why(patient.events, reasons_of));
+  line("power now", or_why(patient.power, [](Watts power) { return fmt::format("{:.1f} W", power.value()); }));
+  line("power limit", or_why(patient.limit, [&](Watts limit) {
+         const bool known = patient.conditions && patient.conditions->default_power_limit > Watts(0);
+         return fmt::format("{:.0f} W", limit.value()) +
+                (known ? fmt::format(", default {:.0f} W", patient.conditions->default_power_limit.value()) : "");
+       }));
+  line("energy counter", counter_words(patient.counter));
+  yes_or_no("MIG", &GpuConditions::mig);
+  yes_or_no("persistence", &GpuConditions::persistence);
+  yes_or_no("power smoothing", &GpuConditions::power_smoothing);
+  line("other processes", or_why(patient.conditions, [](const auto& c) { return std::to_string(c.other_processes); }));
+  line("control", patient.control.kind + ": " + patient.control.why);
+  line("control test", switching_words(patient.switching));
+  for (const std::string& warning : warnings_of(patient)) line("WARNING", warning);
+  return text;
+}
+
+template <class T, class F>
+void put(json::object& object, std::string_view key, const DeviceResult<T>& result, F value) {
+  object[key] = result ? json::value(value(*result)) : json::value(nullptr);
+}
+
+json::object json_of(const SwitchExamination& switching) {
+  return {{"done", switching.done},
+          {"why", switching.why},
+          {"switches", switching.switches},
+          {"not_reached", switching.not_reached},
+          {"call_p50_s", switching.call_p50.value()},
+          {"call_p99_s", switching.call_p99.value()},
+          {"settle_p50_s", switching.settle_p50.value()},
+          {"settle_p99_s", switching.settle_p99.value()},
+          {"restored", switching.restored},
+          {"clock_after_mhz", switching.after.value()}};
+}
+
+json::object json_of(const Patient& patient) {
+  json::object object{{"device", patient.selector}};
+  if (patient.closed) {
+    object["error"] = patient.closed->message;
+    return object;
+  }
+  const GpuIdentity& identity = patient.identity;
+  object["name"] = identity.name;
+  object["uuid"] = identity.uuid;
+  object["pci_bus_id"] = identity.pci_bus_id;
+  object["architecture"] = identity.architecture;
+  object["driver"] = identity.driver;
+  object["simulated"] = identity.simulated;
+  put(object, "clocks", patient.clocks, [](const auto& clocks) {
+    return json::object{{"count", clocks.size()},
+                        {"maximum_mhz", clocks.front().value()},
+                        {"minimum_mhz", clocks.back().value()},
+                        {"step_mhz", step_of(clocks)}};
+  });
+  put(object, "clock_mhz", patient.clock, [](Megahertz clock) { return clock.value(); });
+  put(object, "power_w", patient.power, [](Watts power) { return power.value(); });
+  put(object, "power_limit_w", patient.limit, [](Watts limit) { return limit.value(); });
+  put(object, "clock_events", patient.events, [](const ClockEvents& events) {
+    return json::object{{"idle", events.idle},
+                        {"power_cap", events.power_cap},
+                        {"thermal", events.thermal},
+                        {"power_brake", events.power_brake},
+                        {"sync_boost", events.sync_boost}};
+  });
+  put(object, "conditions", patient.conditions, [](const GpuConditions& conditions) {
+    return json::object{{"mig", conditions.mig},
+                        {"persistence", conditions.persistence},
+                        {"power_smoothing", conditions.power_smoothing},
+                        {"whole_module", conditions.whole_module},
+                        {"other_processes", conditions.other_processes},
+                        {"default_power_limit_w", conditions.default_power_limit.value()}};
+  });
+  const CounterExamination& counter = patient.counter;
+  object["energy_counter"] = json::object{{"present", counter.present},
+                                          {"why", counter.why},
+                                          {"changes", counter.changes},
+                                          {"refresh_s", counter.refresh.value()},
+                                          {"ratio_to_power", counter.ratio}};
+  object["control"] =
+      json::object{{"path", patient.control.kind}, {"device", patient.control.selector}, {"why", patient.control.why}};
+  object["control_test"] = patient.switching ? json::value(json_of(*patient.switching)) : json::value(nullptr);
+  const auto warnings = warnings_of(patient);
+  object["warnings"] = json::array(warnings.begin(), warnings.end());
+  return object;
+}
+
+std::string verdict_of(const std::vector<Patient>& patients) {
+  const auto controlled = std::ranges::count_if(patients, can_be_controlled);
+  if (patients.empty()) return "no GPU here: a training process runs on as it is, nothing is measured or set";
+  if (controlled == 0) return "advice only: Perseus can measure here, not set clocks";
+  if (static_cast<std::size_t>(controlled) < patients.size()) {
+    return fmt::format("Perseus can set the clocks of {} of {} GPUs", controlled, patients.size());
+  }
+  return fmt::format("Perseus can measure and set the clocks of {}",
+                     patients.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", patients.size()));
+}
+
+Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
+  const std::vector<DriverPresence> drivers = examine_drivers();
+  const std::vector<std::string> selectors =
+      arguments.device.empty() ? find_gpus() : std::vector<std::string>{arguments.device};
+  std::vector<std::future<Patient>> under_way;
+  for (const std::string& selector : selectors) {
+    under_way.push_back(
+        std::async(std::launch::async, [&arguments, selector] { return examine(selector, arguments); }));
+  }
+  std::vector<Patient> patients;
+  for (auto& one : under_way) patients.push_back(one.get());
+  if (!arguments.device.empty() && patients.front().closed) {
+    const DeviceError& error = *patients.front().closed;
+    const bool no_selector = error.fault == DeviceFault::not_supported;
+    return Error{no_selector ? ErrorCode::usage : ErrorCode::not_found, error.message};
+  }
+  if (arguments.test_control) {
+    {
+      const InterruptGuard guard;  // a clock that was set is given back first
+      for (Patient& patient : patients) {
+        if (!patient.closed && !InterruptGuard::interrupted()) patient.switching = test_control(patient);
+      }
+    }
+    die_if_interrupted();
+  }
+
+  const std::string verdict = verdict_of(patients);
+  if (as_json) {
+    json::array driver_list, gpu_list;
+    for (const DriverPresence& driver : drivers) {
+      driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
+    }
+    for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
+    print(json::serialize(json::object{{"drivers", driver_list}, {"gpus", gpu_list}, {"verdict", verdict}}) + "\n");
+  } else {
+    for (const DriverPresence& driver : drivers) {
+      print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));
+    }
+    for (const Patient& patient : patients) print("\n" + text_of(patient));
+    print("\n" + verdict + "\n");
+  }
+  return !patients.empty() && std::ranges::all_of(patients, can_be_controlled) ? 0 : 1;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Command& command) {
+  auto* doctor = app.add_subcommand("doctor", "Say what this machine's GPUs can do for Perseus, and why not");
+  auto arguments = std::make_shared<DoctorArguments>();
+  doctor
+      ->add_option("--device", arguments->device,
+                   "Only this GPU: nvml:WHICH, zeusd:WHICH or amdsmi:WHICH with an index, a UUID or a PCI bus id, or "
+                   "simulated:PATH")
+      ->type_name("SELECTOR");
+  doctor->add_option("--seconds", arguments->seconds, "Watch the energy counter for at most so long")
+      ->capture_default_str()
+      ->check(number_within(0, 60, "s"))
+      ->type_name("S");
+  doctor->add_flag("--test-control", arguments->test_control,
+                   "Change the clock 40 times, measure how long that takes, and give it back; without this option no "
+                   "clock is touched. Not on a GPU on which other processes compute");
+  add_json_flag(*doctor, command);
+  doctor->footer(help_footer("  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
+                 "   1  there is no GPU, or one whose clock cannot be set from here\n");
+  doctor->callback(
+      [arguments, &command] { command.run = [arguments, &command] { return run_doctor(*arguments, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,191 @@
+// perseus emulate: a training job on a cluster in virtual time, method by method, and how it scales.
+#include "sim/emulate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <map>
+#include <memory>
+
+#include "command.h"
+#include "emulation_output.h"
+#include "interrupt.h"
+#include "progress.h"
+#include "sim/scaling.h"
+#include "sim/stragglers.h"
+#include "wire/profile_csv.h"
+#include "wire/scenario_toml.h"
+
+namespace perseus {
+namespace {
+
+struct EmulateOptions {
+  std::string scenario;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> methods;
+  std::string out;
+  std::optional<bool> progress;
+};
+
+/// all-max first, the others as asked for, each once.
+std::vector<std::string> all_methods(const Scenario& scenario) {
+  std::vector<std::string> methods{"all-max"};
+  for (const std::string& name : scenario.methods)
+    if (std::ranges::find(methods, name) == methods.end()) methods.push_back(name);
+  return methods;
+}
+
+Status check_methods(const std::vector<std::string>& methods) {
+  const std::vector<std::string_view> known = emulated_method_names();
+  for (const std::string& name : methods) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    return Error{ErrorCode::usage, fmt::format("methods: '{}'; allowed: {}", name, fmt::join(known, ", "))};
+  }
+  return Ok{};
+}
+
+Result<std::vector<Profile>> read_profiles(const Scenario& scenario) {
+  std::vector<Profile> profiles;
+  for (const ScenarioKind& kind : scenario.kinds) {
+    Result<Profile> profile = read_profile_csv(kind.profile);
+    if (!profile) return Error{profile.error().code, fmt::format("{}: {}", kind.where, profile.error().message)};
+    profiles.push_back(*std::move(profile));
+  }
+  return profiles;
+}
+
+std::vector<ReportFact> facts_of(const Scenario& scenario, const std::vector<PipelineKind>& kinds,
+                                 std::size_t stragglers) {
+  std::vector<ReportFact> facts;
+  double gpus = 0;
+  for (const PipelineKind& kind : kinds) gpus += static_cast<double>(kind.pipelines) * kind.gpus();
+  facts.push_back({"cluster", fmt::format("{:.0f} GPUs, {} pipelines, tensor parallel {}", gpus,
+                                          scenario.num_pipelines(), scenario.tensor_parallel)});
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    const ScenarioKind& kind = scenario.kinds[k];
+    facts.push_back({fmt::format("pipelines '{}'", kind.name),
+                     fmt::format("{} x {} GPUs, {}, {} microbatches, fastest iteration {:.4f} s", kind.pipelines,
+                                 kinds[k].gpus(), kind.schedule, kind.microbatches, kinds[k].bound.t_min().value())});
+  }
+  if (scenario.duration) facts.push_back({"time", fmt::format("{:g} s", scenario.duration->value())});
+  if (scenario.iterations) facts.push_back({"iterations", std::to_string(*scenario.iterations)});
+  facts.push_back({"stragglers", fmt::format("{}, seed {}", stragglers, scenario.seed)});
+  return facts;
+}
+
+Result<std::vector<EmulatedMethod>> emulate_methods(const Scenario& scenario, const std::vector<PipelineKind>& kinds,
+                                                    const std::vector<Straggler>& stragglers,
+                                                    const EmulateOptions& options) {
+  std::vector<EmulatedMethod> methods;
+  for (const std::string& name : all_methods(scenario)) {
+    ProgressLine progress("planning and emulating, " + name, options.progress);
+    const Result<MethodPlans> plans = plan_method(name, kinds, scenario, progress.callback());
+    if (!plans) return plans.error();
+    Emulator emulator(scenario, kinds, *plans);
+    const Joules fastest = emulator.run(stragglers, Response::fastest_plans).energy_per_iteration();
+    EmulatedMethod method{name, emulator.run(stragglers, Response::look_up), {}};
+    const Joules reference = methods.empty() ? fastest : methods.front().run.energy_per_iteration();
+    method.savings = savings_of(reference, fastest, method.run.energy_per_iteration());
+    methods.push_back(std::move(method));
+  }
+  return methods;
+}
+
+Result<EmulationReport> emulate_scenario(const Scenario& scenario, const EmulateOptions& options) {
+  const Result<std::vector<Profile>> profiles = read_profiles(scenario);
+  if (!profiles) return profiles.error();
+  std::vector<PipelineKind> kinds;
+  for (std::size_t k = 0; k < profiles->size(); ++k) {
+    Result<PipelineKind> kind = make_kind((*profiles)[k], scenario.kinds[k], scenario);
+    if (!kind) return kind.error();
+    kinds.push_back(*std::move(kind));
+  }
+  if (Status checked = check_stragglers(scenario, kinds); !checked) return checked.error();
+  EmulationReport report{scenario.name, {}, {}, {}};
+  std::size_t num_stragglers = scenario.stragglers.size();
+  if (scenario.duration || scenario.iterations) {
+    const Result<std::vector<Straggler>> stragglers = draw_stragglers(scenario, kinds);
+    if (!stragglers) return stragglers.error();
+    num_stragglers = stragglers->size();
+    Result<std::vector<EmulatedMethod>> methods = emulate_methods(scenario, kinds, *stragglers, options);
+    if (!methods) return methods.error();
+    report.methods = *std::move(methods);
+  }
+  if (scenario.sweep) {
+    ProgressLine progress("emulating all sizes", options.progress);
+    Result<std::vector<ScalingRow>> rows = emulate_scaling(scenario, profiles->front(), progress.callback());
+    if (!rows) return rows.error();
+    report.scaling = *std::move(rows);
+  }
+  report.facts = facts_of(scenario, kinds, num_stragglers);
+  return report;
+}
+
+Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
+  Result<Scenario> scenario = read_scenario(options.scenario);
+  if (!scenario) return scenario.error();
+  if (options.seed) scenario->seed = *options.seed;
+  if (!options.methods.empty()) scenario->methods = options.methods;
+  if (Status known = check_methods(scenario->methods); !known) {
+    return options.methods.empty()
+               ? Error{ErrorCode::invalid_input, fmt::format("{}: {}", options.scenario, known.error().message)}
+               : known.error();
+  }
+  if (!options.out.empty()) {
+    if (Status writable = check_emulation(options.out); !writable) return writable.error();
+  }
+  const Result<EmulationReport> report = emulate_scenario(*scenario, options);
+  if (!report) return report.error();
+  if (!options.out.empty()) {
+    const Status written = write_emulation(options.out, *report);
+    die_if_interrupted();
+    if (!written) return written.error();
+  }
+  if (as_json) {
+    print(boost::json::serialize(json_of(*report)) + "\n");
+    return 0;
+  }
+  print(terminal_text(*report));
+  if (!options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/emulation.html\n", options.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_emulate(CLI::App& app, Command& command) {
+  auto* emulate = app.add_subcommand("emulate", "Emulate a training job on a large cluster, stragglers included");
+  auto options = std::make_shared<EmulateOptions>();
+  emulate
+      ->add_option(
+          "SCENARIO.toml", options->scenario,
+          "The cluster, its pipelines, what befalls them, and the sizes of a scaling sweep; see docs/emulator.md "
+          "and data/sample_scenario.toml")
+      ->required();
+  emulate->add_option("--seed", options->seed, "Of what is drawn; instead of the scenario's")
+      ->check(number_within(0, 9007199254740992.0, ""))
+      ->type_name("N");
+  emulate
+      ->add_option("--methods", options->methods,
+                   fmt::format("Instead of the scenario's: of {}; all-max is always there, to compare with",
+                               fmt::join(emulated_method_names(), ", ")))
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  emulate
+      ->add_option(
+          "--out", options->out,
+          "Write a page, pictures and tables to this directory, whole or not at all; an earlier emulation there "
+          "is replaced")
+      ->type_name("DIR");
+  emulate->add_flag("--progress,!--no-progress", options->progress,
+                    "Say how far it is, on standard error; where that is a terminal unless given");
+  add_json_flag(*emulate, command);
+  emulate->footer(
+      help_footer("  perseus emulate data/sample_scenario.toml --out emulation\n"
+                  "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"));
+  emulate->callback(
+      [options, &command] { command.run = [options, &command] { return run_emulate(*options, command.json); }; });
+}
+
+}  // namespace perseus

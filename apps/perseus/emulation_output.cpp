@@ -1,0 +1,498 @@
+#include "emulation_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <cmath>
+#include <functional>
+#include <string_view>
+
+#include "interrupt.h"
+#include "output_directory.h"
+#include "report/format.h"
+#include "report/stacked_bars.h"
+#include "report/static_page.h"
+#include "report/table.h"
+#include "reproduce/line_chart.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t most_drawn = 900;  // points of a line
+
+/// The parts of energy: what they are called, the same in CSV and JSON, and for people.
+struct Part {
+  const char* key;
+  const char* name;
+  Joules EnergyParts::*value;
+};
+constexpr std::array parts{Part{"useful_j", "useful", &EnergyParts::useful},
+                           Part{"intrinsic_bloat_j", "intrinsic bloat", &EnergyParts::intrinsic_bloat},
+                           Part{"extrinsic_bloat_j", "extrinsic bloat", &EnergyParts::extrinsic_bloat},
+                           Part{"blocking_j", "blocking", &EnergyParts::blocking},
+                           Part{"idle_j", "idle", &EnergyParts::idle}};
+
+/// What is said of a run, the same in CSV and JSON.
+struct RunFigure {
+  const char* key;
+  double (*value)(const EmulatedMethod&);
+};
+constexpr std::array figures{
+    RunFigure{"time_s", [](const EmulatedMethod& m) { return m.run.time.value(); }},
+    RunFigure{"energy_j", [](const EmulatedMethod& m) { return m.run.energy.total().value(); }},
+    RunFigure{"useful_j", [](const EmulatedMethod& m) { return m.run.energy.useful.value(); }},
+    RunFigure{"intrinsic_bloat_j", [](const EmulatedMethod& m) { return m.run.energy.intrinsic_bloat.value(); }},
+    RunFigure{"extrinsic_bloat_j", [](const EmulatedMethod& m) { return m.run.energy.extrinsic_bloat.value(); }},
+    RunFigure{"blocking_j", [](const EmulatedMethod& m) { return m.run.energy.blocking.value(); }},
+    RunFigure{"idle_j", [](const EmulatedMethod& m) { return m.run.energy.idle.value(); }},
+    RunFigure{"energy_per_iteration_j", [](const EmulatedMethod& m) { return m.run.energy_per_iteration().value(); }},
+    RunFigure{"saving_pct", [](const EmulatedMethod& m) { return m.savings.total_pct; }},
+    RunFigure{"intrinsic_saving_pct", [](const EmulatedMethod& m) { return m.savings.intrinsic_pct; }},
+    RunFigure{"extrinsic_saving_pct", [](const EmulatedMethod& m) { return m.savings.extrinsic_pct; }},
+    RunFigure{"shortest_iteration_s", [](const EmulatedMethod& m) { return m.run.shortest_iteration.value(); }},
+    RunFigure{"mean_iteration_s", [](const EmulatedMethod& m) { return m.run.mean_iteration().value(); }},
+    RunFigure{"longest_iteration_s", [](const EmulatedMethod& m) { return m.run.longest_iteration.value(); }},
+    RunFigure{"mean_power_w", [](const EmulatedMethod& m) { return m.run.mean_power().value(); }},
+    RunFigure{"highest_power_w", [](const EmulatedMethod& m) { return m.run.highest_power.value(); }},
+    RunFigure{"lowest_power_w", [](const EmulatedMethod& m) { return m.run.lowest_power.value(); }},
+    RunFigure{"peak_to_mean", [](const EmulatedMethod& m) { return m.run.peak_to_mean(); }},
+    RunFigure{"ramp_w_per_s", [](const EmulatedMethod& m) { return m.run.ramp_w_per_s; }},
+    RunFigure{"band_rms_w", [](const EmulatedMethod& m) { return m.run.band_rms_w(); }},
+    RunFigure{"band_energy_w2s", [](const EmulatedMethod& m) { return m.run.band_w2s; }},
+    RunFigure{"band_share", [](const EmulatedMethod& m) { return m.run.band_share(); }}};
+
+/// The same of a row of the sweep.
+struct ScalingFigure {
+  const char* key;
+  std::optional<double> (*value)(const ScalingRow&);
+};
+constexpr std::array scaling_figures{
+    ScalingFigure{"iteration_s", [](const ScalingRow& r) { return std::optional(r.iteration.time.value()); }},
+    ScalingFigure{"energy_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.total().value()); }},
+    ScalingFigure{"useful_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.useful.value()); }},
+    ScalingFigure{"intrinsic_bloat_j",
+                  [](const ScalingRow& r) { return std::optional(r.iteration.energy.intrinsic_bloat.value()); }},
+    ScalingFigure{"extrinsic_bloat_j",
+                  [](const ScalingRow& r) { return std::optional(r.iteration.energy.extrinsic_bloat.value()); }},
+    ScalingFigure{"blocking_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.blocking.value()); }},
+    ScalingFigure{"saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.total_pct); }},
+    ScalingFigure{"intrinsic_saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.intrinsic_pct); }},
+    ScalingFigure{"extrinsic_saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.extrinsic_pct); }},
+    ScalingFigure{"non_straggler_saving_pct", [](const ScalingRow& r) { return r.non_straggler_pct; }},
+    ScalingFigure{"mean_power_w", [](const ScalingRow& r) { return std::optional(r.iteration.power.mean.value()); }},
+    ScalingFigure{"highest_power_w",
+                  [](const ScalingRow& r) { return std::optional(r.iteration.power.highest.value()); }},
+    ScalingFigure{"ramp_w_per_s", [](const ScalingRow& r) { return std::optional(r.iteration.power.ramp_w_per_s); }},
+    ScalingFigure{"band_rms_w",
+                  [](const ScalingRow& r) { return std::optional(std::sqrt(r.iteration.power.band_w2)); }}};
+
+bool is_ours(std::string_view name) {
+  constexpr std::array<std::string_view, 11> files{
+      "emulation.html", "energy.svg",   "power.svg",   "iteration.svg",      "band.svg",        "times.svg",
+      "methods.csv",    "segments.csv", "scaling.csv", "scaling_strong.svg", "scaling_weak.svg"};
+  return std::ranges::find(files, name) != files.end();
+}
+
+std::string in_kw(double watts) { return fmt::format("{:.4g}", watts / 1e3); }
+
+TextRows method_table(const std::vector<EmulatedMethod>& methods) {
+  TextRows rows;
+  rows.header = {"method",      "iterations", "mean [s]",  "longest [s]",
+                 "J/iteration", "saving [%]", "intrinsic", "extrinsic"};
+  for (const EmulatedMethod& m : methods) {
+    rows.rows.push_back(
+        {m.name, std::to_string(m.run.iterations), fmt::format("{:.4f}", m.run.mean_iteration().value()),
+         fmt::format("{:.4f}", m.run.longest_iteration.value()),
+         fmt::format("{:.6g}", m.run.energy_per_iteration().value()), fmt::format("{:.2f}", m.savings.total_pct),
+         fmt::format("{:.2f}", m.savings.intrinsic_pct), fmt::format("{:.2f}", m.savings.extrinsic_pct)});
+  }
+  return rows;
+}
+
+TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
+  TextRows rows;
+  rows.header = {"energy [kWh]", "total"};
+  for (const Part& part : parts) rows.header.emplace_back(part.name);
+  for (const EmulatedMethod& m : methods) {
+    std::vector<std::string> row{m.name, fmt::format("{:.2f}", m.run.energy.total().value() / 3.6e6)};
+    for (const Part& part : parts) row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
+    rows.rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+TextRows power_table(const std::vector<EmulatedMethod>& methods) {
+  TextRows rows;
+  rows.header = {"power [kW]", "mean", "highest", "peak/mean", "ramp [kW/s]", "rms 0.1-20 Hz", "share of swing [%]"};
+  for (const EmulatedMethod& m : methods) {
+    rows.rows.push_back({m.name, in_kw(m.run.mean_power().value()), in_kw(m.run.highest_power.value()),
+                         fmt::format("{:.3f}", m.run.peak_to_mean()), in_kw(m.run.ramp_w_per_s),
+                         in_kw(m.run.band_rms_w()), fmt::format("{:.1f}", 100 * m.run.band_share())});
+  }
+  return rows;
+}
+
+/// Rows of the sweep at a few slowdowns: the ends and what lies halfway.
+TextRows scaling_table(const std::vector<ScalingRow>& scaling) {
+  std::vector<double> all;
+  for (const ScalingRow& row : scaling)
+    if (std::ranges::find(all, row.slowdown) == all.end()) all.push_back(row.slowdown);
+  std::vector<double> shown;
+  for (const double slowdown : {all.front(), all[all.size() / 2], all.back()})
+    if (std::ranges::find(shown, slowdown) == shown.end()) shown.push_back(slowdown);
+  TextRows rows;
+  rows.header = {"saving of the cluster [%]", "GPUs", "pipelines", "microbatches", "method"};
+  for (const double slowdown : shown) rows.header.push_back(fmt::format("T'/T {:g}", slowdown));
+  for (const ScalingRow& row : scaling) {
+    if (row.method == "all-max") continue;
+    if (row.slowdown == shown.front()) {
+      rows.rows.push_back({std::string(name_of(row.scaling)), std::to_string(row.gpus), std::to_string(row.pipelines),
+                           std::to_string(row.microbatches), row.method});
+      rows.rows.back().resize(rows.header.size());
+    }
+    const auto column = std::ranges::find(shown, row.slowdown);
+    if (column == shown.end()) continue;
+    for (auto& cells : rows.rows) {
+      if (cells[0] == name_of(row.scaling) && cells[1] == std::to_string(row.gpus) && cells[4] == row.method) {
+        cells[5 + static_cast<std::size_t>(column - shown.begin())] = fmt::format("{:.2f}", row.savings.total_pct);
+      }
+    }
+  }
+  return rows;
+}
+
+std::string as_text(const TextRows& rows) {
+  TextTable table(rows.header);
+  for (const auto& row : rows.rows) table.add(row);
+  return table.to_string();
+}
+
+std::string energy_picture(const EmulationReport& report) {
+  std::vector<std::string> names;
+  for (const Part& part : parts) names.emplace_back(part.name);
+  std::vector<PartsBar> bars;
+  for (const EmulatedMethod& m : report.methods) {
+    // Per iteration, since methods need not do equally many in the same time.
+    PartsBar bar{m.name, text_of(m.run.energy_per_iteration()), {}};
+    for (const Part& part : parts) {
+      bar.parts.push_back((m.run.energy.*part.value).value() / static_cast<double>(m.run.iterations));
+    }
+    bars.push_back(std::move(bar));
+  }
+  return stacked_bars("Where the energy of an iteration went", names, bars);
+}
+
+/// A line that stays at each segment's value until the next one; where there are too many, means of equal times.
+template <class Value>
+ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only, Value value) {
+  ChartSeries series{method.name, style, {}, {}};
+  const std::vector<Segment>& segments = method.run.segments;
+  if (2 * segments.size() <= most_drawn) {
+    for (const Segment& s : segments) {
+      if (iterations_only && s.iterations == 0) continue;
+      for (const Seconds at : {s.start, s.start + s.length()}) {
+        series.x.push_back(at.value() / 3600);
+        series.y.push_back(value(s));
+      }
+    }
+    return series;
+  }
+  std::size_t next = 0;
+  for (std::size_t k = 0; k < most_drawn; ++k) {
+    const double width_s = method.run.time.value() / static_cast<double>(most_drawn);
+    const double from = width_s * static_cast<double>(k), to = from + width_s;
+    double sum = 0, weight = 0;
+    while (next < segments.size() && (segments[next].start + segments[next].length()).value() <= from) ++next;
+    for (std::size_t i = next; i < segments.size() && segments[i].start.value() < to; ++i) {
+      const Segment& s = segments[i];
+      if (iterations_only && s.iterations == 0) continue;
+      const double overlap = std::min(to, (s.start + s.length()).value()) - std::max(from, s.start.value());
+      sum += overlap * value(s);
+      weight += overlap;
+    }
+    if (weight <= 0) continue;
+    series.x.push_back((from + to) / 2 / 3600);
+    series.y.push_back(sum / weight);
+  }
+  return series;
+}
+
+template <class Value>
+ChartPanel panel_of(const EmulationReport& report, const std::string& title, bool iterations_only, Value value) {
+  ChartPanel panel{title, {}};
+  int style = 0;
+  for (const EmulatedMethod& m : report.methods) panel.series.push_back(steps(m, style++, iterations_only, value));
+  return panel;
+}
+
+std::string power_picture(const EmulationReport& report) {
+  return line_chart(
+      "Power of the cluster", "time [h]", "power [kW]",
+      {panel_of(report, "mean of an iteration", false, [](const Segment& s) { return s.power.mean.value() / 1e3; }),
+       panel_of(report, "highest within an iteration", false,
+                [](const Segment& s) { return s.power.highest.value() / 1e3; })});
+}
+
+std::string times_picture(const EmulationReport& report) {
+  return line_chart("Iterations as time goes by", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
+                    {panel_of(report, "iteration time [s]", true, [](const Segment& s) { return s.each.value(); }),
+                     panel_of(report, "rms power from 0.1 to 20 Hz [kW]", true,
+                              [](const Segment& s) { return std::sqrt(s.power.band_w2) / 1e3; })});
+}
+
+ChartSeries within_iteration(const std::string& name, int style, const IterationPower& power) {
+  ChartSeries series{name, style, {}, {}};
+  const std::size_t bins = power.bins_w.size(), together = (bins + most_drawn - 1) / most_drawn;
+  for (std::size_t from = 0; from < bins; from += together) {
+    const std::size_t to = std::min(bins, from + together);
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i) sum += power.bins_w[i];
+    series.x.push_back(power.bin_width.value() * static_cast<double>(from + to) / 2);
+    series.y.push_back(sum / static_cast<double>(to - from) / 1e3);
+  }
+  return series;
+}
+
+std::string iteration_picture(const EmulationReport& report) {
+  ChartPanel first{"first iteration", {}}, slowest{"slowest iteration", {}};
+  int style = 0;
+  for (const EmulatedMethod& m : report.methods) {
+    first.series.push_back(within_iteration(m.name, style, m.run.first));
+    slowest.series.push_back(within_iteration(m.name, style, m.run.slowest));
+    ++style;
+  }
+  return line_chart("Power of the cluster within an iteration", "time [s]", "power [kW]", {first, slowest});
+}
+
+std::string band_picture(const EmulationReport& report) {
+  std::vector<ChartPanel> panels;
+  int style = 0;
+  for (const EmulatedMethod& m : report.methods) {
+    ChartSeries series{m.name, style++, {}, {}};
+    const std::vector<double> spectrum = power_spectrum_w2(m.run.first.bins_w);
+    for (std::size_t k = 1; k < spectrum.size(); ++k) {
+      const double frequency_hz = static_cast<double>(k) / m.run.first.time.value();
+      if (frequency_hz < band_low_hz || frequency_hz > band_high_hz) continue;
+      series.x.push_back(frequency_hz);
+      series.y.push_back(std::sqrt(spectrum[k]) / 1e3);
+    }
+    panels.push_back({m.name, {std::move(series)}});
+  }
+  return line_chart("Spectrum of the first iteration's power", "frequency [Hz]", "rms of each harmonic [kW]", panels);
+}
+
+/// Panels by size; of the method-wise savings of a pipeline that does not straggle, or of the cluster where all do.
+std::string scaling_picture(const EmulationReport& report, Scaling scaling) {
+  std::vector<ChartPanel> panels;
+  std::vector<std::string> names;
+  int gpus = -1;
+  for (const ScalingRow& row : report.scaling) {
+    if (row.scaling != scaling || row.method == "all-max") continue;
+    if (row.gpus != gpus) {
+      gpus = row.gpus;
+      panels.push_back(
+          {fmt::format("{} GPUs, {} pipelines, {} microbatches", gpus, row.pipelines, row.microbatches), {}});
+    }
+    auto named = std::ranges::find(names, row.method);
+    if (named == names.end()) named = names.insert(names.end(), row.method);
+    const int style = static_cast<int>(named - names.begin());
+    auto& lines = panels.back().series;
+    auto line = std::ranges::find(lines, style, &ChartSeries::style);
+    if (line == lines.end()) line = lines.insert(lines.end(), {row.method, style, {}, {}});
+    line->x.push_back(row.slowdown);
+    line->y.push_back(row.savings.total_pct);
+  }
+  return line_chart(fmt::format("Saving of the cluster, {} scaling", name_of(scaling)), "T'/T, one pipeline straggling",
+                    "saving [%]", panels);
+}
+
+bool has(const EmulationReport& report, Scaling scaling) {
+  return std::ranges::find(report.scaling, scaling, &ScalingRow::scaling) != report.scaling.end();
+}
+
+std::string methods_csv(const EmulationReport& report) {
+  std::string text = "method,iterations";
+  for (const RunFigure& f : figures) text += fmt::format(",{}", f.key);
+  text += '\n';
+  for (const EmulatedMethod& m : report.methods) {
+    text += fmt::format("{},{}", m.name, m.run.iterations);
+    for (const RunFigure& f : figures) text += fmt::format(",{:.12g}", f.value(m));
+    text += '\n';
+  }
+  return text;
+}
+
+void write_segments_csv(const EmulationReport& report, const Sink& sink) {
+  sink("method,start_s,iterations,iteration_s");
+  for (const Part& part : parts) sink(fmt::format(",{}", part.key));
+  sink(",mean_power_w,highest_power_w,lowest_power_w,ramp_w_per_s,band_rms_w\n");
+  for (const EmulatedMethod& m : report.methods) {
+    for (const Segment& s : m.run.segments) {
+      sink(fmt::format("{},{:.12g},{},{:.12g}", m.name, s.start.value(), s.iterations, s.each.value()));
+      for (const Part& part : parts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
+      sink(fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", s.power.mean.value(), s.power.highest.value(),
+                       s.power.lowest.value(), s.power.ramp_w_per_s, std::sqrt(s.power.band_w2)));
+    }
+  }
+}
+
+std::string scaling_csv(const EmulationReport& report) {
+  std::string text = "scaling,gpus,pipelines,microbatches,slowdown,method";
+  for (const ScalingFigure& f : scaling_figures) text += fmt::format(",{}", f.key);
+  text += '\n';
+  for (const ScalingRow& r : report.scaling) {
+    text += fmt::format("{},{},{},{},{:.9g},{}", name_of(r.scaling), r.gpus, r.pipelines, r.microbatches, r.slowdown,
+                        r.method);
+    for (const ScalingFigure& f : scaling_figures) {
+      const auto value = f.value(r);
+      text += value ? fmt::format(",{:.12g}", *value) : ",";
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+struct Pictures {
+  std::vector<std::pair<std::string, std::string>> by_name;
+  [[nodiscard]] std::string of(std::string_view name) const {
+    for (const auto& [known, svg] : by_name)
+      if (known == name) return svg;
+    return {};
+  }
+};
+
+Pictures draw(const EmulationReport& report) {
+  Pictures pictures;
+  if (!report.methods.empty()) {
+    pictures.by_name = {{"energy.svg", energy_picture(report)},
+                        {"power.svg", power_picture(report)},
+                        {"iteration.svg", iteration_picture(report)},
+                        {"band.svg", band_picture(report)},
+                        {"times.svg", times_picture(report)}};
+  }
+  for (const Scaling scaling : {Scaling::strong, Scaling::weak}) {
+    if (has(report, scaling)) {
+      pictures.by_name.emplace_back(fmt::format("scaling_{}.svg", name_of(scaling)), scaling_picture(report, scaling));
+    }
+  }
+  return pictures;
+}
+
+void write_page(const EmulationReport& report, const Pictures& pictures, const Sink& sink) {
+  StaticPage page{"Perseus emulation", report.title, report.facts, {}};
+  if (!report.methods.empty()) {
+    page.sections.push_back(
+        {"",
+         {pictures.of("energy.svg")},
+         {},
+         method_table(report.methods),
+         "Saving: of energy per iteration, against everything at maximum clock. Intrinsic: with the "
+         "fastest plans only. Extrinsic: what slowing down for stragglers adds."});
+    page.sections.push_back(
+        {"Energy",
+         {},
+         {},
+         energy_table(report.methods),
+         "Bloat is what the proven lower bound says could be saved: intrinsic without making a "
+         "pipeline slower, extrinsic by slowing it down to what it waits for. Useful is the rest of "
+         "what computing took, and the optimizer's step; blocking is waiting and gradient "
+         "synchronisation; idle are GPUs without a pipeline, and all of them during a restart."});
+    page.sections.push_back({"Power",
+                             {pictures.of("power.svg"), pictures.of("iteration.svg")},
+                             {},
+                             power_table(report.methods),
+                             "Ramp: between neighbouring means over 0.1 s. The swing is what alternates within "
+                             "iterations; 0.1 to 20 Hz is where power grids mind it."});
+    page.sections.push_back({"Over time", {pictures.of("times.svg"), pictures.of("band.svg")}, {}, {}, ""});
+  }
+  if (!report.scaling.empty()) {
+    PageSection section{"Scaling",
+                        {},
+                        {},
+                        scaling_table(report.scaling),
+                        "One pipeline is throttled as a whole; the saving is of the whole cluster, the straggler "
+                        "included. scaling.csv also says what a pipeline saves that does not straggle."};
+    for (const char* name : {"scaling_strong.svg", "scaling_weak.svg"}) {
+      if (std::string svg = pictures.of(name); !svg.empty()) section.drawings.push_back(std::move(svg));
+    }
+    page.sections.push_back(std::move(section));
+  }
+  write_static_page(page, sink);
+}
+
+}  // namespace
+
+std::string terminal_text(const EmulationReport& report) {
+  std::string text;
+  for (const ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  if (!report.methods.empty()) {
+    text += "\n" + as_text(method_table(report.methods)) + "\n" + as_text(energy_table(report.methods)) + "\n" +
+            as_text(power_table(report.methods));
+  }
+  if (!report.scaling.empty()) text += "\n" + as_text(scaling_table(report.scaling));
+  return text;
+}
+
+json::object json_of(const EmulationReport& report) {
+  json::object facts;
+  for (const ReportFact& fact : report.facts) facts[fact.name] = fact.value;
+  json::object all{{"name", report.title}, {"inputs", std::move(facts)}};
+  if (!report.methods.empty()) {
+    json::array methods;
+    for (const EmulatedMethod& m : report.methods) {
+      json::object object{{"name", m.name}, {"iterations", m.run.iterations}};
+      for (const RunFigure& f : figures) object[f.key] = f.value(m);
+      methods.push_back(std::move(object));
+    }
+    all["methods"] = std::move(methods);
+  }
+  if (!report.scaling.empty()) {
+    json::array rows;
+    for (const ScalingRow& r : report.scaling) {
+      json::object row{{"scaling", name_of(r.scaling)},  {"gpus", r.gpus},         {"pipelines", r.pipelines},
+                       {"microbatches", r.microbatches}, {"slowdown", r.slowdown}, {"method", r.method}};
+      for (const ScalingFigure& f : scaling_figures) {
+        const auto value = f.value(r);
+        row[f.key] = value ? json::value(*value) : json::value(nullptr);
+      }
+      rows.push_back(std::move(row));
+    }
+    all["scaling"] = std::move(rows);
+  }
+  return all;
+}
+
+Status check_emulation(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_ours);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_ours);
+  if (!out) return out.error();
+  std::vector<std::pair<std::string, std::function<void(const Sink&)>>> files;
+  const auto text_file = [&](const std::string& name, const std::string& text) {
+    files.emplace_back(name, [text](const Sink& sink) { sink(text); });
+  };
+  const Pictures pictures = draw(report);
+  if (!report.methods.empty()) {
+    text_file("methods.csv", methods_csv(report));
+    files.emplace_back("segments.csv", [&](const Sink& sink) { write_segments_csv(report, sink); });
+  }
+  if (!report.scaling.empty()) text_file("scaling.csv", scaling_csv(report));
+  for (const auto& [name, svg] : pictures.by_name) text_file(name, svg);
+  files.emplace_back("emulation.html", [&](const Sink& sink) { write_page(report, pictures, sink); });
+  for (const auto& [name, fill] : files) {
+    if (InterruptGuard::interrupted()) return Ok{};
+    if (Status written = write_output_file(*out, name, fill); !written) return written;
+  }
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+}  // namespace perseus

@@ -1,0 +1,42 @@
+// The files, tables and pictures of `perseus emulate`.
+//
+// Input: what was emulated, all-max first. Output: emulation.html with energy.svg, power.svg, iteration.svg, band.svg
+// and times.svg; methods.csv, segments.csv; and for a sweep scaling.csv and scaling_strong.svg, scaling_weak.svg: into
+// a directory, whole or not at all. Tables for the terminal. Errors: cannot_write. Cost: O(segments + rows). Threads:
+// one.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "report/report.h"
+#include "sim/emulate.h"
+#include "sim/savings.h"
+#include "sim/scaling.h"
+
+namespace perseus {
+
+struct EmulatedMethod {
+  std::string name;
+  Emulation run;
+  Savings savings;
+};
+
+struct EmulationReport {
+  std::string title;
+  std::vector<ReportFact> facts;
+  std::vector<EmulatedMethod> methods;  ///< empty where only a sweep was asked for
+  std::vector<ScalingRow> scaling;      ///< empty where none was asked for
+};
+
+std::string terminal_text(const EmulationReport& report);
+boost::json::object json_of(const EmulationReport& report);
+
+/// Fails early where the directory could not be written.
+Status check_emulation(const std::filesystem::path& directory);
+Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report);
+
+}  // namespace perseus

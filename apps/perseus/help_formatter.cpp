@@ -1,0 +1,48 @@
+#include "help_formatter.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+namespace perseus {
+namespace {
+
+constexpr std::size_t description_column = 28;
+constexpr std::size_t last_column = 80;
+
+/// "-m,--microbatches M", "PROFILE.csv"
+std::string names_of(const CLI::Option& option, bool is_positional) {
+  std::string names = option.get_name(is_positional, true);
+  if (const std::size_t negated = names.find("{false}"); negated != std::string::npos) names.erase(negated);
+  const std::string value = is_positional ? "" : option.get_type_name();  // flags have none
+  return value.empty() ? names : names + " " + value;
+}
+
+}  // namespace
+
+std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positional) const {
+  std::string line = "  " + names_of(*option, is_positional);
+  std::string words = option->get_description();
+  if (!option->get_default_str().empty()) words += fmt::format(" (default: {})", option->get_default_str());
+
+  std::string text;
+  std::istringstream stream(words);
+  if (line.size() + 2 > description_column) {
+    text = line + "\n";
+    line.clear();
+  }
+  for (std::string word; stream >> word;) {
+    if (line.size() < description_column) {
+      line.resize(description_column, ' ');
+    } else if (line.size() + 1 + word.size() > last_column) {
+      text += line + "\n";
+      line.assign(description_column, ' ');
+    } else {
+      line += ' ';
+    }
+    line += word;
+  }
+  return text + line + "\n";
+}
+
+}  // namespace perseus

@@ -1,0 +1,15 @@
+// --help as a good Unix program prints it: names on the left, wrapped words on the right, 80 columns.
+// Input: what CLI11 knows of an option. Output: its lines. Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace perseus {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option(const CLI::Option* option, bool is_positional) const override;
+};
+
+}  // namespace perseus

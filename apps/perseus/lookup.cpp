@@ -1,0 +1,106 @@
+// perseus lookup: which plan for a given deadline.
+#include <fmt/format.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <memory>
+
+#include "command.h"
+#include "plan_source.h"
+#include "planner/look_up.h"
+#include "report/format.h"
+
+namespace perseus {
+namespace {
+
+struct LookupOptions {
+  std::string plans;
+  std::optional<double> deadline_s;
+  std::optional<double> ratio;
+};
+
+struct TimedLookup {
+  int point;
+  double took_s;
+};
+
+/// The mean of many look-ups: one is shorter than a clock's tick.
+TimedLookup timed_look_up(const Frontier& frontier, Seconds deadline) {
+  constexpr int times = 1000;
+  volatile std::size_t point = 0;  // so that none of them is optimised away
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) point = look_up_index(frontier, deadline);
+  return {static_cast<int>(point),
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / times};
+}
+
+/// Where the deadline lies relative to the frontier, in words that JSON and text share.
+std::string_view position_of(const Frontier& frontier, Seconds deadline) {
+  if (deadline < frontier.points.back().time) return "faster than any plan: this is the fastest";
+  if (deadline > frontier.points.front().time) return "past the frontier's end: this is its end";
+  return "on the frontier";
+}
+
+Result<int> run_lookup(const LookupOptions& options, bool as_json) {
+  if (!options.deadline_s && !options.ratio) return Error{ErrorCode::usage, "--deadline or --ratio is needed"};
+  const std::filesystem::path path = plan_file_path(options.plans);
+  const Result<PlanFile> file = read_plan_file(path.string());
+  if (!file) return file.error();
+  const Frontier& frontier = file->frontier;
+  const Seconds deadline =
+      options.deadline_s ? Seconds(*options.deadline_s) : *options.ratio * frontier.points.back().time;
+  const auto [index, took_s] = timed_look_up(frontier, deadline);
+  const FrontierPoint& point = frontier.points[index];
+  const bool feasible = point.time <= deadline;
+  // Paper eq. (1): whoever is done early waits for the deadline.
+  const Joules energy = point.effective_energy + file->dag.total_blocking_power() * std::max(point.time, deadline);
+  const std::filesystem::path clocks = frequency_plan_path(path, index);
+  if (as_json) {
+    boost::json::object answer{{"deadline_s", deadline.value()},
+                               {"feasible", feasible},
+                               {"position", position_of(frontier, deadline)},
+                               {"point", index},
+                               {"time_s", point.time.value()},
+                               {"energy_j", point.energy.value()},
+                               {"energy_at_deadline_j", energy.value()},
+                               {"bound_j", point.bound.value()},
+                               {"gap_pct", point.gap_pct()},
+                               {"lookup_s", took_s}};
+    if (!clocks.empty()) answer["plan"] = clocks.string();
+    print(boost::json::serialize(answer) + "\n");
+    return 0;
+  }
+  print(fmt::format("point {}: {}, {} ({} with the wait for T' = {}), gap {:.3f} %\nT' is {}\n", index,
+                    text_of(point.time), text_of(point.energy), text_of(energy), text_of(deadline), point.gap_pct(),
+                    position_of(frontier, deadline)));
+  if (!clocks.empty()) print(fmt::format("clocks: {}\n", clocks.string()));
+  print(fmt::format("looked up in {:.3f} us\n", took_s * 1e6));
+  return 0;
+}
+
+}  // namespace
+
+void add_lookup(CLI::App& app, Command& command) {
+  auto* lookup = app.add_subcommand("lookup", "Find the plan for a deadline: the slowest one that meets it");
+  auto options = std::make_shared<LookupOptions>();
+  lookup->add_option("PLANS", options->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
+      ->required();
+  auto* deadline = lookup->add_option("--deadline", options->deadline_s, "Iteration time T' of the straggler")
+                       ->check(number_within(0, 1e9, "s"))
+                       ->type_name("S");
+  lookup
+      ->add_option("--ratio", options->ratio,
+                   "Instead of --deadline: T'/T, where T is the fastest plan's iteration time")
+      ->check(number_within(0, 1e9, ""))
+      ->excludes(deadline)
+      ->type_name("R");
+  add_json_flag(*lookup, command);
+  lookup->footer(
+      help_footer("  perseus lookup plans --ratio 1.2\n"
+                  "  perseus lookup plans/plans.json --deadline 3.4 --json\n"));
+  lookup->callback(
+      [options, &command] { command.run = [options, &command] { return run_lookup(*options, command.json); }; });
+}
+
+}  // namespace perseus

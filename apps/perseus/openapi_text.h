@@ -1,0 +1,10 @@
+// The description of /v1 that this program was built with. Output: docs/openapi.json's bytes. Cost: none.
+#pragma once
+
+#include <string_view>
+
+namespace perseus {
+
+std::string_view openapi_text();
+
+}  // namespace perseus

@@ -1,0 +1,328 @@
+// perseus partition: cuts a model's layers into pipeline stages.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <memory>
+
+#include "command.h"
+#include "model/blocking_power.h"
+#include "partition/balance.h"
+#include "partition/gpu.h"
+#include "partition/least_energy.h"
+#include "partition/megatron_layout.h"
+#include "partition/model_zoo.h"
+#include "partition/stage_profile.h"
+#include "pipeline.h"
+#include "report/format.h"
+#include "report/table.h"
+#include "wire/file.h"
+#include "wire/format_profile_csv.h"
+#include "wire/layers_csv.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+struct PartitionOptions {
+  std::string layers;
+  std::string model;
+  std::string gpu;
+  int stages = 0;
+  std::string objective = "imbalance";
+  EnergyGoal goal;
+  std::optional<double> deadline_s;
+  std::optional<double> blocking_power_w;
+  std::optional<int> microbatch_size, sequence_length, tensor_parallel, expert_parallel;
+  std::string precision;
+  bool recompute = false;
+  bool without_embedding = false;
+  bool list = false;
+  std::string profile_out;
+  std::string layers_out;
+};
+
+/// What is to be cut, and how to call it.
+struct Model {
+  std::vector<Layer> layers;
+  std::string title;
+  std::optional<Gpu> gpu;
+};
+
+bool has_energies(const std::vector<Layer>& layers) {
+  const LayerCost& cost = layers.front().costs.front();
+  return cost.clock > Megahertz(0) && cost.forward_energy > Joules(0);
+}
+
+Result<Model> model_from_zoo(const PartitionOptions& options) {
+  const auto entry = zoo_entry(options.model);
+  if (!entry) return entry.error();
+  if (options.gpu.empty()) return Error{ErrorCode::usage, "--model needs a --gpu; see --list"};
+  const auto gpu = gpu_named(options.gpu);
+  if (!gpu) return gpu.error();
+  Workload workload = entry->workload;
+  if (options.microbatch_size) workload.microbatch_size = *options.microbatch_size;
+  if (options.sequence_length) workload.sequence_length = *options.sequence_length;
+  if (options.tensor_parallel) workload.tensor_parallel = *options.tensor_parallel;
+  if (options.expert_parallel) workload.expert_parallel = *options.expert_parallel;
+  if (!options.precision.empty()) workload.precision = options.precision == "tf32" ? Precision::tf32 : Precision::bf16;
+  workload.recompute = options.recompute;
+  workload.embedding = !options.without_embedding;
+  const auto work = zoo_layers(options.model, workload);
+  if (!work) return work.error();
+  return Model{layers_on(*work, *gpu, workload.precision),
+               fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})",
+                           entry->description, gpu->name, workload.microbatch_size, workload.sequence_length,
+                           workload.tensor_parallel, workload.precision == Precision::tf32 ? "tf32" : "bf16"),
+               *gpu};
+}
+
+Result<Model> model_of(const PartitionOptions& options) {
+  if (options.layers.empty() == options.model.empty()) {
+    return Error{ErrorCode::usage, "give either LAYERS.csv or --model and --gpu"};
+  }
+  if (!options.model.empty()) return model_from_zoo(options);
+  auto layers = read_layers_csv(options.layers);
+  if (!layers) return layers.error();
+  return Model{*std::move(layers), options.layers, std::nullopt};
+}
+
+struct Answer {
+  Partition partition;
+  std::optional<LeastEnergy> energy;
+};
+
+Result<Answer> cut(const Model& model, const PartitionOptions& options) {
+  if (options.objective != "energy") {
+    const Balance balance = options.objective == "imbalance" ? Balance::imbalance : Balance::longest_stage;
+    const auto partition = balance_layers(forward_latencies(model.layers), options.stages, balance);
+    if (!partition) return partition.error();
+    return Answer{*partition, std::nullopt};
+  }
+  EnergyGoal goal = options.goal;
+  if (options.deadline_s) goal.deadline = Seconds(*options.deadline_s);
+  if (options.blocking_power_w) {
+    goal.blocking_power = Watts(*options.blocking_power_w);
+  } else if (model.gpu) {
+    goal.blocking_power = model.gpu->blocking_power;
+  } else if (has_energies(model.layers)) {
+    const Partition whole{{0, static_cast<int>(model.layers.size())}};
+    const auto profile = profile_of(model.layers, whole);
+    if (!profile) return profile.error();
+    goal.blocking_power = guessed_blocking_power(*profile);
+    note(fmt::format("no --blocking-power: {} is assumed, a fifth of the highest power", text_of(goal.blocking_power)));
+  }
+  const auto best = least_energy(model.layers, options.stages, goal);
+  if (!best) return best.error();
+  return Answer{best->partition, *best};
+}
+
+std::string energy_text(const LeastEnergy& energy) {
+  const std::string text = fmt::format(
+      "energy:     {} per iteration within {} at best clocks (this partition's fastest: {}); {}\n",
+      text_of(energy.energy), text_of(energy.deadline), text_of(energy.fastest),
+      fmt::format(
+          fmt::runtime(energy.all_tried ? "the least of all {} partitions that are fast enough"
+                                        : "the least of {} planned partitions, not proven to be the least of all"),
+          energy.planned));
+  if (energy.partition == energy.balanced) return text + "            it is also the one with the least imbalance\n";
+  const Seconds later = std::max(energy.deadline, energy.balanced_fastest);
+  return text +
+         fmt::format("            the least imbalance, {}, needs {} within {} ({:+.2f} % energy, {:+.2f} % time)\n",
+                     text_of(energy.balanced), text_of(energy.balanced_energy), text_of(later),
+                     100 * (energy.balanced_energy / energy.energy - 1), 100 * (later / energy.deadline - 1));
+}
+
+std::string as_text(const Model& model, const Answer& answer) {
+  const Partition& partition = answer.partition;
+  const auto latencies = forward_latencies(model.layers);
+  const auto stages = stage_latencies(latencies, partition);
+  const Seconds longest = std::ranges::max(stages);
+  TextTable table({"stage", "layers", "first", "last", "forward", "of longest"});
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    table.add({fmt::format("{}", s), fmt::format("{}", partition.layers_of(s)),
+               model.layers[partition.boundaries[s]].name, model.layers[partition.boundaries[s + 1] - 1].name,
+               text_of(stages[s]), percent(100 * (stages[s] / longest))});
+  }
+  std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string());
+  text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
+                      imbalance_ratio(latencies, partition));
+  if (answer.energy) text += energy_text(*answer.energy);
+  const auto layout = megatron_layout(model.layers, partition);
+  text += layout ? fmt::format("Megatron:   --pipeline-model-parallel-layout \"{}\"\n", *layout)
+                 : fmt::format("Megatron:   none; {}\n", layout.error().message);
+  return text;
+}
+
+std::string as_json(const Model& model, const Answer& answer) {
+  const Partition& partition = answer.partition;
+  const auto latencies = forward_latencies(model.layers);
+  const auto stages = stage_latencies(latencies, partition);
+  json::array list;
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    list.push_back(json::object{{"stage", s},
+                                {"layers", partition.layers_of(s)},
+                                {"first_layer", model.layers[partition.boundaries[s]].name},
+                                {"last_layer", model.layers[partition.boundaries[s + 1] - 1].name},
+                                {"forward_s", stages[s].value()}});
+  }
+  json::object object{{"input", model.title},
+                      {"boundaries", json::array(partition.boundaries.begin(), partition.boundaries.end())},
+                      {"imbalance", imbalance_ratio(latencies, partition)},
+                      {"longest_stage_s", std::ranges::max(stages).value()},
+                      {"stages", std::move(list)}};
+  const auto layout = megatron_layout(model.layers, partition);
+  object["megatron_layout"] = layout ? json::value(*layout) : json::value();
+  if (answer.energy) {
+    const LeastEnergy& energy = *answer.energy;
+    object["energy"] = {
+        {"bound_j", energy.energy.value()},
+        {"deadline_s", energy.deadline.value()},
+        {"fastest_s", energy.fastest.value()},
+        {"planned", energy.planned},
+        {"all_tried", energy.all_tried},
+        {"balanced_boundaries", json::array(energy.balanced.boundaries.begin(), energy.balanced.boundaries.end())},
+        {"balanced_fastest_s", energy.balanced_fastest.value()},
+        {"balanced_bound_j", energy.balanced_energy.value()}};
+  }
+  return json::serialize(object) + "\n";
+}
+
+void print_list(bool as_json) {
+  json::array models;
+  json::array gpus;
+  TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
+  for (const ZooEntry& entry : zoo()) {
+    const Workload& w = entry.workload;
+    const std::string precision = w.precision == Precision::tf32 ? "tf32" : "bf16";
+    models.push_back(json::object{{"name", entry.name},
+                                  {"description", entry.description},
+                                  {"microbatch_size", w.microbatch_size},
+                                  {"sequence_length", w.sequence_length},
+                                  {"tensor_parallel", w.tensor_parallel},
+                                  {"expert_parallel", w.expert_parallel},
+                                  {"precision", precision}});
+    model_table.add({std::string(entry.name), std::string(entry.description), fmt::format("{}", w.microbatch_size),
+                     fmt::format("{}", w.sequence_length), fmt::format("{}", w.tensor_parallel), precision});
+  }
+  TextTable gpu_table({"GPU", "clocks", "power limit"});
+  for (const Gpu& gpu : known_gpus()) {
+    gpus.push_back(json::object{{"name", gpu.name},
+                                {"lowest_mhz", gpu.lowest.value()},
+                                {"highest_mhz", gpu.highest.value()},
+                                {"power_limit_w", gpu.power_limit.value()}});
+    gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
+                   text_of(gpu.power_limit)});
+  }
+  print(as_json ? json::serialize(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
+                : fmt::format("{}\n{}", model_table.to_string(), gpu_table.to_string()));
+}
+
+Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
+  if (options.list) {
+    print_list(as_json_text);
+    return 0;
+  }
+  const auto model = model_of(options);
+  if (!model) return model.error();
+  if (!options.layers_out.empty()) {
+    if (Status written = write_file(options.layers_out, format_layers_csv(model->layers)); !written) {
+      return written.error();
+    }
+    if (options.stages == 0) return 0;
+  }
+  if (options.stages == 0)
+    return Error{ErrorCode::usage, "--stages is required: how many stages to cut the model into"};
+  const auto answer = cut(*model, options);
+  if (!answer) return answer.error();
+  if (!options.profile_out.empty()) {
+    const auto profile = profile_of(model->layers, answer->partition);
+    if (!profile) return profile.error();
+    if (Status written = write_file(options.profile_out, format_profile_csv(*profile)); !written) {
+      return written.error();
+    }
+  }
+  print(as_json_text ? as_json(*model, *answer) : as_text(*model, *answer));
+  return 0;
+}
+
+void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
+  const std::string group = "A model from the zoo";
+  partition.add_option("--model", options.model, "Its name, see --list")->type_name("NAME")->group(group);
+  partition.add_option("--gpu", options.gpu, "The GPU that it runs on, see --list")->type_name("NAME")->group(group);
+  const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
+    partition.add_option(name, value, what)->check(number_within(1, 1e6, ""))->type_name("N")->group(group);
+  };
+  add_count("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch");
+  add_count("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)");
+  add_count("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer");
+  add_count("--expert-parallel", options.expert_parallel, "GPUs that share each layer's experts");
+  partition.add_option("--precision", options.precision, "Of the matrix products: tf32 or bf16")
+      ->check(CLI::IsMember({"tf32", "bf16"}).description(""))
+      ->group(group);
+  partition.add_flag("--recompute", options.recompute, "The backward recomputes activations")->group(group);
+  partition
+      .add_flag("--without-embedding", options.without_embedding,
+                "Leave the embedding out of the first layer, as the paper's tables do")
+      ->group(group);
+  partition.add_flag("--list", options.list, "List the models and GPUs that are known")->group(group);
+}
+
+void add_energy_options(CLI::App& partition, PartitionOptions& options) {
+  const std::string group = "Least energy";
+  partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches of an iteration (1F1B)")
+      ->check(number_within(1, 100000, ""))
+      ->type_name("N")
+      ->group(group)
+      ->capture_default_str();
+  partition.add_option("--deadline", options.deadline_s, "Iteration time that is allowed; the least unless given")
+      ->check(number_within(1e-9, 1e9, "s"))
+      ->type_name("S")
+      ->group(group);
+  partition.add_option("--blocking-power", options.blocking_power_w, "Of one GPU that waits")
+      ->check(number_within(0, 1e6, "W"))
+      ->type_name("W")
+      ->group(group);
+  partition.add_option("--max-planned", options.goal.max_planned, "Partitions to plan at most")
+      ->check(number_within(1, 1e6, ""))
+      ->type_name("N")
+      ->group(group)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_partition(CLI::App& app, Command& command) {
+  auto* partition = app.add_subcommand("partition", "Cut a model's layers into pipeline stages");
+  auto options = std::make_shared<PartitionOptions>();
+  partition->add_option("LAYERS.csv", options->layers,
+                        "Layers in order: name,forward_s and what docs/partition.md lists");
+  partition->add_option("--stages", options->stages, "How many stages")
+      ->check(number_within(1, 100000, ""))
+      ->type_name("N");
+  partition
+      ->add_option("--objective", options->objective,
+                   "What is least: imbalance (longest over shortest stage), longest-stage, or energy (of the planned "
+                   "1F1B iteration)")
+      ->check(CLI::IsMember({"imbalance", "longest-stage", "energy"}).description(""))
+      ->capture_default_str();
+  partition->add_option("--profile-out", options->profile_out, "Write the stages' profile, for 'perseus plan'")
+      ->type_name("FILE");
+  partition->add_option("--layers-out", options->layers_out, "Write the layers, to be edited and read again")
+      ->type_name("FILE");
+  add_zoo_options(*partition, *options);
+  add_energy_options(*partition, *options);
+  add_json_flag(*partition, command);
+  partition->footer(
+      help_footer("  perseus partition layers.csv --stages 4\n"
+                  "  perseus partition --model gpt3-1b --gpu A100-PCIe --stages 4 --profile-out gpt3.csv\n"
+                  "  perseus partition --model llama3-70b --gpu H100-SXM --stages 8 --objective energy -m 32\n"));
+  partition->callback(
+      [options, &command] { command.run = [options, &command] { return run_partition(*options, command.json); }; });
+}
+
+}  // namespace perseus

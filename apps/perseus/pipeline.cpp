@@ -1,0 +1,184 @@
+#include "pipeline.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "command.h"
+#include "model/blocking_power.h"
+#include "model/derived_instructions.h"
+#include "model/schedule.h"
+#include "wire/action_table.h"
+#include "wire/dag_json.h"
+#include "wire/pipeline_constants.h"
+#include "wire/profile_csv.h"
+
+namespace perseus {
+namespace {
+
+constexpr int interleaved_chunks = 2;
+
+int chunks_of(const PipelineOptions& options) {
+  if (options.chunks) return *options.chunks;
+  const int fixed = chunks_fixed_by(options.schedule);
+  return fixed != 0 ? fixed : interleaved_chunks;
+}
+
+Result<Schedule> schedule_for(const PipelineOptions& options, int num_stages) {
+  if (!options.action_table.empty()) return read_action_table(options.action_table);
+  const int chunks = chunks_of(options);
+  if (num_stages % chunks != 0) {
+    return Error{ErrorCode::usage, fmt::format("{}: {} stages cannot be shared out to ranks of {} chunks each",
+                                               options.profile, num_stages, chunks)};
+  }
+  return make_schedule(options.schedule, {num_stages / chunks, options.microbatches, chunks});
+}
+
+std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
+  Result<NamedDag> named = read_dag_json(options.dag);
+  if (!named) return named.error();
+  Pipeline pipeline;
+  pipeline.dag = std::move(named->dag);
+  if (options.blocking_power_w) pipeline.dag.blocking_power = Watts(*options.blocking_power_w);
+  pipeline.title = file_name(options.dag);
+  pipeline.facts = {
+      {"DAG", fmt::format("{}, {} computations on {} machines", pipeline.title, pipeline.dag.computations.size(),
+                          pipeline.dag.num_ranks())},
+      {"blocking power", fmt::format("{:g} W", pipeline.dag.blocking_power.value())},
+  };
+  return pipeline;
+}
+
+}  // namespace
+
+void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
+  const std::string group = "The pipeline";
+  auto* schedule =
+      app.add_option("--schedule", options.schedule, fmt::format("One of {}", fmt::join(schedule_names(), ", ")))
+          ->capture_default_str()
+          ->check(CLI::IsMember(schedule_names()).description(""))
+          ->type_name("NAME")
+          ->group(group);
+  auto* microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
+                           ->capture_default_str()
+                           ->check(number_within(1, 1 << 20, ""))
+                           ->type_name("M")
+                           ->group(group);
+  auto* chunks = app.add_option("--chunks", options.chunks,
+                                "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
+                     ->check(number_within(1, 1 << 10, ""))
+                     ->type_name("V")
+                     ->group(group);
+  auto* power =
+      app.add_option("--blocking-power", options.blocking_power_w,
+                     "Power of one accelerator that waits; a fifth of the profile's highest power unless given")
+          ->check(number_within(0, 1e6, "W"))
+          ->type_name("W")
+          ->group(group);
+  auto* latency =
+      app.add_option("--transfer-latency", options.transfer_latency_s, "Time of every transfer between two ranks")
+          ->capture_default_str()
+          ->check(number_within(0, 1e6, "s"))
+          ->type_name("S")
+          ->group(group);
+  auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
+                                "A rank that sends waits for the transfer; otherwise it computes meanwhile")
+                       ->group(group);
+  auto* split =
+      app.add_option("--split-backward", options.split_backward,
+                     "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
+                     "backward: the first takes this share of it")
+          ->check(number_within(1e-6, 1 - 1e-6, ""))
+          ->type_name("FRACTION")
+          ->group(group);
+  app.add_option("--action-table", options.action_table, "Instead of --schedule: PyTorch's table of actions")
+      ->type_name("FILE.csv")
+      ->excludes(schedule)
+      ->excludes(microbatches)
+      ->excludes(chunks)
+      ->group(group);
+  auto* constants = app.add_option("--constants", options.constants,
+                                   "Instead of schedule, microbatches, blocking power and transfers: what 'perseus "
+                                   "calibrate' fitted")
+                        ->type_name("FILE.json")
+                        ->group(group);
+  for (auto* option : {schedule, microbatches, power, latency, blocking}) constants->excludes(option);
+  app.add_option("--dag", options.dag, "Instead of profile and schedule: a DAG of computations, see docs/formats.md")
+      ->type_name("FILE.json")
+      ->excludes(schedule)
+      ->excludes(microbatches)
+      ->excludes(chunks)
+      ->excludes(latency)
+      ->excludes(blocking)
+      ->excludes(constants)
+      ->excludes(split)
+      ->group(group);
+}
+
+namespace {
+
+/// The options with what --constants says in their place.
+Result<PipelineOptions> with_constants(PipelineOptions options) {
+  if (options.constants.empty()) return options;
+  const auto constants = read_pipeline_constants(options.constants);
+  if (!constants) return constants.error();
+  if (!constants->schedule && options.action_table.empty()) {
+    return Error{ErrorCode::usage,
+                 fmt::format("{}: names no schedule; --action-table FILE.csv is needed", options.constants)};
+  }
+  if (constants->schedule) options.schedule = *constants->schedule;
+  options.microbatches = constants->microbatches;
+  options.blocking_power_w = constants->costs.blocking_power.value();
+  options.transfer_latency_s = constants->costs.transfer_latency.value();
+  options.blocking_transfers = constants->costs.blocking_transfers;
+  return options;
+}
+
+}  // namespace
+
+Result<Pipeline> read_pipeline(const PipelineOptions& given) {
+  const Result<PipelineOptions> completed = with_constants(given);
+  if (!completed) return completed.error();
+  const PipelineOptions& options = *completed;
+  if (options.profile.empty() == options.dag.empty()) {
+    return Error{ErrorCode::usage, options.dag.empty() ? "a profile or --dag FILE.json is needed"
+                                                       : "a profile and --dag exclude each other"};
+  }
+  if (!options.dag.empty()) return pipeline_from_dag(options);
+  Result<Profile> profile = read_profile_csv(options.profile);
+  if (!profile) return profile.error();
+  if (options.split_backward) {
+    profile = split_backward(*std::move(profile), *options.split_backward);
+    if (!profile) return profile.error();
+  }
+  Result<Schedule> schedule = schedule_for(options, profile->num_stages());
+  if (!schedule) return schedule.error();
+
+  const Watts blocking = options.blocking_power_w ? Watts(*options.blocking_power_w) : guessed_blocking_power(*profile);
+  Result<ComputationDag> dag =
+      build_dag(*profile, *schedule, {blocking, Seconds(options.transfer_latency_s), options.blocking_transfers});
+  if (!dag) return Error{dag.error().code, fmt::format("{}: {}", options.profile, dag.error().message)};
+
+  Pipeline pipeline;
+  pipeline.dag = *std::move(dag);
+  pipeline.title = file_name(options.profile);
+  pipeline.default_blocking = !options.blocking_power_w;
+  pipeline.facts = {
+      {"profile", pipeline.title},
+      {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches",
+                               options.action_table.empty() ? schedule->name : file_name(options.action_table),
+                               schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)},
+      {"blocking power", fmt::format("{:g} W{}", blocking.value(), pipeline.default_blocking ? " (a guess)" : "")},
+  };
+  if (options.transfer_latency_s > 0) {
+    pipeline.facts.push_back({"transfer latency", fmt::format("{:g} s{}", options.transfer_latency_s,
+                                                              options.blocking_transfers ? ", the sender waits" : "")});
+  }
+  return pipeline;
+}
+
+}  // namespace perseus

@@ -1,0 +1,44 @@
+// The pipeline that a command is about: the options that describe it, and how they become a ComputationDag.
+//
+// Input: files and numbers from the command line. Output: a valid ComputationDag and words for reports. Errors: those
+// of the readers, and usage where options contradict each other. Cost: that of reading. Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/computation_dag.h"
+#include "report/report.h"
+
+namespace perseus {
+
+struct PipelineOptions {
+  std::string profile;
+  std::string dag;
+  std::string schedule = "1f1b";
+  std::string action_table;
+  int microbatches = 12;
+  std::optional<int> chunks;
+  std::optional<double> blocking_power_w;
+  double transfer_latency_s = 0;
+  bool blocking_transfers = false;
+  std::string constants;  ///< instead of the four above and the schedule: a file, see wire/pipeline_constants.h
+  std::optional<double> split_backward;
+};
+
+struct Pipeline {
+  ComputationDag dag;
+  std::string title;
+  bool default_blocking = false;  ///< the blocking power is a guess, see model/blocking_power.h
+  std::vector<ReportFact> facts;  ///< what went in, for reports
+};
+
+/// The options above, except `profile`, which a command may want as a positional or as an option.
+/// Exactly one of profile and dag is to be given: read_pipeline() says so.
+void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options);
+Result<Pipeline> read_pipeline(const PipelineOptions& options);
+
+}  // namespace perseus

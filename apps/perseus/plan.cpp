@@ -1,0 +1,330 @@
+// perseus plan: from a profile and a schedule to the frontier of deployable clock plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <cmath>
+#include <memory>
+
+#include "command.h"
+#include "effort.h"
+#include "interrupt.h"
+#include "pipeline.h"
+#include "plan_output.h"
+#include "planner/exact.h"
+#include "planner/perseus_method.h"
+#include "point_figures.h"
+#include "progress.h"
+#include "report/format.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr int rows_shown = 12;
+
+struct PlanOptions {
+  PipelineOptions pipeline;
+  std::string method = "exact";
+  double tau_s = 0.001;
+  std::string effort = "normal";
+  int deadlines = PlannerOptions{}.deadlines;
+  double switch_latency_s = 0;
+  double min_dwell_s = 0;
+  std::string straggler;
+  bool bound_only = false;
+  std::string out;
+  std::optional<bool> progress;
+};
+
+/// "1.2" is T'/T_min, "3.5s" is T' itself.
+struct Straggler {
+  std::optional<double> ratio;
+  std::optional<Seconds> deadline;
+};
+
+Result<Straggler> parse_straggler(const std::string& text) {
+  if (text.empty()) return Straggler{};
+  const bool in_seconds = text.ends_with('s');
+  const auto value = number_in<double>(std::string_view(text).substr(0, text.size() - (in_seconds ? 1 : 0)));
+  if (!value || !std::isfinite(*value) || *value < (in_seconds ? 0 : 1)) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--straggler: '{}' is neither a ratio T'/T of at least 1, like 1.2, nor a time with its "
+                             "unit, like 3.5s",
+                             text)};
+  }
+  return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
+}
+
+Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options) {
+  ProgressLine progress("planning", options.progress);
+  if (options.method == "perseus") {
+    Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
+    if (!run) return run.error();
+    Frontier frontier = run->frontier();
+    frontier.bound = compute_lower_bound(dag).bound;
+    for (FrontierPoint& point : frontier.points) {
+      point.bound = frontier.bound.at(point.time) + dag.total_blocking_power() * point.time;
+    }
+    return frontier;
+  }
+  PlannerOptions planner;
+  planner.effort = effort_named(options.effort);
+  planner.deadlines = options.deadlines;
+  planner.switch_latency = Seconds(options.switch_latency_s);
+  planner.min_dwell = Seconds(options.min_dwell_s);
+  planner.progress = progress.callback();
+  return plan_exact(dag, planner);
+}
+
+/// Points evenly spread over time; the first, the last and the straggler's always.
+std::vector<int> representative_points(const Frontier& frontier, const ReportSummary& summary) {
+  const Seconds slowest = frontier.points.front().time;
+  const Seconds fastest = frontier.points.back().time;
+  std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1};
+  for (int row = 1; row + 1 < rows_shown; ++row) {
+    rows.push_back(point_for(frontier, slowest + (double(row) / (rows_shown - 1)) * (fastest - slowest)));
+  }
+  if (summary.straggler) rows.push_back(summary.straggler->point);
+  std::ranges::sort(rows);
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+/// Rounding may leave a gap of -1e-13 %, which is none; so is what would print as -0.000 %.
+std::string gap_text(double pct) { return fmt::format("{:.3f} %", std::abs(pct) < 0.0005 ? 0 : pct); }
+
+std::string text_report(const Pipeline& pipeline, const Frontier& frontier, const ReportSummary& summary,
+                        const std::vector<PointFigures>& figures) {
+  std::string text;
+  for (const ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  TextTable table({"point", "time", "slowdown", "energy", "saving", "gap", "power", "changes"});
+  for (const int point : representative_points(frontier, summary)) {
+    const PointFigures& f = figures[point];
+    table.add({std::to_string(f.point), text_of(f.time), fmt::format("{:.2f} %", f.slowdown_pct), text_of(f.energy),
+               fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct), text_of(f.average_power),
+               std::to_string(f.clock_changes)});
+  }
+  text += "\n" + table.to_string() + "\n";
+  text += fmt::format("everything at maximum clock: {}, {} (what 'saving' is against)\n", text_of(summary.all_max.time),
+                      text_of(summary.all_max.energy));
+  if (summary.straggler) {
+    text += fmt::format(
+        "straggler at T' = {}: point {} needs {} while it waits for it, {:.2f} % less than everything at "
+        "maximum clock\n",
+        text_of(summary.straggler->deadline), summary.straggler->point, text_of(summary.straggler->energy),
+        summary.straggler->saving_pct);
+  }
+  if (const PointFigures& fastest = figures.back(); fastest.error_bars.energy_stddev > Joules(0)) {
+    text += fmt::format("the fastest point is known to +- {} and +- {}, by the spread of the profile's measurements\n",
+                        text_of(fastest.error_bars.time_stddev), text_of(fastest.error_bars.energy_stddev));
+  }
+  if (const auto dearest = std::ranges::max_element(figures, {}, &PointFigures::clock_limit_cost);
+      dearest->clock_limit_cost > Joules(0)) {
+    Joules sum;
+    for (const PointFigures& f : figures) sum += f.clock_limit_cost;
+    text +=
+        fmt::format("slow clocks cost {} an iteration in the mean, {} ({:.2f} %) at point {}, where they cost most\n",
+                    text_of(sum / double(figures.size())), text_of(dearest->clock_limit_cost),
+                    100 * (dearest->clock_limit_cost / dearest->energy), dearest->point);
+  }
+  text += fmt::format("{} points from {} to {}; the fastest saves {:.2f} %; gap to the bound: mean {}, largest {}\n",
+                      figures.size(), text_of(figures.back().time), text_of(figures.front().time), summary.saving_pct,
+                      gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
+  return text;
+}
+
+json::object json_of(const IterationCost& cost) {
+  return {{"time_s", cost.time.value()},
+          {"energy_j", cost.energy.value()},
+          {"effective_energy_j", cost.effective_energy.value()}};
+}
+
+json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
+                         const std::vector<PointFigures>& figures) {
+  json::array points;
+  for (const PointFigures& f : figures) {
+    json::object point;
+    for (const Column& column : point_columns()) {
+      const double value = column.value(f);
+      point[column.name] = column.is_count ? json::value(static_cast<int>(value)) : json::value(value);
+    }
+    for (const RankColumn& column : rank_columns()) {
+      json::array values;
+      for (const ClockChanges& rank : f.per_rank) {
+        const double value = column.value(rank);
+        values.push_back(column.is_count ? json::value(static_cast<int>(value)) : json::value(value));
+      }
+      point[column.name] = std::move(values);
+    }
+    points.push_back(std::move(point));
+  }
+  json::object inputs;
+  for (const ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  json::object all{{"inputs", std::move(inputs)},
+                   {"blocking_power_w", pipeline.dag.blocking_power.value()},
+                   {"blocking_power_is_a_guess", pipeline.default_blocking},
+                   {"t_min_s", summary.t_min.value()},
+                   {"t_star_s", summary.t_star.value()},
+                   {"gap_mean_pct", summary.gap_mean_pct},
+                   {"gap_max_pct", summary.gap_max_pct},
+                   {"saving_pct", summary.saving_pct},
+                   {"all_maximum_clock", json_of(summary.all_max)},
+                   {"minimum_energy", json_of(summary.min_energy)},
+                   {"points", std::move(points)}};
+  if (summary.straggler) {
+    all["straggler"] = json::object{{"deadline_s", summary.straggler->deadline.value()},
+                                    {"point", summary.straggler->point},
+                                    {"energy_j", summary.straggler->energy.value()},
+                                    {"all_maximum_clock_energy_j", summary.straggler->all_max_energy.value()},
+                                    {"saving_pct", summary.straggler->saving_pct}};
+  }
+  return all;
+}
+
+void print_bound(const ComputationDag& dag, const LowerBound& bound, bool as_json) {
+  const auto energy_at = [&](const BoundVertex& v) { return v.effective_energy + dag.total_blocking_power() * v.time; };
+  if (as_json) {
+    json::array vertices;
+    for (const BoundVertex& v : bound.vertices) {
+      vertices.push_back(json::object{{"time_s", v.time.value()},
+                                      {"energy_j", energy_at(v).value()},
+                                      {"effective_energy_j", v.effective_energy.value()}});
+    }
+    print(json::serialize(json::object{{"bound", std::move(vertices)}}) + "\n");
+    return;
+  }
+  std::string text = "time_s,energy_j,effective_energy_j\n";
+  for (const BoundVertex& v : bound.vertices) {
+    text += fmt::format("{:.12g},{:.12g},{:.12g}\n", v.time.value(), energy_at(v).value(), v.effective_energy.value());
+  }
+  print(text);
+}
+
+Result<int> run_plan(const PlanOptions& options, bool as_json) {
+  const Result<Straggler> straggler = parse_straggler(options.straggler);
+  if (!straggler) return straggler.error();
+  if (options.method == "perseus" && (options.switch_latency_s > 0 || options.min_dwell_s > 0)) {
+    return Error{ErrorCode::usage,
+                 "--switch-latency, --min-dwell: the published method knows nothing of them; use --method exact"};
+  }
+  const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
+  if (!pipeline) return pipeline.error();
+  const ComputationDag& dag = pipeline->dag;
+  if (pipeline->default_blocking) {
+    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
+                     dag.blocking_power.value()));
+  }
+  if (options.bound_only) {
+    print_bound(dag, compute_lower_bound(dag).bound, as_json);
+    return 0;
+  }
+  if (!options.out.empty()) {
+    if (Status writable = check_plan_output(options.out); !writable) return writable.error();
+  }
+
+  const auto began = std::chrono::steady_clock::now();
+  const Result<Frontier> frontier = make_frontier(dag, options);
+  if (!frontier) return frontier.error();
+  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+
+  std::optional<Seconds> deadline = straggler->deadline;
+  if (straggler->ratio) deadline = *straggler->ratio * frontier->points.back().time;
+  const ReportSummary summary = summarise(dag, *frontier, deadline);
+  const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
+  if (!options.out.empty()) {
+    Metadata metadata{{"method", options.method},
+                      {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
+                      {"min_dwell_s", fmt::format("{}", options.min_dwell_s)}};
+    for (const ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
+    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, metadata);
+    die_if_interrupted();
+    if (!written) return written.error();
+  }
+  if (as_json) {
+    json::object all = json_report(*pipeline, summary, figures);
+    all["planning_s"] = took_s;
+    if (!options.out.empty()) all["out"] = options.out;
+    print(json::serialize(all) + "\n");
+    return 0;
+  }
+  print(text_report(*pipeline, *frontier, summary, figures));
+  print(fmt::format("planned in {}\n", text_of(Seconds(took_s))));
+  if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Command& command) {
+  auto* plan = app.add_subcommand("plan", "Plan a profile: the whole frontier from fastest to least energy");
+  auto options = std::make_shared<PlanOptions>();
+  plan->add_option("PROFILE.csv", options->pipeline.profile,
+                   "Times and energies per clock: stage,instruction,frequency,time,energy");
+  add_pipeline_options(*plan, options->pipeline);
+
+  const std::string planner = "The planner";
+  plan->add_option("--method", options->method, "exact, or perseus: the algorithm as published")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
+      ->type_name("NAME")
+      ->group(planner);
+  plan->add_option("--tau", options->tau_s, "Unit of time of --method perseus")
+      ->capture_default_str()
+      ->check(number_within(1e-9, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+  plan->add_option("--effort", options->effort, "low, normal or high: trades time for gap")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
+      ->type_name("E")
+      ->group(planner);
+  plan->add_option("--deadlines", options->deadlines, "How many deadlines are planned")
+      ->capture_default_str()
+      ->check(number_within(1, 1e6, ""))
+      ->type_name("N")
+      ->group(planner);
+  plan->add_option("--switch-latency", options->switch_latency_s, "Time that a clock change takes to arrive")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+  plan->add_option("--min-dwell", options->min_dwell_s, "Shortest time between two clock changes of a rank")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+
+  const std::string output = "The output";
+  plan->add_option("--straggler", options->straggler,
+                   "Show where a straggler's iteration time T' lands: T'/T like 1.2, or T' like 3.5s")
+      ->type_name("T'")
+      ->group(output);
+  auto* out = plan->add_option("--out", options->out,
+                               "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
+                               "directory, whole or not at all; an earlier plan there is replaced")
+                  ->type_name("DIR")
+                  ->group(output);
+  plan->add_flag("--bound-only", options->bound_only, "Print the lower-bound curve as CSV and plan nothing")
+      ->excludes(out)
+      ->group(output);
+  plan->add_flag("--progress,!--no-progress", options->progress,
+                 "Say how far it is, on standard error; where that is a terminal unless given")
+      ->group(output);
+  add_json_flag(*plan, command);
+  plan->footer(
+      help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"
+                  "  perseus plan gpt3.csv --schedule interleaved-1f1b --chunks 2 -m 16 --straggler 1.2\n"
+                  "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
+  plan->callback(
+      [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,29 @@
+// Everything that `perseus plan --out DIR` writes, whole or not at all.
+//
+//     DIR/frontier.csv                   a line per point, 0 is the slowest
+//     DIR/plans/freqs_pipeline_%05d.py   a plan per point, as Zeus's server loads them
+//     DIR/plans.json                     all of it in one file: what lookup, verify and show read
+//     DIR/report.html                    to look at; frontier.svg and timeline.svg are its pictures
+//     DIR/trace.json                     the timelines for ui.perfetto.dev
+// Errors: cannot_write. SIGINT, SIGTERM and SIGHUP tidy up first. Cost: proportional to what is written. Threads: one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "pipeline.h"
+#include "point_figures.h"
+#include "wire/plan_file.h"
+
+namespace perseus {
+
+/// Would writing there work? To be asked before the long work; leaves nothing behind but parent directories.
+Status check_plan_output(const std::filesystem::path& directory);
+
+Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
+                         const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
+                         const Metadata& metadata);
+
+}  // namespace perseus

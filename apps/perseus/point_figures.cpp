@@ -1,0 +1,94 @@
+#include "point_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "report/timeline.h"
+#include "verify/simulator.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::array<Column, 14> columns{{
+    {"point", [](const PointFigures& p) { return double(p.point); }, true},
+    {"time_s", [](const PointFigures& p) { return p.time.value(); }},
+    {"energy_j", [](const PointFigures& p) { return p.energy.value(); }},
+    {"effective_energy_j", [](const PointFigures& p) { return p.effective_energy.value(); }},
+    {"bound_j", [](const PointFigures& p) { return p.bound.value(); }},
+    {"gap_pct", [](const PointFigures& p) { return p.gap_pct; }},
+    {"average_power_w", [](const PointFigures& p) { return p.average_power.value(); }},
+    {"saving_pct", [](const PointFigures& p) { return p.saving_pct; }},
+    {"slowdown_pct", [](const PointFigures& p) { return p.slowdown_pct; }},
+    {"clock_limit_cost_j", [](const PointFigures& p) { return p.clock_limit_cost.value(); }},
+    {"clock_changes", [](const PointFigures& p) { return double(p.clock_changes); }, true},
+    {"shortest_dwell_s", [](const PointFigures& p) { return p.shortest_dwell.value(); }},
+    {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev.value(); }},
+    {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev.value(); }},
+}};
+
+constexpr std::array<RankColumn, 2> columns_per_rank{{
+    {"rank_clock_changes", [](const ClockChanges& c) { return double(c.count); }, true},
+    {"rank_shortest_dwell_s", [](const ClockChanges& c) { return c.shortest_dwell.value(); }},
+}};
+
+}  // namespace
+
+std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency) {
+  const Joules all_max = timeline_of(dag, all_maximum_clock(dag)).energy;
+  const Seconds fastest = frontier.points.back().time;
+  const bool spread = has_spread(dag);
+  Simulator simulator(dag);
+  std::vector<PointFigures> all;
+  all.reserve(frontier.points.size());
+  for (const FrontierPoint& point : frontier.points) {
+    PointFigures f;
+    f.point = static_cast<int>(all.size());
+    f.time = point.time;
+    f.energy = point.energy;
+    f.effective_energy = point.effective_energy;
+    f.bound = point.bound;
+    f.gap_pct = point.gap_pct();
+    f.average_power = point.energy / point.time;
+    f.saving_pct = point.energy == all_max ? 0 : 100 * ((all_max - point.energy) / all_max);
+    f.slowdown_pct = 100 * ((point.time - fastest) / fastest);
+    f.shortest_dwell = point.time;
+    if (spread) f.error_bars = error_bars_of(dag, point.plan, timeline_of(dag, point.plan));
+    const Simulation simulation = simulator.run(point.plan, {switch_latency});
+    f.clock_limit_cost = point.clock_limit_cost;
+    f.per_rank = count_clock_changes(dag, point.plan, simulation);
+    for (const ClockChanges& rank : f.per_rank) {
+      f.clock_changes += rank.count;
+      f.shortest_dwell = std::min(f.shortest_dwell, rank.shortest_dwell);
+    }
+    all.push_back(std::move(f));
+  }
+  return all;
+}
+
+std::span<const Column> point_columns() { return columns; }
+
+std::span<const RankColumn> rank_columns() { return columns_per_rank; }
+
+std::string frontier_csv(const std::vector<PointFigures>& figures) {
+  std::string text;
+  for (const Column& column : columns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
+  for (const RankColumn& column : columns_per_rank) text += fmt::format(",{}", column.name);
+  text += '\n';
+  for (const PointFigures& point : figures) {
+    for (const Column& column : columns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
+    for (const RankColumn& column : columns_per_rank) {
+      for (const ClockChanges& rank : point.per_rank) {
+        fmt::format_to(std::back_inserter(text), "{:.6g} ", column.value(rank));
+      }
+      text.back() = ',';
+    }
+    text.back() = '\n';
+  }
+  return text;
+}
+
+}  // namespace perseus

@@ -1,0 +1,57 @@
+// What is said about each point of a frontier: one table of columns that makes frontier.csv and --json alike.
+//
+// Input: the DAG, a frontier of at least one point. Output: figures per point, and the columns with their names (units
+// in the suffix). Clock changes are counted per iteration over all ranks, the shortest dwell is the shortest over all
+// ranks, both by the independent simulator of verify/. Errors: none. Cost: one simulation per point. Threads: pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+#include "report/error_bars.h"
+#include "verify/clock_changes.h"
+
+namespace perseus {
+
+struct PointFigures {
+  int point = 0;
+  Seconds time;
+  Joules energy;
+  Joules effective_energy;
+  Joules bound;
+  double gap_pct = 0;
+  Watts average_power;      ///< of all accelerators together
+  double saving_pct = 0;    ///< energy against everything at maximum clock, each at its own time
+  double slowdown_pct = 0;  ///< time against the fastest point
+  Joules clock_limit_cost;  ///< what switch latency and dwell cost, 0 without them
+  int clock_changes = 0;
+  Seconds shortest_dwell;
+  ErrorBars error_bars;  ///< 0 where the profile has no spread
+  std::vector<ClockChanges> per_rank;
+};
+
+std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency);
+
+struct Column {
+  std::string_view name;
+  double (*value)(const PointFigures&);
+  bool is_count = false;
+};
+std::span<const Column> point_columns();
+
+/// The same per rank, in text: as columns of frontier.csv (values of the ranks separated by spaces).
+struct RankColumn {
+  std::string_view name;
+  double (*value)(const ClockChanges&);
+  bool is_count = false;
+};
+std::span<const RankColumn> rank_columns();
+
+/// The header line, then one line per point, slowest first. Numbers are the shortest text that reads back the same.
+std::string frontier_csv(const std::vector<PointFigures>& figures);
+
+}  // namespace perseus

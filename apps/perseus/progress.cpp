@@ -1,0 +1,41 @@
+#include "progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace perseus {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr auto quiet_at_first = 500ms;
+constexpr auto between_updates = 100ms;
+
+}  // namespace
+
+ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
+    : what_(std::move(what)),
+      wanted_(wanted ? *wanted : ::isatty(STDERR_FILENO) == 1),
+      next_(SteadyClock::now() + quiet_at_first) {}
+
+ProgressLine::~ProgressLine() {
+  if (shown_) fmt::print(stderr, "\r\x1b[K");
+}
+
+std::function<void(double)> ProgressLine::callback() {
+  if (!wanted_) return {};
+  return [this](double done) { show(done); };
+}
+
+void ProgressLine::show(double done) {
+  const auto now = SteadyClock::now();
+  if (now < next_) return;
+  next_ = now + between_updates;
+  shown_ = true;
+  fmt::print(stderr, "\r{} {:3.0f} %", what_, 100 * done);
+}
+
+}  // namespace perseus

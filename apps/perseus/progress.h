@@ -1,0 +1,33 @@
+// How far a long computation is: one line on standard error that overwrites itself, and is gone when done.
+//
+// Shown where standard error is a terminal and `--no-progress` was not given, or always with `--progress`; not before
+// the work has taken half a second. Threads: one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace perseus {
+
+class ProgressLine {
+ public:
+  /// `wanted`: what the user said; where nothing, a terminal decides.
+  ProgressLine(std::string what, std::optional<bool> wanted);
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
+
+  /// To hand to a planner; empty where nothing is to be shown.
+  [[nodiscard]] std::function<void(double done)> callback();
+
+ private:
+  void show(double done);
+  std::string what_;
+  bool wanted_;
+  std::chrono::steady_clock::time_point next_;
+  bool shown_ = false;
+};
+
+}  // namespace perseus

@@ -1,0 +1,335 @@
+// perseus reproduce: the paper's emulated tables and figures from the published artifact's profiles.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "baselines/methods.h"
+#include "command.h"
+#include "effort.h"
+#include "interrupt.h"
+#include "model/blocking_power.h"
+#include "pipeline.h"
+#include "progress.h"
+#include "report/table.h"
+#include "reproduce/artifact.h"
+#include "reproduction_output.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+/// What the artifact's files do not say, published for these GPUs.
+struct KnownGpu {
+  const char* name;
+  double blocking_power_w;
+  double tau_s;
+};
+constexpr KnownGpu known_gpus[] = {{"a100_sxm", 83.64, 0.001}, {"a40", 70.38, 0.0001}};
+constexpr double default_tau_s = 0.001;
+constexpr int papers_microbatches[] = {12, 24, 48, 96};
+constexpr std::size_t notes_shown = 20;
+
+struct ReproduceOptions {
+  std::string data;
+  std::string out;
+  std::vector<int> microbatches;  ///< none: the paper's, and whichever anything is published for
+  std::vector<std::string> blocking_power;
+  std::vector<std::string> tau;
+  std::string effort = "normal";
+  std::optional<bool> progress;
+};
+
+/// GPU=NUMBER, once for each GPU.
+Result<std::map<std::string, double>> by_gpu(const char* option, const std::vector<std::string>& texts, double least,
+                                             const Artifact& artifact) {
+  std::map<std::string, double> values;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string gpu = text.substr(0, equals);
+    const auto value = equals == std::string::npos ? std::nullopt : number_in<double>(text.substr(equals + 1));
+    if (!value || gpu.empty() || !(*value >= least && *value <= 1e6)) {
+      return Error{ErrorCode::usage,
+                   fmt::format("{}: '{}' is not GPU=NUMBER with a number from {:g} to 1e+06", option, text, least)};
+    }
+    if (std::ranges::find(artifact.profiles, gpu, &EmulatedProfile::gpu) == artifact.profiles.end()) {
+      std::string known;
+      for (const EmulatedProfile& p : artifact.profiles) {
+        if (known.find(p.gpu) == std::string::npos) known += (known.empty() ? "" : ", ") + p.gpu;
+      }
+      return Error{ErrorCode::usage, fmt::format("{}: no profile is of '{}'; there are {}", option, gpu, known)};
+    }
+    if (!values.emplace(gpu, *value).second) {
+      return Error{ErrorCode::usage, fmt::format("{}: '{}' is given twice", option, gpu)};
+    }
+  }
+  return values;
+}
+
+const KnownGpu* known(const std::string& gpu) {
+  const auto found = std::ranges::find_if(known_gpus, [&](const KnownGpu& k) { return k.name == gpu; });
+  return found == std::end(known_gpus) ? nullptr : found;
+}
+
+Result<std::vector<int>> checked_microbatches(std::vector<int> microbatches) {
+  std::ranges::sort(microbatches);
+  microbatches.erase(std::unique(microbatches.begin(), microbatches.end()), microbatches.end());
+  for (const int m : microbatches) {
+    if (m >= 1 && global_batch_size % m == 0) continue;
+    return Error{ErrorCode::usage,
+                 fmt::format("--microbatches: {} does not divide the global batch of {} (paper, table 5)", m,
+                             global_batch_size)};
+  }
+  return microbatches;
+}
+
+/// What could not be used: said at once, and kept for --json. Past notes_shown only counted on the terminal.
+class LeftOut {
+ public:
+  void add(std::string what) {
+    if (all_.size() < notes_shown) note("left out: " + what);
+    if (all_.size() == notes_shown) note("more is left out; --json lists all of it");
+    all_.push_back(std::move(what));
+  }
+  [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
+};
+
+/// The paper's scales, and further ones that something is published for.
+std::vector<int> scales_of(const std::string& data, const Artifact& artifact, const EmulatedProfile& profile,
+                           LeftOut& left_out) {
+  std::vector<int> scales(std::begin(papers_microbatches), std::end(papers_microbatches));
+  for (const int m : published_microbatches(data, artifact, profile)) {
+    if (global_batch_size % m == 0) {
+      scales.push_back(m);
+    } else {
+      left_out.add(fmt::format("{}+{}, {} microbatches: they do not divide the global batch of {} (paper, table 5)",
+                               profile.model, profile.gpu, m, global_batch_size));
+    }
+  }
+  std::ranges::sort(scales);
+  scales.erase(std::unique(scales.begin(), scales.end()), scales.end());
+  return scales;
+}
+
+struct GpuFacts {
+  Watts blocking_power;
+  Seconds tau;
+};
+
+GpuFacts facts_of(const EmulatedProfile& profile, const std::map<std::string, double>& powers,
+                  const std::map<std::string, double>& taus) {
+  const KnownGpu* gpu = known(profile.gpu);
+  GpuFacts facts{gpu != nullptr ? Watts(gpu->blocking_power_w) : guessed_blocking_power(profile.profile),
+                 Seconds(gpu != nullptr ? gpu->tau_s : default_tau_s)};
+  if (const auto given = taus.find(profile.gpu); given != taus.end()) facts.tau = Seconds(given->second);
+  if (const auto given = powers.find(profile.gpu); given != powers.end()) {
+    facts.blocking_power = Watts(given->second);
+  } else if (gpu == nullptr) {
+    note(fmt::format("{}: no --blocking-power {}=W was given: {:.3g} W is assumed for {}, a fifth of its highest power",
+                     profile.gpu, profile.gpu, facts.blocking_power.value(), profile.model));
+  }
+  return facts;
+}
+
+/// One case to be planned, and where it stands in all of them.
+struct Job {
+  const EmulatedProfile* profile;
+  int microbatches;
+  GpuFacts facts;
+  std::string counted;  ///< "3 of 8"
+};
+
+Result<ReproducedCase> reproduce_case(const ReproduceOptions& options, const Artifact& artifact, const Job& job,
+                                      LeftOut& left_out) {
+  const EmulatedProfile& profile = *job.profile;
+  const int stages = profile.profile.num_stages();
+  const Result<Schedule> schedule = make_schedule("1f1b", {stages, job.microbatches, 1});
+  if (!schedule) return schedule.error();
+  const Result<ComputationDag> dag = build_dag(profile.profile, *schedule, {job.facts.blocking_power, Seconds(0)});
+  if (!dag) return dag.error();
+
+  std::optional<IterationCost> envpipe;
+  if (const PublishedIteration* published = artifact.envpipe_of(profile, job.microbatches)) {
+    envpipe = IterationCost{published->time, published->energy, {}};
+  }
+  PlannerOptions planner;
+  planner.effort = effort_named(options.effort);
+  ProgressLine progress(
+      fmt::format("planning {} on {}, {} microbatches ({})", profile.model, profile.gpu, job.microbatches, job.counted),
+      options.progress);
+  planner.progress = progress.callback();
+  Result<EmulatedCase> plans = EmulatedCase::plan(*dag, job.facts.tau, planner, envpipe);
+  if (!plans) return plans.error();
+
+  const auto published = read_published_frontier(options.data, profile, job.microbatches);
+  std::optional<FrontierComparison> comparison;
+  if (!published) {
+    left_out.add(published.error().message);
+  } else if (*published) {
+    comparison = compare_frontiers(plans->paper(), **published, job.facts.tau);
+  }
+  return ReproducedCase{profile.model, profile.gpu,       stages,    job.microbatches, job.facts.blocking_power,
+                        job.facts.tau, *std::move(plans), comparison};
+}
+
+/// "tiny+gpu_x (2, 4), big+gpu_x (12)": of those cases that lack something; "" if none does.
+std::string listed(const std::vector<ReproducedCase>& cases, bool (*lacks)(const ReproducedCase&)) {
+  std::string text, last;
+  for (const ReproducedCase& c : cases) {
+    if (!lacks(c)) continue;
+    const std::string profile = fmt::format("{}+{}", c.model, c.gpu);
+    text += profile == last ? fmt::format(", {}", c.microbatches)
+                            : fmt::format("{}{} ({}", text.empty() ? "" : "), ", profile, c.microbatches);
+    last = profile;
+  }
+  return text.empty() ? text : text + ")";
+}
+
+/// For which cases, by their microbatches, the artifact has no result.
+void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
+  const std::string envpipe = listed(cases, [](const ReproducedCase& c) { return !c.plans.envpipe(); });
+  if (!envpipe.empty()) note("the artifact has no EnvPipe result, so these fields are empty: " + envpipe);
+  const std::string frontiers = listed(cases, [](const ReproducedCase& c) { return !c.published; });
+  if (!frontiers.empty()) note("the artifact has no frontier to compare with: " + frontiers);
+}
+
+std::string text_report(const std::vector<ReproducedCase>& cases) {
+  TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realised", "ours",
+                   "bound", "EnvPipe", "EnvPipe recomputed"});
+  const auto envpipe = std::ranges::find(baseline_methods(), "envpipe", &BaselineMethod::name);
+  const auto envpipe_index = static_cast<std::size_t>(envpipe - baseline_methods().begin());
+  for (const ReproducedCase& c : cases) {
+    const EmulatedCase::Savings s = c.plans.at_fastest();
+    const auto pct = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
+    table.add({fmt::format("{} {}", c.model, c.gpu), std::to_string(c.microbatches), pct(s.paper_planned_pct),
+               pct(s.paper_realised_pct), pct(s.ours_realised_pct), pct(s.bound_pct), pct(s.envpipe_pct),
+               pct(s.baselines_pct[envpipe_index])});
+  }
+  return table.to_string();
+}
+
+std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
+  json::array rows;
+  for (const ReproducedCase& c : cases) {
+    const EmulatedCase::Savings s = c.plans.at_fastest();
+    json::object row{{"model", c.model},
+                     {"gpu", c.gpu},
+                     {"microbatches", c.microbatches},
+                     {"paper_planned_pct", s.paper_planned_pct},
+                     {"paper_realised_pct", s.paper_realised_pct},
+                     {"ours_realised_pct", s.ours_realised_pct},
+                     {"bound_pct", s.bound_pct}};
+    if (s.envpipe_pct) row["envpipe_pct"] = *s.envpipe_pct;
+    rows.push_back(std::move(row));
+  }
+  json::array without(left_out.all().begin(), left_out.all().end());
+  return json::serialize(json::object{{"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}}) +
+         "\n";
+}
+
+Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
+  const Result<std::vector<int>> microbatches = checked_microbatches(options.microbatches);
+  if (!microbatches) return microbatches.error();
+  const Result<Artifact> artifact = read_artifact(options.data);
+  if (!artifact) return artifact.error();
+  const auto powers = by_gpu("--blocking-power", options.blocking_power, 0, *artifact);
+  if (!powers) return powers.error();
+  const auto taus = by_gpu("--tau", options.tau, 1e-9, *artifact);
+  if (!taus) return taus.error();
+  if (Status writable = check_reproduction(options.out); !writable) return writable.error();
+
+  LeftOut left_out;
+  for (const std::string& what : artifact->left_out) left_out.add(what);
+  std::vector<Job> jobs;
+  for (const EmulatedProfile& profile : artifact->profiles) {
+    const GpuFacts facts = facts_of(profile, *powers, *taus);
+    const std::vector<int> scales =
+        microbatches->empty() ? scales_of(options.data, *artifact, profile, left_out) : *microbatches;
+    for (const int m : scales) jobs.push_back({&profile, m, facts, ""});
+  }
+  std::vector<ReproducedCase> cases;
+  std::optional<Error> first;
+  for (std::size_t k = 0; k < jobs.size(); ++k) {
+    Job& job = jobs[k];
+    job.counted = fmt::format("{} of {}", k + 1, jobs.size());
+    Result<ReproducedCase> reproduced = reproduce_case(options, *artifact, job, left_out);
+    if (reproduced) {
+      cases.push_back(*std::move(reproduced));
+      continue;
+    }
+    const std::string what = fmt::format("{}+{}, {} microbatches: {}", job.profile->model, job.profile->gpu,
+                                         job.microbatches, reproduced.error().message);
+    if (!first) first = Error{reproduced.error().code, what};
+    left_out.add(what);
+  }
+  if (cases.empty()) return *first;
+  note_what_is_unpublished(cases);
+  const Status written = write_reproduction(options.out, cases);
+  die_if_interrupted();
+  if (!written) return written.error();
+  if (as_json) {
+    print(json_report(cases, left_out, options.out));
+    return 0;
+  }
+  print(text_report(cases));
+  print(
+      fmt::format("\nwritten to {}: table5.csv, table6.csv, figure7.csv, figure8.csv, cases.csv, frontiers.csv and "
+                  "pictures\n",
+                  options.out));
+  if (!left_out.all().empty()) print(fmt::format("left out: {} (see the notes)\n", left_out.all().size()));
+  return 0;
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app, Command& command) {
+  auto* reproduce = app.add_subcommand("reproduce", "The paper's emulated tables and figures, from its published data");
+  auto options = std::make_shared<ReproduceOptions>();
+  reproduce
+      ->add_option("DATA_DIR", options->data,
+                   "The published artifact's folder: emulation/stage_profile/MODEL+GPU_bf16.csv and, where they are "
+                   "there, emulation/envpipe_result.csv and emulation/iteration_time_energy/; see docs/reproduction.md")
+      ->required();
+  reproduce->add_option("--out", options->out, "Write the tables and pictures here, whole or not at all")
+      ->required()
+      ->type_name("DIR");
+  reproduce
+      ->add_option("-m,--microbatches", options->microbatches,
+                   "Of a pipeline, one for each scale; unless given, 12,24,48,96 and whatever else the artifact has "
+                   "results for")
+      ->delimiter(',')
+      ->type_name("M,...");
+  reproduce
+      ->add_option("--blocking-power", options->blocking_power,
+                   "Power of one GPU that waits; 83.64 for a100_sxm, 70.38 for a40, otherwise a fifth of the profile's "
+                   "highest power")
+      ->type_name("GPU=W");
+  reproduce->add_option("--tau", options->tau, "The published method's unit of time; 0.0001 for a40, otherwise 0.001")
+      ->type_name("GPU=S");
+  reproduce->add_option("--effort", options->effort, "Of our planner: low, normal or high")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"low", "normal", "high"}))
+      ->type_name("E");
+  reproduce->add_flag("--progress,!--no-progress", options->progress,
+                      "Say how far it is, on standard error; where that is a terminal unless given");
+  add_json_flag(*reproduce, command);
+  reproduce->footer(
+      help_footer("  perseus reproduce sosp24_data --out reproduction\n"
+                  "  perseus reproduce sosp24_data --out small --microbatches 12 --effort low\n"
+                  "  perseus reproduce my_data --out mine --blocking-power h100=110 --tau h100=0.001\n"));
+  reproduce->callback(
+      [options, &command] { command.run = [options, &command] { return run_reproduce(*options, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,338 @@
+#include "reproduction_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include "baselines/methods.h"
+#include "interrupt.h"
+#include "output_directory.h"
+#include "reproduce/bar_chart.h"
+#include "reproduce/line_chart.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::array<std::string_view, 7> whole_files{"table5.csv",  "table6.csv",  "cases.csv",    "figure7.csv",
+                                                      "figure7.svg", "figure8.csv", "frontiers.csv"};
+constexpr double figure7_slowdown = 1.2;
+constexpr int figure7_gpus = 1024;
+constexpr int figure8_first_pct = 101;
+constexpr int figure8_last_pct = 150;
+constexpr std::size_t max_points_per_frontier = 1000;
+
+bool is_ours(std::string_view name) {
+  return std::ranges::find(whole_files, name) != whole_files.end() ||
+         ((name.starts_with("figure8_") || name.starts_with("frontiers_")) && name.ends_with(".svg"));
+}
+
+std::string optional_pct(const std::optional<double>& pct) { return pct ? fmt::format("{:.4f}", *pct) : ""; }
+
+/// "paper_planned" for people.
+std::string spoken(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+/// What a baseline is called where the published EnvPipe stands beside ours: "zeus-global" -> "zeus_global".
+std::string column_of(const BaselineMethod& method) {
+  std::string name(method.name);
+  std::ranges::replace(name, '-', '_');
+  return name == "envpipe" ? "envpipe_recomputed" : name;
+}
+/// All savings are against it.
+bool is_reference(const BaselineMethod& method) { return method.name == "all-max"; }
+
+/// What the paper's plans (planned and realised), ours, the bound, EnvPipe as published, and the baselines as we
+/// compute them are called, and how their lines look.
+struct Method {
+  std::string name;
+  int style;
+  std::function<std::optional<double>(const EmulatedCase::Savings&)> saving_pct;
+};
+constexpr int first_baseline_style = 5;
+constexpr int t_star_style = 9;
+
+const std::vector<Method>& methods() {
+  using Savings = EmulatedCase::Savings;
+  static const std::vector<Method> all = [] {
+    std::vector<Method> made{
+        {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; }},
+        {"paper_realised", 1, [](const Savings& s) { return s.paper_realised_pct; }},
+        {"ours_realised", 2, [](const Savings& s) { return s.ours_realised_pct; }},
+        {"bound", 3, [](const Savings& s) { return s.bound_pct; }},
+        {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }},
+    };
+    int style = first_baseline_style;
+    for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
+      const BaselineMethod& method = baseline_methods()[k];
+      if (is_reference(method)) continue;
+      made.push_back({column_of(method), style++, [k](const Savings& s) { return s.baselines_pct[k]; }});
+    }
+    return made;
+  }();
+  return all;
+}
+
+/// Consecutive cases of one model and GPU.
+std::vector<std::vector<const ReproducedCase*>> by_model_and_gpu(const std::vector<ReproducedCase>& cases) {
+  std::vector<std::vector<const ReproducedCase*>> groups;
+  for (const ReproducedCase& c : cases) {
+    if (groups.empty() || groups.back()[0]->model != c.model || groups.back()[0]->gpu != c.gpu) groups.emplace_back();
+    groups.back().push_back(&c);
+  }
+  return groups;
+}
+
+int pipelines(const ReproducedCase& c) { return global_batch_size / c.microbatches; }
+int gpus(const ReproducedCase& c) { return pipelines(c) * c.stages * tensor_parallel; }
+
+struct TimeEnergy {
+  Seconds time;
+  Joules energy;
+};
+
+/// At most max_points_per_frontier of them, evenly spread, the ends always.
+std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
+  if (all.size() <= max_points_per_frontier) return all;
+  std::vector<TimeEnergy> some;
+  for (std::size_t i = 0; i < max_points_per_frontier; ++i) {
+    some.push_back(all[i * (all.size() - 1) / (max_points_per_frontier - 1)]);
+  }
+  return some;
+}
+
+/// One method's frontier of time and energy at that time, fastest first.
+struct NamedFrontier {
+  std::string method;
+  int style;
+  std::vector<TimeEnergy> points;
+};
+
+std::vector<TimeEnergy> points_of(const Frontier& frontier) {
+  std::vector<TimeEnergy> points;
+  for (const FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
+  std::ranges::reverse(points);
+  return points;
+}
+
+std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
+  const EmulatedCase& plans = c.plans;
+  std::vector<TimeEnergy> planned;
+  for (const PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
+  std::ranges::reverse(planned);
+  if (planned.size() > 1) planned.pop_back();  // the starting schedule is not part of the published frontier
+
+  const Watts blocking = (plans.all_max().energy - plans.all_max().effective_energy) / plans.all_max().time;
+  std::vector<TimeEnergy> bound;
+  for (const BoundVertex& v : plans.ours().bound.vertices) {
+    bound.push_back({v.time, v.effective_energy + blocking * v.time});
+  }
+  std::vector<NamedFrontier> all{{"paper_planned", 0, thinned(planned)},
+                                 {"paper_realised", 1, thinned(points_of(plans.paper_realised()))},
+                                 {"ours_realised", 2, thinned(points_of(plans.ours()))},
+                                 {"bound", 3, thinned(bound)}};
+  if (plans.envpipe()) all.push_back({"envpipe", 4, {{plans.envpipe()->time, plans.envpipe()->energy}}});
+  int style = first_baseline_style;
+  for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
+    const BaselineMethod& method = baseline_methods()[k];
+    if (is_reference(method)) continue;
+    const Frontier& frontier = plans.baselines()[k];
+    if (!frontier.points.empty()) all.push_back({column_of(method), style, points_of(frontier)});
+    ++style;
+  }
+  return all;
+}
+
+std::string panel_title(const ReproducedCase& c) {
+  return fmt::format("{} microbatches, {} GPUs", c.microbatches, gpus(c));
+}
+
+std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
+  std::vector<ChartPanel> panels;
+  for (const ReproducedCase* c : group) {
+    ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
+    for (const NamedFrontier& frontier : frontiers_of(*c)) {
+      ChartSeries series{spoken(frontier.method), frontier.style, {}, {}};
+      for (const TimeEnergy& p : frontier.points) {
+        series.x.push_back(p.time.value());
+        series.y.push_back(p.energy.value());
+      }
+      panel.series.push_back(std::move(series));
+    }
+    panels.push_back(std::move(panel));
+  }
+  return line_chart(fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
+                    "iteration time [s]", "energy of an iteration [J]", panels);
+}
+
+std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
+  std::vector<ChartPanel> panels;
+  for (const ReproducedCase* c : group) {
+    ChartPanel panel{panel_title(*c), {}, {}, {}};
+    for (const Method& method : methods()) {
+      ChartSeries series{spoken(method.name), method.style, {}, {}};
+      for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
+        if (const auto saving = method.saving_pct(c->plans.at_slowdown(pct / 100.0))) {
+          series.x.push_back(pct / 100.0);
+          series.y.push_back(*saving);
+        }
+      }
+      if (!series.x.empty()) panel.series.push_back(std::move(series));
+    }
+    const double t_star = c->plans.ours().points.front().time / c->plans.fastest();
+    panel.series.push_back({"T*/T of ours", t_star_style, {t_star}, {c->plans.at_slowdown(t_star).ours_realised_pct}});
+    panels.push_back(std::move(panel));
+  }
+  return line_chart(fmt::format("Savings while a straggler sets the pace: {} on {}", group[0]->model, group[0]->gpu),
+                    "T'/T", "saving [%]", panels);
+}
+
+/// At 1,024 GPUs as in the paper; of a model without that scale, the most microbatches.
+std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
+  std::vector<BarGroup> groups;
+  for (const auto& group : by_model_and_gpu(cases)) {
+    const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == figure7_gpus; });
+    const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
+    const EmulatedCase::Savings intrinsic = c.plans.intrinsic_at_slowdown(figure7_slowdown);
+    const EmulatedCase::Savings total = c.plans.at_slowdown(figure7_slowdown);
+    BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
+    for (const Method& method : methods()) {
+      const auto first = method.saving_pct(intrinsic);
+      const auto all = method.saving_pct(total);
+      if (first && all) bars.bars.push_back({spoken(method.name), *first, *all - *first});
+    }
+    groups.push_back(std::move(bars));
+  }
+  return bar_chart(fmt::format("Where the saving comes from while a straggler is {:g} times slower", figure7_slowdown),
+                   "intrinsic bloat", "extrinsic bloat", groups);
+}
+
+}  // namespace
+
+std::string table5_csv(const std::vector<ReproducedCase>& cases) {
+  std::set<std::array<int, 4>> scales;
+  for (const ReproducedCase& c : cases) scales.insert({gpus(c), pipelines(c), c.microbatches, c.stages});
+  std::string text = "gpus,pipelines,microbatches_per_pipeline,global_batch_size,tensor_parallel,stages\n";
+  for (const auto& [all_gpus, all_pipelines, microbatches, stages] : scales) {
+    text += fmt::format("{},{},{},{},{},{}\n", all_gpus, all_pipelines, microbatches, global_batch_size,
+                        tensor_parallel, stages);
+  }
+  return text;
+}
+
+std::string table6_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const EmulatedCase::Savings s = c.plans.at_fastest();
+    text += fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, s.paper_planned_pct,
+                        s.paper_realised_pct, s.ours_realised_pct, s.bound_pct);
+  }
+  return text;
+}
+
+std::string cases_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text =
+      "model,gpu,microbatches,gpus,blocking_power_w,tau_s,all_max_time_s,all_max_energy_j,"
+      "paper_planned_fastest_s,paper_planned_slowest_s,paper_realised_fastest_s,paper_realised_slowest_s,"
+      "ours_fastest_s,ours_slowest_s,bound_t_star_s,envpipe_time_s,envpipe_pct,"
+      "published_points,common_points,published_mean_deviation_pct,published_largest_deviation_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const EmulatedCase& p = c.plans;
+    text +=
+        fmt::format("{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}", c.model,
+                    c.gpu, c.microbatches, gpus(c), c.blocking_power.value(), c.tau.value(), p.all_max().time.value(),
+                    p.all_max().energy.value(), p.planned_fastest().value(), p.planned_slowest().value(),
+                    p.paper_realised().points.back().time.value(), p.paper_realised().points.front().time.value(),
+                    p.fastest().value(), p.ours().points.front().time.value(), p.ours().bound.t_star().value());
+    text += p.envpipe() ? fmt::format(",{:.9g},{}", p.envpipe()->time.value(), optional_pct(p.at_fastest().envpipe_pct))
+                        : ",,";
+    text += c.published
+                ? fmt::format(",{},{},{:.3g},{:.3g}\n", c.published->published_points, c.published->common_points,
+                              c.published->mean_deviation_pct, c.published->largest_deviation_pct)
+                : ",,,,\n";
+  }
+  return text;
+}
+
+std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,gpus,slowdown,method,intrinsic_pct,extrinsic_pct,total_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const EmulatedCase::Savings intrinsic = c.plans.intrinsic_at_slowdown(figure7_slowdown);
+    const EmulatedCase::Savings total = c.plans.at_slowdown(figure7_slowdown);
+    for (const Method& method : methods()) {
+      const auto first = method.saving_pct(intrinsic);
+      const auto all = method.saving_pct(total);
+      if (!first || !all) continue;
+      text += fmt::format("{},{},{},{},{:.2f},{},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, gpus(c),
+                          figure7_slowdown, method.name, *first, *all - *first, *all);
+    }
+  }
+  return text;
+}
+
+std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,pipelines,gpus,slowdown";
+  for (const Method& method : methods()) text += fmt::format(",{}_pct", method.name);
+  text += "\n";
+  for (const ReproducedCase& c : cases) {
+    for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
+      const EmulatedCase::Savings savings = c.plans.at_slowdown(pct / 100.0);
+      text += fmt::format("{},{},{},{},{},{:.2f}", c.model, c.gpu, c.microbatches, pipelines(c), gpus(c), pct / 100.0);
+      for (const Method& method : methods()) text += "," + optional_pct(method.saving_pct(savings));
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,method,time_s,energy_j\n";
+  for (const ReproducedCase& c : cases) {
+    text += fmt::format("{},{},{},all_maximum_clock,{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches,
+                        c.plans.all_max().time.value(), c.plans.all_max().energy.value());
+    for (const NamedFrontier& frontier : frontiers_of(c)) {
+      for (const TimeEnergy& p : frontier.points) {
+        text += fmt::format("{},{},{},{},{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches, frontier.method,
+                            p.time.value(), p.energy.value());
+      }
+    }
+  }
+  return text;
+}
+
+Status check_reproduction(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_ours);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_ours);
+  if (!out) return out.error();
+  const auto write = [&](std::string_view name, std::string_view text) -> Status {
+    OutputFile file(*out, name);
+    file.append(text);
+    return file.close();
+  };
+  for (const Status& written : {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
+                                write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
+                                write("figure7.svg", figure7_picture(cases)), write("figure8.csv", figure8_csv(cases)),
+                                write("frontiers.csv", frontiers_csv(cases))}) {
+    if (!written) return written;
+  }
+  for (const auto& group : by_model_and_gpu(cases)) {
+    const std::string name = fmt::format("{}+{}.svg", group[0]->model, group[0]->gpu);
+    if (Status written = write("figure8_" + name, figure8_picture(group)); !written) return written;
+    if (Status written = write("frontiers_" + name, frontier_picture(group)); !written) return written;
+  }
+  // An interrupted result is not committed; its destructor removes it, and the caller dies of the signal.
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+}  // namespace perseus

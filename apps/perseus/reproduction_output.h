@@ -1,0 +1,44 @@
+// The files of `perseus reproduce`: the paper's emulated tables and figures, for every case that was planned.
+//
+// Input: planned cases in the order in which rows are to stand. Output: CSV text with a header line, percent and
+// seconds in %.4f and %.9g; a missing value is an empty field. write_reproduction() writes all of them and the pictures
+// into a directory, whole or not at all. Errors: cannot_write. Cost: O(rows). Threads: one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "reproduce/emulated_case.h"
+
+namespace perseus {
+
+struct ReproducedCase {
+  std::string model;
+  std::string gpu;
+  int stages = 0;
+  int microbatches = 0;
+  Watts blocking_power;  ///< of one GPU
+  Seconds tau;
+  EmulatedCase plans;
+  std::optional<FrontierComparison> published;
+};
+
+/// Table 5: the global batch is fixed, so fewer microbatches per pipeline are more pipelines.
+inline constexpr int global_batch_size = 1536;
+inline constexpr int tensor_parallel = 8;
+
+std::string table5_csv(const std::vector<ReproducedCase>& cases);
+std::string table6_csv(const std::vector<ReproducedCase>& cases);
+std::string cases_csv(const std::vector<ReproducedCase>& cases);
+std::string figure7_csv(const std::vector<ReproducedCase>& cases);
+std::string figure8_csv(const std::vector<ReproducedCase>& cases);
+std::string frontiers_csv(const std::vector<ReproducedCase>& cases);
+
+/// Fails early where the directory could not be written.
+Status check_reproduction(const std::filesystem::path& directory);
+Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases);
+
+}  // namespace perseus

@@ -1,0 +1,224 @@
+// perseus serve: the cluster-wide server.
+#include <fmt/format.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include "base/clock.h"
+#include "command.h"
+#include "net/http_server.h"
+#include "openapi_text.h"
+#include "report/dashboard.h"
+#include "serve_config.h"
+#include "server/api.h"
+#include "server/identity.h"
+#include "server/service.h"
+#include "server/tokens.h"
+#include "server/worker_pool.h"
+#include "server_store.h"
+
+namespace perseus {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+
+/// One JSON object a line, on standard error.
+class Log {
+ public:
+  explicit Log(const std::string& level) : logger_(spdlog::stderr_logger_st("perseus")) {
+    logger_->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})",
+                         spdlog::pattern_time_type::utc);
+    logger_->set_level(spdlog::level::from_str(level));
+  }
+  ~Log() { spdlog::drop("perseus"); }
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  void info(std::string_view message) { logger_->info(json_quoted(message)); }
+  void debug(std::string_view message) { logger_->debug(json_quoted(message)); }
+  void error(std::string_view message) { logger_->error(json_quoted(message)); }
+
+ private:
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+void allow_many_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// What would end the process is an error of the call instead: a reader of the log that is gone, a file that may not
+/// grow.
+void ignore_signals_of_writing() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+/// Calls tick() when the service has something to do.
+class Ticker {
+ public:
+  Ticker(asio::io_context& io, server::Service& service, const Clock& clock)
+      : timer_(io), service_(service), clock_(clock) {
+    service_.on_earlier_wake([this] { arm(); });
+    arm();
+  }
+
+ private:
+  void arm() {
+    const double wait_s = std::clamp(service_.next_wake().value_or(1e9) - clock_.now_s(), 0.0, 60.0);
+    timer_.expires_after(duration_cast<milliseconds>(std::chrono::duration<double>(wait_s)) + milliseconds(1));
+    timer_.async_wait([this](boost::system::error_code stopped) {
+      if (stopped) return;
+      service_.tick();
+      arm();
+    });
+  }
+  asio::steady_timer timer_;
+  server::Service& service_;
+  const Clock& clock_;
+};
+
+bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+
+HttpServerOptions server_options(const ServeConfig& config) {
+  HttpServerOptions options;
+  options.limits.body_bytes = static_cast<std::size_t>(config.max_body_mb) << 20U;
+  options.connections = static_cast<std::size_t>(config.max_connections);
+  options.request_time = std::chrono::seconds(config.request_time_s);
+  return options;
+}
+
+Result<int> run_serve(const ServeConfig& config) {
+  const auto address = parse_host_port(config.listen);
+  if (!address) return Error{ErrorCode::usage, "listen: " + address.error().message};
+  HttpServerOptions options = server_options(config);
+  if (!config.tls_certificate.empty()) {
+    auto tls = server_tls(config.tls_certificate, config.tls_key);
+    if (!tls) return tls.error();
+    options.tls = *tls;
+  }
+  allow_many_files();
+  ignore_signals_of_writing();
+  Log log(config.log_level);
+  asio::io_context io(1);
+  const Post post = [&io](std::function<void()> work) { asio::post(io, std::move(work)); };
+  const SystemClock clock;
+  auto store = open_server_store(config.data, config.database, post);
+  if (!store) return store.error();
+
+  server::Tokens tokens(**store);
+  if (const Status loaded = tokens.load(); !loaded) return loaded.error();
+  if (tokens.none() && !is_loopback(address->host)) {
+    return Error{ErrorCode::usage,
+                 fmt::format("listening on {} needs a token first, for anybody may come: perseus token create --role "
+                             "infrastructure --data DIR",
+                             config.listen)};
+  }
+
+  server::WorkerPool workers(config.workers, post);
+  server::ServiceOptions service_options;
+  service_options.owner = config.database.empty() ? "server" : server::random_hex_id();
+  service_options.idle_expiry_s = config.idle_expiry_s;
+  service_options.max_ranks = config.max_ranks;
+  service_options.plan_deadlines = config.plan_deadlines;
+  service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;
+  service_options.profiling_iterations = config.profiling_iterations;
+  service_options.tokens_changed = [&] {
+    if (const Status loaded = tokens.load(); !loaded) log.error("tokens: " + loaded.error().message);
+  };
+  auto service = server::Service::open(service_options, **store, clock, workers);
+  if (!service) return service.error();
+
+  server::ApiOptions api_options;
+  api_options.version = PERSEUS_VERSION;
+  api_options.openapi = openapi_text();
+  api_options.dashboard = dashboard_page();
+  if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
+  if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;
+  api_options.factors.currency = config.currency;
+  HttpServer* running = nullptr;
+  api_options.connections = [&] { return running->counts(); };
+  server::Api api(**service, tokens, clock, api_options);
+  options.served = [&](const ServedRequest& served) {
+    api.count(served);
+    if (served.status >= 500) log.error(fmt::format("{} answered {}", served.route, served.status));
+  };
+  HttpServer http(io, options, [&](HttpRequest request, Responder responder) {
+    api.handle(std::move(request), std::move(responder));
+  });
+  running = &http;
+  const auto port = http.listen(*address);
+  if (!port) return port.error();
+  const Ticker ticker(io, **service, clock);
+
+  asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&](boost::system::error_code stopped, int signal) {
+    if (stopped) return;
+    log.info(fmt::format("stopping on signal {}", signal));
+    api.drain();
+    (*service)->drain();
+    http.drain(duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s)), [&] { io.stop(); });
+  });
+  const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
+  print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
+  log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.none() ? ", without tokens" : ""));
+  io.run();
+  log.info("stopped");
+  return 0;
+}
+
+struct ServeOptions {
+  std::map<std::string, std::string> flags;
+  std::string file;
+  bool print_config = false;
+};
+
+}  // namespace
+
+void add_serve(CLI::App& app, Command& command) {
+  auto* serve = app.add_subcommand("serve", "Serve plans to a cluster's training jobs, over HTTP");
+  auto options = std::make_shared<ServeOptions>();
+  for (const ConfigKey& key : config_table()) {
+    const std::string meaning =
+        key.fallback.empty() ? std::string(key.meaning) : fmt::format("{} (default {})", key.meaning, key.fallback);
+    serve
+        ->add_option_function<std::string>(
+            flag_of(key), [options, &key](const std::string& value) { options->flags[std::string(key.name)] = value; },
+            meaning)
+        ->type_name(std::string(key.type));
+  }
+  serve->add_option("--config", options->file, "TOML file with any of these settings")->type_name("FILE");
+  serve->add_flag("--print-config", options->print_config,
+                  "Print the settings that would hold as a TOML file and exit");
+  add_json_flag(*serve, command);
+  serve->footer(
+      help_footer("  perseus serve --listen 127.0.0.1:7787 --data DIR\n"
+                  "  perseus serve --config /etc/perseus.toml\n"));
+  serve->callback([options, &command] {
+    command.run = [options]() -> Result<int> {
+      if (options->print_config) {
+        const auto text = format_config(options->flags, options->file);
+        if (!text) return text.error();
+        print(*text);
+        return 0;
+      }
+      const auto config = read_config(options->flags, options->file);
+      if (!config) return config.error();
+      return run_serve(*config);
+    };
+  });
+}
+
+}  // namespace perseus

@@ -1,0 +1,165 @@
+#include "serve_config.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+template <class Number>
+auto number(Number ServeConfig::*member, double least, double most) {
+  return [=](ServeConfig& config, const std::string& text) -> Status {
+    const auto value = number_in<Number>(text);
+    if (!value || !(static_cast<double>(*value) >= least && static_cast<double>(*value) <= most)) {
+      return Error{ErrorCode::usage, fmt::format("'{}' is not a number from {:.10g} to {:.10g}", text, least, most)};
+    }
+    config.*member = *value;
+    return Ok{};
+  };
+}
+
+auto text(std::string ServeConfig::*member) {
+  return [=](ServeConfig& config, const std::string& value) -> Status {
+    config.*member = value;
+    return Ok{};
+  };
+}
+
+Status log_level(ServeConfig& config, const std::string& value) {
+  for (const std::string_view level : {"debug", "info", "warning", "error"}) {
+    if (value == level) {
+      config.log_level = value;
+      return Ok{};
+    }
+  }
+  return Error{ErrorCode::usage, fmt::format("'{}' is not one of debug, info, warning, error", value)};
+}
+
+struct Setting {
+  std::string value, from;
+};
+
+Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, std::string>& flags,
+                                                   const std::string& file) {
+  std::map<std::string, Setting> settings;
+  for (const ConfigKey& key : config_table()) settings[std::string(key.name)] = {std::string(key.fallback), "default"};
+  if (!file.empty()) {
+    toml::table table;
+    try {
+      table = toml::parse_file(file);
+    } catch (const toml::parse_error& problem) {
+      return Error{ErrorCode::usage, fmt::format("{}:{}: {}", file, problem.source().begin.line,
+                                                 std::string_view(problem.description()))};
+    }
+    for (const auto& [name, value] : table) {
+      const auto known = settings.find(std::string(name.str()));
+      const std::string from = fmt::format("{}:{}", file, value.source().begin.line);
+      if (known == settings.end()) {
+        return Error{ErrorCode::usage,
+                     fmt::format("{}: there is no setting '{}'; see 'perseus serve --print-config'", from, name.str())};
+      }
+      if (const auto* string = value.as_string()) {
+        known->second = {string->get(), from};
+      } else if (const auto* integer = value.as_integer()) {
+        known->second = {std::to_string(integer->get()), from};
+      } else if (const auto* real = value.as_floating_point()) {
+        known->second = {fmt::format("{}", real->get()), from};
+      } else {
+        return Error{ErrorCode::usage, fmt::format("{}: '{}' must be a string or a number", from, name.str())};
+      }
+    }
+  }
+  for (const ConfigKey& key : config_table()) {
+    if (const char* value = std::getenv(environment_of(key).c_str())) {
+      settings[std::string(key.name)] = {value, environment_of(key)};
+    }
+    if (const auto flag = flags.find(std::string(key.name)); flag != flags.end()) {
+      settings[std::string(key.name)] = {flag->second, flag_of(key)};
+    }
+  }
+  return settings;
+}
+
+}  // namespace
+
+std::span<const ConfigKey> config_table() {
+  using C = ServeConfig;
+  static const std::vector<ConfigKey> table{
+      {"listen", "HOST:PORT", "127.0.0.1:7787", "where to listen; beyond loopback only with tokens", text(&C::listen)},
+      {"data", "DIR", "", "directory of the SQLite database; made if it is not there", text(&C::data)},
+      {"database", "URL", "", "postgresql://... instead of `data`, for several servers", text(&C::database)},
+      {"tls_certificate", "FILE", "", "PEM certificate chain: speak HTTPS", text(&C::tls_certificate)},
+      {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key)},
+      {"workers", "N", "1", "threads that characterise, at lower priority", number(&C::workers, 1, 1024)},
+      {"plan_deadlines", "N", "1000", "points of a frontier, about", number(&C::plan_deadlines, 2, 100000)},
+      {"profiling_tolerance_pct", "P", "0.15", "online profiling ends when the plan is expected to lose less energy",
+       number(&C::profiling_tolerance_pct, 0.001, 100)},
+      {"profiling_iterations", "N", "100", "... or after so many iterations",
+       number(&C::profiling_iterations, 1, 100000)},
+      {"idle_expiry_s", "S", "604800", "jobs that nobody asked about for so long expire",
+       number(&C::idle_expiry_s, 1, 1e10)},
+      {"max_ranks", "N", "131072", "of a job", number(&C::max_ranks, 1, 1 << 24)},
+      {"max_connections", "N", "20000", "open at a time", number(&C::max_connections, 1, 1 << 24)},
+      {"max_body_mb", "N", "16", "of a request", number(&C::max_body_mb, 1, 1024)},
+      {"request_time_s", "S", "20", "for a client to send a request", number(&C::request_time_s, 1, 3600)},
+      {"grace_s", "S", "10", "to finish what is under way when told to stop", number(&C::grace_s, 0, 3600)},
+      {"price_per_kwh", "P", "0", "for the dashboard; 0: not known", number(&C::price_per_kwh, 0, 1e6)},
+      {"currency", "TEXT", "", "of the price", text(&C::currency)},
+      {"carbon_g_per_kwh", "G", "0", "for the dashboard; 0: not known", number(&C::carbon_g_per_kwh, 0, 1e6)},
+      {"log_level", "LEVEL", "info", "debug, info, warning or error", log_level},
+  };
+  return table;
+}
+
+std::string flag_of(const ConfigKey& key) {
+  std::string flag = "--" + std::string(key.name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string environment_of(const ConfigKey& key) {
+  std::string name = "PERSEUS_" + std::string(key.name);
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return name;
+}
+
+Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags, const std::string& file) {
+  const auto settings = settings_of(flags, file);
+  if (!settings) return settings.error();
+  ServeConfig config;
+  for (const ConfigKey& key : config_table()) {
+    const Setting& setting = settings->at(std::string(key.name));
+    if (const Status set = key.set(config, setting.value); !set) {
+      return Error{ErrorCode::usage, fmt::format("{}: {}: {}", setting.from, key.name, set.error().message)};
+    }
+  }
+  if (config.data.empty() == config.database.empty()) {
+    return Error{ErrorCode::usage, "one of --data DIR and --database URL is needed: where the server keeps its jobs"};
+  }
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    return Error{ErrorCode::usage, "--tls-certificate and --tls-key belong together"};
+  }
+  return config;
+}
+
+Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file) {
+  const auto settings = settings_of(flags, file);
+  if (!settings) return settings.error();
+  std::string text;
+  for (const ConfigKey& key : config_table()) {
+    const std::string& value = settings->at(std::string(key.name)).value;
+    const bool is_number = number_in<double>(value).has_value();
+    text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
+                        key.name, is_number ? value : fmt::format("\"{}\"", value));
+  }
+  return text;
+}
+
+}  // namespace perseus

@@ -1,0 +1,23 @@
+// What the thin commands of a server share: where it is, who asks, and what becomes of its answer.
+//
+// Input: --server, --token and --ca (or PERSEUS_SERVER, PERSEUS_TOKEN). Output: the answer as the server sent it
+// (--json), or as "member: value" lines. Errors: the server's own, with its code and message; unavailable if there is
+// no server. Cost: one request. Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "command.h"
+#include "net/http_client.h"
+
+namespace perseus {
+
+std::shared_ptr<HttpPeer> add_server_options(CLI::App& subcommand);
+/// The body of an answer that is not an error.
+Result<std::string> call_server(const HttpPeer& peer, const HttpCall& call);
+/// The same, printed.
+Result<int> print_answer(const HttpPeer& peer, const HttpCall& call, bool json);
+
+}  // namespace perseus

@@ -1,0 +1,279 @@
+// perseus job, profile, straggler, policy, token: thin clients of a server's /v1.
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
+
+#include "base/clock.h"
+#include "command.h"
+#include "server/tokens.h"
+#include "server_call.h"
+#include "server_store.h"
+#include "wire/file.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+/// One action of a command: `perseus job show`. `make` says what to ask once the options are parsed.
+CLI::App* add_action(CLI::App& parent, Command& command, const std::string& name, const std::string& meaning,
+                     std::function<Result<HttpCall>()> make) {
+  auto* action = parent.add_subcommand(name, meaning);
+  const auto peer = add_server_options(*action);
+  add_json_flag(*action, command);
+  action->callback([peer, make = std::move(make), &command] {
+    command.run = [peer, make, &command]() -> Result<int> {
+      const auto call = make();
+      if (!call) return call.error();
+      return print_answer(*peer, *call, command.json);
+    };
+  });
+  return action;
+}
+
+CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& meaning, const std::string& examples) {
+  auto* group = app.add_subcommand(name, meaning);
+  group->require_subcommand(1);
+  group->footer(help_footer(examples));
+  return group;
+}
+
+std::string job_path(const std::string& job, const std::string& rest = {}) {
+  return "/v1/jobs/" + percent_encode(job) + rest;
+}
+
+struct ProfilePush {
+  std::string name, file, schedule = "1f1b", action_table, accelerator;
+  int microbatches = 0, chunks = 0;
+  std::optional<double> blocking_power_w, transfer_latency_s, split_backward;
+  bool blocking_transfers = false;
+};
+
+Result<HttpCall> push_call(const ProfilePush& push) {
+  const auto csv = read_file(push.file);
+  if (!csv) return csv.error();
+  json::object pipeline{{"schedule", push.schedule}, {"microbatches", push.microbatches}};
+  if (!push.action_table.empty()) {
+    const auto table = read_file(push.action_table);
+    if (!table) return table.error();
+    pipeline["action_table"] = *table;
+  }
+  if (push.chunks > 0) pipeline["chunks"] = push.chunks;
+  if (push.blocking_power_w) pipeline["blocking_power_w"] = *push.blocking_power_w;
+  if (push.transfer_latency_s) pipeline["transfer_latency_s"] = *push.transfer_latency_s;
+  if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
+  if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
+  json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
+  if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
+  return HttpCall{"PUT", "/v1/profiles/" + percent_encode(push.name), json::serialize(body)};
+}
+
+struct StragglerNotice {
+  std::string job, accelerator, notice;
+  std::optional<int> rank, pipeline;
+  double delay_s = 0, degree = 1;
+};
+
+HttpCall straggler_call(const StragglerNotice& notice) {
+  json::object body{{"degree", notice.degree}, {"delay_s", notice.delay_s}};
+  if (!notice.accelerator.empty()) body["accelerator"] = notice.accelerator;
+  if (notice.rank) body["rank"] = *notice.rank;
+  if (notice.pipeline) body["pipeline"] = *notice.pipeline;
+  return {"POST", notice.job.empty() ? "/v1/stragglers" : job_path(notice.job, "/stragglers"), json::serialize(body)};
+}
+
+struct PolicyChange {
+  std::string job, kind, signal;
+  std::optional<double> watts, time_s, slowdown, threshold;
+  std::optional<int> point;
+};
+
+Result<HttpCall> policy_call(const PolicyChange& change) {
+  json::object body;
+  const std::string path = job_path(change.job, "/policies/" + change.kind);
+  if (change.watts) body["average_w"] = *change.watts;
+  if (change.time_s) body["time_s"] = *change.time_s;
+  if (change.point) body["point"] = *change.point;
+  if (change.slowdown) body["slowdown"] = *change.slowdown;
+  if (change.threshold) body["threshold"] = *change.threshold;
+  std::string text = json::serialize(body);
+  if (!change.signal.empty()) {
+    const auto signal = read_file(change.signal);
+    if (!signal) return signal.error();
+    text.insert(text.size() - 1, fmt::format("{}\"signal\":{}", body.empty() ? "" : ",", *signal));
+  }
+  return HttpCall{"PUT", path, text};
+}
+
+struct TokenOptions {
+  std::string role, job, name, id, data, database;
+};
+
+/// Straight into the database: for the first token of a server that listens beyond loopback.
+Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
+  const auto role = server::role_named(options.role);
+  if (!role) return role.error();
+  boost::asio::io_context io(1);
+  const auto store = open_server_store(options.data, options.database,
+                                       [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
+  if (!store) return store.error();
+  const server::NewToken token = server::make_token(*role, options.job, options.name, SystemClock().now_s());
+  std::optional<Status> put;
+  const auto busy = boost::asio::make_work_guard(io);
+  (*store)->put_token(token.row, [&](const Status& done) {
+    put = done;
+    io.stop();
+  });
+  io.run();
+  if (!*put) return put->error();
+  print(as_json ? fmt::format("{{\"token\":\"{}\"}}\n", token.secret) : token.secret + "\n");
+  return 0;
+}
+
+}  // namespace
+
+void add_job(CLI::App& app, Command& command) {
+  auto* group = add_group(app, "job", "Look at a server's jobs, or say that one is finished",
+                          "  perseus job list\n  perseus job show JOB --server http://planner:7787\n");
+  auto job = std::make_shared<std::string>();
+  add_action(*group, command, "list", "All jobs, newest first", [] { return HttpCall{"GET", "/v1/jobs", ""}; });
+  add_action(*group, command, "show", "State, plan and reason, stragglers, savings",
+             [job] {
+               return HttpCall{"GET", job_path(*job), ""};
+             })
+      ->add_option("JOB", *job, "Its id")
+      ->required();
+  add_action(*group, command, "finish", "The job has ended: nobody will ask for plans any more",
+             [job] {
+               return HttpCall{"POST", job_path(*job, "/finish"), "{}"};
+             })
+      ->add_option("JOB", *job, "Its id")
+      ->required();
+}
+
+void add_profile(CLI::App& app, Command& command) {
+  auto* group = add_group(
+      app, "profile", "Profiles that jobs can name: send one to a server, list, show, remove",
+      "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
+  auto push = std::make_shared<ProfilePush>();
+  auto* action = add_action(*group, command, "push", "Send a profile with its pipeline; replaces one of that name",
+                            [push] { return push_call(*push); });
+  action->add_option("NAME", push->name, "What jobs call it (job_metadata of Zeus's client)")->required();
+  action->add_option("PROFILE.csv", push->file, "stage,instruction,frequency,time,energy (MHz, s, J)")->required();
+  action->add_option("--schedule", push->schedule, "As 'perseus plan' (default 1f1b)")->type_name("NAME");
+  action->add_option("--action-table", push->action_table, "PyTorch's CSV, instead of --schedule")->type_name("FILE");
+  action->add_option("--microbatches", push->microbatches, "Per iteration")->type_name("N");
+  action->add_option("--chunks", push->chunks, "Stages per rank")->type_name("N");
+  action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")->type_name("W");
+  action->add_option("--transfer-latency", push->transfer_latency_s, "Of an activation between stages")->type_name("S");
+  action->add_flag("--blocking-transfers", push->blocking_transfers, "Transfers hold the sender up");
+  action->add_option("--split-backward", push->split_backward, "Share of a backward that is its input half")
+      ->type_name("F");
+  action->add_option("--accelerator", push->accelerator, "What was measured, for people")->type_name("TEXT");
+  add_action(*group, command, "list", "Their names", [] { return HttpCall{"GET", "/v1/profiles", ""}; });
+  add_action(*group, command, "show", "One of them",
+             [push] {
+               return HttpCall{"GET", "/v1/profiles/" + percent_encode(push->name), ""};
+             })
+      ->add_option("NAME", push->name, "Its name")
+      ->required();
+  add_action(*group, command, "remove", "Jobs that use it keep what they have",
+             [push] {
+               return HttpCall{"DELETE", "/v1/profiles/" + percent_encode(push->name), ""};
+             })
+      ->add_option("NAME", push->name, "Its name")
+      ->required();
+}
+
+void add_straggler(CLI::App& app, Command& command) {
+  auto* group = add_group(app, "straggler", "Say that something will be slow, or is no longer",
+                          "  perseus straggler set --accelerator GPU-8f2c --delay 30 --degree 1.2\n"
+                          "  perseus straggler set --job JOB --pipeline 2 --degree 1\n");
+  auto notice = std::make_shared<StragglerNotice>();
+  auto* set = add_action(*group, command, "set", "Give notice of a straggler; degree 1: back to normal",
+                         [notice] { return straggler_call(*notice); });
+  set->add_option("--job", notice->job, "Its job; not needed with --accelerator")->type_name("JOB");
+  set->add_option("--accelerator", notice->accelerator, "Who is slow: an accelerator")->type_name("ID");
+  set->add_option("--rank", notice->rank, "Who is slow: a rank of the job")->type_name("R");
+  set->add_option("--pipeline", notice->pipeline, "Who is slow: a pipeline of the job")->type_name("P");
+  set->add_option("--delay", notice->delay_s, "From when on (default: now)")->type_name("S");
+  set->add_option("--degree", notice->degree, "How many times slower")->required()->type_name("X");
+  auto* withdraw = add_action(*group, command, "withdraw", "Take a notice back", [notice] {
+    return HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + percent_encode(notice->notice)), ""};
+  });
+  withdraw->add_option("JOB", notice->job, "Its job")->required();
+  withdraw->add_option("NOTICE", notice->notice, "The id that 'set' answered")->required();
+}
+
+void add_policy(CLI::App& app, Command& command) {
+  auto* group = add_group(app, "policy", "What an operator wants of a job beyond the fastest plan",
+                          "  perseus policy power-cap JOB --average-power 250000\n"
+                          "  perseus policy max-slowdown JOB --slowdown 1.1 --threshold 80 --signal prices.json\n");
+  auto change = std::make_shared<PolicyChange>();
+  const auto make = [change](std::string kind) {
+    return [change, kind = std::move(kind)] {
+      change->kind = kind;
+      return policy_call(*change);
+    };
+  };
+  auto* cap = add_action(*group, command, "power-cap", "Average power of the whole job", make("power_cap"));
+  cap->add_option("JOB", change->job, "Its id")->required();
+  cap->add_option("--average-power", change->watts, "At most")->required()->type_name("W");
+  auto* pin = add_action(*group, command, "pin", "One iteration time, whatever stragglers say", make("pinned"));
+  pin->add_option("JOB", change->job, "Its id")->required();
+  pin->add_option("--time", change->time_s, "Iteration time")->type_name("S");
+  pin->add_option("--point", change->point, "Instead: the time of this point of pipeline 0's frontier")->type_name("N");
+  auto* slow = add_action(*group, command, "max-slowdown", "Slower while a price or carbon signal is high",
+                          make("max_slowdown"));
+  slow->add_option("JOB", change->job, "Its id")->required();
+  slow->add_option("--slowdown", change->slowdown, "Times the fastest iteration")->required()->type_name("X");
+  slow->add_option("--threshold", change->threshold, "Of the signal")->required()->type_name("V");
+  slow->add_option("--signal", change->signal, "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]")
+      ->required()
+      ->type_name("FILE");
+  auto* clear = add_action(*group, command, "clear", "Drop a policy", [change] {
+    return HttpCall{"DELETE", job_path(change->job, "/policies/" + percent_encode(change->kind)), ""};
+  });
+  clear->add_option("JOB", change->job, "Its id")->required();
+  clear->add_option("KIND", change->kind, "power_cap, pinned or max_slowdown")->required();
+}
+
+void add_token(CLI::App& app, Command& command) {
+  auto* group = add_group(app, "token", "Who may ask a server what",
+                          "  perseus token create --role infrastructure --data DIR\n"
+                          "  perseus token create --role job --name team-a --server https://planner:7787\n");
+  auto options = std::make_shared<TokenOptions>();
+  auto* create = group->add_subcommand("create", "Make a token; it is shown once");
+  const auto peer = add_server_options(*create);
+  create->add_option("--role", options->role, "job, infrastructure or read-only")->required()->type_name("ROLE");
+  create->add_option("--job", options->job, "The only job it reaches")->type_name("JOB");
+  create->add_option("--name", options->name, "Whose it is, for people")->type_name("TEXT");
+  create
+      ->add_option("--data", options->data,
+                   "Instead of asking a server: into this directory's database; start it "
+                   "afterwards")
+      ->type_name("DIR");
+  create->add_option("--database", options->database, "The same for postgresql://...")->type_name("URL");
+  add_json_flag(*create, command);
+  create->callback([peer, options, &command] {
+    command.run = [peer, options, &command]() -> Result<int> {
+      if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
+      const json::object body{{"role", options->role}, {"job", options->job}, {"name", options->name}};
+      return print_answer(*peer, {"POST", "/v1/tokens", json::serialize(body)}, command.json);
+    };
+  });
+  add_action(*group, command, "list", "Without the secrets", [] { return HttpCall{"GET", "/v1/tokens", ""}; });
+  add_action(*group, command, "revoke", "From now on it is unknown",
+             [options] {
+               return HttpCall{"DELETE", "/v1/tokens/" + percent_encode(options->id), ""};
+             })
+      ->add_option("ID", options->id, "The id that 'list' shows")
+      ->required();
+}
+
+}  // namespace perseus

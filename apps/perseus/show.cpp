@@ -1,0 +1,196 @@
+// perseus show: one plan as a picture, in the terminal or as a file.
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "command.h"
+#include "pipeline.h"
+#include "plan_source.h"
+#include "planner/exact.h"
+#include "report/report.h"
+#include "report/timeline.h"
+#include "wire/file.h"
+#include "wire/frequency_plan.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+struct ShowOptions {
+  std::string plan;
+  std::optional<int> point;
+  PipelineOptions pipeline;
+  bool compare = false;
+  std::string out;
+  std::optional<int> width;
+};
+
+/// One plan and the frontier that it is a point of; a plan from a .py file is a frontier of its own.
+struct Shown {
+  ComputationDag dag;
+  Frontier frontier;
+  int point = 0;
+  std::string title;
+  std::vector<ReportFact> facts;
+};
+
+Result<Shown> shown_from_plan_file(const ShowOptions& options) {
+  Result<PlanFile> file = read_plan_file(plan_file_path(options.plan).string());
+  if (!file) return file.error();
+  const int last = static_cast<int>(file->frontier.points.size()) - 1;
+  const int point = options.point.value_or(last);
+  if (point < 0 || point > last) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--point: {} is not a point of {}, which has 0 (slowest) to {} (fastest)", point,
+                             options.plan, last)};
+  }
+  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}};
+  for (const auto& [name, value] : file->metadata) shown.facts.push_back({name, value});
+  return shown;
+}
+
+Result<Shown> shown_from_frequencies(const ShowOptions& options) {
+  if (options.pipeline.profile.empty() && options.pipeline.dag.empty()) {
+    return Error{ErrorCode::usage,
+                 fmt::format("{}: clocks alone have no times; give the --profile and the --schedule (or "
+                             "--action-table, --dag) that they are for",
+                             options.plan)};
+  }
+  Result<Pipeline> pipeline = read_pipeline(options.pipeline);
+  if (!pipeline) return pipeline.error();
+  const Result<FrequencyPlan> frequencies = read_frequency_plan(options.plan);
+  if (!frequencies) return frequencies.error();
+  Result<Plan> plan = to_plan(*frequencies, pipeline->dag);
+  if (!plan) return Error{plan.error().code, fmt::format("{}: {}", options.plan, plan.error().message)};
+
+  const Timeline timeline = timeline_of(pipeline->dag, *plan);
+  Frontier frontier;
+  frontier.bound = compute_lower_bound(pipeline->dag).bound;
+  FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
+  point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
+  frontier.points.push_back(std::move(point));
+  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts)};
+}
+
+TerminalStyle terminal_style(const ShowOptions& options) {
+  TerminalStyle style;
+  winsize size{};
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+  if (options.width) style.width = *options.width;
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* depth = std::getenv("COLORTERM");
+  const bool truecolor =
+      depth != nullptr && (std::string_view(depth) == "truecolor" || std::string_view(depth) == "24bit");
+  if (terminal && (no_colour == nullptr || *no_colour == '\0')) {
+    style.colour = truecolor ? TerminalColour::truecolor : TerminalColour::ansi256;
+  }
+  return style;
+}
+
+Result<std::string> picture_for(const std::string& out, const Shown& shown, const std::vector<DrawnPlan>& drawn) {
+  std::string text;
+  const Sink sink = [&](std::string_view piece) { text += piece; };
+  const std::string extension = std::filesystem::path(out).extension().string();
+  if (extension == ".svg") {
+    write_timeline_svg(shown.dag, drawn, sink);
+  } else if (extension == ".html") {
+    write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}}, sink);
+  } else if (extension == ".json") {
+    write_trace(shown.dag, drawn, sink);
+  } else {
+    return Error{ErrorCode::usage,
+                 fmt::format("--out: '{}' must end in .svg (timeline), .html (report) or .json (trace)", out)};
+  }
+  return text;
+}
+
+std::string json_timeline(const Shown& shown, const Plan& plan) {
+  const Timeline timeline = timeline_of(shown.dag, plan);
+  json::array bars;
+  for (std::size_t i = 0; i < timeline.bars.size(); ++i) {
+    const TimelineBar& bar = timeline.bars[i];
+    const ComputationType& type = shown.dag.type_of(static_cast<int>(i));
+    bars.push_back(json::object{{"rank", shown.dag.computations[i].rank},
+                                {"stage", type.stage},
+                                {"instruction", type.instruction},
+                                {"microbatch", shown.dag.computations[i].microbatch},
+                                {"frequency_mhz", type.options[plan[i]].clock.value()},
+                                {"start_s", bar.start.value()},
+                                {"end_s", bar.end.value()},
+                                {"energy_j", bar.energy.value()},
+                                {"power_w", bar.power.value()},
+                                {"critical", bar.critical}});
+  }
+  const FrontierPoint& point = shown.frontier.points[shown.point];
+  return json::serialize(json::object{{"point", shown.point},
+                                      {"time_s", timeline.makespan.value()},
+                                      {"energy_j", timeline.energy.value()},
+                                      {"bound_j", point.bound.value()},
+                                      {"gap_pct", point.gap_pct()},
+                                      {"timeline", std::move(bars)}}) +
+         "\n";
+}
+
+Result<int> run_show(const ShowOptions& options, bool as_json) {
+  const bool is_frequencies = std::filesystem::path(options.plan).extension() == ".py";
+  const Result<Shown> shown = is_frequencies ? shown_from_frequencies(options) : shown_from_plan_file(options);
+  if (!shown) return shown.error();
+  const Plan before = all_maximum_clock(shown->dag);
+  const Plan& plan = shown->frontier.points[shown->point].plan;
+  std::vector<DrawnPlan> drawn;
+  if (options.compare) drawn.push_back({"everything at maximum clock", before});
+  drawn.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
+
+  if (!options.out.empty()) {
+    const Result<std::string> picture = picture_for(options.out, *shown, drawn);
+    if (!picture) return picture.error();
+    if (Status written = write_file(options.out, *picture); !written) return written.error();
+  }
+  if (as_json) {
+    print(json_timeline(*shown, plan));
+  } else if (options.out.empty()) {
+    const TerminalStyle style = terminal_style(options);
+    for (const DrawnPlan& one : drawn) print(terminal_timeline(shown->dag, one, style));
+  } else {
+    print(fmt::format("written to {}\n", options.out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Command& command) {
+  auto* show = app.add_subcommand("show", "Draw one iteration under a plan, in the terminal or as a file");
+  auto options = std::make_shared<ShowOptions>();
+  show->add_option("PLAN", options->plan,
+                   "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
+      ->required();
+  show->add_option("--point", options->point, "Which point; the fastest unless given")->type_name("K");
+  show->add_flag("--compare", options->compare, "Draw everything at maximum clock above it");
+  show->add_option("--width", options->width, "Columns of text; as wide as the terminal unless given")
+      ->check(number_within(20, 10000, ""))
+      ->type_name("N");
+  show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
+      ->type_name("FILE");
+  show->add_option("--profile", options->pipeline.profile, "For a .py plan: the profile that it is for")
+      ->type_name("PROFILE.csv")
+      ->group("The pipeline");
+  add_pipeline_options(*show, options->pipeline);
+  add_json_flag(*show, command);
+  show->footer(
+      help_footer("  perseus show plans --point 0 --compare\n"
+                  "  perseus show plans --out timeline.svg\n"
+                  "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
+  show->callback(
+      [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
+}
+
+}  // namespace perseus

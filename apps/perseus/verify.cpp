@@ -1,0 +1,141 @@
+// perseus verify: is what a plan file claims true?
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <memory>
+
+#include "command.h"
+#include "plan_source.h"
+#include "planner/exact.h"
+#include "report/format.h"
+#include "verify/certificate_check.h"
+#include "verify/verify_plan.h"
+#include "wire/frequency_plan.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t findings_shown = 20;
+constexpr std::size_t certificate_bytes = std::size_t{256} << 20;
+
+struct VerifyArguments {
+  std::string plans;
+  int certificates = 1000;
+};
+
+/// A number that `perseus plan` noted in the file; `otherwise` where it is not there.
+double noted(const PlanFile& file, const std::string& key, double otherwise) {
+  const auto found = file.metadata.find(key);
+  return found == file.metadata.end() ? otherwise : number_in<double>(found->second).value_or(otherwise);
+}
+
+/// At most that many of the bound's pieces, evenly spread, as many as fit into memory.
+std::vector<Seconds> deadlines_worth_certifying(const PlanFile& file, int limit) {
+  const std::vector<Seconds> all = deadlines_to_certify(file.frontier.bound);
+  const std::size_t each = sizeof(double) * (file.dag.computations.size() + file.dag.dependencies.size());
+  const std::size_t count = std::min({all.size(), static_cast<std::size_t>(limit), certificate_bytes / (each + 1)});
+  std::vector<Seconds> chosen;
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[i * all.size() / count]);
+  return chosen;
+}
+
+/// The .py files beside the plan file are what is deployed: do they say the same clocks?
+std::vector<std::string> check_frequency_plans(const PlanFile& file, const std::filesystem::path& path, int& checked) {
+  std::vector<std::string> findings;
+  if (!std::filesystem::is_directory(path.parent_path() / "plans")) return findings;
+  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    const std::filesystem::path clocks = frequency_plan_path(path, point);
+    if (clocks.empty()) {
+      findings.push_back(fmt::format("point {}: plans/{} is missing", point, frequency_plan_file_name(point)));
+      continue;
+    }
+    const Result<FrequencyPlan> plan = read_frequency_plan(clocks.string());
+    if (!plan) {
+      findings.push_back(plan.error().message);
+    } else if (*plan != frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
+      findings.push_back(fmt::format("{}: other clocks than point {} of plans.json", clocks.string(), point));
+    }
+    ++checked;
+  }
+  return findings;
+}
+
+Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
+  const std::filesystem::path path = plan_file_path(arguments.plans);
+  const Result<PlanFile> file = read_plan_file(path.string());
+  if (!file) return file.error();
+  const ComputationDag& dag = file->dag;
+
+  const std::vector<Seconds> deadlines = deadlines_worth_certifying(*file, arguments.certificates);
+  const LowerBoundResult bound = compute_lower_bound(dag, deadlines);
+  VerifyOptions options;
+  options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
+  const auto method = file->metadata.find("method");
+  options.reaches_both_ends = options.switch_latency == Seconds(0) && noted(*file, "min_dwell_s", 0) == 0 &&
+                              (method == file->metadata.end() || method->second == "exact");
+  const Verification verified = verify_frontier(dag, file->frontier, bound.certificates, options);
+
+  std::vector<std::string> findings;
+  for (const Finding& finding : verified.findings) findings.push_back(finding.message);
+  int files = 0;
+  std::ranges::move(check_frequency_plans(*file, path, files), std::back_inserter(findings));
+  const bool ok = findings.empty();
+
+  if (as_json) {
+    json::array messages(findings.begin(), findings.end());
+    print(json::serialize(json::object{{"ok", ok},
+                                       {"findings", std::move(messages)},
+                                       {"points", verified.points},
+                                       {"plan_files", files},
+                                       {"certificates", verified.certificates},
+                                       {"worst_relative_error", verified.worst_error},
+                                       {"worst_bound_mismatch", verified.worst_mismatch},
+                                       {"fastest_time_s", verified.fastest_time.value()},
+                                       {"slowest_time_s", verified.slowest_time.value()},
+                                       {"least_makespan_s", verified.least_makespan.value()},
+                                       {"all_maximum_clock_time_s", verified.max_clock_makespan.value()},
+                                       {"gap_mean_pct", verified.mean_gap_pct},
+                                       {"gap_max_pct", verified.max_gap_pct}}) +
+          "\n");
+    return ok ? 0 : 1;
+  }
+  std::string text;
+  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) text += findings[i] + "\n";
+  if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
+  text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
+                      verified.points, files, verified.worst_error);
+  text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
+                      verified.certificates, file->frontier.bound.vertices.size() - 1, verified.worst_mismatch);
+  text += fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", text_of(verified.fastest_time),
+                      text_of(verified.max_clock_makespan), text_of(verified.least_makespan));
+  text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
+  print(text);
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Command& command) {
+  auto* verify = app.add_subcommand("verify", "Recompute every claim of a plan from the measurements, independently");
+  auto arguments = std::make_shared<VerifyArguments>();
+  verify->add_option("PLANS", arguments->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
+      ->required();
+  verify
+      ->add_option("--certificates", arguments->certificates,
+                   "At most this many pieces of the lower bound are proven, each by a dual certificate")
+      ->capture_default_str()
+      ->check(number_within(0, 1e9, ""))
+      ->type_name("N");
+  add_json_flag(*verify, command);
+  verify->footer(help_footer("  perseus verify plans\n") + "   1  a claim does not hold\n");
+  verify->callback(
+      [arguments, &command] { command.run = [arguments, &command] { return run_verify(*arguments, command.json); }; });
+}
+
+}  // namespace perseus

@@ -1,0 +1,148 @@
+// What the client's hot calls cost, through the C ABI: begin+end, set_speed with a clock that changes (for a helper on
+// a simulated GPU), and set_speed where nothing changes; then what its own threads take. p50 and p99 include reading
+// the clock around each call, which is measured alone and taken off.
+//
+// usage: client_bench PERSEUS_CLOCKD
+#include <fmt/format.h>
+#include <perseus/perseus.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "client/call_cost.h"
+#include "client/client.h"
+#include "simulated_gpu/simulated_gpu.h"
+
+namespace {
+
+using perseus::client::host_now_ns;
+
+struct Percentiles {
+  double p50, p99;
+};
+
+Percentiles percentiles(std::vector<double> values) {
+  std::ranges::sort(values);
+  return {values[values.size() / 2], values[values.size() * 99 / 100]};
+}
+
+template <class Call>
+std::vector<double> timed(int times, const Call& call) {
+  std::vector<double> took;
+  took.reserve(static_cast<std::size_t>(times));
+  for (int i = 0; i < times; ++i) {
+    const std::uint64_t from = host_now_ns();
+    call(i);
+    took.push_back(static_cast<double>(host_now_ns() - from));
+  }
+  return took;
+}
+
+void row(const char* what, Percentiles found, double clock_ns) {
+  fmt::print("| {} | {:.0f} | {:.0f} |\n", what, std::max(found.p50 - clock_ns, 0.0),
+             std::max(found.p99 - clock_ns, 0.0));
+}
+
+/// A rank that trains on the simulated GPU for so long: what the client's own threads take of a core.
+void train(perseus::SimulatedGpu& gpu, const std::string& device, const char* helper, double seconds) {
+  perseus_options options;
+  perseus_options_init(&options);
+  options.device = device.c_str();
+  options.helper = helper;
+  options.microbatches = 12;
+  perseus_client* const client = perseus_start(&options);
+  const std::uint64_t from = host_now_ns();
+  perseus_statistics before{}, after{};
+  before.size = after.size = sizeof(before);
+  perseus_statistics_get(client, &before);
+  while (static_cast<double>(host_now_ns() - from) * 1e-9 < seconds) {
+    perseus_step_begin(client, PERSEUS_TRAIN);
+    for (int i = 0; i < 24; ++i) {
+      perseus_set_speed(client, i % 2, -1, -1);
+      perseus_begin(client, i % 2, -1, -1);
+      gpu.run(i % 2);
+      perseus_end(client, i % 2, -1, -1);
+    }
+    perseus_step_end(client);
+  }
+  perseus_statistics_get(client, &after);
+  const double took = static_cast<double>(host_now_ns() - from) * 1e-9;
+  fmt::print(
+      "\nown threads, training with computations of 50 and 100 ms on a counter of 100 ms: {:.3f} % of a core ({:.1f} "
+      "s)\n",
+      100 * (after.client_cpu_s - before.client_cpu_s) / took, took);
+  fmt::print("energy of an iteration: {:.2f} J, {} intervals\n", after.last_iteration_energy_j,
+             static_cast<long long>(after.samples));
+  perseus_stop(client);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string folder = (std::filesystem::temp_directory_path() / "perseus_bench_XXXXXX").string();
+  if (argc < 2 || mkdtemp(folder.data()) == nullptr) return 64;
+  perseus::SimulatedGpuSpec spec;
+  for (int mhz = 1410; mhz >= 900; mhz -= 15) {
+    spec.clocks.emplace_back(mhz);
+    spec.blocking_power.emplace_back(80);
+  }
+  const std::vector<perseus::Watts> power(spec.clocks.size(), perseus::Watts(300));
+  spec.computations = {{"forward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.05)), power},
+                       {"backward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.1)), power}};
+  const auto gpu = perseus::SimulatedGpu::create(folder + "/gpu", spec);
+  if (!gpu) return 1;
+
+  const double clock_ns = percentiles(timed(100000, [](int) {})).p50;
+  fmt::print("reading the clock: {:.0f} ns\n\n| call | p50 [ns] | p99 [ns] |\n| --- | --- | --- |\n", clock_ns);
+
+  perseus_options options;
+  perseus_options_init(&options);
+  options.device = "none";
+  options.microbatches = 200;
+  perseus_client* const client = perseus_start(&options);
+  std::vector<double> pairs, unchanged;
+  for (int step = 0; step < 200; ++step) {
+    perseus_step_begin(client, PERSEUS_TRAIN);
+    const auto some = timed(400, [&](int i) {
+      perseus_begin(client, i % 2, -1, -1);
+      perseus_end(client, i % 2, -1, -1);
+    });
+    pairs.insert(pairs.end(), some.begin(), some.end());
+    const auto idle = timed(400, [&](int i) { perseus_set_speed(client, i % 2, -1, -1); });
+    unchanged.insert(unchanged.end(), idle.begin(), idle.end());
+    perseus_step_end(client);
+  }
+  row("begin + end", percentiles(pairs), clock_ns);
+  row("set_speed, nothing changes", percentiles(unchanged), clock_ns);
+  perseus_statistics own{};
+  own.size = sizeof(own);
+  perseus_statistics_get(client, &own);
+  perseus_stop(client);
+
+  auto opened = perseus::client::open_speed_control("simulated:" + folder + "/gpu", argv[1], 10);
+  if (opened.control) {
+    for (const int pause_us : {0, 200, 5000}) {
+      std::vector<double> changes;
+      for (int i = 0; i < (pause_us > 1000 ? 1000 : 5000); ++i) {
+        const std::uint64_t until = host_now_ns() + static_cast<std::uint64_t>(pause_us) * 1000;
+        while (host_now_ns() < until) {}
+        const auto one = timed(1, [&](int) { opened.control->set(i % 2 == 0 ? 1410 : 900); });
+        changes.push_back(one[0]);
+      }
+      row(fmt::format("a clock that changes, every {} us", pause_us).c_str(), percentiles(changes), clock_ns);
+    }
+  } else {
+    fmt::print("no clock control: {}\n", opened.why_not);
+  }
+  fmt::print("\nas the client says itself: begin + end {:.0f} ns, set_speed {:.0f} ns\n", own.begin_end_ns,
+             own.set_speed_ns);
+  opened.control.reset();
+  train(**gpu, "simulated:" + folder + "/gpu", argv[1], 20);
+  std::filesystem::remove_all(folder);
+  return 0;
+}

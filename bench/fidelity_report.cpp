@@ -1,0 +1,241 @@
+// Prints the tables of docs/fidelity.md: measured runs against predictions of plans left out, and what the planner
+// saves on the rebuilt profiles against what the published plans saved when they ran, and what tables 3 and 4 say.
+//
+// usage: fidelity_report [FOLDER]   FOLDER has measured/*.ops.csv.gz and *.iters.csv; tables 3 and 4, where they are
+// there, are FOLDER/../paper/table*.csv
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "calibration/calibrate.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "verify/simulator.h"
+#include "wire/csv.h"
+#include "wire/file.h"
+#include "wire/run_trace_csv.h"
+
+namespace perseus {
+namespace {
+
+constexpr int folds = 5;
+constexpr std::array ratios = {1.05, 1.1, 1.2, 1.3, 1.4, 1.5};
+const std::string suffix = ".ops.csv.gz";
+
+struct Workload {
+  std::string name;
+  RunTrace trace;
+  std::vector<Prediction> predictions;
+  Calibration calibration;
+};
+
+std::vector<int> all_plans(const RunTrace& trace) {
+  std::vector<int> plans(trace.plans.size());
+  std::iota(plans.begin(), plans.end(), 0);
+  return plans;
+}
+
+Result<Workload> read(const std::filesystem::path& ops) {
+  const std::string base = ops.string().substr(0, ops.string().size() - suffix.size());
+  auto trace = read_run_trace(ops.string(), base + ".iters.csv");
+  if (!trace) return trace.error();
+  auto predictions = cross_validate(*trace, folds);
+  if (!predictions) return predictions.error();
+  auto calibration = calibrate(*trace, all_plans(*trace));
+  if (!calibration) return calibration.error();
+  return Workload{std::filesystem::path(base).filename().string(), *std::move(trace), *std::move(predictions),
+                  *std::move(calibration)};
+}
+
+Plan all_maximum_clock(const ComputationDag& dag) { return Plan(dag.computations.size()); }
+
+double percent_saved(Joules energy, Joules reference) { return 100 * (1 - energy / reference); }
+
+/// Measured plans: all-maximum-clock is the mean of the warm-up plans, where every computation ran at one clock.
+struct Measured {
+  Seconds time;
+  Joules energy;
+  Watts blocking;  ///< of the whole pipeline
+};
+
+bool is_all_maximum(const TracedPlan& plan) {
+  return std::ranges::all_of(plan.stages, [&](const auto& stage) {
+    return std::ranges::all_of(stage, [&](const TracedComputation& c) { return c.clock == plan.stages[0][0].clock; });
+  });
+}
+
+Measured measured_all_maximum(const Workload& w) {
+  Measured mean;
+  int count = 0;
+  for (const TracedPlan& plan : w.trace.plans) {
+    if (!is_all_maximum(plan)) continue;
+    mean.time += plan.iteration_time;
+    mean.energy += plan.total_energy();
+    ++count;
+  }
+  mean.time = mean.time / count;
+  mean.energy = mean.energy / count;
+  mean.blocking = w.calibration.power.blocking().value * w.trace.num_stages();
+  return mean;
+}
+
+void print_predictions(const std::vector<Workload>& workloads) {
+  fmt::print(
+      "| workload | plans | time, mean error % | largest | replayed, mean % | energy, rms % | largest |\n"
+      "| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Workload& w : workloads) {
+    const PredictionErrors e = errors_of(w.predictions);
+    fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} |\n", w.name, w.trace.plans.size(),
+               100 * e.time_mean, 100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max);
+  }
+}
+
+void print_constants(const std::vector<Workload>& workloads) {
+  fmt::print(
+      "\n| workload | transfer, ms | sender | loading first, last, ms | tail, ms | blocking power, W |\n"
+      "| --- | --- | --- | --- | --- | --- |\n");
+  for (const Workload& w : workloads) {
+    const Calibration& c = w.calibration;
+    std::string loading;
+    for (const StageLoading& l : c.loading)
+      loading += fmt::format("{}{:.2f} ± {:.2f}", loading.empty() ? "" : ", ", 1e3 * l.per_microbatch.value.value(),
+                             1e3 * l.per_microbatch.stddev.value());
+    fmt::print("| {} | {:.2f} ± {:.2f} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name,
+               1e3 * c.transfer_latency.value.value(), 1e3 * c.transfer_latency.stddev.value(),
+               c.blocking_transfers ? "waits" : "goes on", loading, 1e3 * c.tail.value.value(),
+               1e3 * c.tail.stddev.value(), c.power.blocking().value.value(), c.power.blocking().stddev.value());
+  }
+}
+
+/// What the paper calls the workloads whose runs are published.
+struct PaperName {
+  std::string_view workload, gpu, model;
+};
+constexpr std::array paper_names = {PaperName{"A100_bert-huge-uncased_pp4", "A100-PCIe", "BERT 1.3B"},
+                                    PaperName{"A100_gpt3-xl_pp4", "A100-PCIe", "GPT-3 1.3B"},
+                                    PaperName{"A40_bloom-3b_pp8", "A40", "Bloom 3B"},
+                                    PaperName{"A40_wide-resnet101_8_pp8", "A40", "Wide-ResNet 1.5B"}};
+
+/// The rows of tables 3 and 4 of one workload and method, as printed; nothing where the files are not there.
+void print_paper_row(const std::filesystem::path& folder, const Workload& w, const std::string& method) {
+  const auto name = std::ranges::find(paper_names, w.name, &PaperName::workload);
+  if (name == paper_names.end()) return;
+  const auto row_of = [&](const char* file, bool with_method) {
+    std::vector<std::string> cells;
+    const auto text = read_file((folder / "../paper" / file).string());
+    if (!text) return cells;
+    CsvReader csv(*text, file);
+    for (auto more = csv.next(); more && *more; more = csv.next()) {
+      const auto& f = csv.fields();
+      if (f.size() < 7 || f[0] != name->gpu || f[2] != name->model || (with_method && f[3] != method)) continue;
+      cells.assign(f.begin(), f.end());
+    }
+    return cells;
+  };
+  const std::vector<std::string> table3 = row_of("table3_intrinsic_savings.csv", false);
+  const std::vector<std::string> table4 = row_of("table4_straggler_savings.csv", true);
+  if (table3.empty() || table4.empty()) return;
+  const std::size_t first = method == "perseus" ? 3 : 4;
+  fmt::print("\n| | {}, as printed in the paper | {} | +{} |", method, table3[first], table3[first + 2]);
+  for (std::size_t i = 4; i < table4.size(); ++i) fmt::print(" {} |", table4[i]);
+}
+
+void print_savings(const std::filesystem::path& folder, const std::vector<Workload>& workloads) {
+  fmt::print("\n| workload | who | saving at T_min % | slowdown % |");
+  for (const double r : ratios) fmt::print(" {} |", r);
+  fmt::print("\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Workload& w : workloads) {
+    const std::vector<int> everything = all_plans(w.trace);
+    const Profile profile = make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
+    const ComputationDag dag = build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
+    const Frontier frontier = plan_exact(dag);
+    const Simulation before = simulate(dag, all_maximum_clock(dag));
+    const FrontierPoint& fastest = frontier.points.back();
+    fmt::print("| {} | ours, predicted | {:.1f} | {:+.1f} |", w.name, percent_saved(fastest.energy, before.energy),
+               100 * (fastest.time / before.makespan - 1));
+    for (const double r : ratios) {
+      const Seconds straggler = before.makespan * r;
+      const FrontierPoint& point = look_up(frontier, straggler);
+      const Joules reference = before.effective_energy + dag.total_blocking_power() * straggler;
+      fmt::print(" {:.1f} |",
+                 percent_saved(point.effective_energy + dag.total_blocking_power() * straggler, reference));
+    }
+    const Measured all_maximum = measured_all_maximum(w);
+    for (const std::string kind : {"perseus", "envpipe"}) {
+      std::vector<const TracedPlan*> plans;
+      for (const TracedPlan& plan : w.trace.plans) {
+        if (plan.kind == kind) plans.push_back(&plan);
+      }
+      if (plans.empty()) continue;
+      const TracedPlan& quickest = **std::ranges::min_element(plans, {}, &TracedPlan::iteration_time);
+      fmt::print("\n| | {} plans, measured | {:.1f} | {:+.1f} |", kind,
+                 percent_saved(quickest.total_energy(), all_maximum.energy),
+                 100 * (quickest.iteration_time / all_maximum.time - 1));
+      for (const double r : ratios) {
+        const Seconds straggler = all_maximum.time * r;
+        const auto waited = [&](Joules energy, Seconds time) {
+          return energy + all_maximum.blocking * (straggler - time);
+        };
+        // The published rule: the slowest plan no slower than the straggler.
+        const TracedPlan* chosen = &quickest;
+        for (const TracedPlan* plan : plans) {
+          if (plan->iteration_time <= straggler && plan->iteration_time > chosen->iteration_time) chosen = plan;
+        }
+        fmt::print(" {:.1f} |", percent_saved(waited(chosen->total_energy(), chosen->iteration_time),
+                                              waited(all_maximum.energy, all_maximum.time)));
+      }
+      print_paper_row(folder, w, kind);
+    }
+    fmt::print("\n");
+  }
+}
+
+void print_plans(const Workload& w) {
+  fmt::print(
+      "\n### {}\n\n| plan | measured s | predicted s | error % | replayed % | measured J | predicted J | error % |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
+      w.name);
+  for (const Prediction& p : w.predictions) {
+    const TracedPlan& plan = w.trace.plans[p.plan];
+    fmt::print("| {} {} | {:.3f} | {:.3f} | {:+.3f} | {:+.3f} | {:.0f} | {:.0f} | {:+.3f} |\n", plan.id, plan.kind,
+               p.measured_time.value(), p.predicted_time.value(), 100 * p.time_error(), 100 * p.replay_error(),
+               p.measured_energy.value(), p.predicted_energy.value(), 100 * p.energy_error());
+  }
+}
+
+}  // namespace
+}  // namespace perseus
+
+int main(int argc, char** argv) {
+  const std::filesystem::path folder = argc > 1 ? argv[1] : PERSEUS_SHARED_DATA;
+  std::vector<std::filesystem::path> files;
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "measured", failure)) {
+    if (entry.path().string().ends_with(perseus::suffix)) files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    fmt::print(stderr, "{}: no *{}\n", (folder / "measured").string(), perseus::suffix);
+    return 1;
+  }
+  std::ranges::sort(files);
+  std::vector<perseus::Workload> workloads;
+  for (const auto& file : files) {
+    auto workload = perseus::read(file);
+    if (!workload) {
+      fmt::print(stderr, "{}\n", workload.error().message);
+      return 1;
+    }
+    workloads.push_back(*std::move(workload));
+  }
+  perseus::print_predictions(workloads);
+  perseus::print_constants(workloads);
+  perseus::print_savings(folder, workloads);
+  for (const auto& workload : workloads) perseus::print_plans(workload);
+  return 0;
+}

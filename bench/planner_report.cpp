@@ -1,0 +1,111 @@
+// Prints the tables of docs/measurements/planner.md: how fast the exact planner is, and how far from the bound.
+//
+// CPU time is that of this process on one core, the median of several runs. The gap at T is the least effective energy
+// of a point no slower than T minus the bound's, over the bound's total energy at T; its mean and largest value are
+// over 5000 values of T from T_min to T*.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "bench/cases.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+
+namespace perseus::bench {
+namespace {
+
+double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+template <class Work>
+double median_cpu_ms(int runs, Work work) {
+  std::vector<double> times;
+  for (int run = 0; run < runs; ++run) {
+    const double start = cpu_ms();
+    work();
+    times.push_back(cpu_ms() - start);
+  }
+  std::ranges::sort(times);
+  return times[times.size() / 2];
+}
+
+struct Gap {
+  double mean_pct = 0, largest_pct = 0;
+};
+
+Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
+  constexpr int kSamples = 5000;
+  const Seconds t_min = frontier.points.back().time, t_star = frontier.bound.t_star();
+  Gap gap;
+  for (int i = 0; i <= kSamples; ++i) {
+    const Seconds t = t_min + (t_star - t_min) * (static_cast<double>(i) / kSamples);
+    const Joules bound = frontier.bound.at(t);
+    const double pct =
+        100 * ((look_up(frontier, t).effective_energy - bound) / (bound + dag.total_blocking_power() * t));
+    gap.mean_pct += pct / (kSamples + 1);
+    gap.largest_pct = std::max(gap.largest_pct, pct);
+  }
+  return gap;
+}
+
+int report(bool with_huge) {
+  fmt::print("| case | effort | CPU [ms] | points | mean gap [%] | largest gap [%] |\n");
+  fmt::print("| --- | --- | --- | --- | --- | --- |\n");
+  const std::vector<Case> cases{
+      {"a100_sxm", 8, 12}, {"a100_sxm", 8, 96}, {"a40", 8, 12}, {"a40", 8, 96}, {"a100_sxm", 16, 256}};
+  for (const Case& problem : cases) {
+    const Result<ComputationDag> dag = load(problem);
+    if (!dag) {
+      fmt::print(stderr, "{}\n", dag.error().message);
+      return 66;
+    }
+    const std::pair<Effort, const char*> efforts[] = {
+        {Effort::low, "low"}, {Effort::normal, "normal"}, {Effort::high, "high"}};
+    for (const auto& [effort, name] : efforts) {
+      PlannerOptions options;
+      options.effort = effort;
+      Frontier frontier;
+      const double ms = median_cpu_ms(problem.stages > 8 ? 3 : 15, [&] { frontier = plan_exact(*dag, options); });
+      const Gap gap = gap_of(*dag, frontier);
+      fmt::print("| {} | {} | {:.1f} | {} | {:.3f} | {:.2f} |\n", problem.name(), name, ms, frontier.points.size(),
+                 gap.mean_pct, gap.largest_pct);
+    }
+  }
+
+  fmt::print("\n| lower-bound curve of | CPU [ms] | pivots | vertices |\n| --- | --- | --- | --- |\n");
+  std::vector<Case> bounds = cases;
+  bounds.push_back({"a100_sxm", 64, 128});
+  if (with_huge) bounds.push_back({"a100_sxm", 64, 512});
+  for (const Case& problem : bounds) {
+    const Result<ComputationDag> dag = load(problem);
+    LowerBoundResult result;
+    const double ms = median_cpu_ms(problem.stages > 8 ? 1 : 15, [&] { result = compute_lower_bound(*dag); });
+    fmt::print("| {} | {:.1f} | {} | {} |\n", problem.name(), ms, result.pivots, result.bound.vertices.size());
+  }
+
+  const Result<ComputationDag> dag = load({"a100_sxm", 8, 96});
+  const Frontier frontier = plan_exact(*dag);
+  constexpr int kLookUps = 10'000'000;
+  std::size_t sum = 0;
+  const double ms = median_cpu_ms(5, [&] {
+    const double first = frontier.points.back().time.value(), last = frontier.points.front().time.value();
+    for (int i = 0; i < kLookUps; ++i) {
+      // Deadlines all over the frontier, so that branches cannot be learnt.
+      const double part = static_cast<double>((static_cast<unsigned>(i) * 2654435761U) >> 8) * 0x1p-24;
+      sum += look_up_index(frontier, Seconds(first + (last - first) * part));
+    }
+  });
+  fmt::print("\nlook-up among {} points: {:.3f} us (check {})\n", frontier.points.size(), ms * 1e3 / kLookUps,
+             sum % 10);
+  return 0;
+}
+
+}  // namespace
+}  // namespace perseus::bench
+
+int main(int argc, char** argv) {
+  const bool with_huge = argc > 1 && std::strcmp(argv[1], "--huge") == 0;
+  return perseus::bench::report(with_huge);
+}

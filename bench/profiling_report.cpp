@@ -1,0 +1,265 @@
+// Prints the tables of docs/online_profiling.md: iterations of online profiling until its plan is as good as the one
+// from the full noise-free profile. Needs the published measurements.
+//
+// usage: profiling_report [--trace] [SEEDS [MODE]]   (9 seeds of all modes unless told; --trace: window by window)
+//
+// The truth is the published profile of GPT-3 175B, 8 stages, 24 microbatches, 1F1B; every time and energy of a
+// computation is measured with 1 % of independent noise. After each window a plan is made from the estimate, deployed
+// at its own fastest point and at T' = 1.2 T_min of the truth, and run on the truth. It is good if at both it takes at
+// most 0.2 % more energy than the plan from the noise-free profile, and is late by at most the standard deviation of
+// one iteration's time (0.14 %, computed). It is strictly good if it also loses at most 0.2 % against the best plan for
+// the time that it really took (src/profiling/plan_loss.h), which near T_min, where the frontier is steep, is much more
+// to ask.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "bench/cases.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "profiling/online_profiler.h"
+#include "profiling/plan_loss.h"
+#include "tests/simulated_job.h"
+
+namespace perseus::bench {
+namespace {
+
+constexpr double kGoodPct = 0.2;
+constexpr double kSlowdown = 1.2;
+
+struct Setting {
+  const char* name;
+  ProfilingMode mode;
+  testing::SimulationOptions simulation;
+  bool tell_blocking_power;
+  int iterations_per_window;
+  int most_iterations;  ///< after which a run that never was good is given up
+};
+
+/// The plan of `dag` with its options, found by clock in the other DAG of the same schedule.
+Plan translated(const ComputationDag& from, const Plan& plan, const ComputationDag& to) {
+  Plan result(plan.size());
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const Megahertz clock = from.type_of(static_cast<int>(i)).options[plan[i]].clock;
+    const auto& options = to.type_of(static_cast<int>(i)).options;
+    for (std::size_t o = 0; o < options.size(); ++o) {
+      if (options[o].clock == clock) result[i] = static_cast<std::uint16_t>(o);
+    }
+  }
+  return result;
+}
+
+struct Verdict {
+  PlanLoss fastest, slow;
+  double noise_pct = 0;
+  [[nodiscard]] bool good() const {
+    return std::max(fastest.loss_pct, slow.loss_pct) <= kGoodPct &&
+           std::max(fastest.late_pct, slow.late_pct) <= noise_pct;
+  }
+  [[nodiscard]] bool strictly_good() const {
+    return good() && std::max(fastest.strict_loss_pct, slow.strict_loss_pct) <= kGoodPct;
+  }
+};
+
+class Judge {
+ public:
+  Judge(const ComputationDag& truth, double noise_pct)
+      : truth_(truth), noise_pct_(noise_pct), best_(plan_exact(truth)) {}
+  [[nodiscard]] Seconds t_min() const { return best_.points.back().time; }
+  [[nodiscard]] Verdict judge(const ProfileEstimate& estimate, const Schedule& schedule) const {
+    const ComputationDag dag =
+        build_dag(for_planning(estimate), schedule, {estimate.blocking_power, Seconds(0)}).value();
+    const Frontier frontier = plan_exact(dag);
+    const Seconds deadline = t_min() * kSlowdown;
+    const Plan fastest = translated(dag, frontier.points.back().plan, truth_);
+    const Plan slow = translated(dag, look_up(frontier, deadline).plan, truth_);
+    return {plan_loss(truth_, best_, fastest, t_min()), plan_loss(truth_, best_, slow, deadline), noise_pct_};
+  }
+
+ private:
+  const ComputationDag& truth_;
+  double noise_pct_;
+  Frontier best_;
+};
+
+struct Run {
+  int good_from = -1;    ///< iterations after which it was good and stayed so; -1: never
+  int strict_from = -1;  ///< likewise strictly
+  int stopped = 0;       ///< iterations after which the profiler said it was done
+  Verdict at_stop;
+  double next_cpu_ms = 0;
+  std::string why;
+};
+
+double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, const Judge& judge, std::uint64_t seed,
+        bool trace) {
+  testing::SimulatedJob job(truth, schedule, setting.simulation, seed);
+  ProfilingOptions options;
+  options.mode = setting.mode;
+  options.iterations_per_window = setting.iterations_per_window;
+  options.max_iterations = setting.most_iterations;
+  options.seed = seed;
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(setting.tell_blocking_power), options).value();
+  Run result;
+  int windows = 0;
+  for (;;) {
+    const double began = cpu_ms();
+    ProfilingStep step = profiler.next();
+    result.next_cpu_ms += cpu_ms() - began;
+    ++windows;
+    if (const ProfilingDone* done = step.done()) {
+      result.why = done->why;
+      break;
+    }
+    const ProfilingWindow window = *step.window();
+    if (Status status = profiler.hand_out(window); !status) std::abort();
+    for (const RankResult& one : job.run(window)) {
+      const auto rejections = profiler.report(one);
+      if (!rejections) {
+        fmt::print(stderr, "{}\n", rejections.error().message);
+        std::abort();
+      }
+      if (trace) {
+        for (const Rejection& rejection : *rejections) fmt::print("  {}\n", rejection.message);
+      }
+    }
+    const auto estimate = profiler.estimate();
+    if (!estimate) continue;
+    const Verdict verdict = judge.judge(*estimate, schedule);
+    const int iterations = profiler.iterations_handed_out();
+    if (trace) {
+      fmt::print("  {:3} T_min loss {:+.3f} late {:.3f}; {:g} T_min loss {:+.3f} late {:.3f}  P {:.1f}\n", iterations,
+                 verdict.fastest.loss_pct, verdict.fastest.late_pct, kSlowdown, verdict.slow.loss_pct,
+                 verdict.slow.late_pct, estimate->blocking_power.value());
+      if (const auto doubt = profiler.uncertainty()) fmt::print("      {}\n", doubt->text);
+    }
+    const auto keep = [&](bool good, int& from) { from = !good ? -1 : from < 0 ? iterations : from; };
+    keep(verdict.good(), result.good_from);
+    keep(verdict.strictly_good(), result.strict_from);
+    result.stopped = iterations;
+    result.at_stop = verdict;
+  }
+  result.next_cpu_ms /= windows;
+  if (trace) fmt::print("  done: {}\n", result.why);
+  return result;
+}
+
+std::string cell(int iterations) { return iterations < 0 ? "never" : std::to_string(iterations); }
+
+void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
+  const auto quantiles = [&](auto value) {
+    std::vector<int> values;
+    for (const Run& r : runs) values.push_back(value(r) < 0 ? 1 << 30 : value(r));
+    std::ranges::sort(values);
+    const auto at = [&](double share) {
+      const int v = values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))];
+      return cell(v == 1 << 30 ? -1 : v);
+    };
+    return std::pair(at(0.5), at(0.9));
+  };
+  const auto [good, good90] = quantiles([](const Run& r) { return r.good_from; });
+  const auto [strict, strict90] = quantiles([](const Run& r) { return r.strict_from; });
+  const auto [stop, stop90] = quantiles([](const Run& r) { return r.stopped; });
+  const auto median = [&](auto value) {
+    std::vector<double> values;
+    for (const Run& r : runs) values.push_back(value(r));
+    std::ranges::sort(values);
+    return values[values.size() / 2];
+  };
+  const auto good_at_stop = std::ranges::count_if(runs, [](const Run& r) { return r.at_stop.good(); });
+  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} |\n",
+             gpu, setting.name, good, good90, strict, strict90, stop, stop90, good_at_stop, runs.size(),
+             median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
+             median([](const Run& r) { return r.at_stop.fastest.late_pct; }),
+             median([](const Run& r) { return r.at_stop.slow.loss_pct; }),
+             median([](const Run& r) { return r.at_stop.slow.late_pct; }),
+             median([](const Run& r) { return r.next_cpu_ms; }));
+  std::fflush(stdout);
+}
+
+/// Standard deviation of the time of an iteration at the highest clocks, in percent of its mean.
+double iteration_noise_pct(const Profile& truth, const Schedule& schedule) {
+  testing::SimulatedJob job(truth, schedule, {}, 1);
+  ProfilingWindow window{0, 400, false, false, {}};
+  const ProfilingJob description = job.job();
+  for (const auto& actions : schedule.ranks) {
+    std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+    for (const Action& action : actions) clocks.push_back(description.clocks[action.stage].front());
+  }
+  const RankResult result = job.run(window).front();
+  double mean = 0, squares = 0;
+  for (const Seconds t : result.iteration_time) mean += t.value() / window.iterations;
+  for (const Seconds t : result.iteration_time) squares += (t.value() - mean) * (t.value() - mean);
+  return 100 * std::sqrt(squares / (window.iterations - 1)) / mean;
+}
+
+int report(int seeds, const std::string& only, bool trace) {
+  fmt::print(
+      "| GPU | mode | good after, median | 90 % | strictly, median | 90 % | stops after, median | 90 % | good when it "
+      "stops | loss / late at "
+      "T_min "
+      "[%] | at 1.2 T_min | next(), CPU [ms] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
+      "--- |\n");
+  for (const auto& [gpu, power] : {std::pair("a100_sxm", 83.64), std::pair("a40", 70.38)}) {
+    const std::string file = fmt::format("emulation/stage_profile/gpt3-175b+{}_bf16.csv", gpu);
+    const Result<Profile> truth = read_profile_csv((shared_data() / file).string());
+    if (!truth) {
+      fmt::print(stderr, "{}\n", truth.error().message);
+      return 66;
+    }
+    const Schedule schedule = make_schedule("1f1b", {8, 24, 1}).value();
+    testing::SimulationOptions apart, by_iteration, by_noisy_iteration;
+    apart.blocking_power = by_iteration.blocking_power = by_noisy_iteration.blocking_power = Watts(power);
+    by_iteration.energy_breakdown = by_noisy_iteration.energy_breakdown = false;
+    by_noisy_iteration.meter_noise = 0.01;
+    const Setting settings[] = {
+        {"adaptive", ProfilingMode::adaptive, apart, true, 1, 100},
+        {"adaptive, blocking power unknown", ProfilingMode::adaptive, apart, false, 1, 100},
+        {"adaptive, iteration energies", ProfilingMode::adaptive, by_iteration, true, 1, 100},
+        {"adaptive, iteration energies, meter 1 %", ProfilingMode::adaptive, by_noisy_iteration, true, 1, 100},
+        {"adaptive, iteration energies, meter 1 %, blocking power unknown", ProfilingMode::adaptive, by_noisy_iteration,
+         false, 1, 100},
+        {"plain, 5 iterations a clock", ProfilingMode::plain, apart, true, 5, 1000},
+    };
+    const ComputationDag dag = build_dag(*truth, schedule, {Watts(power), Seconds(0)}).value();
+    const double noise_pct = iteration_noise_pct(*truth, schedule);
+    const Judge judge(dag, noise_pct);
+    for (const Setting& setting : settings) {
+      if (!only.empty() && only != setting.name) continue;
+      std::vector<Run> runs;
+      for (int seed = 1; seed <= seeds; ++seed) {
+        runs.push_back(run(setting, *truth, schedule, judge, static_cast<std::uint64_t>(seed), trace));
+      }
+      print_row(gpu, setting, std::move(runs));
+    }
+    fmt::print(stderr, "{}: iteration time varies by {:.2f} %\n", gpu, noise_pct);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace perseus::bench
+
+int main(int argc, char** argv) {
+  int seeds = 0;
+  std::string only;
+  bool trace = false;
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--trace") == 0) {
+      trace = true;
+    } else if (seeds == 0) {
+      seeds = std::max(1, std::atoi(argv[i]));
+    } else {
+      only = argv[i];
+    }
+  }
+  return perseus::bench::report(seeds == 0 ? 9 : seeds, only, trace);
+}

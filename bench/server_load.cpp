@@ -1,0 +1,414 @@
+// How fast `perseus serve` is: its own server, thousands of keep-alive connections from one epoll loop, both on this
+// machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
+//
+// usage: server_load PERSEUS PROFILE.csv [RANKS] [--json]   RANKS: 8192 unless given; the profile must have 8 stages or
+// 4
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+[[noreturn]] void fail(const std::string& what) {
+  fmt::print(stderr, "server_load: {}: {}\n", what, std::strerror(errno));
+  std::exit(1);
+}
+
+/// The server as a child.
+struct Server {
+  pid_t pid = 0;
+  std::uint16_t port = 0;
+  Server(const char* program, const std::string& data, const std::vector<std::string>& more) {
+    int out[2];
+    if (pipe(out) != 0) fail("pipe");
+    pid = fork();
+    if (pid == 0) {
+      dup2(out[1], 1);
+      std::freopen("/dev/null", "w", stderr);
+      std::vector<const char*> arguments{program, "serve", "--listen", "127.0.0.1:0", "--data", data.c_str()};
+      for (const std::string& argument : more) arguments.push_back(argument.c_str());
+      arguments.push_back(nullptr);
+      execv(program, const_cast<char* const*>(arguments.data()));
+      _exit(127);
+    }
+    close(out[1]);
+    std::string line;
+    for (char c = 0; read(out[0], &c, 1) == 1 && c != '\n';) line += c;
+    port = static_cast<std::uint16_t>(std::atoi(line.substr(line.rfind(':') + 1).c_str()));
+    if (port == 0) fail("the server did not start");
+  }
+  ~Server() {
+    kill(pid, SIGTERM);
+    waitpid(pid, nullptr, 0);
+  }
+  /// User and system time so far.
+  [[nodiscard]] double cpu_s() const {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string text;
+    std::getline(file, text);
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) fields >> skipped;
+    double user = 0, system = 0;
+    fields >> user >> system;
+    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  [[nodiscard]] double resident_mb() const {
+    std::ifstream file(fmt::format("/proc/{}/status", pid));
+    for (std::string line; std::getline(file, line);) {
+      if (line.starts_with("VmRSS:")) return std::atof(line.substr(6).c_str()) / 1024;
+    }
+    return 0;
+  }
+};
+
+/// Keep-alive connections; each has one request under way and a function that gets its answer's body.
+class Clients {
+ public:
+  Clients(std::uint16_t port, int count) : connections_(count) {
+    epoll_ = epoll_create1(0);
+    for (int i = 0; i < count; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(port);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
+      const int yes = 1;
+      setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.u32 = static_cast<std::uint32_t>(i);
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+      connections_[i].fd = fd;
+    }
+  }
+  ~Clients() {
+    for (const Connection& connection : connections_) close(connection.fd);
+    close(epoll_);
+  }
+  Clients(const Clients&) = delete;
+  Clients& operator=(const Clients&) = delete;
+
+  using Answer = std::function<void(const std::string& body)>;
+  void ask(int client, const std::string& method, const std::string& target, const std::string& body, Answer answer) {
+    Connection& connection = connections_[client];
+    connection.answer = std::move(answer);
+    const std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", method,
+                                         target, body.size(), body);
+    if (write(connection.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail("write");
+    ++under_way_;
+  }
+  /// Runs until every request has its answer.
+  void run() {
+    while (under_way_ > 0) take(-1);
+  }
+  /// Takes what answers there are, waiting for the first so many milliseconds; -1: as long as it takes.
+  void take(int wait_ms = 0) {
+    const int count = epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), wait_ms);
+    for (int i = 0; i < count; ++i) take_from(connections_[events_[i].data.u32]);
+  }
+  std::string once(const std::string& method, const std::string& target, const std::string& body) {
+    std::string result;
+    ask(0, method, target, body, [&](const std::string& answer) { result = answer; });
+    run();
+    return result;
+  }
+
+ private:
+  struct Connection {
+    int fd = -1;
+    std::string text;
+    Answer answer;
+  };
+  void take_from(Connection& connection) {
+    const ssize_t got = read(connection.fd, bytes_.data(), bytes_.size());
+    if (got <= 0) fail("the server closed a connection");
+    connection.text.append(bytes_.data(), static_cast<std::size_t>(got));
+    const std::size_t head = connection.text.find("\r\n\r\n");
+    if (head == std::string::npos) return;
+    const std::size_t at = connection.text.find("Content-Length: ");
+    const std::size_t length = std::strtoul(connection.text.c_str() + at + 16, nullptr, 10);
+    if (connection.text.size() < head + 4 + length) return;
+    if (!connection.text.starts_with("HTTP/1.1 200")) {
+      fmt::print(stderr, "{}\n", connection.text);
+      std::exit(1);
+    }
+    const std::string body = connection.text.substr(head + 4);
+    connection.text.clear();
+    connection.text.shrink_to_fit();
+    --under_way_;
+    const Answer answer = std::exchange(connection.answer, {});
+    answer(body);
+  }
+
+  int epoll_;
+  int under_way_ = 0;
+  std::vector<Connection> connections_;
+  std::vector<epoll_event> events_{1024};
+  std::vector<char> bytes_ = std::vector<char>(1 << 16);
+};
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+    } else if (c == '"' || c == '\\') {
+      (out += '\\') += c;
+    } else if (c != '\r') {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string member(const std::string& json, const std::string& name) {
+  const std::size_t at = json.find("\"" + name + "\":") + name.size() + 3;
+  const std::size_t end = json.find_first_of(",}", at);
+  std::string value = json.substr(at, end - at);
+  std::erase(value, '"');
+  return value;
+}
+
+struct Row {
+  std::string what, unit;
+  double value, must, aim;
+};
+
+struct Load {
+  const char* program;
+  std::string csv;
+  int ranks, stages;
+  std::string data;  ///< a folder of its own
+};
+
+std::string pipeline_json(const std::string& csv, int microbatches) {
+  return fmt::format(R"({{"profile_csv":{},"pipeline":{{"schedule":"1f1b","microbatches":{},"blocking_power_w":80}}}})",
+                     quoted(csv), microbatches);
+}
+
+std::string job_json(int dp, int pp, const std::string& more) {
+  return fmt::format(R"({{"degrees":{{"dp":{},"pp":{},"tp":1}}{}}})", dp, pp, more);
+}
+
+std::string rank_json(int rank, int stages) {
+  return fmt::format(R"({{"rank":{},"dp_rank":{},"pp_rank":{},"tp_rank":0,"accelerator":"GPU-{}","host":"node{}"}})",
+                     rank, rank / stages, rank % stages, rank, rank / 8);
+}
+
+/// The same profile, all times longer by so much: its frontier is another one.
+std::string scaled(const std::string& csv, double factor) {
+  std::istringstream lines(csv);
+  std::string line, text;
+  std::getline(lines, line);
+  text = line + "\n";
+  while (std::getline(lines, line)) {
+    const std::size_t energy = line.rfind(',');
+    const std::size_t time = line.rfind(',', energy - 1);
+    text += fmt::format("{},{:.6f}{}\n", line.substr(0, time), factor * std::atof(line.c_str() + time + 1),
+                        line.substr(energy));
+  }
+  return text;
+}
+
+/// All ranks register, get their plan, wait for the next one, and a straggler makes it come.
+void measure_serving(const Load& load, std::vector<Row>& rows) {
+  const Server server(load.program, load.data + "/serving", {"--plan-deadlines", "100"});
+  std::string job;
+  {
+    Clients one(server.port, 1);
+    one.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 32));  // 64 instructions a rank
+    const auto new_job = [&](int dp) {
+      return member(one.once("POST", "/v1/jobs", job_json(dp, load.stages, R"(,"profile":"load")")), "job");
+    };
+    // Characterised before the clock starts, as the original server is not one that plans here.
+    const std::string first = new_job(1);
+    for (int rank = 0; rank < load.stages; ++rank) {
+      one.once("POST", "/v1/jobs/" + first + "/ranks", rank_json(rank, load.stages));
+    }
+    one.once("GET", "/v1/jobs/" + first + "/ranks/0/plan", "");
+    job = new_job(load.ranks / load.stages);
+  }
+  const double cpu = server.cpu_s();
+  const auto begin = Clock::now();
+  Clients clients(server.port, load.ranks);
+  std::vector<std::string> versions(load.ranks);
+  const std::string path = "/v1/jobs/" + job + "/ranks";
+  for (int rank = 0; rank < load.ranks; ++rank) {
+    clients.ask(rank, "POST", path, rank_json(rank, load.stages), [&, rank](const std::string&) {
+      clients.ask(rank, "GET", fmt::format("{}/{}/plan", path, rank), "",
+                  [&, rank](const std::string& plan) { versions[rank] = member(plan, "version"); });
+    });
+  }
+  clients.run();
+  rows.push_back({"register and hand out: last rank served", "s", since(begin), 1, 0.3});
+  rows.push_back({"register and hand out: server CPU", "s", server.cpu_s() - cpu, 15.3 / 20, 15.3 / 60});
+
+  double last = 0;
+  Clock::time_point notice;
+  for (int rank = 0; rank < load.ranks; ++rank) {
+    clients.ask(rank, "GET", fmt::format("{}/{}/plan?have={}", path, rank, versions[rank]), "",
+                [&](const std::string&) { last = since(notice); });
+  }
+  Clients other(server.port, 1);
+  while (true) {  // until all of them wait
+    const std::string metrics = other.once("GET", "/metrics", "");
+    if (metrics.find(fmt::format("perseus_waiting_ranks {}\n", load.ranks)) != std::string::npos) break;
+  }
+  rows.push_back({"memory, all ranks waiting", "MB", server.resident_mb(), 150, 64});
+  const double before = server.cpu_s();
+  notice = Clock::now();
+  other.once("POST", "/v1/jobs/" + job + "/stragglers", R"({"pipeline":0,"degree":1.1})");
+  clients.run();
+  rows.push_back({"straggler notice to last waiting rank's plan", "s", last, 1, 0.2});
+  rows.push_back({"straggler notice: server CPU", "s", server.cpu_s() - before, 0, 0});
+}
+
+/// Jobs are registered, get a profile each and are characterised, while all their ranks wait and somebody asks on.
+void measure_stall(const Load& load, std::vector<Row>& rows) {
+  constexpr int jobs = 100;
+  constexpr int ranks = 64;  // each
+  const Server server(load.program, load.data + "/stall", {});
+  double worst = 0;
+  std::string worst_call;
+  int asked = 0;
+  const auto timed = [&](Clients& clients, const std::string& method, const std::string& target,
+                         const std::string& body) {
+    const auto begin = Clock::now();
+    std::string answer = clients.once(method, target, body);
+    if (const double took = since(begin); took > worst) worst = took, worst_call = method + " " + target;
+    ++asked;
+    return answer;
+  };
+  Clients one(server.port, 1);
+  Clients waiting(server.port, jobs * ranks);
+  std::vector<std::string> ids;
+  for (int j = 0; j < jobs; ++j) {
+    ids.push_back(member(one.once("POST", "/v1/jobs", job_json(ranks / load.stages, load.stages, "")), "job"));
+  }
+  for (int i = 0; i < jobs * ranks; ++i) {
+    const std::string path = "/v1/jobs/" + ids[i / ranks] + "/ranks";
+    waiting.ask(i, "POST", path, rank_json(i % ranks, load.stages), [](const std::string&) {});
+  }
+  waiting.run();
+  int planned = 0;
+  std::vector<bool> has_plan(static_cast<std::size_t>(jobs * ranks));
+  const std::function<void(int, const std::string&)> wait = [&](int i, const std::string& have) {
+    if (have != "0" && !has_plan[i]) has_plan[i] = true, ++planned;
+    const std::string target = fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}", ids[i / ranks], i % ranks, have);
+    waiting.ask(i, "GET", target, "", [&, i](const std::string& plan) { wait(i, member(plan, "version")); });
+  };
+  for (int i = 0; i < jobs * ranks; ++i) wait(i, "0");
+  for (int turn = 0; planned < jobs * ranks; ++turn) {
+    const std::string job = "/v1/jobs/" + ids[static_cast<std::size_t>(turn) * 7 % jobs];
+    if (turn < jobs) {
+      timed(one, "PUT", "/v1/jobs/" + ids[turn] + "/profile", pipeline_json(scaled(load.csv, 1 + 0.001 * turn), 24));
+    }
+    timed(one, "GET", job, "");
+    timed(one, "GET", job + "/ranks/5/plan?wait_s=0", "");
+    timed(one, "POST", job + "/iterations", R"({"rank":1,"iteration_time_s":[4.5]})");
+    timed(one, "POST", job + "/stragglers",
+          fmt::format(R"({{"pipeline":1,"degree":{}}})", turn % 2 == 0 ? 1.0 : 1.05 + 0.001 * (turn % 50)));
+    timed(one, "GET", "/v1/jobs", "");
+    waiting.take(2);  // asks on, but leaves the cores to the others
+  }
+  rows.push_back({fmt::format("100 jobs of 64 ranks characterised: worst stall of {} requests ({})", asked, worst_call),
+                  "ms", 1e3 * worst, 100, 20});
+}
+
+/// From the start of the process until it says where it listens, with 10,000 jobs of 10 events each in its database.
+void measure_start(const Load& load, std::vector<Row>& rows) {
+  constexpr int jobs = 10000;
+  const std::string data = load.data + "/start";
+  {
+    const Server server(load.program, data, {"--plan-deadlines", "100"});
+    Clients clients(server.port, 500);
+    clients.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 32));
+    for (int first = 0; first < jobs; first += 500) {
+      for (int i = 0; i < 500; ++i) {
+        clients.ask(i, "POST", "/v1/jobs", job_json(1, load.stages, R"(,"profile":"load")"),
+                    [&, i](const std::string& answer) {
+                      const std::string path = "/v1/jobs/" + member(answer, "job") + "/ranks";
+                      clients.ask(i, "POST", path, rank_json(0, load.stages), [&, i, path](const std::string&) {
+                        clients.ask(i, "POST", path, rank_json(1, load.stages), [](const std::string&) {});
+                      });
+                    });
+      }
+      clients.run();
+    }
+  }
+  const auto begin = Clock::now();
+  const Server server(load.program, data, {});
+  Clients one(server.port, 1);
+  one.once("GET", "/readyz", "");
+  rows.push_back({"start with 10,000 stored jobs until ready", "s", since(begin), 3, 0.5});
+  rows.push_back({"start: server CPU", "s", server.cpu_s(), 0, 0});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) {
+    fmt::print(stderr, "usage: server_load PERSEUS PROFILE.csv [RANKS] [--json]\n");
+    return 64;
+  }
+  Load load{argv[1], "", argc > 3 && argv[3][0] != '-' ? std::atoi(argv[3]) : 8192, 0,
+            (std::filesystem::temp_directory_path() / "perseus_load_XXXXXX").string()};
+  const bool json = std::strcmp(argv[argc - 1], "--json") == 0;
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+  std::ifstream file(argv[2]);
+  std::stringstream csv;
+  csv << file.rdbuf();
+  load.csv = csv.str();
+  for (std::string line; std::getline(csv, line);) load.stages = std::max(load.stages, std::atoi(line.c_str()) + 1);
+
+  if (mkdtemp(load.data.data()) == nullptr) fail("mkdtemp");
+  std::vector<Row> rows;
+  measure_serving(load, rows);
+  measure_stall(load, rows);
+  measure_start(load, rows);
+  std::filesystem::remove_all(load.data);
+  bool met = true;
+  for (const Row& row : rows) met = met && (row.must == 0 || row.value <= row.must);
+  if (json) {
+    fmt::print("{{\"ranks\":{},\"rows\":[", load.ranks);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      fmt::print("{}{{\"what\":\"{}\",\"unit\":\"{}\",\"value\":{:.4g},\"must\":{:.4g},\"aim\":{:.4g}}}",
+                 i == 0 ? "" : ",", rows[i].what, rows[i].unit, rows[i].value, rows[i].must, rows[i].aim);
+    }
+    fmt::print("]}}\n");
+  } else {
+    fmt::print("| {} ranks | measured | must | aim |\n| --- | --- | --- | --- |\n", load.ranks);
+    for (const Row& row : rows) {
+      fmt::print("| {} | {:.3g} {} | ", row.what, row.value, row.unit);
+      row.must == 0 ? fmt::print("| |\n") : fmt::print("{:.3g} | {:.3g} |\n", row.must, row.aim);
+    }
+  }
+  return met ? 0 : 1;
+}

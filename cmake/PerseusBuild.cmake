@@ -1,0 +1,77 @@
+# How every target of the house is compiled, and the one function that makes a room (a folder of src/) a library.
+
+option(PERSEUS_TESTS "Build the tests" ON)
+option(PERSEUS_BENCH "Build the benchmarks" OFF)
+option(PERSEUS_FUZZ "Build the libFuzzer targets (clang)" OFF)
+set(PERSEUS_SANITIZE "" CACHE STRING "Sanitizers for -fsanitize=, for example address,undefined")
+
+add_library(perseus_options INTERFACE)
+target_compile_options(perseus_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror)
+# g++ 12 sees overlapping copies in std::string's operator+ where there are none (GCC bug 105651).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(perseus_options INTERFACE -Wno-restrict)
+endif()
+target_include_directories(perseus_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+if(PERSEUS_SANITIZE)
+  target_compile_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  if(PERSEUS_SANITIZE MATCHES undefined)
+    # Half the cost of this sanitizer, for what the address sanitizer sees as well.
+    target_compile_options(perseus_options INTERFACE -fno-sanitize=null,vptr,object-size)
+  endif()
+  target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # Its manual warns that the sanitizers' instrumentation makes this one cry wolf; it stays on in release builds.
+    target_compile_options(perseus_options INTERFACE -Wno-maybe-uninitialized)
+    # Asio has fences, which the thread sanitizer does not see.
+    if(PERSEUS_SANITIZE MATCHES thread)
+      target_compile_options(perseus_options INTERFACE -Wno-tsan)
+    endif()
+  endif()
+endif()
+
+if(PERSEUS_FUZZ)
+  target_compile_options(perseus_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# The sanitized presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
+# a name of their own that a neighbour in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
+# again beside the room.
+set(PERSEUS_COMPILED_ALONE
+  src/device/amd_smi.cpp src/device/zeusd.cpp apps/perseus/doctor.cpp
+  src/client/c_abi.cpp src/model/layer.cpp src/planner/run_descent.cpp
+  src/report/bundle.cpp src/report/frontier_svg.cpp src/report/timeline_svg.cpp src/report/stacked_bars.cpp
+  src/report/static_page.cpp src/reproduce/line_chart.cpp src/server/registration.cpp src/server/service_profiles.cpp
+  src/store/sqlite_store.cpp src/wire/profile_csv.cpp src/wire/frequency_plan.cpp
+  apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp apps/perseus/serve.cpp
+  tests/unit/dag_json_test.cpp tests/unit/frequency_plan_test.cpp tests/unit/plan_file_test.cpp
+  tests/unit/profile_csv_test.cpp tests/unit/report_files_test.cpp tests/unit/report_text_test.cpp
+  tests/unit/report_timeline_test.cpp tests/unit/simulator_test.cpp
+  tests/property/exact_frontier_test.cpp tests/property/lower_bound_test.cpp tests/property/metamorphic_frontier_test.cpp tests/property/verify_test.cpp
+  tests/golden/published_partition_test.cpp tests/integration/emulate_command_test.cpp tests/integration/partition_command_test.cpp)
+list(TRANSFORM PERSEUS_COMPILED_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
+
+# perseus_sources(VAR PATTERN): the files that match, or an empty translation unit where there are none yet.
+function(perseus_sources variable pattern)
+  file(GLOB sources CONFIGURE_DEPENDS ${pattern})
+  if(NOT sources)
+    set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
+    file(CONFIGURE OUTPUT ${sources} CONTENT "// A folder without sources yet.\n")
+  endif()
+  foreach(source IN LISTS sources)
+    if(source IN_LIST PERSEUS_COMPILED_ALONE)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+  set(${variable} ${sources} PARENT_SCOPE)
+endfunction()
+
+# perseus_room(NAME [ROOM...]): src/NAME/*.cpp as the library perseus_NAME, which may know the rooms named after it.
+function(perseus_room name)
+  perseus_sources(sources ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+  add_library(perseus_${name} STATIC ${sources})
+  target_link_libraries(perseus_${name} PUBLIC perseus_options)
+  foreach(room IN LISTS ARGN)
+    target_link_libraries(perseus_${name} PUBLIC perseus_${room})
+  endforeach()
+endfunction()

@@ -1,0 +1,146 @@
+/* The Perseus client, in a training process: a stable C ABI.
+ *
+ * Measures time and energy of every computation, fetches plans from a Perseus server, and has a helper process set the
+ * GPU's clock per computation. Use: perseus_start() once per rank; per iteration perseus_step_begin(), then around each
+ * computation perseus_set_speed(), perseus_begin(), perseus_end(), and perseus_step_end(); perseus_stop() at the end.
+ *
+ * It fails open: no function throws, blocks (perseus_start and perseus_stop at most as long as `start_limit_s`), exits
+ * or touches errno-like state of the caller. perseus_start() gives NULL only when it is out of memory; every function
+ * takes NULL and then does nothing. Whatever is wrong (server gone, no permission, a plan that does not fit), training
+ * runs on at the maximum clock, it is said once through `log`, and perseus_status() shows it.
+ *
+ * Strings are UTF-8, copied, and end in NUL. Structs begin with their size, so that they can grow: call ..._init().
+ * Units are in the names. Threads: one thread calls step, begin, end and set_speed; the others any thread.
+ * A forked child has no client: calls there do nothing.
+ */
+#ifndef PERSEUS_PERSEUS_H
+#define PERSEUS_PERSEUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PERSEUS_ABI_VERSION 1
+#define PERSEUS_API __attribute__((visibility("default")))
+
+typedef struct perseus_client perseus_client;
+
+/* The instruction names of plans and profiles. A chunk is a stage's index among those of this rank, from 0. */
+enum perseus_instruction {
+  PERSEUS_FORWARD = 0,
+  PERSEUS_BACKWARD = 1,
+  PERSEUS_INPUT_GRADIENT = 2,
+  PERSEUS_WEIGHT_GRADIENT = 3,
+  PERSEUS_RECOMPUTE = 4,
+  PERSEUS_PURE_BACKWARD = 5,
+  PERSEUS_LOAD = 6,
+  PERSEUS_ALL_REDUCE = 7,
+  PERSEUS_OPTIMIZER_STEP = 8
+};
+
+enum perseus_step { PERSEUS_TRAIN = 0, PERSEUS_EVALUATE = 1 /* the client does nothing until the step's end */ };
+
+enum perseus_log_level { PERSEUS_LOG_INFO = 0, PERSEUS_LOG_WARNING = 1, PERSEUS_LOG_ERROR = 2 };
+
+enum perseus_flag {
+  PERSEUS_ADVICE_ONLY = 1u << 0, /* measure and plan, say what would be saved, set nothing, start no helper */
+  PERSEUS_NO_ENERGY = 1u << 1    /* do not read the energy counter */
+};
+
+typedef struct perseus_options {
+  size_t size;
+  const char* server;       /* "http://host:7787"; NULL: none, only measure */
+  const char* token;        /* bearer token; NULL: none */
+  const char* ca_file;      /* certificates to trust; NULL: the system's */
+  const char* job;          /* id of the job, from the rank that registered it; NULL: this rank registers it */
+  const char* job_name;     /* shown to people */
+  const char* facts;        /* "key=value" lines that tell the same job again: model, framework, partition, ... */
+  const char* profile;      /* name of a profile that the server has; NULL: profile online */
+  const char* schedule;     /* "1f1b", "gpipe", ... as `perseus plan --schedule` */
+  const char* action_table; /* PyTorch's CSV of the whole pipeline, instead of schedule */
+  int microbatches;
+  int chunks; /* stages per rank, 1 */
+  int rank, dp_rank, pp_rank, tp_rank;
+  int dp_degree, pp_degree, tp_degree;
+  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "none"; NULL: find it */
+  const char* accelerator; /* what the infrastructure calls it; NULL: its UUID */
+  const char* helper;      /* path of perseus-clockd; NULL: beside the library, then $PATH */
+  double blocking_power_w; /* of a waiting GPU; 0: measured */
+  double transfer_latency_s; /* per activation sent, if known; 0 */
+  double start_limit_s;      /* 5 */
+  double report_interval_s;  /* between reports of iteration times, 2 */
+  uint32_t flags;
+  /* From any thread, which then holds nothing that begin, end or set_speed waits for; NULL: standard error. */
+  void (*log)(void* context, int level, const char* message);
+  void* log_context;
+} perseus_options;
+
+/* All defaults. */
+PERSEUS_API void perseus_options_init(perseus_options* options);
+
+PERSEUS_API int perseus_abi_version(void);
+PERSEUS_API const char* perseus_version(void);
+/* PERSEUS_FORWARD for "forward" ...; -1 for a name that is none. */
+PERSEUS_API int perseus_instruction_named(const char* name);
+
+PERSEUS_API perseus_client* perseus_start(const perseus_options* options);
+/* Gives clocks back and ends everything that was started. */
+PERSEUS_API void perseus_stop(perseus_client* client);
+
+/* The job's id, for the other ranks; "" while (or if) there is none. Valid until perseus_stop(). */
+PERSEUS_API const char* perseus_job(const perseus_client* client);
+
+PERSEUS_API void perseus_step_begin(perseus_client* client, int kind);
+PERSEUS_API void perseus_step_end(perseus_client* client);
+/* microbatch, chunk: from 0; -1: the client counts. Work that the GPU does later (CUDA): perseus_time_with_cuda(). */
+PERSEUS_API void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk);
+PERSEUS_API void perseus_end(perseus_client* client, int instruction, int microbatch, int chunk);
+/* The computation that comes now (or next) is to run at its clock of the plan. */
+PERSEUS_API void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk);
+
+/* Time computations by CUDA events on that stream (a cudaStream_t or CUstream; NULL: the default stream) of the calling
+ * thread's current context, in place of the host's clock. 0: done; else it stays as it was, and `log` says why. */
+PERSEUS_API int perseus_time_with_cuda(perseus_client* client, void* stream);
+/* Time computations by that function (nanoseconds, monotonic), called in begin and end. */
+PERSEUS_API void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void* context), void* context);
+
+enum perseus_state {
+  PERSEUS_STARTING = 0,
+  PERSEUS_MAXIMUM_CLOCK = 1, /* no plan, or something is wrong: see perseus_status() */
+  PERSEUS_PROFILING = 2,
+  PERSEUS_PLANNED = 3
+};
+
+typedef struct perseus_statistics {
+  size_t size;
+  int state;
+  int64_t iteration;    /* training steps finished */
+  int64_t plan_version; /* in force; 0: none */
+  int64_t plan_from_iteration;
+  double planned_iteration_time_s;
+  double last_iteration_time_s;
+  double last_iteration_energy_j; /* of this GPU; negative: not known */
+  double energy_total_j;          /* since perseus_start() */
+  double blocking_power_w;        /* given or measured; 0: not known */
+  int64_t clocks_requested, clocks_applied, clocks_superseded, clocks_failed;
+  double request_to_device_p50_s, request_to_device_p99_s;
+  double begin_end_ns, set_speed_ns; /* what a call costs here, median */
+  double client_cpu_s;               /* processor time of the client's own threads and helper */
+  int64_t samples, samples_throttled, samples_rejected;
+  int64_t server_failures;                /* requests that failed */
+  int32_t controls_clock, server_reached; /* 1: now */
+} perseus_statistics;
+
+PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);
+/* The same and more, as JSON: profile with error bars, what is wrong and since when. Returns the length without NUL,
+ * and writes at most `capacity` bytes; call with 0 to ask how much. */
+PERSEUS_API size_t perseus_status(perseus_client* client, char* buffer, size_t capacity);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+"""Puts the client's hooks around functions that a framework calls, and takes them away again.
+
+Input: an owner (an object, class or module of the framework) and the names of its callables. Whatever fails here or in
+the hooks, the framework's function runs, with its own arguments, result and exceptions. Install twice and it is there
+once; a name that this version of the framework does not have is said once and left out.
+"""
+
+import functools
+
+from perseus import client
+
+_MARK = "_perseus_installation"
+_HOOK = "_perseus_hook"
+
+
+class Installation:
+    def __init__(self, owner, options_of):
+        """options_of(): what the framework knows of perseus_options, asked before the first step."""
+        self._owner, self._options_of = owner, options_of
+        self._replaced = []
+        self._asked_to_start = False
+        setattr(owner, _MARK, self)
+
+    def replace(self, owner, name, wrapped, needed=True):
+        """owner.name = wrapped(owner.name), until uninstall()."""
+        original = getattr(owner, name, None)
+        if not callable(original):
+            if needed:
+                client.say_once("%s has no %s in this version: not measured, not planned", _name(owner), name)
+            return
+        if getattr(original, _HOOK, False):  # the stage of two schedules
+            return
+        replacement = functools.wraps(original)(wrapped(original))
+        setattr(replacement, _HOOK, True)
+        self._replaced.append((owner, name, vars(owner).get(name), replacement))
+        setattr(owner, name, replacement)
+
+    def replace_entry(self, table, key, wrapped):
+        replacement = functools.wraps(table[key])(wrapped(table[key]))
+        self._replaced.append((table, key, table[key], replacement))
+        table[key] = replacement
+
+    def step(self, original, kind_of, prepare=None):
+        """Around one iteration. kind_of(args, kwargs): "train" or "evaluate"; prepare(args, kwargs): before it."""
+
+        def step(*args, **kwargs):
+            kind = "train"
+            try:
+                kind = kind_of(args, kwargs)
+                if prepare is not None:
+                    prepare(args, kwargs)
+                if kind == "train" and not self._asked_to_start:
+                    self._start(args, kwargs)
+            except Exception as error:
+                client.say_once("before a step of %s: %r", _name(self._owner), error)
+            client.on_step_begin(kind)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                client.on_step_end()
+
+        return step
+
+    def _start(self, args, kwargs):
+        self._asked_to_start = True
+        if client.current() is not None:
+            return
+        options = {}
+        try:
+            options = self._options_of(args, kwargs)
+        except Exception as error:
+            client.say_once("what %s runs is not known, give it to perseus.client.start(): %r", _name(self._owner), error)
+        client.start(**options)
+
+    def uninstall(self):
+        """Puts everything back, but what somebody else has wrapped since: that stays, it is harmless."""
+        for owner, name, original, replacement in reversed(self._replaced):
+            if isinstance(owner, dict):
+                if owner.get(name) is replacement:
+                    owner[name] = original
+            elif vars(owner).get(name) is replacement:
+                if original is None:  # it was its class's
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, original)
+        self._replaced.clear()
+        if getattr(self._owner, _MARK, None) is self:
+            delattr(self._owner, _MARK)
+
+
+def installed(owner):
+    return vars(owner).get(_MARK)
+
+
+def around(original, computation_of):
+    """`original` as a computation. computation_of(args, kwargs): (instruction, microbatch, chunk), None for none."""
+
+    def computation(*args, **kwargs):
+        try:
+            computation = computation_of(args, kwargs)
+        except Exception as error:
+            computation = None
+            client.say_once("%s is called as never before, it is not measured: %r", _name(original), error)
+        if computation is None:
+            return original(*args, **kwargs)
+        client.on_instruction_begin(*computation)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            client.on_instruction_end(*computation)
+
+    return computation
+
+
+def argument(args, kwargs, position, name, otherwise=-1):
+    return args[position] if len(args) > position else kwargs.get(name, otherwise)
+
+
+def merged(known, given):
+    """Options: those given to install() come before what the framework knows."""
+    options = {**known, **given}
+    if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
+        options["facts"] = {**known["facts"], **given["facts"]}
+    return options
+
+
+def _name(owner):
+    return getattr(owner, "__qualname__", None) or getattr(owner, "__name__", None) or type(owner).__name__

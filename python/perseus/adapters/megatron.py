@@ -1,0 +1,201 @@
+"""Megatron-LM, Megatron-Core and what is built on it (NeMo).
+
+    from perseus.adapters import megatron
+    megatron.install()                      # before training; options of perseus.client.start() may follow
+
+forward_step and backward_step of megatron.core.pipeline_parallel.schedules are wrapped where that module looks them up,
+and its three forward_backward functions, each call of which is an iteration (forward_only: nothing is done). Which
+microbatch and chunk a backward is for follows from get_schedule_table(). What goes round both functions (combined 1F1B
+of mixture-of-experts models, CUDA graphs of a whole iteration) is noticed, said once, and runs at the maximum clock.
+Context parallel ranks count as tensor parallel ones. A step that is run again is another iteration.
+"""
+
+import importlib
+import inspect
+
+from perseus import client
+from perseus.adapters.installation import Installation, argument, around, installed, merged
+
+_SCHEDULES = "megatron.core.pipeline_parallel.schedules"
+_INTERLEAVED = "forward_backward_pipelining_with_interleaving"
+_FORWARD_BACKWARD = ("forward_backward_no_pipelining", "forward_backward_pipelining_without_interleaving", _INTERLEAVED)
+
+
+def install(schedules=None, **options):
+    """Idempotent. `schedules`: the module, if it is not Megatron's own. Starts the client in the first training step."""
+    try:
+        module = schedules or importlib.import_module(_SCHEDULES)
+    except ImportError as error:
+        client.say_once("Megatron is not here, nothing is measured or planned: %s", error)
+        return None
+    if installed(module) is not None:
+        return installed(module)
+    return _wrap(module, options)
+
+
+def uninstall(schedules=None):
+    try:
+        module = schedules or importlib.import_module(_SCHEDULES)
+    except ImportError:
+        return
+    if installed(module) is not None:
+        installed(module).uninstall()
+
+
+class _Iteration:
+    """What the forward_backward function that runs now was called with, and how far it is."""
+
+    def __init__(self, module):
+        self._module = module
+        self.begin({}, interleaved=False)
+
+    def begin(self, arguments, interleaved):
+        self.microbatches = arguments.get("num_microbatches", 0)
+        model = arguments.get("model")
+        self.model = model if isinstance(model, (list, tuple)) else [model]
+        self.forward_only = bool(arguments.get("forward_only", False))
+        self.interleaved = interleaved
+        self.forwards = self.backwards = 0
+        self.table = None
+        if interleaved:
+            self.group = _microbatch_group(self._module, self.model[0])
+            self.table = schedule_table(self.microbatches, len(self.model), self.group)
+
+    def forward(self, microbatch, chunk):
+        counted, self.forwards = self.forwards, self.forwards + 1
+        if microbatch is None or microbatch < 0:
+            microbatch = self.table[counted][0] if self.table else counted
+        if chunk is None or chunk < 0:
+            chunk = self.table[counted][1] if self.table else 0
+        return "forward", microbatch, chunk
+
+    def backward(self):
+        counted, self.backwards = self.backwards, self.backwards + 1
+        if not self.table:
+            return "backward", counted, 0
+        microbatch, chunk = self.table[counted]
+        return "backward", microbatch, len(self.model) - 1 - chunk
+
+
+def schedule_table(microbatches, chunks, group):
+    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks from the other end."""
+    return [
+        (microbatch, chunk)
+        for first in range(0, microbatches, group)
+        for chunk in range(chunks)
+        for microbatch in range(first, min(first + group, microbatches))
+    ]
+
+
+def action_table(ranks, microbatches, chunks, group, extra_forwards=0):
+    """The interleaved schedule of every rank as PyTorch's CSV. Stages: chunk x ranks + rank."""
+    table, rows = schedule_table(microbatches, chunks, group), []
+    for rank in range(ranks):
+        forwards = [f"{chunk * ranks + rank}F{microbatch}" for microbatch, chunk in table]
+        backwards = [f"{(chunks - 1 - chunk) * ranks + rank}B{microbatch}" for microbatch, chunk in table]
+        ahead = min((ranks - 1 - rank) * 2 + (chunks - 1) * group + extra_forwards, len(table))
+        row = forwards[:ahead]
+        for forward, backward in zip(forwards[ahead:], backwards):
+            row += [forward, backward]
+        rows.append(",".join(row + backwards[len(table) - ahead :]))
+    return "\n".join(rows) + "\n"
+
+
+def _wrap(module, options):
+    iteration = _Iteration(module)
+    installation = Installation(module, lambda args, kwargs: merged(_known(iteration), options))
+    positions = _positions(getattr(module, "forward_step", None), ("current_microbatch", "vp_stage"))
+
+    def forward(args, kwargs):
+        return iteration.forward(
+            *(argument(args, kwargs, position, name, None) for name, position in positions.items())
+        )
+
+    installation.replace(module, "forward_step", lambda original: around(original, forward))
+    for name in ("backward_step", "backward_step_multimodule"):
+        wrapped = lambda original: around(original, lambda args, kwargs: iteration.backward())  # noqa: E731
+        installation.replace(module, name, wrapped, needed=name == "backward_step")
+
+    for name in _FORWARD_BACKWARD:
+        _wrap_iteration(installation, module, name, iteration)
+    return installation
+
+
+def _wrap_iteration(installation, module, name, iteration):
+    def prepare(args, kwargs):
+        iteration.begin(kwargs, interleaved=name == _INTERLEAVED)  # all its arguments are keyword-only
+
+    def kind(args, kwargs):
+        return "evaluate" if kwargs.get("forward_only", False) else "train"
+
+    def wrapped(original):
+        step = installation.step(original, kind, prepare)
+
+        def forward_backward(*args, **kwargs):
+            result = step(*args, **kwargs)
+            if not iteration.forward_only and iteration.forwards == 0:
+                client.say_once(
+                    "%s did not call forward_step (combined 1F1B, or a CUDA graph of the whole iteration): "
+                    "its computations are not measured and have no clocks of their own",
+                    name,
+                )
+            return result
+
+        return forward_backward
+
+    installation.replace(module, name, wrapped)
+
+
+def _positions(function, names):
+    """Where a version of Megatron has its arguments; beyond all of them if it has not."""
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    return {name: parameters.index(name) if name in parameters else 1000 for name in names}
+
+
+def _config(module, model_chunk):
+    config = getattr(model_chunk, "config", None)
+    if config is None and hasattr(module, "get_model_config"):
+        config = module.get_model_config(model_chunk)
+    return config
+
+
+def _microbatch_group(module, model_chunk):
+    """Microbatches that go through one chunk before the next one's turn: pipeline stages, unless configured."""
+    group = getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
+    return group or _parallel_state().get_pipeline_model_parallel_world_size()
+
+
+def _parallel_state():
+    return importlib.import_module("megatron.core.parallel_state")
+
+
+def _known(iteration):
+    state = _parallel_state()
+    ranks = state.get_pipeline_model_parallel_world_size()
+    tensor, context = state.get_tensor_model_parallel_world_size(), _optional(state, "get_context_parallel_world_size", 1)
+    options = {
+        "microbatches": iteration.microbatches,
+        "chunks": len(iteration.model),
+        "pp_degree": ranks,
+        "pp_rank": state.get_pipeline_model_parallel_rank(),
+        "dp_degree": state.get_data_parallel_world_size(),
+        "dp_rank": state.get_data_parallel_rank(),
+        "tp_degree": tensor * context,
+        "tp_rank": state.get_tensor_model_parallel_rank() + tensor * _optional(state, "get_context_parallel_rank", 0),
+        "facts": {"framework": "megatron"},
+    }
+    if iteration.interleaved:
+        config = _config(iteration._module, iteration.model[0])
+        extra = 1 if getattr(config, "overlap_moe_expert_parallel_comm", False) else 0
+        chunks, group = len(iteration.model), iteration.group
+        options["action_table"] = action_table(ranks, iteration.microbatches, chunks, group, extra)
+    else:
+        options["schedule"] = "1f1b"
+    return options
+
+
+def _optional(state, name, otherwise):
+    return getattr(state, name)() if hasattr(state, name) else otherwise

@@ -1,0 +1,201 @@
+"""torch.distributed.pipelining: all its schedules, from GPipe to DualPipeV.
+
+    from perseus.adapters import torch_pipelining
+    torch_pipelining.install(schedule)      # options of perseus.client.start() may follow
+    schedule.step(...)                      # as before
+
+Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_one_chunk of its stages: these are wrapped,
+on the objects; and step(), which is one iteration (eval() goes through it: nothing is done then). The order of
+computations goes to the server as PyTorch's own table, action_table().
+
+A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
+wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
+time counts as the backward's. Torch itself is not imported here.
+"""
+
+import re
+import sys
+
+from perseus import client
+from perseus.adapters.installation import Installation, argument, around, installed, merged
+
+_INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient"}
+_COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
+_OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
+_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions that make no table of them
+
+
+def install(schedule, **options):
+    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    existing = installed(schedule)
+    if existing is not None:
+        return existing
+    installation = Installation(schedule, lambda args, kwargs: merged(_known(schedule), options))
+    try:
+        _wrap(installation, schedule)
+    except Exception as error:
+        client.say_once("%s cannot be followed, nothing is measured or planned: %r", type(schedule).__name__, error)
+        installation.uninstall()
+    return installation
+
+
+def uninstall(schedule):
+    if installed(schedule) is not None:
+        installed(schedule).uninstall()
+
+
+def action_table(schedule):
+    """The computations of every rank as the CSV that `_dump_csv(..., "compute_only")` writes; None if not all of them
+    are known: then the schedule's name has to do."""
+    order = getattr(schedule, "pipeline_order", None) or getattr(schedule, "pipeline_order_with_comms", None)
+    if not order:
+        return None
+    rows, seen = [], set()
+    for rank in sorted(order):
+        cells = ["" if action is None else str(action) for action in order[rank]]
+        cells = [cell for cell in cells if _computations(cell)]
+        for cell in cells:
+            for computation in _computations(cell):
+                if computation in seen:
+                    return None
+                seen.add(computation)
+        rows.append(",".join(cells))
+    return "\n".join(rows) + "\n" if _complete(seen, schedule._n_microbatches) else None
+
+
+def _computations(cell):
+    """The (stage, type, microbatch) of a cell; none of a bubble or a communication."""
+    overlapped = _OVERLAPPED.fullmatch(cell)
+    found = [_COMPUTATION.fullmatch(part.strip()) for part in (overlapped.group(1) if overlapped else cell).split(";")]
+    return [(int(match[1]), match[2], int(match[3])) for match in found if match]
+
+
+def _complete(computations, microbatches):
+    """PyTorch's table of 1F1B, for one, is not, as of late 2025: its last rank's forwards begin with microbatch 1."""
+    stages = {stage for stage, _, _ in computations}
+    for stage in stages:
+        for microbatch in range(microbatches):
+            kinds = {kind for kind in "FBIW" if (stage, kind, microbatch) in computations}
+            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 said B for I
+                return False
+    return bool(stages) and all(microbatch < microbatches for _, _, microbatch in computations)
+
+
+def _stages(schedule):
+    stages = getattr(schedule, "_stages", None)
+    return list(stages) if stages else [schedule._stage]
+
+
+def _wrap(installation, schedule):
+    stages = _stages(schedule)
+    chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
+    replaced_by_program = []  # not empty while a registered function runs: it may call the stages' methods, in threads
+
+    for stage in stages:
+        _wrap_stage(installation, stage, chunk_of[stage.stage_index], replaced_by_program)
+
+    def kind(args, kwargs):
+        return "train" if getattr(schedule, "_has_backward", True) else "evaluate"
+
+    def follow(function):
+        def computation(args, kwargs):
+            return _only_measured(argument(args, kwargs, 0, "action", None), chunk_of)
+
+        measured = around(function, computation)
+
+        def registered(*args, **kwargs):
+            replaced_by_program.append(function)
+            try:
+                return measured(*args, **kwargs)
+            finally:
+                replaced_by_program.pop()
+
+        return registered
+
+    followed = [*_INSTRUCTIONS, "OVERLAP_F_B"]
+    functions = getattr(schedule, "_comp_type_to_function_map", {})
+    for action_type in list(functions):
+        if _text(action_type) in followed:
+            installation.replace_entry(functions, action_type, follow)
+
+    def register(original):
+        def register_custom_function(computation_type, custom_function):
+            if _text(computation_type) in followed:
+                custom_function = follow(custom_function)
+            return original(computation_type, custom_function)
+
+        return register_custom_function
+
+    installation.replace(schedule, "register_custom_function", register, needed=False)
+    installation.replace(schedule, "step", lambda original: installation.step(original, kind))
+
+
+def _wrap_stage(installation, stage, chunk, replaced_by_program):
+    def forward(args, kwargs):
+        return None if replaced_by_program else ("forward", argument(args, kwargs, 0, "fwd_chunk_id"), chunk)
+
+    def backward(args, kwargs):
+        full = argument(args, kwargs, 2, "full_backward", True)
+        instruction = "backward" if full else "input_gradient"
+        return None if replaced_by_program else (instruction, argument(args, kwargs, 0, "bwd_chunk_id"), chunk)
+
+    def weight(args, kwargs):
+        return None if replaced_by_program else ("weight_gradient", argument(args, kwargs, 0, "bwd_chunk_id"), chunk)
+
+    installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward))
+    installation.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
+    # Versions before 2.5 have none, and no schedule that needs it.
+    installation.replace(stage, "backward_weight_one_chunk", lambda original: around(original, weight), needed=False)
+
+
+def _text(action_type):
+    """F for _ComputationType.FORWARD, whether it is an Enum of strings or, before 2.9, of numbers."""
+    value = getattr(action_type, "value", action_type)
+    return value if isinstance(value, str) else str(action_type)
+
+
+def _only_measured(action, chunk_of):
+    """The computation that stands for all of the action: of those that overlap the last, the backward."""
+    computations = [(_INSTRUCTIONS[kind], i, chunk_of[stage]) for stage, kind, i in _computations(str(action))]
+    for instruction, microbatch, chunk in computations[:-1]:
+        client.say_once("OVERLAP_F_B runs by a function of the program: its time and clock are those of the backward")
+        client.begin(instruction, microbatch, chunk)  # it has its place in the plan
+        client.end(instruction, microbatch, chunk)
+    return computations[-1]
+
+
+def _known(schedule):
+    stages = _stages(schedule)
+    stage = stages[0]
+    options = {
+        "microbatches": schedule._n_microbatches,
+        "chunks": len(stages),
+        "pp_degree": stage.group_size,
+        "pp_rank": stage.group_rank,
+        "facts": {"framework": "torch.distributed.pipelining"},
+    }
+    table = action_table(schedule)
+    names = [_NAMES[base.__name__] for base in type(schedule).__mro__ if base.__name__ in _NAMES]
+    if table is not None:
+        options["action_table"] = table
+    elif names:
+        options["schedule"] = names[0]
+    else:
+        client.say_once("the order of computations of %s is not known", type(schedule).__name__)
+    options.update(_place(stage))
+    return options
+
+
+def _place(stage):
+    """This rank among those of other pipelines: the ranks of this pipeline are `stride` apart."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return {}
+    rank, world = distributed.get_rank(), distributed.get_world_size()
+    ranks = sorted(distributed.get_process_group_ranks(getattr(stage, "group", None)))
+    stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
+    if ranks != list(range(ranks[0], ranks[0] + stride * len(ranks), stride)) or world % len(ranks) != 0:
+        client.say_once("the pipelines' ranks are in no order that is known: dp_rank and tp_rank must be given")
+        return {"rank": rank, "world_size": world}
+    pipeline = ranks[0] // (stride * len(ranks)) * stride + ranks[0] % stride
+    return {"rank": rank, "world_size": world, "dp_rank": pipeline, "dp_degree": world // len(ranks), "tp_rank": 0}

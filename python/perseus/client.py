@@ -1,0 +1,400 @@
+"""The client of one rank, in its training process.
+
+    from perseus import client
+    from perseus.client import controller, profiler
+
+    client.start(server="http://host:7787", profile="gpt3-xl", ...)   # the options of perseus.h; see perseus/options.py
+    controller.set_speed("forward")                                  # optional: microbatch, chunk, both from 0
+    profiler.begin("forward")
+    ...
+    profiler.end("forward")
+
+Nothing here raises, blocks or ends the process in training: what is wrong is logged once by the logger "perseus", and
+training runs on at its maximum clock. Set PERSEUS_STRICT=1 to have start() raise on wrong arguments, PERSEUS_DISABLE=1
+to have all of it do nothing. Cost: see bench/python_bench.py. Threads: as perseus.h says; a process has one client.
+"""
+
+import atexit
+import ctypes
+import json
+import logging
+import operator
+import os
+import sys
+import threading
+
+from perseus import job_id, library
+from perseus import options as option_values
+
+log = logging.getLogger("perseus")
+_LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
+_START_LIMIT_S = 5  # the library's default
+
+
+def _nothing(*_):
+    pass
+
+
+# What the hooks call and with what: rebound by start() and stop(), so that whoever took profiler.begin before start()
+# has the right one.
+_set_speed = _begin = _end = _step_begin = _step_end = _nothing
+_handle = None
+_codes = {name: library.prepared_int(code) for code, name in enumerate(library.INSTRUCTIONS)}
+_counted = library.prepared_int(-1)  # the client counts
+
+_client = None
+_said = set()
+
+
+def say_once(message, *arguments):
+    """For what must not be said in every iteration."""
+    text = message % arguments
+    if text not in _said and len(_said) < 100:
+        _said.add(text)
+        log.warning("%s", text)
+
+
+def set_speed(instruction, microbatch=_counted, chunk=_counted):
+    """The computation that comes now, or next, is to run at its clock of the plan."""
+    try:
+        _set_speed(_handle, _codes[instruction], microbatch, chunk)
+    except Exception:
+        _again(_set_speed, instruction, microbatch, chunk)
+
+
+def begin(instruction, microbatch=_counted, chunk=_counted):
+    try:
+        _begin(_handle, _codes[instruction], microbatch, chunk)
+    except Exception:
+        _again(_begin, instruction, microbatch, chunk)
+
+
+def end(instruction, microbatch=_counted, chunk=_counted):
+    try:
+        _end(_handle, _codes[instruction], microbatch, chunk)
+    except Exception:
+        _again(_end, instruction, microbatch, chunk)
+
+
+def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
+    """set_speed and begin. Also for code written for Zeus, which gives the name alone."""
+    try:
+        code = _codes[instruction]
+        _set_speed(_handle, code, microbatch, chunk)
+        _begin(_handle, code, microbatch, chunk)
+    except Exception:
+        _again(_set_speed, instruction, microbatch, chunk)
+        _again(_begin, instruction, microbatch, chunk)
+
+
+on_instruction_end = end
+
+
+def on_step_begin(kind="train"):
+    """Of an iteration. kind "evaluate": nothing is done until on_step_end()."""
+    _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
+
+
+def on_step_end():
+    _step_end(_handle)
+
+
+def _again(function, instruction, microbatch, chunk):
+    """The call with arguments of unusual types (numpy's numbers, None), or what is wrong with them, said once."""
+    try:
+        if not isinstance(instruction, str) or instruction not in _codes:
+            names = ", ".join(_codes)
+            say_once("no instruction is called %.100r, it is left alone; there are %s", instruction, names)
+            return
+        ids = [-1 if id is None or id is _counted else operator.index(id) for id in (microbatch, chunk)]
+        function(_handle, _codes[instruction], *ids)
+    except Exception as error:
+        say_once("%s, microbatch %.100r, chunk %.100r: left alone: %s", instruction, microbatch, chunk, error)
+
+
+class _Profiler:
+    """Measures time and energy of what runs between begin and end."""
+
+    begin = staticmethod(begin)
+    end = staticmethod(end)
+
+
+class _Controller:
+    """Sets the GPU's clock to that of the plan."""
+
+    set_speed = staticmethod(set_speed)
+
+
+profiler = _Profiler()
+controller = _Controller()
+
+
+class Client:
+    """What start() gives. Where it is not `active`, everything does nothing and `reason` says why; a rank that waits for
+    the job's id becomes active when rank 0 tells it."""
+
+    def __init__(self, reason=""):
+        self._library = self._handle = self._cuda = self._starting = None
+        self._process, self._changing = os.getpid(), threading.Lock()
+        self.reason, self.stopped = reason, threading.Event()
+
+    @property
+    def active(self):
+        return self._handle is not None and os.getpid() == self._process
+
+    @property
+    def job(self):
+        """The job's id; "" while there is none."""
+        return self._library.job(self._handle).decode() if self.active else ""
+
+    def statistics(self):
+        """perseus_statistics as a dict; empty if not active."""
+        if not self.active:
+            return {}
+        values = library.Statistics(size=ctypes.sizeof(library.Statistics))
+        self._library.statistics_get(self._handle, values)
+        result = {name: getattr(values, name) for name, _ in values._fields_[1:]}
+        if 0 <= values.state < len(library.STATES):
+            result["state"] = library.STATES[values.state]
+        return result
+
+    def status(self):
+        """perseus_status() as a dict; if not active, {"error": why}."""
+        if not self.active:
+            return {"error": self.reason or "stopped"}
+        size = self._library.status(self._handle, None, 0) + 1024  # it may grow until it is asked again
+        text = ctypes.create_string_buffer(size)
+        self._library.status(self._handle, text, size)
+        try:
+            return json.loads(text.value)
+        except ValueError as error:
+            return {"error": f"perseus_status: {error}"}
+
+    def time_with_cuda(self, stream):
+        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Whether it is so now."""
+        return self.active and self._library.time_with_cuda(self._handle, stream) == 0
+
+    def time_with(self, nanoseconds):
+        """Time computations by that function, for example time.monotonic_ns of a simulation."""
+        if self.active:
+            self._clock = library.ClockFunction(lambda _: nanoseconds())
+            self._library.time_with(self._handle, self._clock, None)
+
+    def stop(self):
+        """Gives clocks back and ends what was started. A forked child has nothing to stop."""
+        global _client
+        if os.getpid() != self._process:
+            return
+        self.stopped.set()
+        if self._starting is not None:
+            self._starting.join()  # perseus_start() has its limit
+        if _client is self:
+            _client = None
+        with self._changing:
+            _call_nothing()
+            handle, self._handle = self._handle, None
+        if handle is not None:
+            self._library.stop(handle)
+
+    def _run(self, used_library, options):
+        """perseus_start(), unless it has been stopped meanwhile."""
+        room = library.OptionsOfAnyVersion()
+        used_library.options_init(room.options)
+        option_values.fill(room.options, options)
+        room.options.log = _log_function
+        handle = used_library.start(room.options)
+        if handle is None:
+            self.reason = "out of memory"
+            return
+        with self._changing:
+            stopped = self.stopped.is_set()
+            if not stopped:
+                self._library, self._handle, self.reason = used_library, handle, ""
+                if self._cuda is not None:
+                    self._time_with_torch()
+                _call(used_library, handle)
+        if stopped:
+            used_library.stop(handle)
+
+    def _run_in_job_of_rank_0(self, rendezvous, used_library, options):
+        job = rendezvous.poll(self.stopped)
+        if job:
+            self._run(used_library, {**options, "job": job})
+        elif not self.stopped.is_set():
+            self.reason = "rank 0 registers no job"
+            log.error("Perseus does nothing in this process: %s", self.reason)
+
+    def _time_with_torch(self):
+        cuda, device, stream = self._cuda
+        try:
+            with cuda.device(device):  # this may be a thread of our own
+                self.time_with_cuda(stream)
+        except Exception as error:
+            say_once("computations are timed by the host's clock: %s", error)
+
+
+def start(**arguments):
+    """Starts this rank's client; see the file's beginning. Once started, the same one."""
+    global _client
+    if current() is not None:
+        if arguments:
+            say_once("start() again: the client that runs is kept, the new options are not used")
+        return _client
+    _client = Client()
+    rendezvous = job_id.Rendezvous()
+    try:
+        _start(_client, rendezvous, arguments)
+    except Exception as error:
+        rendezvous.give_up()
+        _client.reason = str(error)
+        if isinstance(error, (TypeError, ValueError)) and os.environ.get("PERSEUS_STRICT") == "1":
+            _client = None
+            raise
+        if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
+            log.error("Perseus does nothing in this process: %s", error)
+        else:  # whatever it is, training goes on
+            log.exception("Perseus does nothing in this process")
+    return _client
+
+
+init = start
+
+
+def stop():
+    """Ends the client, if there is one; start() may follow."""
+    if _client is not None:
+        _client.stop()
+
+
+def current():
+    """The client that start() made in this process; None if there is none."""
+    return _client if _client is not None and _client._process == os.getpid() else None
+
+
+def _start(client, rendezvous, arguments):
+    if os.environ.get("PERSEUS_DISABLE", "0") not in ("", "0"):
+        client.reason = "PERSEUS_DISABLE is set"
+        rendezvous.give_up()
+        return
+    options = option_values.collect(arguments)
+    used_library = library.load()
+    client._cuda = _note_torch(options)
+    if not rendezvous.joins(options):
+        client._run(used_library, options)
+        rendezvous.publish(client)
+        return
+    if not rendezvous.possible:
+        raise ValueError(
+            f"rank {options['rank']} does not know the job's id: give job=..., or start() after "
+            "torch.distributed.init_process_group()"
+        )
+    client.reason = "waiting for the job's id"
+    arguments = (rendezvous, used_library, options)
+    starting = threading.Thread(target=client._run_in_job_of_rank_0, args=arguments, name="perseus-start", daemon=True)
+    starting.start()
+    client._starting = starting
+    starting.join(options.get("start_limit_s", _START_LIMIT_S))
+
+
+def _call(used_library, handle):
+    global _handle, _set_speed, _begin, _end, _step_begin, _step_end
+    _handle = library.prepared_pointer(handle)
+    _set_speed, _begin, _end = used_library.set_speed, used_library.begin, used_library.end
+    _step_begin, _step_end = used_library.step_begin, used_library.step_end
+
+
+def _call_nothing():
+    global _handle, _set_speed, _begin, _end, _step_begin, _step_end
+    _set_speed = _begin = _end = _step_begin = _step_end = _nothing
+    _handle = None
+
+
+@library.LogFunction
+def _log_function(_, level, message):
+    try:
+        log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.ERROR, "%s", message.decode(errors="replace"))
+    except Exception:  # there is nobody to tell
+        pass
+
+
+def _torch_cuda():
+    """torch.cuda where the program has made a CUDA context by it, else None. Imports nothing."""
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.version.cuda:  # ROCm calls itself cuda, too
+        return None
+    return torch.cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def _note_torch(options):
+    """Adds the GPU that torch computes on, if none is given. Gives (torch.cuda, device, stream) to time by; None without
+    CUDA."""
+    try:
+        cuda = _torch_cuda()
+        if cuda is None:
+            return None
+        device = cuda.current_device()
+        options.setdefault("device", _device(device, cuda))
+        return cuda, device, cuda.current_stream().cuda_stream
+    except Exception as error:
+        say_once("which GPU torch uses is not known, the library looks for it: %s", error)
+        return None
+
+
+def _device(index, cuda=None):
+    """A selector for CUDA's device of that index. NVML counts otherwise: it does not know CUDA_VISIBLE_DEVICES."""
+    uuid = getattr(cuda.get_device_properties(index), "uuid", None) if cuda is not None else None
+    if uuid is not None:  # torch 2.4 and later
+        return f"nvml:GPU-{uuid}"
+    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
+    return f"nvml:{visible[index] if 0 <= index < len(visible) else index}"
+
+
+class PipelineFrequencyOptimizer:
+    """For code written for the class of this name in Zeus: the same arguments and methods."""
+
+    def __init__(
+        self,
+        rank,
+        dp_rank,
+        pp_rank,
+        tp_rank,
+        device_id,
+        dp_degree,
+        pp_degree,
+        tp_degree,
+        world_size,
+        server_url,
+        job_metadata=None,
+    ):
+        self.client = start(
+            rank=rank,
+            dp_rank=dp_rank,
+            pp_rank=pp_rank,
+            tp_rank=tp_rank,
+            device=_device_of_id(device_id),
+            dp_degree=dp_degree,
+            pp_degree=pp_degree,
+            tp_degree=tp_degree,
+            world_size=world_size,
+            server=server_url,
+            job_name=job_metadata,
+            profile=job_metadata,
+        )
+
+    on_step_begin = staticmethod(on_step_begin)
+    on_step_end = staticmethod(on_step_end)
+    on_instruction_begin = staticmethod(on_instruction_begin)
+    on_instruction_end = staticmethod(on_instruction_end)
+
+
+def _device_of_id(device_id):
+    if os.environ.get("PERSEUS_DEVICE"):
+        return os.environ["PERSEUS_DEVICE"]
+    try:
+        return _device(operator.index(device_id), _torch_cuda())
+    except Exception as error:
+        say_once("device_id %r is not known, the library looks for the GPU: %s", device_id, error)
+        return None
+
+
+atexit.register(stop)

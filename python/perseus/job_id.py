@@ -1,0 +1,92 @@
+"""How the ranks of a job agree on its id: rank 0 registers the job, the others learn the id from it.
+
+The id goes through the key-value store of torch.distributed, where that is initialised. No collective: a rank that could
+not start keeps nobody waiting, and an id that comes late, as the server was not there at first, still arrives. Without
+the store, job=... or PERSEUS_JOB tells the id. Errors: none are raised. Threads: poll() blocks, so in one of its own.
+"""
+
+import datetime
+import logging
+import sys
+import threading
+
+log = logging.getLogger("perseus")
+_starts = 0  # of clients in this process; all ranks start theirs equally often
+_LONGEST_PAUSE_S = 2.0
+
+
+class Rendezvous:
+    def __init__(self):
+        global _starts
+        _starts += 1
+        self._key = f"perseus/job/{_starts}"
+        self._store, self._rank = _store_and_rank()
+
+    @property
+    def possible(self):
+        return self._store is not None
+
+    def joins(self, options):
+        """Whether this rank is to run in a job that another registers. Completes the rank."""
+        if self._rank is not None:
+            options.setdefault("rank", self._rank)
+        return "server" in options and "job" not in options and options.get("rank", 0) != 0
+
+    def give_up(self):
+        """Rank 0 will never have a job."""
+        if self._rank == 0:
+            self._tell("")
+
+    def publish(self, client):
+        """Rank 0 tells the client's job, now or when it has one."""
+        if self._rank != 0:
+            return
+        if client.job:
+            self._tell(client.job)
+        else:
+            threading.Thread(target=self._publish_later, args=(client,), name="perseus-job-id", daemon=True).start()
+
+    def _publish_later(self, client):
+        while not client.stopped.wait(_LONGEST_PAUSE_S):
+            if client.job:
+                self._tell(client.job)
+                return
+
+    def _tell(self, job):
+        try:
+            self._store.set(self._key, job)
+        except Exception as error:
+            log.warning("the other ranks cannot be told the job's id: %s", error)
+
+    def poll(self, stopped):
+        """The job's id, as soon as rank 0 tells it; "" if it never will, or `stopped` is set."""
+        pause_s = 0.02
+        try:
+            while not self._is_told():
+                if stopped.wait(pause_s):
+                    return ""
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            return self._store.get(self._key).decode()
+        except Exception as error:
+            log.warning("the job's id cannot be asked of rank 0: %s", error)
+            return ""
+
+    def _is_told(self):
+        if hasattr(self._store, "check"):
+            return self._store.check([self._key])
+        try:  # torch before 2.6
+            self._store.wait([self._key], datetime.timedelta(seconds=0.1))
+            return True
+        except RuntimeError:  # it took longer
+            return False
+
+
+def _store_and_rank():
+    distributed = sys.modules.get("torch.distributed")
+    try:
+        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+            return None, None
+        return distributed.distributed_c10d._get_default_store(), distributed.get_rank()
+    except Exception as error:
+        log.warning("torch.distributed has no store to share the job's id: %s", error)
+        return None, None

@@ -1,0 +1,177 @@
+"""libperseus as Python sees it: finding it, its functions and structs as include/perseus/perseus.h declares them.
+
+Errors: LibraryUnusable says why; nothing else is raised. Threads: load() any thread. A test compares all of this with
+the header.
+"""
+
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+ABI_VERSION = 1
+
+# In the order of enum perseus_instruction.
+INSTRUCTIONS = (
+    "forward",
+    "backward",
+    "input_gradient",
+    "weight_gradient",
+    "recompute",
+    "pure_backward",
+    "load",
+    "all_reduce",
+    "optimizer_step",
+)
+TRAIN, EVALUATE = 0, 1
+ADVICE_ONLY, NO_ENERGY = 1, 2
+STATES = ("starting", "maximum_clock", "profiling", "planned")
+
+LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
+ClockFunction = ctypes.CFUNCTYPE(c_uint64, c_void_p)
+
+
+class Options(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("server", c_char_p),
+        ("token", c_char_p),
+        ("ca_file", c_char_p),
+        ("job", c_char_p),
+        ("job_name", c_char_p),
+        ("facts", c_char_p),
+        ("profile", c_char_p),
+        ("schedule", c_char_p),
+        ("action_table", c_char_p),
+        ("microbatches", c_int),
+        ("chunks", c_int),
+        ("rank", c_int),
+        ("dp_rank", c_int),
+        ("pp_rank", c_int),
+        ("tp_rank", c_int),
+        ("dp_degree", c_int),
+        ("pp_degree", c_int),
+        ("tp_degree", c_int),
+        ("device", c_char_p),
+        ("accelerator", c_char_p),
+        ("helper", c_char_p),
+        ("blocking_power_w", c_double),
+        ("transfer_latency_s", c_double),
+        ("start_limit_s", c_double),
+        ("report_interval_s", c_double),
+        ("flags", c_uint32),
+        ("log", LogFunction),
+        ("log_context", c_void_p),
+    ]
+
+
+class OptionsOfAnyVersion(ctypes.Structure):
+    """perseus_options_init() of a later library may know more fields than this file: they need room."""
+
+    _fields_ = [("options", Options), ("later_fields", ctypes.c_char * 1024)]
+
+
+class Statistics(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("state", c_int),
+        ("iteration", c_int64),
+        ("plan_version", c_int64),
+        ("plan_from_iteration", c_int64),
+        ("planned_iteration_time_s", c_double),
+        ("last_iteration_time_s", c_double),
+        ("last_iteration_energy_j", c_double),
+        ("energy_total_j", c_double),
+        ("blocking_power_w", c_double),
+        ("clocks_requested", c_int64),
+        ("clocks_applied", c_int64),
+        ("clocks_superseded", c_int64),
+        ("clocks_failed", c_int64),
+        ("request_to_device_p50_s", c_double),
+        ("request_to_device_p99_s", c_double),
+        ("begin_end_ns", c_double),
+        ("set_speed_ns", c_double),
+        ("client_cpu_s", c_double),
+        ("samples", c_int64),
+        ("samples_throttled", c_int64),
+        ("samples_rejected", c_int64),
+        ("server_failures", c_int64),
+        ("controls_clock", c_int32),
+        ("server_reached", c_int32),
+    ]
+
+
+_CALL = [c_void_p, c_int, c_int, c_int]
+
+# name: (result, arguments)
+FUNCTIONS = {
+    "perseus_options_init": (None, [POINTER(Options)]),
+    "perseus_abi_version": (c_int, []),
+    "perseus_version": (c_char_p, []),
+    "perseus_instruction_named": (c_int, [c_char_p]),
+    "perseus_start": (c_void_p, [POINTER(Options)]),
+    "perseus_stop": (None, [c_void_p]),
+    "perseus_job": (c_char_p, [c_void_p]),
+    "perseus_step_begin": (None, [c_void_p, c_int]),
+    "perseus_step_end": (None, [c_void_p]),
+    "perseus_begin": (None, _CALL),
+    "perseus_end": (None, _CALL),
+    "perseus_set_speed": (None, _CALL),
+    "perseus_time_with_cuda": (c_int, [c_void_p, c_void_p]),
+    "perseus_time_with": (None, [c_void_p, ClockFunction, c_void_p]),
+    "perseus_statistics_get": (None, [c_void_p, POINTER(Statistics)]),
+    "perseus_status": (c_size_t, [c_void_p, c_char_p, c_size_t]),
+}
+
+# Called between computations. They take 100 ns, so the interpreter's lock is kept over them: giving it away can cost
+# 5 ms where a data loader's thread takes it. Their arguments are not declared either: ctypes passes the prepared
+# arguments of prepared_pointer() and prepared_int() as they are, which takes a third of the time.
+_QUICK = ("perseus_begin", "perseus_end", "perseus_set_speed")
+
+
+class LibraryUnusable(Exception):
+    pass
+
+
+class Library:
+    """The functions of FUNCTIONS as attributes, without "perseus_"."""
+
+    def __init__(self, path):
+        try:
+            library, quick = ctypes.CDLL(path), ctypes.PyDLL(path)
+        except OSError as error:
+            raise LibraryUnusable(str(error)) from None
+        self.path = path
+        for name, (result, arguments) in FUNCTIONS.items():
+            try:
+                function = getattr(quick if name in _QUICK else library, name)
+            except AttributeError:
+                raise LibraryUnusable(f"{path} has no {name}: it is not libperseus, or an older one") from None
+            function.restype = result
+            if name not in _QUICK:
+                function.argtypes = arguments
+            setattr(self, name[len("perseus_") :], function)
+            if name == "perseus_abi_version" and function() != ABI_VERSION:
+                raise LibraryUnusable(f"{path} has ABI version {function()}, this package is for {ABI_VERSION}")
+
+
+def prepared_pointer(address):
+    return c_void_p.from_param(address)
+
+
+def prepared_int(value):
+    return c_int.from_param(value)
+
+
+def load():
+    """$PERSEUS_LIBRARY if set; else perseus/lib/libperseus.so of this package, else the loader's libperseus.so."""
+    chosen = os.environ.get("PERSEUS_LIBRARY")
+    if chosen:
+        return Library(chosen)
+    packaged = Path(__file__).parent / "lib" / "libperseus.so"
+    if packaged.exists():
+        return Library(str(packaged))
+    try:
+        return Library("libperseus.so")
+    except LibraryUnusable as error:
+        raise LibraryUnusable(f"{error}; neither is there {packaged}, and PERSEUS_LIBRARY is not set") from None

@@ -1,0 +1,98 @@
+"""What a client is started with: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
+
+Input: perseus_options' fields by their names (PERSEUS_SERVER, ... in the environment), with facts as a dict or text,
+action_table as text (in the environment: a file), and advice_only and no_energy in place of flags. Ranks and degrees
+that are not given follow from RANK and WORLD_SIZE, where pipeline stages are outermost and tensor parallel ranks
+innermost (Megatron's, DeepSpeed's and torchtitan's order). Output: the struct, filled in. Errors: TypeError or
+ValueError, which name the option and its value.
+"""
+
+import operator
+import os
+from ctypes import c_char_p, c_double, c_int
+
+from perseus import library
+
+_KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
+KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
+FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY}
+_FILES = ("action_table",)  # in the environment
+
+
+def collect(arguments, environment=os.environ):
+    """The options that are given, as a dict of Python values; None counts as not given."""
+    unknown = sorted(set(arguments) - set(KINDS) - set(FLAGS) - {"world_size"})
+    if unknown:
+        raise TypeError(f"no such option: {', '.join(unknown)}; there are {', '.join([*KINDS, *FLAGS])}")
+    options = {name: _value(name, value) for name, value in arguments.items() if value is not None}
+    for name in [*KINDS, *FLAGS]:
+        text = environment.get("PERSEUS_" + name.upper())
+        if text and name not in options:
+            options[name] = _read(name, text) if name in _FILES else _value(name, text)
+    _place(options, environment)
+    return options
+
+
+def fill(struct, options):
+    for name, value in options.items():
+        if name in FLAGS:
+            struct.flags |= FLAGS[name] if value else 0
+        elif name in KINDS:
+            setattr(struct, name, value.encode() if KINDS[name] == "text" else value)
+
+
+def _value(name, value):
+    try:
+        if name in FLAGS:
+            return value.lower() not in ("0", "false", "no", "") if isinstance(value, str) else bool(value)
+        kind = KINDS.get(name, "whole number")
+        if kind == "text":
+            if name == "facts" and isinstance(value, dict):
+                value = "\n".join(f"{key}={fact}" for key, fact in value.items())
+            value = os.fspath(value)
+            if not isinstance(value, str) or "\0" in value:
+                raise TypeError
+            return value
+        if kind == "number":
+            return float(value)
+        return int(value) if isinstance(value, str) else operator.index(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"option {name}: {value!r} is no {KINDS.get(name, 'whole number')}") from None
+
+
+def _read(name, path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise ValueError(f"option {name}: {error}") from None
+
+
+def _place(options, environment):
+    """Completes ranks and degrees."""
+    world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE")
+    if "rank" not in options and _whole(environment, "RANK") is not None:
+        options["rank"] = _whole(environment, "RANK")
+    degrees = ["dp_degree", "pp_degree", "tp_degree"]
+    if any(options.get(degree, 1) < 1 for degree in degrees):
+        raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in degrees})}")
+    if world is not None:
+        # The pipeline's is what is left, then the data parallel one.
+        for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):
+            product = options.get(others[0], 1) * options.get(others[1], 1)
+            if degree not in options and world % product == 0:
+                options[degree] = world // product
+    dp, pp, tp = (options.setdefault(degree, 1) for degree in degrees)
+    if world is not None and dp * pp * tp != world:
+        raise ValueError(f"dp_degree {dp} x pp_degree {pp} x tp_degree {tp} is not the world's size, {world}")
+    rank = options.get("rank", 0)
+    if not 0 <= rank < dp * pp * tp:
+        raise ValueError(f"option rank: {rank} is not below dp_degree x pp_degree x tp_degree, {dp * pp * tp}")
+    options.setdefault("tp_rank", rank % tp)
+    options.setdefault("dp_rank", rank // tp % dp)
+    options.setdefault("pp_rank", rank // (tp * dp))
+
+
+def _whole(environment, name):
+    text = environment.get(name, "")
+    return int(text) if text.isdigit() else None

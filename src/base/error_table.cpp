@@ -1,0 +1,36 @@
+#include "base/error_table.h"
+
+#include <array>
+
+namespace perseus {
+namespace {
+
+// In the order of the enumeration, so that the row is an index.
+constexpr std::array<ErrorEntry, 10> rows{{
+    {ErrorCode::invalid_input, "invalid_input", 65, 422, 1, "InvalidInputError", "the content of an input is wrong"},
+    {ErrorCode::usage, "usage", 64, 400, 2, "UsageError", "the command line is wrong"},
+    {ErrorCode::not_found, "not_found", 66, 404, 3, "NotFoundError", "an input does not exist or cannot be read"},
+    {ErrorCode::cannot_write, "cannot_write", 73, 507, 4, "CannotWriteError", "an output cannot be written"},
+    {ErrorCode::internal, "internal", 70, 500, 5, "InternalError", "a check of our own failed: please report it"},
+    {ErrorCode::conflict, "conflict", 75, 409, 6, "ConflictError", "it does not fit what is there now"},
+    {ErrorCode::unauthorised, "unauthorised", 67, 401, 7, "UnauthorisedError", "the token is missing or unknown"},
+    {ErrorCode::forbidden, "forbidden", 77, 403, 8, "ForbiddenError", "the token does not reach this"},
+    {ErrorCode::too_large, "too_large", 76, 413, 9, "TooLargeError", "a limit of the server is exceeded"},
+    {ErrorCode::unavailable, "unavailable", 69, 503, 10, "UnavailableError", "server or storage: try again later"},
+}};
+
+constexpr bool rows_follow_the_enumeration() {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (static_cast<std::size_t>(rows[i].code) != i) return false;
+  }
+  return rows.size() == static_cast<std::size_t>(ErrorCode::unavailable) + 1;
+}
+static_assert(rows_follow_the_enumeration());
+
+}  // namespace
+
+std::span<const ErrorEntry> error_table() { return rows; }
+
+const ErrorEntry& entry_of(ErrorCode code) { return rows[static_cast<std::size_t>(code)]; }
+
+}  // namespace perseus

@@ -1,0 +1,29 @@
+// The one table from an ErrorCode to what each edge of the system calls it.
+//
+// Problem: the command line, the HTTP server, the C ABI and the Python package each need a name or number for the same
+// failure, and copies drift apart. Input: an ErrorCode. Output: its row; every code has exactly one, and exit codes, C
+// codes and Python names are unique. Exit codes are those of BSD's sysexits.h. Errors: none. Cost: an index.
+// Threads: constants.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace perseus {
+
+struct ErrorEntry {
+  ErrorCode code;
+  std::string_view name;       ///< in JSON and logs
+  int exit_code;               ///< of the programs
+  int http_status;             ///< of the server
+  int c_code;                  ///< of the C ABI, where 0 is success
+  std::string_view exception;  ///< of the Python package
+  std::string_view meaning;    ///< one line for --help
+};
+
+std::span<const ErrorEntry> error_table();
+const ErrorEntry& entry_of(ErrorCode code);
+
+}  // namespace perseus

@@ -1,0 +1,62 @@
+#include "baselines/methods.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "baselines/envpipe.h"
+#include "baselines/zeus.h"
+#include "model/reference_plans.h"
+#include "planner/realise.h"
+
+namespace perseus {
+namespace {
+
+Result<BaselinePlans> envpipe(const ComputationDag& dag) {
+  const Result<EnvPipeRun> run = plan_envpipe(dag);
+  if (!run) return run.error();
+  return BaselinePlans{{run->plan}, text_of(*run)};
+}
+
+Result<BaselinePlans> zeus_global(const ComputationDag& dag) {
+  std::vector<Plan> plans = zeus_global_plans(dag);
+  std::string note = fmt::format("{} clocks scanned", plans.size());
+  return BaselinePlans{std::move(plans), std::move(note)};
+}
+
+Result<BaselinePlans> zeus_per_stage(const ComputationDag& dag) {
+  Result<std::vector<Plan>> plans = zeus_per_stage_plans(dag);
+  if (!plans) return plans.error();
+  std::string note = fmt::format("{} forward times scanned", plans->size());
+  return BaselinePlans{*std::move(plans), std::move(note)};
+}
+
+Result<BaselinePlans> all_max(const ComputationDag& dag) { return BaselinePlans{{all_maximum_clock(dag)}, {}}; }
+Result<BaselinePlans> min_energy(const ComputationDag& dag) { return BaselinePlans{{minimum_energy_plan(dag)}, {}}; }
+
+constexpr std::array methods{
+    BaselineMethod{"envpipe", "slows down what is off an envelope of the last stage, aiming for no slowdown", envpipe},
+    BaselineMethod{"zeus-global", "one clock for all stages", zeus_global},
+    BaselineMethod{"zeus-per-stage", "one clock per stage that balances forward time", zeus_per_stage},
+    BaselineMethod{"all-max", "everything at maximum clock", all_max},
+    BaselineMethod{"min-energy", "every computation at its least energy, waiting counted", min_energy}};
+
+}  // namespace
+
+std::span<const BaselineMethod> baseline_methods() { return methods; }
+
+Frontier judge(const ComputationDag& dag, std::vector<Plan> plans, const LowerBound& bound) {
+  Frontier frontier;
+  frontier.bound = bound;
+  Realiser realiser(dag);
+  for (Plan& plan : plans) {
+    const auto [time, effective_energy] = realiser.realise(plan);
+    const Joules waiting = dag.total_blocking_power() * time;
+    frontier.points.push_back(
+        {time, effective_energy + waiting, effective_energy, bound.at(time) + waiting, std::move(plan)});
+  }
+  keep_pareto(frontier.points);
+  return frontier;
+}
+
+}  // namespace perseus

@@ -1,0 +1,36 @@
+// The methods that a planner is compared with, as one table: what users call them, and their plans.
+//
+// Input: a valid DAG. Output: plans in the order in which the method finds them; judge() turns plans into a frontier,
+// realised as everybody else's (planner/realise.h). Errors: usage where a method is not defined for the DAG.
+// Cost: EnvPipe's steps, see baselines/envpipe.h; the others are fast. Threads: pure. Source: paper section 6.1.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus {
+
+struct BaselinePlans {
+  std::vector<Plan> plans;
+  std::string note;  ///< what is to be known about this result; may be empty
+};
+
+struct BaselineMethod {
+  std::string_view name;
+  std::string_view description;
+  Result<BaselinePlans> (*plans)(const ComputationDag& dag);
+};
+
+/// envpipe, zeus-global, zeus-per-stage, all-max, min-energy
+std::span<const BaselineMethod> baseline_methods();
+
+/// The Pareto set of the plans' realised times and energies, with `bound` as the lower bound.
+Frontier judge(const ComputationDag& dag, std::vector<Plan> plans, const LowerBound& bound);
+
+}  // namespace perseus

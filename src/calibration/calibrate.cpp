@@ -1,0 +1,277 @@
+#include "calibration/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "calibration/fit_timing.h"
+#include "verify/simulator.h"
+
+namespace perseus {
+namespace {
+
+/// Mean batch loading of one microbatch on the stages that load: the first and the last, where the trace has any.
+std::vector<StageLoading> measured_loading(const RunTrace& trace, std::span<const int> plans, int microbatches) {
+  std::vector<StageLoading> loading;
+  for (const int stage : std::set<int>{0, trace.num_stages() - 1}) {
+    Seconds mean;
+    for (const int p : plans) mean += trace.plans[p].loading[stage] / static_cast<double>(plans.size() * microbatches);
+    if (mean > Seconds(0)) loading.push_back({stage, mean, {mean, Seconds(0)}});
+  }
+  return loading;
+}
+
+/// The clocks of every computation type, in the order of the stages' instructions.
+using Clocks = std::map<std::pair<int, Instruction>, std::set<Megahertz, std::greater<>>>;  // highest first
+
+Clocks clocks_of(const RunTrace& trace, std::span<const int> plans) {
+  Clocks clocks;
+  for (const int p : plans) {
+    for (int stage = 0; stage < trace.num_stages(); ++stage) {
+      for (const TracedComputation& c : trace.plans[p].stages[stage]) clocks[{stage, c.instruction}].insert(c.clock);
+    }
+  }
+  return clocks;
+}
+
+std::vector<int> all_plans(const RunTrace& trace) {
+  std::vector<int> plans(trace.plans.size());
+  for (std::size_t p = 0; p < plans.size(); ++p) plans[p] = static_cast<int>(p);
+  return plans;
+}
+
+void add_constant_time(Profile& profile, int stage, Instruction instruction, Fitted<Seconds> time, Watts power) {
+  if (time.value <= Seconds(0)) return;
+  profile.entries.push_back({stage,
+                             std::string(name_of(instruction)),
+                             {{Megahertz(0), time.value, power * time.value, time.stddev, power * time.stddev, 1}}});
+}
+
+/// A profile of times alone, with loading and a tail, for fitting.
+Profile timing_profile(const RunTrace& trace, const Clocks& clocks, const ClockTimes& times,
+                       const std::vector<StageLoading>& loading) {
+  Profile profile;
+  profile.accelerators.assign(trace.num_stages(), 1);
+  for (const auto& [key, set] : clocks) {
+    ProfileEntry entry{key.first, std::string(name_of(key.second)), {}};
+    for (const Megahertz clock : set)
+      entry.measurements.push_back({clock, times.at(key.first, key.second, clock), {}, {}, {}});
+    profile.entries.push_back(std::move(entry));
+  }
+  for (const StageLoading& l : loading)
+    add_constant_time(profile, l.stage, Instruction::load, l.per_microbatch, Watts(0));
+  for (int stage = 0; stage < trace.num_stages(); ++stage)
+    add_constant_time(profile, stage, Instruction::optimizer_step, {Seconds(1), Seconds(0)}, Watts(0));
+  std::ranges::stable_sort(profile.entries, {}, &ProfileEntry::stage);
+  return profile;
+}
+
+/// Visits the traced computations of a plan with their numbers in the DAG.
+template <class Visit>
+void for_each_traced(const ComputationDag& dag, const TracedPlan& plan, Visit visit) {
+  for (int rank = 0; rank < dag.num_ranks(); ++rank) {
+    std::size_t next = 0;
+    for (const int c : dag.rank_order[rank]) {
+      const auto instruction = instruction_named(dag.type_of(c).instruction);
+      if (!is_constant_time(*instruction)) visit(c, plan.stages[rank][next++]);
+    }
+  }
+}
+
+/// The clocks of a traced plan, as options of the DAG (which has them all).
+Plan plan_of(const ComputationDag& dag, const TracedPlan& traced) {
+  Plan plan(dag.computations.size());
+  for_each_traced(dag, traced, [&](int c, const TracedComputation& t) {
+    const auto& options = dag.type_of(c).options;
+    const auto found = std::ranges::find(options, t.clock, &Measurement::clock);
+    PERSEUS_CHECK(found != options.end(), "the profile has the clocks of every plan of the trace");
+    plan[c] = static_cast<std::uint16_t>(found - options.begin());
+  });
+  return plan;
+}
+
+/// The same DAG where every computation is a type of its own that takes what it took in that run of the plan.
+ComputationDag replay_of(const ComputationDag& dag, const Calibration& calibration, const TracedPlan& plan) {
+  ComputationDag replay = dag;
+  replay.types.clear();
+  for (std::size_t c = 0; c < dag.computations.size(); ++c) {
+    ComputationType type = dag.type_of(static_cast<int>(c));
+    type.options.resize(1);
+    for (const StageLoading& l : calibration.loading) {
+      if (type.stage != l.stage || type.instruction != name_of(Instruction::load)) continue;
+      const Seconds measured = plan.loading[l.stage] / calibration.schedule.num_microbatches;
+      type.options.front().time = l.per_microbatch.value * (measured / l.measured);
+    }
+    replay.computations[c].type = static_cast<int>(c);
+    replay.types.push_back(std::move(type));
+  }
+  for_each_traced(replay, plan,
+                  [&](int c, const TracedComputation& t) { replay.types[c].options.front().time = t.time; });
+  return replay;
+}
+
+Result<TimingFit> timing_of(const RunTrace& trace, std::span<const int> plans, const Profile& profile,
+                            const Calibration& calibration, bool blocking_transfers) {
+  const PipelineCosts unit_latency{Watts(0), Seconds(1), blocking_transfers};
+  const auto dag = build_dag(profile, calibration.schedule, unit_latency);
+  if (!dag) return dag.error();
+  std::vector<TimedPlan> timed;
+  for (const int p : plans) {
+    const TracedPlan& plan = trace.plans[p];
+    TimedPlan& row = timed.emplace_back();
+    row.measured_s = plan.iteration_time.value();
+    row.durations.resize(dag->computations.size());
+    for (std::size_t c = 0; c < row.durations.size(); ++c) {
+      const ComputationType& type = dag->type_of(static_cast<int>(c));
+      if (type.instruction == name_of(Instruction::load))
+        row.durations[c] = plan.loading[type.stage].value() / calibration.schedule.num_microbatches;
+    }
+    for_each_traced(*dag, plan, [&](int c, const TracedComputation& t) { row.durations[c] = t.time.value(); });
+  }
+  TimedPipeline pipeline(*dag);
+  return fit_timing(pipeline, timed);
+}
+
+}  // namespace
+
+Result<Calibration> calibrate(const RunTrace& trace, std::span<const int> plans, const CalibrationOptions& options) {
+  if (Status status = trace.validate(); !status) return status.error();
+  if (plans.empty()) return Error{ErrorCode::usage, "no plans to learn from; at least one is needed"};
+  Calibration calibration{trace.schedule(), ClockTimes(trace, plans), StagePower(trace, plans, options.power)};
+  calibration.loading = measured_loading(trace, plans, calibration.schedule.num_microbatches);
+  const Profile profile = timing_profile(trace, clocks_of(trace, plans), calibration.times, calibration.loading);
+
+  std::optional<TimingFit> best;
+  for (const bool blocking : {true, false}) {
+    auto timing = timing_of(trace, plans, profile, calibration, blocking);
+    if (!timing) return timing.error();
+    if (best && timing->objective >= best->objective) continue;
+    best = *std::move(timing);
+    calibration.blocking_transfers = blocking;
+  }
+  const auto& [unknowns, stddev, residual, objective] = *best;
+  calibration.transfer_latency = {Seconds(unknowns.front()), Seconds(stddev.front())};
+  calibration.tail = {Seconds(unknowns.back()), Seconds(stddev.back())};
+  calibration.time_residual = residual;
+  for (std::size_t l = 0; l < calibration.loading.size(); ++l) {
+    Fitted<Seconds>& loading = calibration.loading[l].per_microbatch;
+    loading = {loading.value * unknowns[l + 1], loading.value * stddev[l + 1]};
+  }
+  const auto beyond = [](const std::string& what) {
+    return Error{ErrorCode::invalid_input, "times and energies too far apart to be fitted: " + what};
+  };
+  const std::vector<int> everything = all_plans(trace);
+  const Profile fitted = make_profile(calibration, trace, {everything, Megahertz(0)});
+  if (const auto dag = build_dag(fitted, calibration.schedule, calibration.costs()); !dag) {
+    return beyond(dag.error().message);
+  }
+  double ratio = 0;
+  for (const Prediction& p : predict(calibration, trace, plans))
+    ratio += p.measured_time / p.predicted_time / static_cast<double>(plans.size());
+  if (!std::isfinite(ratio) || ratio <= 0) {
+    return beyond(fmt::format("iterations take {} times as long as predicted", ratio));
+  }
+  calibration.time_correction = ratio;
+  const Status corrected = make_profile(calibration, trace, {everything, Megahertz(0)}).validate();
+  if (!corrected) return beyond(corrected.error().message);
+  return calibration;
+}
+
+Profile make_profile(const Calibration& calibration, const RunTrace& trace, const ProfileClocks& wanted) {
+  Clocks clocks = clocks_of(trace, wanted.plans);
+  if (wanted.step > Megahertz(0)) {
+    for (int stage = 0; stage < trace.num_stages(); ++stage) {
+      Megahertz lowest(1 << 30), highest(0);
+      for (const auto& [key, set] : clocks) {
+        if (key.first != stage) continue;
+        lowest = std::min(lowest, *set.rbegin());
+        highest = std::max(highest, *set.begin());
+      }
+      const int step = wanted.step.value();
+      for (auto& [key, set] : clocks) {
+        if (key.first != stage) continue;
+        for (int mhz = (lowest.value() + step - 1) / step * step; mhz <= highest.value(); mhz += step)
+          set.insert(Megahertz(mhz));
+      }
+    }
+  }
+  Profile profile;
+  profile.accelerators.assign(trace.num_stages(), 1);
+  for (const auto& [key, set] : clocks) {
+    const auto [stage, instruction] = key;
+    ProfileEntry entry{stage, std::string(name_of(instruction)), {}};
+    for (const Megahertz clock : set) {
+      const auto& measured = calibration.times.measured(stage, instruction);
+      const auto found = std::ranges::find(measured, clock, &ClockTime::clock);
+      const Seconds time = calibration.times.at(stage, instruction, clock);
+      const Fitted<Watts> power = calibration.power.at(stage, clock);
+      const bool known = found != measured.end();
+      entry.measurements.push_back({clock, calibration.time_correction * time, power.value * time,
+                                    known ? found->stddev : Seconds(0), power.stddev * time,
+                                    known ? found->samples : 1});
+    }
+    profile.entries.push_back(std::move(entry));
+  }
+  const Watts blocking = calibration.power.blocking().value;
+  for (const StageLoading& l : calibration.loading)
+    add_constant_time(profile, l.stage, Instruction::load, l.per_microbatch, blocking);
+  for (int stage = 0; stage < trace.num_stages(); ++stage)
+    add_constant_time(profile, stage, Instruction::optimizer_step, calibration.tail, blocking);
+  std::ranges::stable_sort(profile.entries, {}, &ProfileEntry::stage);
+  return profile;
+}
+
+std::vector<Prediction> predict(const Calibration& calibration, const RunTrace& trace, std::span<const int> plans) {
+  const std::vector<int> everything = all_plans(trace);
+  const Profile profile = make_profile(calibration, trace, {everything, Megahertz(0)});
+  const auto dag = build_dag(profile, calibration.schedule, calibration.costs());
+  PERSEUS_CHECK(dag.ok(), "calibrate() built the same DAG");
+  Simulator simulator(*dag);
+  std::vector<Prediction> predictions;
+  for (const int p : plans) {
+    const TracedPlan& plan = trace.plans[p];
+    const Simulation simulation = simulator.run(plan_of(*dag, plan));
+    const ComputationDag replay = replay_of(*dag, calibration, plan);
+    const Simulation replayed = simulate(replay, Plan(replay.computations.size()));
+    predictions.push_back(
+        {p, plan.iteration_time, simulation.makespan, replayed.makespan, plan.total_energy(), simulation.energy});
+  }
+  return predictions;
+}
+
+Result<std::vector<Prediction>> cross_validate(const RunTrace& trace, int folds, const CalibrationOptions& options) {
+  const int num_plans = static_cast<int>(trace.plans.size());
+  if (folds < 2 || folds > num_plans)
+    return Error{ErrorCode::usage,
+                 fmt::format("{} folds; must be from 2 to the number of plans, {}", folds, num_plans)};
+  std::vector<Prediction> predictions(num_plans);
+  for (int fold = 0; fold < folds; ++fold) {
+    std::vector<int> learnt, left_out;
+    for (int p = 0; p < num_plans; ++p) (p % folds == fold ? left_out : learnt).push_back(p);
+    const auto calibration = calibrate(trace, learnt, options);
+    if (!calibration) return calibration.error();
+    for (const Prediction& prediction : predict(*calibration, trace, left_out))
+      predictions[prediction.plan] = prediction;
+  }
+  return predictions;
+}
+
+PredictionErrors errors_of(std::span<const Prediction> predictions) {
+  PredictionErrors errors;
+  const auto count = static_cast<double>(predictions.size());
+  double squares = 0;
+  for (const Prediction& p : predictions) {
+    errors.time_mean += std::abs(p.time_error()) / count;
+    errors.time_max = std::max(errors.time_max, std::abs(p.time_error()));
+    errors.replay_mean += std::abs(p.replay_error()) / count;
+    squares += p.energy_error() * p.energy_error();
+    errors.energy_max = std::max(errors.energy_max, std::abs(p.energy_error()));
+  }
+  errors.energy_rms = std::sqrt(squares / count);
+  return errors;
+}
+
+}  // namespace perseus

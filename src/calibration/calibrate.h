@@ -1,0 +1,99 @@
+// From traces of real runs to a profile and the constants that the pipeline's DAG lacks; and how well they predict.
+//
+// Problem: a profile says what computations take, not what a training framework adds: transfers, batch loading, and
+// what remains at the end of an iteration. calibrate() fits these from runs under several frequency plans, together
+// with the times and energies of the computations themselves. predict() then has the simulator (verify/) run a plan on
+// nothing but the result, so that plans which calibrate() never saw tell how far to trust it: cross_validate(). Input:
+// a valid RunTrace (one stage per rank), indices of the plans to learn from. Output: Calibration; every number with its
+// standard deviation. Errors: a trace that is not valid, too few plans, numbers so far apart that no finite ones fit.
+// Cost: O(plans * computations) times about a hundred. Threads: pure functions. Source: paper section 6.1;
+// ../docs/fidelity.md.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "calibration/clock_times.h"
+#include "calibration/fitted.h"
+#include "calibration/stage_power.h"
+#include "model/computation_dag.h"
+#include "model/run_trace.h"
+
+namespace perseus {
+
+struct CalibrationOptions {
+  StagePowerOptions power;
+};
+
+struct StageLoading {
+  int stage = 0;
+  Seconds measured;                ///< mean of one microbatch in the plans learnt from
+  Fitted<Seconds> per_microbatch;  ///< what of it delays the pipeline
+};
+
+struct Calibration {
+  Schedule schedule;
+  ClockTimes times;
+  StagePower power;
+  Fitted<Seconds> transfer_latency{};
+  bool blocking_transfers = false;      ///< see PipelineCosts
+  std::vector<StageLoading> loading{};  ///< of the first and the last stage, where the trace has any
+  Fitted<Seconds> tail{};
+  /// Times in profiles are multiplied by this, so that their iterations are right on average: a profile has one time
+  /// per clock, while the first and last microbatches, which the whole pipeline waits for, run a little faster than
+  /// others.
+  double time_correction = 1;
+  double time_residual = 0;  ///< rms of relative errors of the iteration times learnt from, computations as they were
+
+  [[nodiscard]] PipelineCosts costs() const {
+    return {power.blocking().value, transfer_latency.value, blocking_transfers};
+  }
+};
+
+Result<Calibration> calibrate(const RunTrace& trace, std::span<const int> plans,
+                              const CalibrationOptions& options = {});
+
+/// Which clocks a profile is to have: those that `plans` ran, or (step > 0) every multiple of step between the lowest
+/// and the highest of each stage as well.
+struct ProfileClocks {
+  std::span<const int> plans;
+  Megahertz step;
+};
+/// Times with the spread of the samples, energies with the standard deviation of the fitted power; `load` and
+/// `optimizer_step` draw blocking power. Clocks that the calibration has not seen are interpolated, as one sample
+/// without spread.
+Profile make_profile(const Calibration& calibration, const RunTrace& trace, const ProfileClocks& clocks);
+
+/// One plan, measured and simulated.
+struct Prediction {
+  int plan = 0;  ///< index into RunTrace::plans
+  Seconds measured_time;
+  Seconds predicted_time;
+  Seconds replayed_time;  ///< with the plan's own computation and loading times: what the DAG and its constants miss
+  Joules measured_energy;
+  Joules predicted_energy;
+  [[nodiscard]] double time_error() const { return predicted_time / measured_time - 1; }
+  [[nodiscard]] double replay_error() const { return replayed_time / measured_time - 1; }
+  [[nodiscard]] double energy_error() const { return predicted_energy / measured_energy - 1; }
+};
+std::vector<Prediction> predict(const Calibration& calibration, const RunTrace& trace, std::span<const int> plans);
+
+/// Plans in the order of the trace are dealt to `folds` hands; each hand is predicted from all others. folds = number
+/// of plans leaves one out at a time. Output: one prediction per plan, in the order of the trace. Errors: folds not
+/// in 2..plans.
+Result<std::vector<Prediction>> cross_validate(const RunTrace& trace, int folds,
+                                               const CalibrationOptions& options = {});
+
+/// Errors of predictions, relative.
+struct PredictionErrors {
+  double time_mean = 0;  ///< of absolute values
+  double time_max = 0;
+  double replay_mean = 0;
+  double energy_rms = 0;
+  double energy_max = 0;
+};
+PredictionErrors errors_of(std::span<const Prediction> predictions);
+
+}  // namespace perseus

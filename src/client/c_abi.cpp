@@ -1,0 +1,139 @@
+// include/perseus/perseus.h over Client: nothing throws through here, a null client or a forked child does nothing.
+#include <perseus/perseus.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "client/client.h"
+
+#ifndef PERSEUS_VERSION
+#define PERSEUS_VERSION "0"
+#endif
+
+using perseus::Instruction;
+using perseus::client::Client;
+
+struct perseus_client {
+  explicit perseus_client(perseus::client::ClientOptions options, unsigned forks_before)
+      : forks(forks_before), client(std::move(options)) {}
+  unsigned forks;  ///< of the process that started it
+  Client client;
+};
+
+namespace {
+
+std::atomic<unsigned> forks{0};
+
+void count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  (void)registered;
+}
+
+Client* usable(perseus_client* client) noexcept {
+  if (client == nullptr || client->forks != forks.load(std::memory_order_relaxed)) return nullptr;
+  return &client->client;
+}
+
+bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::num_instructions; }
+
+}  // namespace
+
+int perseus_abi_version() { return PERSEUS_ABI_VERSION; }
+const char* perseus_version() { return PERSEUS_VERSION; }
+
+int perseus_instruction_named(const char* name) {
+  if (name == nullptr) return -1;
+  const auto instruction = perseus::instruction_named(name);
+  return instruction ? static_cast<int>(*instruction) : -1;
+}
+
+void perseus_options_init(perseus_options* options) {
+  if (options != nullptr) *options = perseus::client::default_options();
+}
+
+perseus_client* perseus_start(const perseus_options* options) {
+  try {
+    count_forks();
+    std::vector<std::string> remarks;
+    auto read = perseus::client::read_options(options, remarks);
+    auto client = std::make_unique<perseus_client>(std::move(read), forks.load());
+    client->client.start(remarks);
+    return client.release();
+  } catch (...) {  // only memory can be missing: everything else is a complaint
+    return nullptr;
+  }
+}
+
+void perseus_stop(perseus_client* client) {
+  if (usable(client) == nullptr) return;
+  try {
+    delete client;
+  } catch (...) {}
+}
+
+const char* perseus_job(const perseus_client* client) { return client == nullptr ? "" : client->client.job(); }
+
+void perseus_step_begin(perseus_client* client, int kind) {
+  if (Client* const c = usable(client)) c->step_begin(kind == PERSEUS_TRAIN);
+}
+
+void perseus_step_end(perseus_client* client) {
+  if (Client* const c = usable(client)) c->step_end();
+}
+
+void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
+  Client* const c = usable(client);
+  if (c != nullptr && known(instruction)) c->begin(static_cast<Instruction>(instruction), microbatch, chunk);
+}
+
+void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+  Client* const c = usable(client);
+  if (c != nullptr && known(instruction)) c->end(static_cast<Instruction>(instruction));
+}
+
+void perseus_set_speed(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+  Client* const c = usable(client);
+  if (c != nullptr && known(instruction)) c->set_speed(static_cast<Instruction>(instruction));
+}
+
+int perseus_time_with_cuda(perseus_client* client, void* stream) {
+  Client* const c = usable(client);
+  if (c == nullptr) return 0;
+  try {
+    return c->time_with_cuda(stream) ? 0 : 1;
+  } catch (...) { return 1; }
+}
+
+void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void*), void* context) {
+  if (Client* const c = usable(client)) c->time_with(now_ns, context);
+}
+
+void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics) {
+  if (statistics == nullptr || statistics->size < sizeof(size_t)) return;
+  perseus_statistics all;
+  std::memset(&all, 0, sizeof(all));
+  all.last_iteration_energy_j = -1;
+  try {
+    if (Client* const c = usable(client)) c->statistics(all);
+  } catch (...) {}
+  all.size = std::min(statistics->size, sizeof(all));
+  std::memcpy(statistics, &all, all.size);
+}
+
+size_t perseus_status(perseus_client* client, char* buffer, size_t capacity) {
+  std::string text = "{}";
+  try {
+    if (Client* const c = usable(client)) text = c->status();
+  } catch (...) {}
+  if (buffer != nullptr) {
+    std::copy_n(text.data(), std::min(capacity, text.size()), buffer);
+    if (text.size() < capacity) buffer[text.size()] = '\0';
+  }
+  return text.size();
+}

@@ -1,0 +1,402 @@
+#include "client/client.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "net/http_message.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double watch_interval_s = 0.05, look_after_interval_s = 0.05;
+constexpr std::size_t kept_steps = 16;
+
+/// Forward and backward of every microbatch and chunk, in up to three parts, and load; where nothing is known: plenty.
+std::size_t computations_a_step(const ClientOptions& options) {
+  const std::size_t runs = static_cast<std::size_t>(options.microbatches) * static_cast<std::size_t>(options.chunks);
+  return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
+}
+
+double seconds_now() { return static_cast<double>(host_now_ns()) * 1e-9; }
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+}  // namespace
+
+Client::Client(ClientOptions options)
+    : options_(std::move(options)), complaints_(options_.log), recorder_(kept_steps, computations_a_step(options_)) {}
+
+Client::~Client() { stop(); }
+
+void Client::start(const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) complaints_.say(LogLevel::warning, remark);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.start_limit_s);
+  watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
+  std::unique_lock lock(mutex_);
+  const bool opened = changed_.wait_until(lock, until, [&] { return opened_; });
+  lock.unlock();
+  if (opened && session_) {
+    session_->wait_for_job(std::chrono::duration<double>(until - std::chrono::steady_clock::now()).count());
+  }
+}
+
+bool Client::stop() {
+  const double from = seconds_now();
+  const bool ended = watching_.stop(options_.start_limit_s / 2);
+  if (!ended) return false;
+  usable_control_ = nullptr;
+  control_.reset();
+  if (session_) session_->stop(options_.start_limit_s - (seconds_now() - from));
+  return true;
+}
+
+void Client::step_begin(bool train) {
+  if (in_step_) step_end();
+  in_step_ = true;
+  train_ = train;
+  if (!train) {
+    cuda_step_ = false;
+    step_began_ns_ = host_now_ns();
+    if (Step* const step = recorder_.begin_step()) {
+      step->train = step->cuda = false;
+      step->begin_ns = step_began_ns_;
+    }
+    if (clock_ != 0) request(follower_.clock_outside());
+    return;
+  }
+  for (auto& of_chunks : counted_) of_chunks.fill(0);
+  follower_.begin_step(iteration_);
+  const Plan* const plan = follower_.plan();
+  plan_kind_.store(plan == nullptr ? -1 : static_cast<int>(plan->kind), std::memory_order_relaxed);
+  plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
+  planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
+  cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
+  step_began_ns_ = host_now_ns();
+  if (Step* const step = recorder_.begin_step()) {
+    step->cuda = cuda_step_;
+    step->train = true;
+    step->iteration = iteration_;
+    step->plan_version = plan == nullptr ? 0 : plan->version;
+    step->window = plan == nullptr ? -1 : plan->window;
+    step->window_iterations = plan == nullptr ? 0 : plan->iterations;
+    step->begin_ns = step_began_ns_;
+    step->begin_mark = mark();
+    recorder_.requested(step_began_ns_, clock_);
+  }
+}
+
+void Client::step_end() {
+  if (!std::exchange(in_step_, false)) return;
+  if (train_) follower_.end_step();
+  const std::uint64_t now = host_now_ns();
+  if (Step* const step = recorder_.current()) {
+    step->end_ns = now;
+    step->followed = follower_.followed() && control_works_.load(std::memory_order_relaxed);
+    step->end_mark = mark();
+  }
+  recorder_.end_step();
+  if (!train_) return;
+  last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+  finished_.store(++iteration_, std::memory_order_release);
+}
+
+void Client::begin(Instruction instruction, int microbatch, int chunk) {
+  if (!in_step_ || !train_) return;
+  if (!begin_cost_.due()) return begin_now(instruction, microbatch, chunk);
+  const std::uint64_t from = host_now_ns();
+  begin_now(instruction, microbatch, chunk);
+  begin_cost_.took(host_now_ns() - from);
+}
+
+void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
+  chunk = std::max(chunk, 0);
+  int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
+  if (microbatch < 0) microbatch = counted;
+  ++counted;
+  follower_.begun(instruction);
+  recorder_.begin(instruction, microbatch, chunk, clock_, mark());
+}
+
+void Client::end(Instruction instruction) {
+  if (!in_step_ || !train_) return;
+  if (!end_cost_.due()) return end_now(instruction);
+  const std::uint64_t from = host_now_ns();
+  end_now(instruction);
+  end_cost_.took(host_now_ns() - from);
+}
+
+void Client::end_now(Instruction instruction) {
+  recorder_.end(instruction, mark());
+  // Look ahead: the clock that comes next can change while this rank waits for its input.
+  if (const int next = follower_.next_clock(); next != 0) request(next);
+}
+
+void Client::set_speed(Instruction instruction) {
+  if (!in_step_ || !train_) return;
+  if (!speed_cost_.due()) return request(follower_.clock_for(instruction));
+  const std::uint64_t from = host_now_ns();
+  request(follower_.clock_for(instruction));
+  speed_cost_.took(host_now_ns() - from);
+}
+
+void Client::request(int clock_mhz) {
+  SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
+  if (clock_mhz == 0 || clock_mhz == clock_ || control == nullptr) return;
+  clock_ = clock_mhz;
+  control->set(clock_mhz);
+  recorder_.requested(host_now_ns(), clock_mhz);
+}
+
+bool Client::time_with_cuda(void* stream) {
+  if (CudaEvents* const events = cuda_.load(std::memory_order_relaxed); events != nullptr && !events->failed()) {
+    events->set_stream(stream);
+    use_cuda_ = true;
+    return true;
+  }
+  if (cuda_owner_) return false;  // failed before, and said so
+  // Four steps may be on their way to the device at once.
+  auto opened = CudaEvents::open(stream, 4 * (2 * std::min<std::size_t>(computations_a_step(options_), 1024) + 2));
+  if (!opened) {
+    complaints_.raise(Cause::cuda,
+                      fmt::format("computations are timed by the host's clock: {}", opened.error().message));
+    return false;
+  }
+  complaints_.clear(Cause::cuda, "computations are timed by CUDA events");
+  cuda_owner_ = std::move(*opened);
+  cuda_.store(cuda_owner_.get(), std::memory_order_release);
+  use_cuda_ = true;
+  return true;
+}
+
+void Client::time_with(std::uint64_t (*now_ns)(void*), void* context) {
+  use_cuda_ = false;
+  now_ns_ = now_ns;
+  now_context_ = context;
+}
+
+// ---- The watching thread: everything that may take its time
+
+void Client::watch(const std::stop_token& stop) {
+  open_device();
+  meter_ = std::make_unique<IterationMeter>(options_.no_energy ? nullptr : gpu_.get(), facts_.clocks_mhz,
+                                            options_.chunks, complaints_);
+  open_session();
+  {
+    const std::lock_guard lock(mutex_);
+    opened_ = true;
+  }
+  changed_.notify_all();
+  double now = seconds_now();
+  while (sleep_for(stop, std::clamp(meter_->next_look_s() - now, 0.0, watch_interval_s))) {
+    now = seconds_now();
+    measure(now, false);
+    if (now >= next_look_after_s_) {
+      look_after();
+      next_look_after_s_ = now + look_after_interval_s;
+    }
+    now = seconds_now();
+  }
+  measure(seconds_now(), true);
+}
+
+void Client::open_device() {
+  facts_.host = host_name();
+  facts_.accelerator = options_.accelerator;
+  selector_ = options_.device;
+  if (selector_.empty()) {
+    const std::vector<std::string> found = find_gpus();
+    const std::size_t mine = static_cast<std::size_t>(options_.rank) % std::max<std::size_t>(found.size(), 1);
+    selector_ = found.empty() ? "none" : found[mine];
+  }
+  if (selector_ == "none") return;
+  auto gpu = open_gpu(selector_);
+  if (!gpu) {
+    complaints_.raise(Cause::device, fmt::format("{}: {}; training runs without measuring energy or setting clocks",
+                                                 selector_, gpu.error().message));
+    return;
+  }
+  gpu_ = std::move(*gpu);
+  if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
+  const auto clocks = gpu_->supported_clocks();
+  if (!clocks) {
+    complaints_.raise(Cause::device, clocks.error().message);
+    return;
+  }
+  for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
+  if (options_.advice_only || facts_.clocks_mhz.empty()) return;
+  OpenedControl opened = open_speed_control(selector_, options_.helper, options_.start_limit_s);
+  if (!opened.control) {
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.why_not));
+    return;
+  }
+  control_ = std::move(opened.control);
+  follower_.set_maximum(facts_.clocks_mhz.front());
+  control_works_ = true;
+  usable_control_.store(control_.get(), std::memory_order_release);
+}
+
+void Client::open_session() {
+  if (options_.server.empty()) return;
+  SessionListener listener;
+  listener.on_job = [this](const std::string& job) {
+    jobs_.push_back(job);
+    job_.store(jobs_.back().c_str(), std::memory_order_release);
+  };
+  listener.on_plan = [this](std::unique_ptr<Plan> plan) { follower_.put(std::move(plan)); };
+  listener.on_held = [this](bool held) { follower_.hold_maximum(held); };
+  listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
+  // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
+  RankFacts facts = facts_;
+  if (!control_ && options_.profile.empty()) facts.clocks_mhz.clear();
+  session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
+}
+
+/// The counter, if it is time; and everything that the training thread has finished since.
+void Client::measure(double now_s, bool all) {
+  if (meter_->next_look_s() <= now_s) meter_->look(now_s);
+  while (const Step* const step = recorder_.oldest()) {
+    if (step->cuda) {
+      CudaEvents* const events = cuda_.load(std::memory_order_acquire);
+      if (!events->finished(*step) && !all) break;  // the GPU is not there yet
+      if (events->finished(*step)) meter_->take(events->on_host(*step), now_s);
+      events->release(*step);
+      if (events->failed())
+        complaints_.raise(Cause::cuda, "CUDA events fail; computations are timed by the host's clock");
+    } else {
+      meter_->take(*step, now_s);
+    }
+    recorder_.release();
+  }
+  for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
+    if (session_) session_->report(std::move(iteration));
+  }
+}
+
+/// What the training thread must not say itself.
+void Client::look_after() {
+  if (const std::int64_t misfit = follower_.misfit_version(); misfit != told_misfit_) {
+    if (misfit != 0) {
+      const int ran = follower_.misfit_instruction();
+      complaints_.raise(Cause::plan,
+                        fmt::format("plan {} does not fit what this rank runs: computation {} is {}; the highest clock "
+                                    "until a plan fits",
+                                    misfit, follower_.misfit_position() + 1,
+                                    ran < 0 ? "missing" : name_of(static_cast<Instruction>(ran))));
+    } else {
+      complaints_.clear(Cause::plan, "the plan fits what this rank runs");
+    }
+    told_misfit_ = misfit;
+  }
+  if (control_) {
+    const SpeedStatistics speeds = control_->statistics();
+    meter_->switch_latency(speeds.request_to_clock_p50_s > 0 ? speeds.request_to_clock_p50_s
+                                                             : speeds.request_to_device_p50_s);
+    const bool works = control_->working();
+    control_works_.store(works, std::memory_order_relaxed);
+    if (works) {
+      complaints_.clear(Cause::clock_control, "clocks are set again");
+    } else {
+      complaints_.raise(Cause::clock_control, fmt::format("no clock is set any more: {}", control_->why_not()));
+    }
+  }
+  if (const std::int64_t lost = recorder_.lost_steps(); lost > 0) {
+    complaints_.raise(Cause::records, "iterations come faster than they can be taken in; some are not recorded");
+  }
+}
+
+// ---- What it says of itself
+
+void Client::statistics(perseus_statistics& s) {
+  bool opened = false;
+  {
+    const std::lock_guard lock(mutex_);
+    opened = opened_;
+  }
+  const int kind = plan_kind_.load(std::memory_order_relaxed);
+  const bool controlled = opened && control_ && control_->working();
+  const bool wrong = follower_.held() || follower_.misfit_version() != 0;
+  s.state = !opened || (kind < 0 && session_ && !complaints_.raised(Cause::server)) ? PERSEUS_STARTING
+            : kind < 0 || wrong                                                     ? PERSEUS_MAXIMUM_CLOCK
+            : kind == static_cast<int>(Plan::Kind::plan)                            ? PERSEUS_PLANNED
+            : kind == static_cast<int>(Plan::Kind::profiling_window)                ? PERSEUS_PROFILING
+                                                                                    : PERSEUS_MAXIMUM_CLOCK;
+  s.iteration = finished_.load(std::memory_order_acquire);
+  s.plan_version = follower_.version_in_force();
+  s.plan_from_iteration = plan_from_.load(std::memory_order_relaxed);
+  s.planned_iteration_time_s = planned_time_s_.load(std::memory_order_relaxed);
+  s.last_iteration_time_s = last_iteration_time_s_.load(std::memory_order_relaxed);
+  s.last_iteration_energy_j = -1;
+  s.blocking_power_w = options_.blocking_power_w;
+  if (opened) {
+    const EnergyFacts energy = meter_->facts();
+    s.last_iteration_energy_j = energy.last_iteration_j;
+    s.energy_total_j = energy.total_j;
+    if (s.blocking_power_w == 0) s.blocking_power_w = energy.blocking.power_w;
+    s.samples = energy.intervals;
+    s.samples_throttled = energy.throttled;
+    s.samples_rejected = energy.rejected;
+  }
+  if (opened && control_) {
+    const SpeedStatistics control = control_->statistics();
+    s.clocks_requested = control.requested;
+    s.clocks_applied = control.applied;
+    s.clocks_superseded = control.superseded;
+    s.clocks_failed = control.failed;
+    s.request_to_device_p50_s = control.request_to_device_p50_s;
+    s.request_to_device_p99_s = control.request_to_device_p99_s;
+  }
+  const double helper_cpu_s = opened && control_ ? control_->statistics().helper_cpu_s : 0;
+  s.begin_end_ns = begin_cost_.median_ns() + end_cost_.median_ns();
+  s.set_speed_ns = speed_cost_.median_ns();
+  s.client_cpu_s = watching_.cpu_s() + (opened && session_ ? session_->cpu_s() : 0) + helper_cpu_s;
+  s.server_failures = opened && session_ ? session_->failures() : 0;
+  s.server_reached = opened && session_ && session_->reached() ? 1 : 0;
+  s.controls_clock = controlled ? 1 : 0;
+}
+
+std::string Client::status() {
+  perseus_statistics s{};
+  statistics(s);
+  constexpr const char* states[] = {"starting", "maximum_clock", "profiling", "planned"};
+  std::string wrong;
+  for (const Complaint& complaint : complaints_.all()) {
+    wrong += fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f}}}", wrong.empty() ? "" : ",",
+                         name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s);
+  }
+  EnergyFacts energy;
+  {
+    const std::lock_guard lock(mutex_);
+    if (opened_) energy = meter_->facts();
+  }
+  std::string powers;
+  for (const MeasuredPower& p : energy.powers) {
+    powers += fmt::format(
+        "{}{{\"work\":\"{}\",\"chunk\":{},\"clock_mhz\":{},\"power_w\":{:.2f},\"power_stddev_w\":{:.2f},\"time_s\":{:."
+        "6f},"
+        "\"energy_j\":{:.4f},\"samples\":{}}}",
+        powers.empty() ? "" : ",", p.work, p.chunk, p.clock_mhz, p.power.power_w, p.power.stddev_w, p.time_s,
+        p.power.power_w * p.time_s, p.samples);
+  }
+  return fmt::format(
+      "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"iteration\":{},\"plan_version\":{},"
+      "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
+      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
+      "\"clocks_applied\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
+      "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
+      "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},\"profile\":[{}],"
+      "\"wrong\":[{}]}}",
+      states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), s.iteration, s.plan_version,
+      s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
+      s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.begin_end_ns, s.set_speed_ns,
+      s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
+      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, powers, wrong);
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,119 @@
+// One rank's client: what the C ABI's functions do.
+//
+// Problem: measure every computation, follow the server's plan, set clocks, and never stand in training's way. Input:
+// options, then the training thread's calls. Output: clocks requested, reports to the server, statistics. Errors: none
+// reach the caller; each is a Complaint, and the highest clock. Cost: of the hot calls see docs/measurements/client.md;
+// two threads of its own, asleep most of the time. Threads: step, begin, end and set_speed one thread; the rest any.
+// Source: paper section 5.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "client/background_thread.h"
+#include "client/call_cost.h"
+#include "client/complaints.h"
+#include "client/cuda_events.h"
+#include "client/iteration_meter.h"
+#include "client/options.h"
+#include "client/plan_follower.h"
+#include "client/session.h"
+#include "client/speed_control.h"
+#include "client/step_recorder.h"
+#include "device/gpu.h"
+
+namespace perseus::client {
+
+class Client {
+ public:
+  explicit Client(ClientOptions options);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client();
+
+  /// Opens the device, starts the helper, registers: on a thread of its own, waited for at most start_limit_s.
+  void start(const std::vector<std::string>& remarks);
+  /// Gives the clock back, tells the server. False: a thread hangs (in a driver, say), and this must not be destroyed.
+  bool stop();
+
+  void step_begin(bool train);
+  void step_end();
+  void begin(Instruction instruction, int microbatch, int chunk);
+  void end(Instruction instruction);
+  void set_speed(Instruction instruction);
+  /// False: it was said why not.
+  bool time_with_cuda(void* stream);
+  void time_with(std::uint64_t (*now_ns)(void*), void* context);
+
+  [[nodiscard]] const char* job() const { return job_.load(std::memory_order_acquire); }
+  void statistics(perseus_statistics& statistics);
+  [[nodiscard]] std::string status();
+
+ private:
+  [[nodiscard]] std::uint64_t mark() {
+    if (cuda_step_) return cuda_.load(std::memory_order_relaxed)->mark();
+    return now_ns_ == nullptr ? host_now_ns() : now_ns_(now_context_);
+  }
+  void request(int clock_mhz);
+  void begin_now(Instruction instruction, int microbatch, int chunk);
+  void end_now(Instruction instruction);
+
+  // The watching thread.
+  void watch(const std::stop_token& stop);
+  void open_device();
+  void open_session();
+  void measure(double now_s, bool all);
+  void look_after();
+
+  ClientOptions options_;
+  Complaints complaints_;
+  PlanFollower follower_;
+  StepRecorder recorder_;
+  BackgroundThread watching_;
+  std::mutex mutex_;  ///< of the next lines, until opened_; then they stay as they are
+  std::condition_variable changed_;
+  bool opened_ = false;
+  std::string selector_;
+  RankFacts facts_;
+  std::unique_ptr<SpeedControl> control_;
+  std::unique_ptr<Session> session_;
+  std::atomic<SpeedControl*> usable_control_{nullptr};
+  std::atomic<bool> control_works_{false};
+  std::unique_ptr<CudaEvents> cuda_owner_;
+  std::atomic<CudaEvents*> cuda_{nullptr};
+  std::deque<std::string> jobs_;  ///< ids given out stay valid
+  std::atomic<const char*> job_{""};
+
+  // The watching thread's.
+  std::unique_ptr<Gpu> gpu_;
+  std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
+  std::int64_t told_misfit_ = 0;
+  double next_look_after_s_ = 0;
+
+  // The training thread's.
+  std::uint64_t (*now_ns_)(void*) = nullptr;
+  void* now_context_ = nullptr;
+  bool in_step_ = false, train_ = false;
+  bool use_cuda_ = false;   ///< from the next step on
+  bool cuda_step_ = false;  ///< this one's marks are events
+  std::int64_t iteration_ = 0;
+  int clock_ = 0;  ///< asked for last
+  std::uint64_t step_began_ns_ = 0;
+  std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
+  CallCost speed_cost_, begin_cost_, end_cost_;
+
+  std::atomic<std::int64_t> finished_{0};
+  std::atomic<double> last_iteration_time_s_{0};
+  std::atomic<double> planned_time_s_{0};
+  std::atomic<int> plan_kind_{-1};  ///< Plan::Kind of the plan in force; -1: none
+  std::atomic<std::int64_t> plan_from_{0};
+};
+
+}  // namespace perseus::client

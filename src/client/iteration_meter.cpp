@@ -1,0 +1,254 @@
+#include "client/iteration_meter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "client/call_cost.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double events_interval_s = 0.1;  ///< between looks at clock and throttling
+constexpr double patience_s = 3;           ///< for an edge after an iteration's end
+constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
+constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
+
+double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+int highest(const std::vector<int>& clocks) { return clocks.empty() ? 1000 : clocks.front(); }
+int lowest(const std::vector<int>& clocks) { return clocks.empty() ? 999 : clocks.back(); }
+
+}  // namespace
+
+IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints)
+    : gpu_(gpu),
+      chunks_(std::clamp(chunks, 1, 16)),
+      highest_mhz_(highest(clocks_mhz)),
+      complaints_(complaints),
+      meter_(chunked * chunks_ + num_instructions - chunked, lowest(clocks_mhz), highest(clocks_mhz)),
+      gives_energy_(gpu != nullptr) {}
+
+int IterationMeter::kind_of(const Computation& computation) const {
+  const int instruction = static_cast<int>(computation.instruction);
+  if (instruction >= chunked) return chunked * chunks_ + instruction - chunked;
+  return instruction * chunks_ + std::min<int>(computation.chunk, chunks_ - 1);
+}
+
+/// Requests become clocks in effect one latency later.
+void IterationMeter::follow_clocks(const Step& step) {
+  for (std::size_t i = 0; i < step.num_requests; ++i) {
+    const int clock = step.requests[i].clock;
+    if (clock == 0 || (!asked_.empty() && asked_.back().clock_mhz == clock)) continue;
+    const double at_s = seconds(step.requests[i].at_ns) + switch_latency_s_;
+    any_asked_ = true;
+    while (!asked_.empty() && asked_.back().at_s >= at_s) asked_.pop_back();
+    asked_.push_back({at_s, clock});
+    meter_.clock(at_s, clock);
+  }
+}
+
+/// Clocks that the device showed and that nobody had asked for: what ran then is no sample of the clock asked for.
+void IterationMeter::check_clocks(double until_s) {
+  const double unsure_s = 1.5 * switch_latency_s_ + 0.003;
+  while (!seen_.empty() && seen_.front().at_s < until_s) {
+    const TimedClock seen = seen_.front();
+    seen_.pop_front();
+    if (!any_asked_ || asked_.empty() || seen.at_s < asked_.front().at_s) continue;
+    bool expected = false;
+    for (std::size_t i = 0; i < asked_.size() && !expected; ++i) {
+      const double from = asked_[i].at_s - unsure_s;
+      const double to = i + 1 < asked_.size() ? asked_[i + 1].at_s + unsure_s : 1e300;
+      expected = from <= seen.at_s && seen.at_s <= to && std::abs(asked_[i].clock_mhz - seen.clock_mhz) <= 8;
+    }
+    if (!expected) meter_.other_clock(seen.at_s - events_interval_s, seen.at_s + events_interval_s);
+  }
+  while (asked_.size() > 64 && asked_[1].at_s < until_s - 10) asked_.pop_front();
+}
+
+void IterationMeter::take(const Step& step, double now_s) {
+  const double begin = seconds(step.begin_ns);
+  const double end = seconds(step.end_ns);
+  follow_clocks(step);
+  check_clocks(end);
+  if (!step.train) {
+    meter_.unknown(begin, end);
+    last_end_s_ = end;
+    return;
+  }
+  if (step.iteration != last_iteration_ + 1 && last_end_s_ > 0) meter_.unknown(last_end_s_, begin);
+  last_iteration_ = step.iteration;
+  last_end_s_ = end;
+
+  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, {}};
+  MeasuredIteration& iteration = pending.iteration;
+  iteration.iteration = step.iteration;
+  iteration.plan_version = step.plan_version;
+  iteration.window = step.window;
+  // Marks of another time source than the host's clock are laid beside it at the step's begin.
+  const auto on_host = [&](std::uint64_t mark) {
+    return begin + static_cast<double>(static_cast<std::int64_t>(mark - step.begin_mark)) * 1e-9;
+  };
+  double last = begin;
+  double from = begin;
+  std::vector<WorkSpan> spans;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    const Computation& c = step.computations[i];
+    const double c_end = c.end == 0 ? on_host(c.begin) : on_host(c.end);
+    if (c.instruction != Instruction::all_reduce && c.instruction != Instruction::optimizer_step) {
+      last = std::max(last, c_end);
+    }
+    iteration.computations.push_back({c.instruction, std::max(c_end - on_host(c.begin), 0.0), -1});
+    from = std::max(from, on_host(c.begin));  // work that overlaps is the earlier one's
+    if (c_end <= from) continue;
+    pending.computation_of_span.push_back(i);
+    spans.push_back({kind_of(c), from, c_end});
+    from = c_end;
+  }
+  iteration.time_s = (step.count == 0 ? end : last) - begin;
+  // Iterations of a window that did not run at its clocks are nobody's business.
+  pending.wanted = iteration.window < 0 || (step.clean && step.followed);
+  const bool detailed = iteration.window >= 0 && pending.wanted;
+  if (gives_energy_) {
+    meter_.step(pending.tag, begin, std::max(end, from), std::move(spans), detailed);
+    if (!step.clean) meter_.unknown(begin, end);
+  }
+  pending_.push_back(std::move(pending));
+}
+
+double IterationMeter::next_look_s() const { return gives_energy_ ? std::max(edges_.next_read_s(), retry_s_) : 1e300; }
+
+void IterationMeter::look(double now_s) {
+  if (!gives_energy_) return;
+  const auto clock_now = [] { return seconds(host_now_ns()); };
+  const auto energy = gpu_->energy();
+  if (!energy) {
+    const DeviceFault fault = energy.error().fault;
+    const bool again = (fault == DeviceFault::busy || failures_ < 3) && fault != DeviceFault::not_supported;
+    ++failures_;
+    retry_s_ = now_s + std::min(0.1 * failures_, 5.0);
+    if (!again) gives_energy_ = fault != DeviceFault::not_supported && fault != DeviceFault::no_driver;
+    complaints_.raise(Cause::energy, fmt::format("energy is not measured: {}", energy.error().message));
+    return;
+  }
+  const double after = clock_now();
+  if (std::exchange(failures_, 0) > 0) complaints_.clear(Cause::energy, "energy is measured again");
+  retry_s_ = 0;
+  if (const auto edge = edges_.read(now_s, after, energy->value())) {
+    if (first_edge_j_ < 0 || edge->energy_j < last_edge_j_) first_edge_j_ = edge->energy_j;
+    last_edge_j_ = edge->energy_j;
+    meter_.edge(*edge);
+  }
+  if (now_s < next_events_s_) return;
+  if (const auto events = gpu_->clock_events(); events && events->throttled()) {
+    meter_.throttled(looked_s_ == 0 ? now_s - events_interval_s : looked_s_, after);
+  }
+  if (const auto clock = gpu_->clock()) {
+    seen_.push_back({now_s, clock->value()});
+    if (seen_.size() > 1000) seen_.pop_front();
+  }
+  looked_s_ = now_s;
+  next_events_s_ = now_s + events_interval_s;
+}
+
+void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIteration>& into) {
+  while (!pending_.empty() && pending_.front().tag <= step.tag) {
+    Pending pending = std::move(pending_.front());
+    pending_.pop_front();
+    MeasuredIteration& iteration = pending.iteration;
+    if (pending.tag == step.tag) {
+      iteration.energy_j = step.energy_j;
+      iteration.throttled = step.throttled;
+      last_iteration_j_ = step.energy_j;
+      for (std::size_t i = 0; i < step.spans.size(); ++i) {
+        const MeteredSpan& span = step.spans[i];
+        MeasuredComputation& computation = iteration.computations[pending.computation_of_span[i]];
+        const bool known = step.energy_j >= 0 && span.energy_j > 0 && span.stddev_j < known_within * span.energy_j;
+        if (known) computation.energy_j = span.energy_j;
+        if (!span.one_clock || step.throttled) continue;
+        const auto seen = std::ranges::find_if(
+            seen_work_, [&](const Seen& s) { return s.kind == span.span.kind && s.clock_mhz == span.clock_mhz; });
+        Seen& work =
+            seen != seen_work_.end() ? *seen : seen_work_.emplace_back(Seen{span.span.kind, span.clock_mhz, {}, 0});
+        if (work.times_s.size() == 15) work.times_s.erase(work.times_s.begin());
+        work.times_s.push_back(computation.time_s);
+        ++work.samples;
+      }
+    }
+    if (iteration.window < 0) {
+      iteration.computations.clear();
+    } else {
+      count_in_window(pending);
+    }
+    if (pending.wanted) into.push_back(std::move(iteration));
+  }
+}
+
+/// A window goes on until the next plan; what is left of it once it has all it wants is nobody's business either. Nor
+/// are iterations without energy where there is a counter, such as those before its first edge: the next ones have it.
+void IterationMeter::count_in_window(Pending& pending) {
+  MeasuredIteration& iteration = pending.iteration;
+  if (iteration.window != window_) {
+    window_ = iteration.window;
+    window_left_ = pending.window_iterations;
+  }
+  pending.wanted &= window_left_ > 0 && (iteration.energy_j >= 0 || !gives_energy_);
+  if (pending.wanted) iteration.ends_window = --window_left_ == 0;
+}
+
+std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) {
+  std::vector<MeasuredIteration> result;
+  if (pending_.empty()) return result;
+  const std::size_t waiting = pending_.size();
+  for (const MeteredStep& step : meter_.take()) finish(step, result);
+  const bool late = !pending_.empty() && now_s - pending_.front().end_s > patience_s;
+  if (!gives_energy_ || all || late) {
+    for (const MeteredStep& step : meter_.flush()) finish(step, result);
+    finish({next_tag_, -1, false, {}}, result);  // whatever is left
+  }
+  if (pending_.size() < waiting && now_s >= next_publish_s_) {
+    publish();
+    next_publish_s_ = now_s + 1;
+  }
+  return result;
+}
+
+void IterationMeter::publish() {
+  EnergyFacts facts;
+  const PowerModel& model = meter_.model();
+  facts.known = first_edge_j_ >= 0;
+  facts.counter_period_s = edges_.period_s();
+  facts.total_j = facts.known ? last_edge_j_ - first_edge_j_ : 0;
+  facts.last_iteration_j = last_iteration_j_;
+  facts.intervals = meter_.intervals();
+  facts.throttled = meter_.intervals_throttled();
+  facts.rejected = meter_.intervals_rejected();
+  if (model.seen_s(meter_.waiting()) > 0.5) facts.blocking = model.power(meter_.waiting(), highest_mhz_);
+  for (const Seen& seen : seen_work_) {
+    std::vector<double> times = seen.times_s;
+    std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+    const int instruction =
+        seen.kind < chunked * chunks_ ? seen.kind / chunks_ : seen.kind - chunked * chunks_ + chunked;
+    facts.powers.push_back({std::string(name_of(static_cast<Instruction>(instruction))),
+                            seen.kind < chunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
+                            model.power(seen.kind, seen.clock_mhz), times[times.size() / 2], seen.samples});
+    if (facts.known && model.seen_s(meter_.waiting()) > 0.5) {
+      const bool told = std::ranges::any_of(
+          facts.powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });
+      if (!told) {
+        facts.powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
+      }
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  facts_ = std::move(facts);
+}
+
+EnergyFacts IterationMeter::facts() const {
+  const std::lock_guard lock(mutex_);
+  return facts_;
+}
+
+}  // namespace perseus::client

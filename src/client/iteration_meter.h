@@ -1,0 +1,110 @@
+// From recorded steps and a GPU's counter to measured iterations.
+//
+// Problem: bring together what the training thread recorded, when clocks took effect, what the device shows, and the
+// energy meter. Input: steps as they end; look() whenever next_look_s() says. Output: iterations in order, with time
+// always, with energies where they are known (a computation's within 5 %); facts for statistics. An iteration comes out
+// when the counter's next edge has come, or after a while without energy. Errors: Complaints (energy); a device without
+// a counter gives iterations without energy. Cost: see energy_meter; some 40 driver calls a second. Threads: one;
+// facts() any. Source: paper section 5 (Profiler).
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/complaints.h"
+#include "client/energy_meter.h"
+#include "client/messages.h"
+#include "client/step_recorder.h"
+#include "device/gpu.h"
+
+namespace perseus::client {
+
+/// One kind of work at one clock, with error bars.
+struct MeasuredPower {
+  std::string work;  ///< an instruction's name, "blocking" or "between_steps"
+  int chunk = 0;
+  int clock_mhz = 0;
+  PowerEstimate power;
+  double time_s = 0;  ///< of one computation there, median of the last; 0: none
+  int samples = 0;
+};
+
+struct EnergyFacts {
+  bool known = false;
+  double counter_period_s = 0;
+  double total_j = 0;  ///< since the first edge
+  double last_iteration_j = -1;
+  PowerEstimate blocking;  ///< at the highest clock; 0: not known
+  std::int64_t intervals = 0, throttled = 0, rejected = 0;
+  std::vector<MeasuredPower> powers;
+};
+
+class IterationMeter {
+ public:
+  /// `gpu` may be null; it is used from take() and look() only.
+  IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints);
+
+  /// How long a clock takes from request to effect, as far as it is known.
+  void switch_latency(double seconds) { switch_latency_s_ = seconds; }
+  void take(const Step& step, double now_s);
+  [[nodiscard]] double next_look_s() const;
+  void look(double now_s);
+  /// Iterations that are done; with `all` also those that still wait for their energy.
+  std::vector<MeasuredIteration> measured(double now_s, bool all);
+  [[nodiscard]] EnergyFacts facts() const;
+
+ private:
+  struct Pending {
+    std::int64_t tag;
+    double end_s;
+    bool wanted;
+    int window_iterations;
+    MeasuredIteration iteration;
+    std::vector<std::size_t> computation_of_span;
+  };
+  [[nodiscard]] int kind_of(const Computation& computation) const;
+  void follow_clocks(const Step& step);
+  void check_clocks(double until_s);
+  void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
+  void count_in_window(Pending& pending);
+  void publish();
+
+  Gpu* gpu_;
+  int chunks_;
+  int highest_mhz_;
+  Complaints& complaints_;
+  CounterEdges edges_;
+  EnergyMeter meter_;
+  double switch_latency_s_ = 0;
+  std::int64_t next_tag_ = 0;
+  std::deque<Pending> pending_;
+  int window_ = -1, window_left_ = 0;
+  std::int64_t last_iteration_ = -1;
+  double last_end_s_ = 0;
+  struct TimedClock {
+    double at_s;
+    int clock_mhz;
+  };
+  std::deque<TimedClock> asked_;  ///< in effect from then on
+  std::deque<TimedClock> seen_;   ///< by looking at the device
+  bool any_asked_ = false;
+  double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
+  int failures_ = 0;
+  bool gives_energy_;
+  double first_edge_j_ = -1, last_edge_j_ = 0;
+  double last_iteration_j_ = -1;
+  double next_publish_s_ = 0;
+  struct Seen {
+    int kind, clock_mhz;
+    std::vector<double> times_s;  ///< the last few
+    int samples;
+  };
+  std::vector<Seen> seen_work_;
+  mutable std::mutex mutex_;
+  EnergyFacts facts_;
+};
+
+}  // namespace perseus::client

@@ -1,0 +1,54 @@
+// What the client says to the server and hears from it, as docs/openapi.json has it.
+//
+// Input: options and measurements; the server's answers. Output: request bodies; a Plan that was checked against what
+// this rank's clocks are. Errors: a sentence that says what the server answered and what was expected; unknown members
+// are ignored (a newer server), unknown instructions are not. Cost: linear. Threads: pure functions.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "client/options.h"
+#include "client/plan_follower.h"
+
+namespace perseus::client {
+
+/// What is known of this rank beside its options.
+struct RankFacts {
+  std::vector<int> clocks_mhz;  ///< highest first; empty: not known
+  std::string accelerator, host;
+  double switch_latency_s = 0;  ///< 0: not known
+};
+
+struct MeasuredComputation {
+  Instruction instruction = Instruction::forward;
+  double time_s = 0;
+  double energy_j = -1;  ///< negative: not known
+};
+
+struct MeasuredIteration {
+  std::int64_t iteration = 0;
+  std::int64_t plan_version = 0;
+  int window = -1;
+  bool ends_window = false;  ///< the window has all its iterations with this one
+  double time_s = 0;         ///< from the step's begin to the end of this pipeline's last computation
+  double energy_j = -1;      ///< negative: not known
+  bool throttled = false;
+  std::vector<MeasuredComputation> computations;  ///< of a profiling window, in execution order; else empty
+};
+
+std::string new_job_body(const ClientOptions& options);
+std::string rank_body(const ClientOptions& options, const RankFacts& facts);
+/// Iterations one after another, all of one plan version, and of one window or none.
+std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iterations);
+
+Result<std::string> read_registered_job(std::string_view body);
+/// Null: unchanged.
+Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& facts);
+/// The server's words about its refusal; else the body's beginning.
+std::string read_refusal(std::string_view body);
+
+}  // namespace perseus::client

@@ -1,0 +1,95 @@
+#include "client/plan_follower.h"
+
+#include <utility>
+
+namespace perseus::client {
+namespace {
+
+void free_list(Plan* plan) {
+  while (plan != nullptr) delete std::exchange(plan, plan->next_retired);
+}
+
+}  // namespace
+
+PlanFollower::~PlanFollower() {
+  delete mailbox_.load();
+  free_list(retired_.load());
+}
+
+void PlanFollower::put(std::unique_ptr<Plan> plan) {
+  delete mailbox_.exchange(plan.release(), std::memory_order_acq_rel);
+  free_list(retired_.exchange(nullptr, std::memory_order_acq_rel));
+}
+
+/// The training thread frees nothing: it hands back what it no longer needs.
+void PlanFollower::retire(std::unique_ptr<Plan> plan) {
+  if (!plan) return;
+  Plan* const old = plan.release();
+  old->next_retired = retired_.load(std::memory_order_relaxed);
+  while (!retired_.compare_exchange_weak(old->next_retired, old, std::memory_order_acq_rel)) {}
+}
+
+void PlanFollower::begin_step(std::int64_t iteration) {
+  if (mailbox_.load(std::memory_order_relaxed) != nullptr) {
+    retire(std::exchange(next_, std::unique_ptr<Plan>(mailbox_.exchange(nullptr, std::memory_order_acq_rel))));
+  }
+  if (next_ && iteration >= next_->from_iteration) {
+    retire(std::exchange(plan_, std::move(next_)));
+    version_.store(plan_->version, std::memory_order_relaxed);
+    fits_ = true;
+    misfit_.store(0, std::memory_order_release);
+  }
+  position_ = 0;
+  asked_ = begun_any_ = false;
+  fits_so_far_ = true;
+  fitted_late_ = false;
+}
+
+int PlanFollower::clock_for(Instruction instruction) {
+  if (is_constant_time(instruction)) return 0;
+  // A loop that sets speeds without begin() and end() around its computations.
+  if (asked_ && !begun_any_) ++position_;
+  asked_ = true;
+  if (plan_ == nullptr) return fallback();
+  if (position_ >= plan_->clocks.size() || plan_->clocks[position_].instruction != instruction) {
+    if (!plan_->clocks.empty()) misfits(static_cast<int>(instruction));
+    return fallback();
+  }
+  return ruling() ? plan_->clocks[position_].clock_mhz : fallback();
+}
+
+void PlanFollower::begun(Instruction instruction) {
+  if (is_constant_time(instruction)) return;
+  if (plan_ != nullptr && !plan_->clocks.empty() &&
+      (position_ >= plan_->clocks.size() || plan_->clocks[position_].instruction != instruction)) {
+    misfits(static_cast<int>(instruction));
+  }
+  ++position_;
+  asked_ = false;
+  begun_any_ = true;
+}
+
+int PlanFollower::next_clock() const {
+  return ruling() && position_ < plan_->clocks.size() ? plan_->clocks[position_].clock_mhz : 0;
+}
+
+void PlanFollower::end_step() {
+  if (plan_ == nullptr || plan_->clocks.empty()) return;
+  const std::size_t ran = position_ + (asked_ && !begun_any_ ? 1 : 0);
+  if (ran != plan_->clocks.size()) misfits(-1);
+  if (fits_so_far_ && !fits_) {
+    fits_ = fitted_late_ = true;
+    misfit_.store(0, std::memory_order_release);
+  }
+}
+
+void PlanFollower::misfits(int instruction) {
+  fits_so_far_ = false;
+  if (!fits_) return;
+  fits_ = false;
+  misfit_position_.store(static_cast<int>(position_), std::memory_order_relaxed);
+  misfit_instruction_.store(instruction, std::memory_order_relaxed);
+  misfit_.store(plan_->version, std::memory_order_release);
+}
+
+}  // namespace perseus::client

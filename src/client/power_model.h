@@ -1,0 +1,64 @@
+// Power of each kind of work at each clock, from what intervals of mixed work took in all.
+//
+// Problem: an energy counter that moves every 100 ms cannot see a computation of 20 ms; but intervals hold different
+// shares of different work, so their energies tell the powers apart. Input: an interval's pieces (kind, clock, seconds)
+// and its energy with standard deviation. Output: power of a kind at a clock with standard deviation, also at clocks in
+// between. Model: energy = sum of power(kind, clock) x seconds + noise; per kind, power is a quadratic spline over the
+// clock whose coefficients have Gaussian priors on size, slope and bend, so that the answer is a normal distribution.
+// Noise is taken as large as the residuals say, if that is more than was said. Errors: none; without data the standard
+// deviations are those of the prior. Cost: add O(coefficients touched squared), the first question after it a Cholesky
+// factorisation of 8 coefficients a kind. Threads: one. Source: paper section 5 (in vivo profiling); decision 0017.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace perseus::client {
+
+struct WorkPiece {
+  int kind = 0;
+  int clock_mhz = 0;
+  double seconds = 0;
+};
+
+struct PowerEstimate {
+  double power_w = 0;
+  double stddev_w = 0;
+};
+
+class PowerModel {
+ public:
+  PowerModel(int kinds, int lowest_mhz, int highest_mhz);
+
+  void add(std::span<const WorkPiece> interval, double energy_j, double stddev_j);
+  [[nodiscard]] PowerEstimate power(int kind, int clock_mhz) const;
+  /// As power(), but without deviation, and perhaps from some intervals ago: cheap enough for every interval.
+  [[nodiscard]] double rough_power_w(int kind, int clock_mhz) const;
+  /// Seconds of that kind of work seen so far.
+  [[nodiscard]] double seen_s(int kind) const { return seen_s_[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] int intervals() const { return intervals_; }
+  [[nodiscard]] int kinds() const { return static_cast<int>(seen_s_.size()); }
+
+ private:
+  static constexpr std::size_t bends = 8;  ///< coefficients a kind
+  struct Place {
+    std::size_t first;
+    double weight[3];
+  };
+  [[nodiscard]] Place place_of(int clock_mhz) const;
+  void solve() const;
+
+  double lowest_, span_;
+  std::size_t size_;
+  std::vector<double> precision_, moment_;  ///< posterior in information form, prior included
+  double energy_squares_ = 0;               ///< of energies over their deviations
+  int intervals_ = 0;
+  std::vector<double> seen_s_;
+  mutable bool solved_ = false;
+  mutable int solved_intervals_ = -1;
+  mutable double noise_ = 1;  ///< residuals' variance over what was said
+  mutable std::vector<double> factor_, mean_;
+};
+
+}  // namespace perseus::client

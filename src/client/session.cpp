@@ -1,0 +1,349 @@
+#include "client/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "client/call_cost.h"
+#include "net/http_client.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is away; the oldest are forgotten
+
+double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::max(seconds, 0.001) * 1000));
+}
+
+}  // namespace
+
+/// Shared with the threads, which may outlive the Session by the time of a name look-up.
+struct Session::State {
+  ClientOptions options;
+  RankFacts facts;
+  SessionTiming timing;
+  HttpPeer peer;
+  bool own_job = false;
+
+  std::mutex mutex;  ///< of everything below
+  std::condition_variable_any changed;
+  std::optional<SessionListener> listener;  ///< none: stopped
+  Complaints* complaints = nullptr;         ///< likewise
+  std::string job;
+  bool tried = false;  ///< registering it was
+  bool rank_known = false;
+  std::optional<double> silent_since_s;
+  bool held = false;
+  std::deque<MeasuredIteration> iterations;
+  bool window_ready = false;  ///< a whole one is among them
+
+  std::atomic<bool> reached{false};
+  std::atomic<std::int64_t> failures{0};
+
+  void ask_for_plans(const std::stop_token& stop);
+  void send_reports(const std::stop_token& stop);
+
+  bool register_job(const std::stop_token& stop);
+  bool register_rank(const std::stop_token& stop);
+  bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
+  std::vector<MeasuredIteration> next_report(bool all);
+  bool send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop);
+
+  std::optional<HttpReply> call(const HttpCall& what, double limit_s, const std::stop_token& stop);
+  void failed(Cause cause, const std::string& why);
+  void answered();
+  template <class Tell>
+  void tell(const Tell& what) {
+    const std::lock_guard lock(mutex);
+    if (listener) what(*listener);
+  }
+};
+
+Session::Session(const ClientOptions& options, RankFacts facts, SessionListener listener, Complaints& complaints)
+    : state_(std::make_shared<State>()) {
+  State& s = *state_;
+  s.options = options;
+  s.facts = std::move(facts);
+  s.timing = options.timing;
+  s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
+  s.own_job = options.job.empty();
+  s.job = options.job;
+  s.listener = std::move(listener);
+  s.complaints = &complaints;
+  if (!s.job.empty()) s.listener->on_job(s.job);
+  asking_.start("perseus-plans", [state = state_](const std::stop_token& stop) { state->ask_for_plans(stop); });
+  reporting_.start("perseus-reports", [state = state_](const std::stop_token& stop) { state->send_reports(stop); });
+}
+
+Session::~Session() { stop(0); }
+
+void Session::wait_for_job(double limit_s) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait_for(lock, std::chrono::duration<double>(limit_s),
+                           [&] { return !state_->job.empty() || state_->tried; });
+}
+
+void Session::report(MeasuredIteration iteration) {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->iterations.size() == most_kept_iterations) state_->iterations.pop_front();
+  const bool whole = iteration.ends_window;
+  state_->iterations.push_back(std::move(iteration));
+  if (!whole) return;
+  state_->window_ready = true;
+  state_->changed.notify_all();
+}
+
+void Session::stop(double limit_s) {
+  const double until = now_s() + limit_s;
+  asking_.stop(std::min(limit_s, 0.2));
+  reporting_.stop(limit_s / 2);  // it sends what is left
+  State& s = *state_;
+  std::string job;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.own_job && s.reached) job = s.job;
+  }
+  if (!job.empty() && now_s() < until) {
+    // On a thread, so that a name look-up does not keep the process.
+    BackgroundThread finishing;
+    finishing.start("perseus-finish", [state = state_, job, left = until - now_s()](const std::stop_token& stop) {
+      HttpPeer peer = state->peer;
+      peer.timeout = milliseconds(left);
+      (void)http_call(peer, {"POST", "/v1/jobs/" + percent_encode(job) + "/finish", "{}"}, stop);
+    });
+    // Ends by itself; stop() would interrupt it.
+    finishing.wait(until - now_s());
+  }
+  const std::lock_guard lock(s.mutex);
+  s.listener.reset();
+  s.complaints = nullptr;
+  s.own_job = false;
+}
+
+bool Session::reached() const { return state_->reached; }
+std::int64_t Session::failures() const { return state_->failures; }
+
+// ---- Talking
+
+std::optional<HttpReply> Session::State::call(const HttpCall& what, double limit_s, const std::stop_token& stop) {
+  HttpPeer to = peer;
+  to.timeout = milliseconds(limit_s);
+  Result<HttpReply> reply = http_call(to, what, stop);
+  if (stop.stop_requested()) return std::nullopt;
+  if (!reply) {
+    failed(Cause::server, reply.error().message);
+    return std::nullopt;
+  }
+  if (reply->status >= 500 || reply->status == 401 || reply->status == 403 || reply->status == 429) {
+    failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
+    return std::nullopt;
+  }
+  return std::move(*reply);
+}
+
+/// One more request that did not help. After the grace time the highest clock is asked for.
+void Session::State::failed(Cause cause, const std::string& why) {
+  failures.fetch_add(1);
+  reached = false;
+  const std::lock_guard lock(mutex);
+  const double now = now_s();
+  if (!silent_since_s) silent_since_s = now;
+  if (complaints != nullptr) complaints->raise(cause, why + "; training goes on, plans come when it is back");
+  if (!held && listener && now - *silent_since_s >= timing.grace_s) {
+    held = true;
+    listener->on_held(true);
+  }
+}
+
+void Session::State::answered() {
+  reached = true;
+  const std::lock_guard lock(mutex);
+  silent_since_s.reset();
+  if (complaints != nullptr) {
+    complaints->clear(Cause::server, peer.url + " answers again");
+    complaints->clear(Cause::job, fmt::format("{} knows job {} again", peer.url, job));
+  }
+  if (held && listener) listener->on_held(false);
+  held = false;
+}
+
+// ---- Registering and plans
+
+void Session::State::ask_for_plans(const std::stop_token& stop) {
+  double wait_s = timing.least_wait_s;
+  std::int64_t have = 0;
+  while (!stop.stop_requested()) {
+    const bool went_well =
+        (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) && wait_for_plan(stop, have);
+    if (went_well) {
+      wait_s = timing.least_wait_s;
+      continue;
+    }
+    // Thousands of ranks lose their server at the same moment; they do not come back at the same one.
+    const double spread = 1 + 0.5 * static_cast<double>((options.rank * 37) % 101) / 100;
+    if (!sleep_for(stop, wait_s * spread)) return;
+    wait_s = std::min(2 * wait_s, timing.most_wait_s);
+  }
+}
+
+bool Session::State::register_job(const std::stop_token& stop) {
+  const auto reply = call({"POST", "/v1/jobs", new_job_body(options)}, timing.answer_s, stop);
+  std::optional<std::string> made;
+  if (reply) {
+    if (reply->status / 100 != 2) {
+      failed(Cause::job, fmt::format("{} did not take the job: {}", peer.url, read_refusal(reply->body)));
+    } else if (auto read = read_registered_job(reply->body)) {
+      made = std::move(*read);
+    } else {
+      failed(Cause::server, fmt::format("{}: {}", peer.url, read.error().message));
+    }
+  }
+  {
+    const std::lock_guard lock(mutex);
+    tried = true;
+    if (made) {
+      job = *made;
+      if (listener) listener->on_job(job);
+    }
+    changed.notify_all();
+  }
+  return made.has_value();
+}
+
+bool Session::State::register_rank(const std::stop_token& stop) {
+  const auto reply =
+      call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, facts)}, timing.answer_s, stop);
+  if (!reply) return false;
+  if (reply->status / 100 == 2) {
+    rank_known = true;
+    answered();
+    return true;
+  }
+  failed(Cause::job,
+         fmt::format("{} did not take rank {} of job {}: {}", peer.url, options.rank, job, read_refusal(reply->body)));
+  // A job of one rank is nobody else's: a new one does as well.
+  if (reply->status == 404 && own_job && options.world_size() == 1) {
+    const std::lock_guard lock(mutex);
+    job.clear();
+  }
+  return false;
+}
+
+bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& have) {
+  std::int64_t iteration = 0;
+  tell([&](const SessionListener& to) { iteration = to.iteration(); });
+  const auto reply = call({"GET",
+                           fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job),
+                                       options.rank, have, iteration, timing.poll_s),
+                           "", ""},
+                          timing.poll_s + timing.answer_s, stop);
+  if (!reply) return false;
+  if (reply->status == 404) {
+    failed(Cause::job, fmt::format("{}: {}", peer.url, read_refusal(reply->body)));
+    rank_known = false;
+    have = 0;
+    return false;
+  }
+  if (reply->status != 200) {
+    failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
+    return false;
+  }
+  Result<std::unique_ptr<Plan>> read = read_plan(reply->body, facts);
+  if (!read) {
+    failed(Cause::server, fmt::format("{} sent what is no plan: {}", peer.url, read.error().message));
+    return false;
+  }
+  answered();
+  if (*read == nullptr) return true;
+  have = (*read)->version;
+  const std::lock_guard lock(mutex);
+  if (listener) listener->on_plan(std::move(*read));
+  return true;
+}
+
+// ---- Reports
+
+/// What goes out together: a whole window; or, once it is time, iterations of one plan version. Half a window that
+/// another plan has ended is forgotten.
+std::vector<MeasuredIteration> Session::State::next_report(bool all) {
+  std::vector<MeasuredIteration> report;
+  const std::lock_guard lock(mutex);
+  window_ready = false;
+  while (!iterations.empty() && !job.empty() && report.empty()) {
+    const MeasuredIteration& first = iterations.front();
+    const auto other = [&](const MeasuredIteration& i) {
+      return i.window != first.window || i.plan_version != first.plan_version;
+    };
+    auto end = std::ranges::find_if(iterations, other);
+    if (first.window >= 0) {
+      const auto last = std::find_if(iterations.begin(), end, [](const auto& i) { return i.ends_window; });
+      if (last == end) {
+        if (end == iterations.end()) return report;  // more of it comes
+        iterations.erase(iterations.begin(), end);
+        continue;
+      }
+      end = last + 1;
+    } else if (!all && end == iterations.end()) {
+      return report;
+    }
+    report.assign(std::make_move_iterator(iterations.begin()), std::make_move_iterator(end));
+    iterations.erase(iterations.begin(), end);
+  }
+  return report;
+}
+
+void Session::State::send_reports(const std::stop_token& stop) {
+  double due_s = now_s() + options.report_interval_s;
+  std::vector<MeasuredIteration> report;
+  double wait_s = timing.least_wait_s;
+  // The last reports go out after stop was asked for, uninterrupted: stop() of the thread waits a while.
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - now_s(), 0.0)),
+                       [&] { return window_ready && !job.empty(); });
+    }
+    last = stop.stop_requested();
+    const bool all = last || now_s() >= due_s;
+    if (all) due_s = now_s() + options.report_interval_s;
+    while (!(report = next_report(all)).empty()) {
+      while (!send(report, last ? std::stop_token() : stop)) {
+        if (last) return;
+        if (!sleep_for(stop, wait_s)) break;
+        wait_s = std::min(2 * wait_s, timing.most_wait_s);
+      }
+      wait_s = timing.least_wait_s;
+    }
+  }
+}
+
+/// False: to be tried again.
+bool Session::State::send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop) {
+  std::string of_job;
+  tell([&](const SessionListener&) { of_job = job; });
+  if (of_job.empty()) return true;
+  const auto reply =
+      call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report)},
+           timing.answer_s, stop);
+  if (!reply) return false;
+  if (reply->status / 100 == 2) answered();
+  if (reply->status / 100 != 2 && reply->status != 404) {
+    const std::lock_guard lock(mutex);
+    if (complaints != nullptr) {
+      complaints->say(LogLevel::warning, fmt::format("{} did not take iterations up to {}: {}", peer.url,
+                                                     report.back().iteration, read_refusal(reply->body)));
+    }
+  }
+  return true;
+}
+
+}  // namespace perseus::client

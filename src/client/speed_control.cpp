@@ -1,0 +1,46 @@
+#include "client/speed_control.h"
+
+#include <utility>
+
+#include "clock_control/clock_controller.h"
+
+namespace perseus::client {
+namespace {
+
+class HelperControl final : public SpeedControl {
+ public:
+  explicit HelperControl(std::unique_ptr<ClockController> controller) : controller_(std::move(controller)) {}
+  void set(int clock_mhz) noexcept override { controller_->set(Megahertz(clock_mhz)); }
+  [[nodiscard]] bool working() const noexcept override { return controller_->state() == ControlState::working; }
+  [[nodiscard]] std::string why_not() const override { return controller_->why(); }
+  [[nodiscard]] SpeedStatistics statistics() const override {
+    const ControlStatistics s = controller_->statistics();
+    return {s.requested,
+            s.applied,
+            s.superseded,
+            s.failed,
+            s.last_set.value(),
+            s.request_to_device_p50_s,
+            s.request_to_device_p99_s,
+            s.request_to_clock_p50_s,
+            s.helper_cpu_s};
+  }
+  [[nodiscard]] int helper_pid() const noexcept override { return controller_->helper_pid(); }
+
+ private:
+  std::unique_ptr<ClockController> controller_;
+};
+
+}  // namespace
+
+OpenedControl open_speed_control(const std::string& device, const std::string& helper, double start_limit_s) {
+  ClockControllerOptions options;
+  options.device = device;
+  options.helper = helper;
+  options.start_limit_s = start_limit_s;
+  auto started = ClockController::start(std::move(options));
+  if (!started) return {nullptr, started.error().message};
+  return {std::make_unique<HelperControl>(std::move(*started)), ""};
+}
+
+}  // namespace perseus::client

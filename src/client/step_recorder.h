@@ -1,0 +1,111 @@
+// When each computation of each iteration began and ended: written by the training thread, read by another.
+//
+// Problem: what is measured inside a training loop must cost it next to nothing. Input: begin_step, begin, end,
+// end_step, with times that the caller took (ns, any monotonic clock; or handles that stand for times, see
+// cuda_events). Output: whole steps in order, on another thread. Everything is allocated at the start: a ring of steps,
+// each with room for `capacity` computations. Where the ring is full (the reader is late) a step is not recorded, and
+// counted; computations beyond the capacity are counted too; nothing waits. Errors: none. Cost: a few stores. Threads:
+// one writes, one reads; counts from any. Source: paper section 5 (Profiler).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/instruction.h"
+
+namespace perseus::client {
+
+/// One run of one instruction.
+struct Computation {
+  std::uint64_t begin = 0;  ///< ns, or a handle
+  std::uint64_t end = 0;    ///< the same; 0: never ended
+  std::int32_t clock = 0;   ///< MHz that was asked for when it began; 0: none was
+  std::int32_t microbatch = 0;
+  std::int16_t chunk = 0;
+  Instruction instruction = Instruction::forward;
+};
+
+/// A clock that was asked for, in the order and at the (host) time it was.
+struct ClockRequest {
+  std::uint64_t at_ns = 0;
+  std::int32_t clock = 0;
+};
+
+struct Step {
+  bool cuda = false;  ///< marks are those of cuda_events
+  bool train = true;  ///< else evaluation: only its begin and end are known
+  std::int64_t iteration = 0;
+  std::int64_t plan_version = 0;
+  int window = -1;  ///< of profiling; -1: none
+  int window_iterations = 0;
+  std::uint64_t begin_ns = 0, end_ns = 0;      ///< host's clock
+  std::uint64_t begin_mark = 0, end_mark = 0;  ///< by the time source, see Computation::begin
+  bool followed = false;                       ///< ran at the clocks of its plan, as far as is known
+  bool clean = true;                           ///< every computation was recorded, begun once and ended once
+  std::vector<Computation> computations;       ///< in the order they began; only the first `count` are of this step
+  std::size_t count = 0;
+  std::vector<ClockRequest> requests;
+  std::size_t num_requests = 0;
+};
+
+class StepRecorder {
+ public:
+  StepRecorder(std::size_t steps, std::size_t capacity);
+
+  // The training thread.
+  /// The step that is being recorded, or null: this one is not.
+  Step* begin_step();
+  [[nodiscard]] Step* current() { return current_; }
+  void begin(Instruction instruction, int microbatch, int chunk, int clock, std::uint64_t at) {
+    if (current_ == nullptr) return;
+    if (current_->count == current_->computations.size()) {
+      current_->clean = false;
+      return;
+    }
+    current_->computations[current_->count++] = {at,         0, clock, microbatch, static_cast<std::int16_t>(chunk),
+                                                 instruction};
+  }
+  /// Ends the latest computation of that instruction that has not ended yet.
+  void end(Instruction instruction, std::uint64_t at) {
+    if (current_ == nullptr) return;
+    for (std::size_t i = current_->count; i > 0; --i) {
+      Computation& computation = current_->computations[i - 1];
+      if (computation.instruction == instruction && computation.end == 0) {
+        computation.end = at;
+        return;
+      }
+      if (current_->count - i >= most_open) break;
+    }
+    current_->clean = false;
+  }
+  void requested(std::uint64_t at_ns, int clock) {
+    if (current_ == nullptr) return;
+    if (current_->num_requests == current_->requests.size()) {
+      current_->clean = false;
+      return;
+    }
+    current_->requests[current_->num_requests++] = {at_ns, clock};
+  }
+  void end_step();
+  void drop_step() { current_ = nullptr; }
+
+  // The reader.
+  /// The oldest step that has ended and was not released, or null.
+  const Step* oldest();
+  void release();
+
+  [[nodiscard]] std::int64_t lost_steps() const { return lost_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  static constexpr std::size_t most_open = 4;  ///< computations that may be under way at once
+  std::vector<Step> ring_;
+  Step* current_ = nullptr;
+  alignas(64) std::atomic<std::uint64_t> written_{0};
+  alignas(64) std::atomic<std::uint64_t> read_{0};
+  std::atomic<std::int64_t> lost_{0};
+};
+
+}  // namespace perseus::client

@@ -1,0 +1,167 @@
+#include "clock_control/clock_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus {
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+constexpr int kAttempts = 8;                                // pauses of 1, 2, 4, ... 64 ms between them
+constexpr std::int64_t kLookEvery = kMillisecond / 4;       // while watching the clock change
+constexpr std::int64_t kLookAtMost = 100 * kMillisecond;    // a throttled GPU never gets there
+constexpr std::int64_t kAlwaysWatched = 8, kWatchOne = 64;  // of so many
+
+}  // namespace
+
+ClockWorker::ClockWorker(Mailbox& mailbox, Gpu& gpu, Lease& lease, Now now)
+    : mailbox_(mailbox), gpu_(gpu), lease_(lease), now_(std::move(now)) {}
+
+DeviceStatus ClockWorker::begin() {
+  if (lease_.recorded()) {
+    if (DeviceStatus restored = give_back(); !restored) return restored;
+  }
+  if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
+  mailbox_.state.store(HelperState::working, std::memory_order_release);
+  return Ok{};
+}
+
+std::int64_t ClockWorker::work() {
+  const ClockRequest newest(mailbox_.target.load(std::memory_order_acquire));
+  if (newest != seen_) {
+    seen_ = newest;
+    pending_ = true;
+    attempts_ = 0;
+    due_ns_ = 0;
+    watching_ = false;
+  }
+  if (pending_ && now_() >= due_ns_) tell();
+  if (watching_ && now_() >= watch_due_ns_) watch_clock();
+  if (pending_) return std::max<std::int64_t>(due_ns_ - now_(), 0);
+  if (watching_) return std::max<std::int64_t>(watch_due_ns_ - now_(), 0);
+  return -1;
+}
+
+void ClockWorker::tell() {
+  if (mailbox_.state.load(std::memory_order_relaxed) != HelperState::working) {
+    pending_ = false;  // refused: who asked will see it
+    mailbox_.handled.store(seen_.word(), std::memory_order_release);
+    return;
+  }
+  const std::int64_t began = now_();
+  const DeviceStatus told = tell_device(seen_.clock());
+  const std::int64_t ended = now_();
+  if (told) {
+    applied(began, ended);
+  } else if (told.error().fault == DeviceFault::busy && ++attempts_ < kAttempts) {
+    due_ns_ = ended + (kMillisecond << (attempts_ - 1));
+  } else {
+    failed(told.error());
+  }
+}
+
+DeviceStatus ClockWorker::tell_device(Megahertz clock) {
+  if (clock.value() == 0) {
+    if (DeviceStatus unlocked = unlock(); !unlocked) return unlocked;
+    told_ = clock;
+    return Ok{};
+  }
+  DeviceStatus locked = lock(supported_above(clock));
+  if (!locked && locked.error().fault == DeviceFault::bad_clock) {
+    // The list depends on the memory clock, which somebody may have changed.
+    if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
+    locked = lock(supported_above(clock));
+  }
+  if (locked) told_ = supported_above(clock);
+  return locked;
+}
+
+DeviceStatus ClockWorker::lock(Megahertz clock) {
+  const bool first = !lease_.recorded();
+  if (DeviceStatus recorded = lease_.record(); !recorded) return recorded;
+  mailbox_.locked.store(1, std::memory_order_release);
+  DeviceStatus locked = gpu_.lock_clock(clock);
+  // What certainly did not lock needs no unlocking; what timed out may have.
+  if (!locked && first &&
+      (locked.error().fault == DeviceFault::no_permission || locked.error().fault == DeviceFault::not_supported ||
+       locked.error().fault == DeviceFault::bad_clock)) {
+    lease_.clear();
+    mailbox_.locked.store(0, std::memory_order_release);
+  }
+  return locked;
+}
+
+DeviceStatus ClockWorker::unlock() {
+  if (!lease_.recorded()) return Ok{};
+  DeviceStatus unlocked = gpu_.unlock_clock();
+  if (!unlocked) return unlocked;
+  lease_.clear();
+  mailbox_.locked.store(0, std::memory_order_release);
+  return Ok{};
+}
+
+DeviceStatus ClockWorker::give_back() {
+  if (!lease_.recorded()) return Ok{};
+  DeviceStatus unlocked = unlock_patiently(gpu_);
+  if (!unlocked) return unlocked;
+  lease_.clear();
+  mailbox_.clock_set_mhz.store(0, std::memory_order_relaxed);
+  mailbox_.locked.store(0, std::memory_order_release);
+  return Ok{};
+}
+
+void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
+  pending_ = false;
+  const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + 1;
+  mailbox_.device_call.record(ended - began);
+  mailbox_.request_to_device.record(seen_.age_ns(ended));
+  mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(told_.value()), std::memory_order_relaxed);
+  mailbox_.told_at_ns.store(ended, std::memory_order_relaxed);
+  mailbox_.applied.store(count, std::memory_order_relaxed);
+  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+  watching_ = told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
+  watch_due_ns_ = 0;
+}
+
+void ClockWorker::failed(const DeviceError& error) {
+  pending_ = false;
+  mailbox_.failed.store(mailbox_.failed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+  switch (error.fault) {
+    case DeviceFault::busy:
+    case DeviceFault::bad_clock:
+      return;  // the next request may fare better
+    case DeviceFault::no_permission:
+    case DeviceFault::not_supported:
+      // What it took before it refused must not stay.
+      (void)give_back();
+      mailbox_.why_refused.write(error.message);
+      mailbox_.state.store(HelperState::refused, std::memory_order_release);
+      return;
+    case DeviceFault::lost:
+    case DeviceFault::no_driver:
+      mailbox_.why_lost.write(error.message);
+      mailbox_.state.store(HelperState::lost, std::memory_order_release);
+      lost_ = true;
+      return;
+  }
+}
+
+Megahertz ClockWorker::supported_above(Megahertz clock) const {
+  if (supported_.empty()) return clock;
+  Megahertz best = supported_.front();
+  for (const Megahertz supported : supported_) {
+    if (supported >= clock && supported < best) best = supported;
+  }
+  return best;
+}
+
+void ClockWorker::watch_clock() {
+  const auto clock = gpu_.clock();
+  const std::int64_t age = seen_.age_ns(now_());
+  if (clock && *clock == told_) mailbox_.request_to_clock.record(age);
+  watching_ = clock && *clock != told_ && age < kLookAtMost;
+  watch_due_ns_ = now_() + kLookEvery;
+}
+
+}  // namespace perseus

@@ -1,0 +1,240 @@
+#include "clock_control/lease.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "clock_control/mailbox.h"
+
+namespace perseus {
+namespace {
+
+constexpr std::string_view kPrefix = "clock-lease-";
+
+void sleep_ms(long ms) {
+  const timespec time{ms / 1000, ms % 1000 * 1'000'000};
+  ::nanosleep(&time, nullptr);
+}
+
+/// Ours alone: nobody else can have put a file or a link there.
+bool usable(const std::string& folder) {
+  struct stat about {};
+  return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() &&
+         (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+std::string boot_id() {
+  std::string id(64, '\0');
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? 0 : ::read(fd, id.data(), id.size());
+  if (fd >= 0) ::close(fd);
+  id.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id.empty() ? "unknown" : id;
+}
+
+std::string file_name_of(const GpuIdentity& gpu) {
+  std::string name(kPrefix);
+  for (const char c : gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+    name += plain ? c : '_';
+  }
+  return name.substr(0, 200);
+}
+
+/// A selector that means the same from any working directory.
+std::string absolute(const std::string& selector) {
+  constexpr std::string_view simulated = "simulated:";
+  if (!selector.starts_with(simulated)) return selector;
+  char* resolved = ::realpath(selector.c_str() + simulated.size(), nullptr);
+  if (resolved == nullptr) return selector;
+  std::string result = std::string(simulated) + resolved;
+  std::free(resolved);
+  return result;
+}
+
+/// An exclusive flock, waited for at most so long; false: somebody else has it.
+bool hold(int fd, double wait_s) {
+  const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(wait_s * 1e9);
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (monotonic_ns() >= until) return false;
+    sleep_ms(2);
+  }
+  return true;
+}
+
+std::string content(int fd) {
+  std::string text(4096 + 256, '\0');
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+std::string value_of(const std::string& record, std::string_view key) {
+  std::size_t at = 0;
+  while (at < record.size()) {
+    const std::size_t end = std::min(record.find('\n', at), record.size());
+    const std::string_view line(record.data() + at, end - at);
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
+      return std::string(line.substr(key.size() + 1));
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+/// The GPU that this record says is locked; nothing if the lock ended with the boot, or there is no record.
+std::optional<std::string> locked_gpu(const std::string& record) {
+  if (value_of(record, "boot") != boot_id()) return std::nullopt;
+  std::string selector = value_of(record, "gpu");
+  if (selector.empty()) return std::nullopt;
+  return selector;
+}
+
+}  // namespace
+
+std::vector<std::string> lease_directories() {
+  if (const char* given = ::secure_getenv("PERSEUS_RUNTIME_DIR"); given != nullptr && *given != 0) return {given};
+  std::vector<std::string> folders;
+  if (::geteuid() == 0) folders.emplace_back("/run/perseus");
+  folders.push_back(fmt::format("/tmp/perseus-{}", ::geteuid()));
+  folders.push_back(fmt::format("/dev/shm/perseus-{}", ::geteuid()));
+  return folders;
+}
+
+DeviceResult<Lease> Lease::take(const GpuIdentity& gpu, const std::string& selector, double wait_s) {
+  Lease lease;
+  lease.selector_ = absolute(selector);
+  std::string tried;
+  for (const std::string& folder : lease_directories()) {
+    ::mkdir(folder.c_str(), 0700);
+    const std::string path = folder + "/" + file_name_of(gpu);
+    if (usable(folder)) lease.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (lease.fd_ >= 0) {
+      lease.path_ = path;
+      break;
+    }
+    tried += (tried.empty() ? "" : ", ") + folder;
+  }
+  if (lease.fd_ < 0) {
+    return DeviceError{DeviceFault::no_permission,
+                       fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, tried)};
+  }
+  if (!hold(lease.fd_, wait_s)) {
+    const std::string holder = value_of(content(lease.fd_), "pid");
+    return DeviceError{DeviceFault::busy,
+                       fmt::format("the clock of {} is another perseus-clockd's{}{} (lease {})", gpu.uuid,
+                                   holder.empty() ? "" : ", process ", holder, lease.path_)};
+  }
+  lease.recorded_ = locked_gpu(content(lease.fd_)).has_value();
+  if (!lease.recorded_) lease.clear();
+  return lease;
+}
+
+Lease::Lease(Lease&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::move(other.path_)),
+      selector_(std::move(other.selector_)),
+      recorded_(other.recorded_) {}
+
+Lease::~Lease() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+DeviceStatus Lease::record() {
+  if (recorded_) return Ok{};
+  const std::string text =
+      fmt::format("perseus clock lease\nboot {}\ngpu {}\npid {}\n", boot_id(), selector_, ::getpid());
+  // One call: a process that is killed in it has written all or nothing.
+  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    const std::string why = std::strerror(errno);
+    clear();
+    return DeviceError{DeviceFault::no_permission, fmt::format("cannot write the lease {}: {}", path_, why)};
+  }
+  recorded_ = true;
+  return Ok{};
+}
+
+void Lease::clear() {
+  if (::ftruncate(fd_, 0) == 0) recorded_ = false;
+}
+
+DeviceStatus unlock_patiently(Gpu& gpu) {
+  DeviceStatus unlocked = gpu.unlock_clock();
+  for (long pause_ms = 1; !unlocked && unlocked.error().fault == DeviceFault::busy && pause_ms <= 512; pause_ms *= 2) {
+    sleep_ms(pause_ms);
+    unlocked = gpu.unlock_clock();
+  }
+  if (!unlocked && (unlocked.error().fault == DeviceFault::lost || unlocked.error().fault == DeviceFault::no_driver)) {
+    return Ok{};
+  }
+  return unlocked;
+}
+
+DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
+  Lease lease;
+  lease.path_ = path;
+  lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about {};
+  if (lease.fd_ < 0 || ::fstat(lease.fd_, &about) != 0) {
+    return DeviceError{DeviceFault::no_permission, fmt::format("{}: {}", path, std::strerror(errno))};
+  }
+  if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid()) {
+    return DeviceError{DeviceFault::no_permission, fmt::format("{}: not a file of this user's", path)};
+  }
+  if (!hold(lease.fd_, wait_s)) {
+    return DeviceError{DeviceFault::busy,
+                       fmt::format("{}: its holder lives (process {})", path, value_of(content(lease.fd_), "pid"))};
+  }
+  const std::optional<std::string> selector = locked_gpu(content(lease.fd_));
+  if (selector) {
+    auto gpu = open(*selector);
+    // No such GPU any more, no driver: then no lock either.
+    const bool nothing_there =
+        !gpu && (gpu.error().fault == DeviceFault::lost || gpu.error().fault == DeviceFault::no_driver);
+    if (!gpu && !nothing_there) return gpu.error();
+    if (gpu) {
+      if (DeviceStatus unlocked = unlock_patiently(**gpu); !unlocked) return unlocked.error();
+    }
+  }
+  lease.clear();
+  return Ok{};
+}
+
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open) {
+  std::vector<ExpiredLease> expired;
+  for (const std::string& folder : lease_directories()) {
+    if (!usable(folder)) continue;
+    DIR* entries = ::opendir(folder.c_str());
+    if (entries == nullptr) continue;
+    std::vector<std::string> names;
+    while (const dirent* entry = ::readdir(entries)) {
+      if (std::string_view(entry->d_name).starts_with(kPrefix)) names.emplace_back(entry->d_name);
+    }
+    ::closedir(entries);
+    std::ranges::sort(names);
+    for (const std::string& name : names) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      struct stat about {};
+      if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) continue;
+      DeviceStatus restored = restore_lease(path, 0, open);
+      if (!restored && restored.error().fault == DeviceFault::busy) continue;
+      expired.push_back({path, std::move(restored)});
+    }
+  }
+  return expired;
+}
+
+}  // namespace perseus

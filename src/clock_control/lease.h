@@ -1,0 +1,66 @@
+// The lease on a GPU's clock: who has locked it owes the unlocking, and a file remembers that when all who owe are
+// dead.
+//
+// Problem: a locked clock outlives the process that locked it, and the driver does not tell that it is locked. So
+// before the first lock a record is written, after the unlocking it is emptied; a record whose holder is dead is an
+// expired lease, and whoever finds it unlocks that GPU, and no other. Input: a GPU's identity and selector. Output: a
+// file per GPU in lease_directories(), empty while nothing is locked; its flock is the holder's life: the kernel drops
+// it with the process. A record of another boot is void, since no lock survives that. Errors: DeviceError busy
+// (somebody holds it), no_permission (no place for the file). Cost: file calls; only where the clock goes from unlocked
+// to locked and back, not per clock. Threads: one. Source: issue on restoring clocks;
+// docs/decisions/0016-clock-lease.md.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/gpu.h"
+
+namespace perseus {
+
+/// Where leases are kept: the first of these that can be used; expired ones are looked for in all. $PERSEUS_RUNTIME_DIR
+/// alone if set; else for root /run/perseus, then /tmp/perseus-UID, /dev/shm/perseus-UID. Not $XDG_RUNTIME_DIR, which
+/// goes away when the user logs out, while jobs run on. A program with capabilities of its own (setcap) takes nothing
+/// from the environment. A folder of somebody else, or that others may write to, is not used.
+std::vector<std::string> lease_directories();
+
+using OpenGpu = std::function<DeviceResult<std::unique_ptr<Gpu>>(const std::string& selector)>;
+
+class Lease {
+ public:
+  /// Waits for another holder to end, at most so long.
+  static DeviceResult<Lease> take(const GpuIdentity& gpu, const std::string& selector, double wait_s);
+  Lease(Lease&& other) noexcept;
+  Lease& operator=(Lease&&) = delete;
+  ~Lease();  ///< leaves a record as it is
+
+  /// There is a record: the clock is, or may be, locked by us, or by a holder that died.
+  [[nodiscard]] bool recorded() const { return recorded_; }
+  DeviceStatus record();  ///< call before locking
+  void clear();           ///< call after unlocking
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  friend DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
+  Lease() = default;
+  int fd_ = -1;
+  std::string path_, selector_;
+  bool recorded_ = false;
+};
+
+/// Unlocks the GPU, trying again for a second while it is busy. A GPU that is lost or has no driver has no lock either.
+DeviceStatus unlock_patiently(Gpu& gpu);
+
+/// If that file has a record and its holder is dead (waiting for that at most so long): unlocks, and empties it.
+DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open = open_gpu);
+
+struct ExpiredLease {
+  std::string path;
+  DeviceStatus restored;
+};
+/// All expired leases of lease_directories(); those that are held or empty are left alone and not listed.
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = open_gpu);
+
+}  // namespace perseus

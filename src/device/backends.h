@@ -1,0 +1,31 @@
+// The kinds of GPU behind device/gpu.h: one opener and one finder each.
+//
+// Input: what follows the kind in a selector, "0" of "nvml:0". Output: the GPU; the selectors of all that there are.
+// Errors: as open_gpu(); a finder that finds no driver finds nothing. Cost: loads a library, at most once a process.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "device/gpu.h"
+
+namespace perseus {
+
+DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which);
+std::vector<std::string> find_nvml();
+
+DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
+
+DeviceResult<std::unique_ptr<Gpu>> open_amd(const std::string& which);
+std::vector<std::string> find_amd();
+/// Whether the library is there, and its version or why not.
+std::pair<bool, std::string> amd_presence();
+
+DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path);
+/// $PERSEUS_SIMULATED_GPUS: state files, or folders of them, separated by colons.
+std::vector<std::string> find_simulated();
+
+}  // namespace perseus

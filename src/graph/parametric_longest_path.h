@@ -1,0 +1,172 @@
+// Parametric longest path with convex arc lengths: the dual of project crashing, as ONE parametric min-cost flow.
+//
+// Problem. A directed acyclic graph with a source and a sink. Arc a can be shortened: its lengths
+//   length[0] > length[1] > ... > length[k]  become available at the prices  threshold[1] < ... < threshold[k]
+// (units of cost per unit of length, all > 0). The cost of giving arc a the span d = potential[head] - potential[tail]
+// is convex, piecewise linear and decreasing in d, with slope -threshold[j] between length[j] and length[j-1], zero
+// beyond length[0], infinite below length[k]. Find for every deadline T the potentials with
+// potential[sink] - potential[source] <= T and the least total cost C(T).
+//
+// Method. C is convex and piecewise linear. Its dual is a flow of value F = -dC/dT from source to sink in which an arc
+// that carries x has length[j] while threshold[j] <= x <= threshold[j+1]. Starting from F = 0 (every arc at its
+// longest), the parametric network simplex raises F: the flow grows along the tree path from source to sink until an
+// arc reaches a threshold and leaves the tree; then the sink's side of the tree moves closer by the least slack across
+// the cut, and the arc without slack enters. Every such move is a linear piece of C. The leaving arc is the first
+// blocking one seen from the source, which keeps the many ties of identical microbatches from cycling.
+//
+// What makes it fast: nineteen pivots of twenty move neither flow nor much of the cut. So a pivot pays only for what
+// changes: nodes that change sides, and the part of the path that changes. Times of the sink's side are stored plus the
+// total decrease of the deadline so far, hence they need no update when that side moves, and the slack of an arc across
+// the cut is `key - decrease` with a key that stays the same while its ends stay on their sides. Keys are kept as
+// minima of blocks of arcs, recomputed where something changed.
+//
+// Input: integers only (callers choose the quantum); lengths >= 0; thresholds and their sums must stay below 2^61.
+// Output: potentials, flow and deadline after each call of lower_deadline(); exact, no tolerance anywhere.
+// Errors: none; a node that the source does not reach or a cycle is a programmer's mistake (checked).
+// Cost: per pivot, the tree path from source to sink, and the arcs of the smaller side of the cut.
+// Threads: one object, one thread. Source: Phillips & Dessouky 1977 (paper appendix on GetNextSchedule: each of its
+// minimum cuts is one move here); Cunningham 1976 (strongly feasible trees).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace perseus::graph {
+
+using Integer = std::int64_t;
+
+/// The arcs, in any order, as arrays: arc a has lengths length[first[a]..first[a+1]) and equally many thresholds,
+/// threshold[first[a]] = 0 being the price of its longest length.
+struct ParametricNetwork {
+  int num_nodes = 0;
+  int source = 0;
+  int sink = 0;
+  std::vector<int> tail, head;
+  std::vector<int> first{0};
+  std::vector<Integer> length, threshold;
+
+  [[nodiscard]] int num_arcs() const { return static_cast<int>(tail.size()); }
+  /// Adds an arc with the given lengths (decreasing) and thresholds (0, then increasing); returns its index.
+  int add_arc(int from, int to, std::span<const Integer> lengths, std::span<const Integer> thresholds);
+  /// Adds an arc of one fixed length.
+  int add_arc(int from, int to, Integer fixed_length);
+};
+
+class ParametricLongestPath {
+ public:
+  /// The network must outlive this object.
+  explicit ParametricLongestPath(const ParametricNetwork& network);
+
+  /// Current deadline: time(sink). Starts at the longest path with every arc at its longest.
+  [[nodiscard]] Integer deadline() const { return longest_ - decrease_; }
+  /// Flow value F: what one unit less of deadline costs from here on.
+  [[nodiscard]] Integer flow_value() const { return flow_value_; }
+  /// Lowers the deadline to `target`, or to the least possible one if that comes first; false in the second case.
+  /// Calls move(deadline_after, flow_value) for every linear piece passed (whole or in part), in order.
+  template <class OnMove>
+  bool lower_deadline(Integer target, OnMove&& move);
+
+  /// Event time of a node, the source's being 0. Optimal for the current deadline.
+  [[nodiscard]] Integer time(int node) const {
+    return events_[node].stored - (events_[node].sink_side ? decrease_ : 0);
+  }
+  /// Flow on an arc: an optimal dual solution for the current deadline.
+  [[nodiscard]] Integer flow(int arc) const;
+  /// Where an arc's span is: at length[longer] == length[shorter], or between both (indices into the arc's lengths).
+  struct Position {
+    int longer, shorter;
+  };
+  [[nodiscard]] Position position(int arc) const {
+    const int segment = segment_[arc];
+    const bool between = arcs_[arc].least != arcs_[arc].most && segment > 0;
+    return {between ? segment - 1 : segment, segment};
+  }
+  [[nodiscard]] long pivots() const { return pivots_; }
+
+ private:
+  static constexpr Integer kUnlimited = std::numeric_limits<Integer>::max() / 2;
+  static constexpr Integer kBig = kUnlimited / 2;
+  static constexpr int kBlock = 16;  // arcs
+  static constexpr int kGroup = 64;  // blocks
+
+  // A node and the tree arc to its parent. Residuals say how much more flow that arc takes parent->node and back.
+  struct Node {
+    int parent = -1;
+    int parent_arc = -1;
+    Integer down = 0;
+    Integer up = 0;
+  };
+  // What a move between the sides touches, together.
+  struct Event {
+    Integer stored = 0;   // time, plus decrease_ on the sink's side
+    int next = -1;        // in preorder of the tree, a circular list
+    int first_block = 0;  // into blocks_at_
+    bool sink_side = false;
+  };
+  // The span of an arc outside the tree lies between `least` and `most`; of a tree arc it is exactly both.
+  struct Arc {
+    int tail, head;
+    Integer least, most;
+  };
+
+  void collect_blocks();
+  void build_initial_tree();
+  bool choose_leaving();  // pushes flow if nothing blocks; false if F can grow without limit (the least deadline)
+  bool push_flow();
+  void choose_entering();  // least slack across the cut
+  void exchange();         // entering replaces leaving in the tree
+  void reroute(int new_parent, int new_root);
+  void reroot(int new_root, int new_parent, int arc, int arc_segment);
+  void move_sides(int top, int except, bool to_sink_side);
+  void set_nonbasic(int arc, int segment);
+  void set_basic(int node, int parent, int arc, int segment, Integer flow);
+  [[nodiscard]] Integer key(const Arc& arc) const;
+  void touch(int block) { touched_[block] = 1; }
+  void refresh_block(int block);
+  [[nodiscard]] int arc_with_least_key();
+
+  const ParametricNetwork& network_;
+  std::vector<Node> nodes_;
+  std::vector<Arc> arcs_;
+  std::vector<int> segment_;   // of a tree arc: its current length; of another: the segment whose threshold is its flow
+  std::vector<Event> events_;  // per node, and one more that ends blocks_at_
+  std::vector<int> blocks_at_;        // the blocks that hold the arcs of a node, from first_block on
+  std::vector<int> previous_, last_;  // in preorder: the node before, the last node of its subtree
+  std::vector<int> toward_sink_;      // next node on the tree path from source to sink; -1 off that path
+  Integer longest_ = 0, decrease_ = 0, flow_value_ = 0;
+
+  int leaving_ = -1;    // node whose parent arc leaves; -1: none chosen yet
+  int entering_ = -1;   // arc
+  Integer slack_ = 0;   // what is left to move before `entering_` enters
+  int attached_ = -1;   // root of the subtree that the last exchange moved: the sink's side of the last cut
+  int unchecked_ = -1;  // path nodes before this one are known not to block
+  long pivots_ = 0;
+
+  // Least key of each block of arcs, least of each group of blocks, and which blocks must be computed anew (a byte
+  // each: plain stores, no chain of read-modify-writes).
+  std::vector<Integer> block_least_, group_least_;
+  std::vector<unsigned char> touched_;
+};
+
+template <class OnMove>
+bool ParametricLongestPath::lower_deadline(Integer target, OnMove&& move) {
+  while (deadline() > target) {
+    if (leaving_ < 0) {
+      if (!choose_leaving()) return false;
+      choose_entering();
+    }
+    const Integer step = std::min(slack_, deadline() - target);
+    if (step > 0) {
+      decrease_ += step;
+      slack_ -= step;
+      move(deadline(), flow_value_);
+    }
+    if (slack_ == 0) exchange();
+  }
+  return true;
+}
+
+}  // namespace perseus::graph

@@ -1,0 +1,285 @@
+#include "net/connection.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace perseus {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::steady_clock;
+
+/// Requests that a client sends ahead of its answers; more stays in the kernel.
+constexpr std::size_t most_pending_bytes = std::size_t{64} << 10U;
+constexpr auto linger_time = 2s;
+
+bool has_no_body(int status) { return status == 204 || status == 304; }
+
+}  // namespace
+
+Exchange::Exchange(const std::shared_ptr<Connection>& from) : connection(from) {}
+
+Exchange::~Exchange() {
+  const auto open = connection.lock();
+  if (!open) return;
+  if (stream) {
+    open->end_stream();
+  } else if (!answered) {
+    open->answer(*this, error_response(500, "the server dropped this request without an answer: please report it"));
+  }
+}
+
+Connection::Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls)
+    : core_(std::move(core)),
+      peer_(std::move(peer)),
+      deadline_(steady_clock::now() + core_->options.request_time),
+      tls_(tls) {}
+
+void Connection::close() {
+  if (closed_) return;
+  closed_ = true;
+  const auto keep = shared_from_this();
+  close_socket();
+  core_->forget(*this);
+  if (const auto exchange = exchange_.lock(); exchange && active_) {
+    exchange->answered = true;
+    if (const auto closed = std::exchange(exchange->closed, {})) closed();
+  }
+}
+
+void Connection::set_deadline() {
+  const HttpServerOptions& options = core_->options;
+  const auto now = steady_clock::now();
+  if (lingering_) {
+    deadline_ = now + linger_time;
+  } else if (!outgoing_.empty()) {
+    deadline_ = now + options.response_time + 1s * (outgoing_bytes_ / options.slowest_bytes_per_s);
+  } else if (stream_) {
+    deadline_ = now + options.comment_time;
+  } else if (active_) {
+    deadline_ = SteadyTime::max();
+  } else {
+    deadline_ = now + (reader_ ? options.request_time : options.idle_time);
+  }
+}
+
+void Connection::check_time(SteadyTime now) {
+  if (now < deadline_ || closed_) return;
+  if (!outgoing_.empty()) {
+    ++core_->totals.timed_out;
+    close();
+  } else if (lingering_) {
+    close();
+  } else if (stream_) {
+    push_chunk(": keep-alive\n\n");
+  } else if (reader_) {
+    ++core_->totals.timed_out;
+    reader_.reset();
+    reject(408, "the request took too long to arrive");
+  } else {
+    if (!begun_) ++core_->totals.timed_out;
+    close();
+  }
+}
+
+void Connection::drain() {
+  if (stream_) {
+    last_ = true;
+    end_stream();
+  } else if (idle() && !reader_) {
+    close();
+  } else if (!active_ && !reader_) {
+    last_ = true;  // an answer is on its way out
+  }
+}
+
+void Connection::read_more() {
+  if (reading_ || closed_ || pending_.size() >= most_pending_bytes) return;
+  reading_ = true;
+  read_some();
+}
+
+void Connection::received(std::string_view bytes) {
+  reading_ = false;
+  if (closed_) return;
+  begun_ = true;
+  if (!lingering_) {
+    if (idle() && !working_) {
+      work(bytes);
+    } else {
+      pending_ += bytes;
+    }
+  }
+  read_more();
+}
+
+void Connection::work(std::string_view bytes) {
+  working_ = true;
+  while (!bytes.empty() && idle() && !last_ && !closed_) {
+    if (!reader_) {
+      reader_ = std::make_unique<RequestReader>(core_->options.limits);
+      set_deadline();
+    }
+    bytes.remove_prefix(reader_->put(bytes));
+    if (reader_->error()) {
+      const RequestError error = *reader_->error();
+      reader_.reset();
+      reject(error.status, error.message);
+    } else if (reader_->done()) {
+      dispatch();
+    } else if (reader_->wants_continue()) {
+      push({"HTTP/1.1 100 Continue\r\n\r\n", nullptr});
+    }
+  }
+  if (!last_) pending_.assign(bytes);
+  working_ = false;
+}
+
+void Connection::dispatch() {
+  const auto self = shared_from_this();
+  const bool keep_alive = reader_->keep_alive();
+  http_1_0_ = reader_->http_1_0();
+  HttpRequest request = reader_->take();
+  reader_.reset();
+  request.peer = peer_;
+  request.tls = tls_;
+  head_only_ = request.method == "HEAD";
+  last_ = last_ || !keep_alive || core_->draining;
+  active_ = true;
+  deadline_ = SteadyTime::max();
+  auto exchange = std::make_shared<Exchange>(self);
+  exchange_ = exchange;
+  core_->handler(std::move(request), Responder(std::move(exchange)));
+}
+
+void Connection::reject(int status, std::string_view message) {
+  last_ = true;
+  head_only_ = false;
+  if (core_->options.served) core_->options.served({"", status, 0});
+  const HttpResponse response = error_response(status, message);
+  push({head_of(response, response.body->size(), true), response.body});
+}
+
+std::string Connection::head_of(const HttpResponse& response, std::size_t length, bool closing) {
+  fmt::memory_buffer head;
+  const auto out = std::back_inserter(head);
+  fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason_phrase(response.status), core_->date);
+  if (!has_no_body(response.status)) {
+    fmt::format_to(out, "Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type, length);
+  }
+  for (const auto& [name, value] : response.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
+  if (closing) {
+    fmt::format_to(out, "Connection: close\r\n");
+  } else if (http_1_0_) {
+    fmt::format_to(out, "Connection: keep-alive\r\n");
+  }
+  fmt::format_to(out, "\r\n");
+  return fmt::to_string(head);
+}
+
+void Connection::answer(Exchange& exchange, const HttpResponse& response) {
+  if (closed_ || exchange.answered) return;
+  exchange.answered = true;
+  exchange.closed = {};
+  active_ = false;
+  last_ = last_ || core_->draining;
+  if (core_->options.served) {
+    const std::chrono::duration<double> took = steady_clock::now() - exchange.began;
+    core_->options.served({exchange.route, response.status, took.count()});
+  }
+  const bool with_body = response.body && !head_only_ && !has_no_body(response.status);
+  push({head_of(response, response.body ? response.body->size() : 0, last_), with_body ? response.body : nullptr});
+}
+
+void Connection::open_stream(Exchange& exchange) {
+  if (closed_ || exchange.answered || stream_) return;
+  exchange.answered = true;
+  exchange.stream = true;
+  stream_ = true;
+  chunked_ = !http_1_0_;
+  if (!chunked_) last_ = true;
+  if (core_->options.served) core_->options.served({exchange.route, 200, 0});
+  push(
+      {fmt::format("HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+                   "X-Accel-Buffering: no\r\n{}{}\r\n",
+                   core_->date, chunked_ ? "Transfer-Encoding: chunked\r\n" : "", last_ ? "Connection: close\r\n" : ""),
+       nullptr});
+  if (head_only_ || core_->draining) end_stream();
+}
+
+bool Connection::stream_event(std::string_view id, std::string_view name, std::string_view data) {
+  if (closed_ || !stream_) return false;
+  std::string text;
+  if (!id.empty()) text += fmt::format("id: {}\n", id);
+  if (!name.empty()) text += fmt::format("event: {}\n", name);
+  while (true) {  // a line of data each
+    const std::size_t end = data.find('\n');
+    text += fmt::format("data: {}\n", data.substr(0, end));
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  text += '\n';
+  push_chunk(text);
+  return !closed_;
+}
+
+void Connection::push_chunk(std::string_view text) {
+  if (outgoing_bytes_ + text.size() > core_->options.stream_bytes) {
+    ++core_->totals.timed_out;
+    close();
+    return;
+  }
+  push({chunked_ ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : std::string(text), nullptr});
+}
+
+void Connection::end_stream() {
+  if (closed_ || !stream_) return;
+  stream_ = false;
+  active_ = false;
+  if (const auto exchange = exchange_.lock()) exchange->closed = {};
+  if (chunked_ && !head_only_) {
+    push({"0\r\n\r\n", nullptr});
+  } else if (outgoing_.empty()) {
+    written();
+  }
+}
+
+void Connection::push(Outgoing outgoing) {
+  outgoing_bytes_ += outgoing.size();
+  outgoing_.push_back(std::move(outgoing));
+  set_deadline();
+  flush();
+}
+
+void Connection::flush() {
+  if (writing_ || closed_ || outgoing_.empty()) return;
+  writing_ = true;
+  const Outgoing& next = outgoing_.front();
+  const std::string_view body = next.body ? std::string_view(*next.body) : std::string_view();
+  write({boost::asio::buffer(next.head), boost::asio::buffer(body)});
+}
+
+void Connection::written() {
+  writing_ = false;
+  if (closed_) return;
+  if (!outgoing_.empty()) {
+    outgoing_bytes_ -= outgoing_.front().size();
+    outgoing_.erase(outgoing_.begin());
+  }
+  if (!outgoing_.empty()) {
+    set_deadline();
+    return flush();
+  }
+  outgoing_ = {};
+  if (last_ && !active_) {
+    lingering_ = true;
+    pending_ = {};
+    shut_down();
+  }
+  set_deadline();
+  if (idle() && !working_ && !lingering_ && !pending_.empty()) work(std::exchange(pending_, {}));
+  read_more();
+}
+
+}  // namespace perseus

@@ -1,0 +1,167 @@
+// One client's connection to the server: requests in, answers out, in order, within their times.
+//
+// Problem: requests come in pieces or several at once, answers come late or never, clients are slow or vanish. Input:
+// what the socket gives. Output: calls of the server's handler, one request at a time: the next one is looked at when
+// the answer before it has been taken. Errors: answered with 4xx and closed, leaving the client time to read why. Cost:
+// no buffer while nothing is half read or half written. Threads: the server's one.
+#pragma once
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/http_server.h"
+
+namespace perseus {
+
+class Connection;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// What the connections of one server share.
+class ServerCore : public std::enable_shared_from_this<ServerCore> {
+ public:
+  ServerCore(boost::asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler);
+
+  Result<std::uint16_t> listen(const HostPort& address);
+  void start_sweeping();
+  void drain(std::chrono::milliseconds grace, std::function<void()> done);
+  void close_all();
+  void forget(Connection& connection);
+  [[nodiscard]] HttpServerCounts counts() const;
+
+  boost::asio::io_context& io;
+  HttpServerOptions options;
+  HttpHandler handler;
+  bool draining = false;
+  HttpServerCounts totals;
+  std::string date;  ///< of the Date header, renewed once a second
+  /// What a plain connection reads into; it is done with the bytes before another one reads.
+  std::array<char, std::size_t{64} << 10U> read_buffer;
+
+ private:
+  struct Acceptor;
+  void accept(const std::shared_ptr<Acceptor>& acceptor);
+  void take_in(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
+  void sweep();
+  void finish_drain();
+
+  std::vector<std::shared_ptr<Acceptor>> acceptors_;
+  std::list<std::shared_ptr<Connection>> connections_;
+  boost::asio::steady_timer timer_;
+  SteadyTime next_date_{};
+  SteadyTime drained_by_ = SteadyTime::max();
+  std::function<void()> drained_;
+};
+
+/// One request and its answer; what a Responder shares. Knows its connection only as long as that is there.
+class Exchange {
+ public:
+  explicit Exchange(const std::shared_ptr<Connection>& connection);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange();
+
+  std::weak_ptr<Connection> connection;
+  std::function<void()> closed;
+  std::string_view route;
+  SteadyTime began = std::chrono::steady_clock::now();
+  bool answered = false;
+  bool stream = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() = default;
+
+  /// Until bytes can be read.
+  virtual void begin() = 0;
+  void close();
+  void check_time(SteadyTime now);
+  void drain();
+
+  void answer(Exchange& exchange, const HttpResponse& response);
+  void open_stream(Exchange& exchange);
+  bool stream_event(std::string_view id, std::string_view name, std::string_view data);
+  void end_stream();
+
+  [[nodiscard]] bool active() const { return active_; }
+  [[nodiscard]] bool streaming() const { return stream_; }
+  [[nodiscard]] bool closed() const { return closed_; }
+
+  std::list<std::shared_ptr<Connection>>::iterator place;  ///< among the server's connections
+
+ protected:
+  using Buffers = std::array<boost::asio::const_buffer, 2>;
+  /// Ends in received() or lost().
+  virtual void read_some() = 0;
+  /// Writes all of it; ends in written() or lost().
+  virtual void write(const Buffers& buffers) = 0;
+  /// Tells the client that nothing more will come; what it still sends is read.
+  virtual void shut_down() = 0;
+  virtual void close_socket() = 0;
+
+  void ready() { read_more(); }
+  void received(std::string_view bytes);
+  void lost() { close(); }
+  void written();
+  ServerCore& core() { return *core_; }
+
+ private:
+  struct Outgoing {
+    std::string head;
+    std::shared_ptr<const std::string> body;
+    [[nodiscard]] std::size_t size() const { return head.size() + (body ? body->size() : 0); }
+  };
+
+  /// Nothing to answer and nothing to write: the next request may be looked at.
+  [[nodiscard]] bool idle() const { return !active_ && outgoing_.empty(); }
+  void read_more();
+  void work(std::string_view bytes);
+  /// Gives a complete request to the handler.
+  void dispatch();
+  void reject(int status, std::string_view message);
+  std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
+  void push(Outgoing outgoing);
+  void push_chunk(std::string_view text);
+  void flush();
+  void set_deadline();
+
+  std::shared_ptr<ServerCore> core_;
+  std::string peer_;
+  std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
+  std::string pending_;                    ///< bytes behind the request that is being answered
+  std::vector<Outgoing> outgoing_;
+  std::weak_ptr<Exchange> exchange_;
+  SteadyTime deadline_;
+  std::size_t outgoing_bytes_ = 0;
+  bool tls_;
+  bool active_ = false;  ///< a request waits for its answer, or a stream is open
+  bool stream_ = false;
+  bool chunked_ = false;    ///< the stream's framing; without, its end is the connection's
+  bool head_only_ = false;  ///< the request was a HEAD
+  bool http_1_0_ = false;
+  bool last_ = false;       ///< close when everything is written
+  bool lingering_ = false;  ///< all is said: reading on only so that the client gets to read it
+  bool reading_ = false;
+  bool writing_ = false;
+  bool working_ = false;
+  bool begun_ = false;  ///< has had bytes; before: TLS handshake or silence
+  bool closed_ = false;
+};
+
+std::shared_ptr<Connection> make_plain_connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket,
+                                                  std::string peer);
+std::shared_ptr<Connection> make_tls_connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket,
+                                                std::string peer);
+
+}  // namespace perseus

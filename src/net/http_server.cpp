@@ -1,0 +1,233 @@
+#include "net/http_server.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "net/connection.h"
+
+namespace perseus {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT"
+std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
+
+}  // namespace
+
+struct ServerCore::Acceptor {
+  explicit Acceptor(asio::io_context& io) : listener(io), pause(io) {}
+  tcp::acceptor listener;
+  asio::steady_timer pause;
+};
+
+ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler)
+    : io(context),
+      options(std::move(settings)),
+      handler(std::move(request_handler)),
+      date(http_date()),
+      timer_(context) {}
+
+Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
+  const auto fail = [&](const error_code& problem) {
+    return Error{ErrorCode::usage,
+                 fmt::format("cannot listen on {}:{}: {}", address.host, address.port, problem.message())};
+  };
+  error_code problem;
+  tcp::resolver resolver(io);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, problem);
+  if (problem || found.empty()) return fail(problem);
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  const auto acceptor = std::make_shared<Acceptor>(io);
+  tcp::acceptor& listener = acceptor->listener;
+  listener.open(endpoint.protocol(), problem);
+  if (!problem) listener.set_option(asio::socket_base::reuse_address(true), problem);
+  if (!problem) listener.bind(endpoint, problem);
+  if (!problem) listener.listen(asio::socket_base::max_listen_connections, problem);
+  if (!problem) listener.non_blocking(true, problem);
+  if (problem) return fail(problem);
+  acceptors_.push_back(acceptor);
+  accept(acceptor);
+  return listener.local_endpoint().port();
+}
+
+void ServerCore::accept(const std::shared_ptr<Acceptor>& acceptor) {
+  acceptor->listener.async_wait(
+      asio::socket_base::wait_read, [this, keep = shared_from_this(), acceptor](error_code problem) {
+        if (problem || draining) return;
+        // As many as there are, but let others have their turn in between.
+        for (int i = 0; i < 64; ++i) {
+          tcp::endpoint peer;
+          tcp::socket socket(io);
+          acceptor->listener.accept(socket, peer, problem);
+          if (!problem) {
+            take_in(std::move(socket), peer);
+          } else if (problem == asio::error::no_descriptors || problem == asio::error::no_buffer_space ||
+                     problem == asio::error::no_memory) {
+            acceptor->pause.expires_after(100ms);  // wait until others have closed
+            acceptor->pause.async_wait([keep, acceptor](error_code stopped) {
+              if (!stopped) keep->accept(acceptor);
+            });
+            return;
+          } else {
+            break;
+          }
+        }
+        accept(acceptor);
+      });
+}
+
+void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
+  ++totals.accepted;
+  error_code ignored;
+  if (connections_.size() >= options.connections) {
+    ++totals.turned_away;
+    if (!options.tls) {
+      const HttpResponse full = error_response(503, "the server has as many connections as it may have");
+      const std::string text = fmt::format(
+          "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+          "Retry-After: 1\r\nConnection: close\r\n\r\n{}",
+          full.body->size(), *full.body);
+      socket.non_blocking(true, ignored);
+      socket.write_some(asio::buffer(text), ignored);
+    }
+    return;
+  }
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  std::string address = peer.address().to_string();
+  const auto connection = options.tls
+                              ? make_tls_connection(shared_from_this(), std::move(socket), std::move(address))
+                              : make_plain_connection(shared_from_this(), std::move(socket), std::move(address));
+  connection->place = connections_.insert(connections_.end(), connection);
+  connection->begin();
+}
+
+void ServerCore::forget(Connection& connection) {
+  connections_.erase(connection.place);
+  if (draining && connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
+}
+
+void ServerCore::start_sweeping() {
+  const auto shortest =
+      std::min({options.request_time, options.response_time, options.idle_time, options.comment_time});
+  timer_.expires_after(std::clamp(shortest / 4, 5ms, 1000ms));
+  timer_.async_wait([keep = std::weak_ptr(shared_from_this())](error_code problem) {
+    const auto core = keep.lock();
+    if (problem || !core) return;
+    core->sweep();
+    core->start_sweeping();
+  });
+}
+
+void ServerCore::sweep() {
+  const auto now = steady_clock::now();
+  if (now >= next_date_) {
+    date = http_date();
+    next_date_ = now + 1s;
+  }
+  for (auto next = connections_.begin(); next != connections_.end();) {
+    const std::shared_ptr<Connection> connection = *next++;
+    connection->check_time(now);
+  }
+  if (now >= drained_by_) close_all();
+}
+
+void ServerCore::drain(std::chrono::milliseconds grace, std::function<void()> done) {
+  draining = true;
+  drained_by_ = steady_clock::now() + grace;
+  drained_ = std::move(done);
+  error_code ignored;
+  for (const auto& acceptor : acceptors_) {
+    acceptor->listener.close(ignored);
+    acceptor->pause.cancel();
+  }
+  const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
+  for (const auto& connection : open) connection->drain();
+  if (connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
+}
+
+void ServerCore::finish_drain() {
+  if (const auto done = std::exchange(drained_, {})) done();
+}
+
+void ServerCore::close_all() {
+  error_code ignored;
+  for (const auto& acceptor : acceptors_) {
+    acceptor->listener.close(ignored);
+    acceptor->pause.cancel();
+  }
+  const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
+  for (const auto& connection : open) connection->close();
+}
+
+HttpServerCounts ServerCore::counts() const {
+  HttpServerCounts now = totals;
+  now.connections = connections_.size();
+  for (const auto& connection : connections_) {
+    now.waiting += connection->active() ? 1 : 0;
+    now.streams += connection->streaming() ? 1 : 0;
+  }
+  return now;
+}
+
+HttpServer::HttpServer(asio::io_context& io, HttpServerOptions options, HttpHandler handler)
+    : core_(std::make_shared<ServerCore>(io, std::move(options), std::move(handler))) {
+  core_->start_sweeping();
+}
+
+HttpServer::~HttpServer() {
+  core_->close_all();
+  core_->handler = {};
+}
+
+Result<std::uint16_t> HttpServer::listen(const HostPort& address) { return core_->listen(address); }
+
+void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> done) {
+  core_->drain(grace, std::move(done));
+}
+
+HttpServerCounts HttpServer::counts() const { return core_->counts(); }
+
+void Responder::send(HttpResponse response) const {
+  if (const auto connection = exchange_->connection.lock()) connection->answer(*exchange_, response);
+}
+
+void Responder::on_closed(std::function<void()> closed) const {
+  if (open()) {
+    exchange_->closed = std::move(closed);
+  } else {
+    closed();
+  }
+}
+
+void Responder::name(std::string_view route) const { exchange_->route = route; }
+
+void Responder::open_stream() const {
+  if (const auto connection = exchange_->connection.lock()) connection->open_stream(*exchange_);
+}
+
+bool Responder::event(std::string_view id, std::string_view name, std::string_view data) const {
+  const auto connection = exchange_->connection.lock();
+  return exchange_->stream && connection && connection->stream_event(id, name, data);
+}
+
+void Responder::end_stream() const {
+  const auto connection = exchange_->connection.lock();
+  if (exchange_->stream && connection) connection->end_stream();
+}
+
+bool Responder::open() const {
+  const auto connection = exchange_->connection.lock();
+  return connection && !connection->closed() &&
+         (!exchange_->answered || (exchange_->stream && connection->streaming()));
+}
+
+}  // namespace perseus

@@ -1,0 +1,101 @@
+#include "net/request_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/field.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+namespace perseus {
+
+namespace http = boost::beast::http;
+
+struct RequestReader::Parser {
+  http::request_parser<http::string_body> beast;
+};
+
+RequestReader::RequestReader(const RequestLimits& limits) : parser_(std::make_unique<Parser>()), limits_(limits) {
+  parser_->beast.eager(true);
+  parser_->beast.header_limit(static_cast<std::uint32_t>(limits.head_bytes));
+  parser_->beast.body_limit(limits.body_bytes);
+}
+
+RequestReader::~RequestReader() = default;
+
+void RequestReader::fail(int status, std::string message) { error_ = {status, std::move(message)}; }
+
+std::size_t RequestReader::put(std::string_view bytes) {
+  const std::size_t before = unparsed_.size();
+  std::string joined;
+  std::string_view text = bytes;
+  if (before > 0) {
+    joined = std::move(unparsed_);
+    unparsed_.clear();
+    joined += bytes;
+    text = joined;
+  }
+  const bool had_head = parser_->beast.is_header_done();
+  std::size_t taken = 0;
+  boost::beast::error_code problem;
+  while (taken < text.size() && !parser_->beast.is_done() && !problem) {
+    const std::size_t step =
+        parser_->beast.put(boost::asio::const_buffer(text.data() + taken, text.size() - taken), problem);
+    taken += step;
+    if (step == 0) break;
+  }
+  if (problem == http::error::need_more) problem = {};
+  if (problem == http::error::header_limit) {
+    fail(431, fmt::format("the request's head is larger than {} bytes", limits_.head_bytes));
+  } else if (problem == http::error::body_limit || problem == http::error::buffer_overflow) {
+    fail(413, fmt::format("the request's body is larger than {} bytes", limits_.body_bytes));
+  } else if (problem == http::error::bad_version) {
+    fail(400, "this is not an HTTP request: only HTTP/1.0 and HTTP/1.1 are spoken here");
+  } else if (problem) {
+    fail(400, fmt::format("this is not an HTTP request: {}", problem.message()));
+  }
+  if (error_) return bytes.size();
+  if (!had_head && parser_->beast.is_header_done()) {
+    const auto& head = parser_->beast.get();
+    Result<HttpTarget> target = parse_target({head.target().data(), head.target().size()});
+    if (!target) {
+      fail(400, target.error().message);
+      return bytes.size();
+    }
+    target_ = std::move(*target);
+  }
+  if (done()) return taken - std::min(taken, before);
+  unparsed_.assign(text.substr(taken));
+  return bytes.size();
+}
+
+bool RequestReader::done() const { return !error_ && parser_->beast.is_done(); }
+
+bool RequestReader::wants_continue() {
+  if (error_ || continued_ || !parser_->beast.is_header_done() || done()) return false;
+  continued_ = true;
+  return boost::beast::iequals(parser_->beast.get()[http::field::expect], "100-continue");
+}
+
+bool RequestReader::keep_alive() const { return parser_->beast.keep_alive(); }
+
+bool RequestReader::http_1_0() const { return parser_->beast.get().version() == 10; }
+
+HttpRequest RequestReader::take() {
+  auto& message = parser_->beast.get();
+  HttpRequest request;
+  request.method = std::string(message.method_string());
+  request.path = std::move(target_.path);
+  request.query = std::move(target_.query);
+  request.headers.reserve(static_cast<std::size_t>(std::distance(message.begin(), message.end())));
+  for (const auto& field : message) {
+    request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  }
+  request.body = std::move(message.body());
+  return request;
+}
+
+}  // namespace perseus

@@ -1,0 +1,243 @@
+#include "planner/exact.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "planner/choices.h"
+#include "planner/clock_runs.h"
+#include "planner/late_clocks.h"
+#include "planner/look_up.h"
+#include "planner/realise.h"
+#include "planner/relaxation.h"
+#include "planner/rounding.h"
+#include "planner/run_descent.h"
+
+namespace perseus {
+namespace {
+
+// What an effort is worth: how densely the deadlines asked for are realised, and with which discounts (how much of its
+// price slack counts in the rounding's backward sweep). 0.7 alone was the best on every measured case.
+struct EffortLevel {
+  double density;
+  std::vector<double> discounts;
+};
+EffortLevel level_of(Effort effort) {
+  switch (effort) {
+    case Effort::low:
+      return {0.2, {0.7}};
+    case Effort::normal:
+      return {1, {0.7}};
+    case Effort::high:
+      return {4, {0.7, 0.3, 0.5, 0.85, 1}};
+  }
+  return {1, {0.7}};
+}
+
+// Relative error of sums over an iteration.
+constexpr double kLastDigits = 1e-10;
+
+// How many computations the descent of limited plans may realise, over all points: about a second.
+constexpr double kDescentSteps = 4e7;
+
+// How many points per deadline asked for a frontier keeps at most.
+constexpr int kPointsPerDeadline = 2;
+
+// Prices tried at T_min when clocks are limited: from those of the relaxation up, until nothing that has one is slowed.
+constexpr double kHighestPriceFactor = 1e4, kPriceStep = 1.05;
+
+// Rounded plans as they are found while the deadline falls, without those that a later one makes useless.
+class Candidates {
+ public:
+  explicit Candidates(const Kinds& kinds) : kinds_(kinds) {}
+
+  void add(const std::vector<int>& choices, graph::Integer makespan, double energy_j) {
+    while (!kept_.empty() && kept_.back().makespan >= makespan && kept_.back().energy_j >= energy_j) kept_.pop_back();
+    Plan plan(choices.size());
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      plan[i] = kinds_.sets[kinds_.of_computation[i]].pareto[choices[i]].option;
+    }
+    kept_.push_back({makespan, energy_j, std::move(plan)});
+  }
+
+  /// The Pareto set of what they realise; leaves this empty.
+  std::vector<FrontierPoint> realise(Realiser& realiser) {
+    std::vector<FrontierPoint> points;
+    points.reserve(kept_.size());
+    for (Candidate& candidate : kept_) {
+      const Realiser::Outcome outcome = realiser.realise(candidate.plan);
+      points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(candidate.plan), {}});
+    }
+    kept_.clear();
+    keep_pareto(points);
+    return points;
+  }
+
+ private:
+  struct Candidate {
+    graph::Integer makespan;
+    double energy_j;
+    Plan plan;
+  };
+  const Kinds& kinds_;
+  std::vector<Candidate> kept_;
+};
+
+// The deadlines to realise, falling from T* to T_min; the last one is 0, so that the sweep runs to its end.
+std::vector<Seconds> deadlines_between(Seconds t_min, Seconds t_star, int count) {
+  std::vector<Seconds> deadlines;
+  const int steps = std::max(1, count - 1);
+  for (int step = 0; step < steps; ++step) {
+    deadlines.push_back(t_star - (t_star - t_min) * (static_cast<double>(step) / steps));
+  }
+  deadlines.emplace_back(0);
+  return deadlines;
+}
+
+void set_energies(const ComputationDag& dag, Frontier& frontier) {
+  for (FrontierPoint& point : frontier.points) {
+    const Joules blocking = dag.total_blocking_power() * point.time;
+    point.energy = point.effective_energy + blocking;
+    point.bound = frontier.bound.at(point.time) + blocking;
+    // Where a point lies on the curve, the last digits must not make it look better than the bound.
+    if (point.bound > point.energy && point.bound < point.energy * (1 + kLastDigits)) point.bound = point.energy;
+  }
+}
+
+// Of more points than that, the one closest to its bound in each of as many equal spans of time; both ends stay.
+void thin_out(std::vector<FrontierPoint>& points, int most) {
+  if (static_cast<int>(points.size()) <= most) return;
+  const Seconds slowest = points.front().time, range = slowest - points.back().time;
+  std::vector<FrontierPoint> kept;
+  int span_of_last = -1;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const int span = i + 1 == points.size() ? most : static_cast<int>((slowest - points[i].time) / range * most);
+    if (i == 1) span_of_last = -1;  // never replaces the slowest
+    if (span != span_of_last) {
+      kept.push_back(std::move(points[i]));
+    } else if (points[i].gap_pct() < kept.back().gap_pct()) {
+      kept.back() = std::move(points[i]);
+    }
+    span_of_last = span;
+  }
+  points = std::move(kept);
+}
+
+class Planner {
+ public:
+  Planner(const ComputationDag& dag, const PlannerOptions& options)
+      : dag_(dag),
+        options_(options),
+        level_(level_of(options.effort)),
+        deadlines_(std::max(2, static_cast<int>(options.deadlines * level_.density))),
+        kinds_(make_kinds(dag)),
+        realiser_(dag),
+        runs_(dag) {
+    t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
+  }
+
+  // Clocks change at once, as often as one likes.
+  Frontier plan_free() {
+    Relaxation relaxation(dag_, kinds_);
+    Rounding rounding(dag_, kinds_, relaxation);
+    Candidates candidates(kinds_);
+    sweep(relaxation, [&] {
+      for (const double discount : level_.discounts) {
+        const std::vector<int>& choices = rounding.round(discount);
+        candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
+      }
+    });
+    Frontier frontier{candidates.realise(realiser_), relaxation.curve()};
+    set_energies(dag_, frontier);
+    thin_out(frontier.points, kPointsPerDeadline * options_.deadlines);
+    return frontier;
+  }
+
+  // Clocks arrive late, or must stay for a while. Prices guide the runs; what they realise decides.
+  Frontier plan_limited(const Frontier& free) {
+    Relaxation relaxation(dag_, kinds_);
+    LateClocks late(dag_, options_.switch_latency);
+    std::vector<FrontierPoint> points;
+    const auto add = [&](Plan plan) {
+      Realiser::Outcome outcome = late.realise(plan);
+      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, options_.min_dwell)) outcome = late.realise(plan);
+      points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
+    };
+    add(runs_.fastest_without_changes());
+    add(Plan(dag_.computations.size(), 0));
+    // Where changes are slow, fewer of them than allowed may be better.
+    std::vector<Seconds> dwells{options_.min_dwell};
+    for (const double latencies : {4.0, 16.0, 64.0}) dwells.push_back(options_.switch_latency * latencies);
+    dwells.emplace_back(std::numeric_limits<double>::infinity());
+    std::erase_if(dwells, [&](Seconds dwell) { return dwell < options_.min_dwell; });
+    dwells.erase(std::unique(dwells.begin(), dwells.end()), dwells.end());
+    const auto add_all = [&](double price_factor) {
+      for (const Seconds dwell : dwells) {
+        add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}));
+      }
+    };
+    sweep(relaxation, [&] { add_all(1); });
+    // Limits make plans slower than the relaxation thinks; higher prices than those of T_min fill the fast end.
+    for (double factor = 1; factor < kHighestPriceFactor; factor *= kPriceStep) add_all(factor);
+    keep_pareto(points);
+    descend(late, points);
+    Frontier frontier{std::move(points), relaxation.curve()};
+    set_energies(dag_, frontier);
+    for (FrontierPoint& point : frontier.points) {
+      const FrontierPoint& same_time = look_up(free, point.time);
+      point.clock_limit_cost = point.effective_energy - same_time.effective_energy;
+    }
+    return frontier;
+  }
+
+ private:
+  // Slows down what each point leaves, from the fast end, where limits cost most, as far as the budget goes.
+  void descend(LateClocks& late, std::vector<FrontierPoint>& points) {
+    long budget = static_cast<long>(kDescentSteps * level_.density / static_cast<double>(dag_.computations.size()));
+    for (std::size_t left = points.size(); left > 0 && budget > 0; --left) {
+      FrontierPoint& point = points[left - 1];
+      long share = std::max(1L, 4 * budget / static_cast<long>(left));
+      const long given = std::min(share, budget);
+      share = given;
+      const Realiser::Outcome outcome =
+          slow_down_runs(dag_, runs_, late, point.time, options_.min_dwell, point.plan, share);
+      budget -= given - share;
+      point.time = outcome.time;
+      point.effective_energy = outcome.effective_energy;
+    }
+    keep_pareto(points);
+  }
+
+  template <class Realise>
+  void sweep(Relaxation& relaxation, Realise realise) {
+    const std::vector<Seconds> deadlines = deadlines_between(t_min_, relaxation.t_star(), deadlines_);
+    for (std::size_t i = 0; i < deadlines.size(); ++i) {
+      relaxation.lower_deadline(deadlines[i]);
+      realise();
+      if (options_.progress && i % 16 == 0) {
+        options_.progress(static_cast<double>(i) / static_cast<double>(deadlines.size()));
+      }
+    }
+    if (options_.progress) options_.progress(1);
+  }
+
+  const ComputationDag& dag_;
+  const PlannerOptions& options_;
+  EffortLevel level_;
+  int deadlines_;
+  Kinds kinds_;
+  Realiser realiser_;
+  ClockRuns runs_;
+  Seconds t_min_;
+};
+
+}  // namespace
+
+Frontier plan_exact(const ComputationDag& dag, const PlannerOptions& options) {
+  Planner planner(dag, options);
+  Frontier frontier = planner.plan_free();
+  const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
+  return limited ? planner.plan_limited(frontier) : frontier;
+}
+
+}  // namespace perseus

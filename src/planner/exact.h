@@ -1,0 +1,42 @@
+// The exact planner: the whole lower-bound curve, and realised plans that come close to it.
+//
+// Problem: given one iteration's ComputationDag, choose a clock per computation for every iteration time between the
+// fastest possible and T*, so that effective energy is least (paper section 4.1, NP-hard).
+// Output: Frontier: the exact curve of the linear relaxation (continuous durations along each computation's effective
+// energy hull), and the Pareto set of realised plans, slowest first. The fastest point has the least makespan that any
+// plan can have. Errors: none for a valid DAG (call ComputationDag::validate() first). Cost: see bench/.
+// Threads: none inside; progress is called on the caller's thread.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "base/units.h"
+#include "model/certificate.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus {
+
+/// low realises a fifth of the deadlines; high four times as many, in five ways each, and keeps twice as many points.
+enum class Effort { low, normal, high };
+
+struct PlannerOptions {
+  Effort effort = Effort::normal;
+  int deadlines = 1000;                       ///< how many deadlines between T_min and T* are realised
+  Seconds switch_latency;                     ///< time a clock change takes to arrive; 0: clocks change at once
+  Seconds min_dwell;                          ///< shortest time between two clock changes of a rank; 0: any
+  std::function<void(double done)> progress;  ///< called now and then with 0..1; may be empty
+};
+
+Frontier plan_exact(const ComputationDag& dag, const PlannerOptions& options = {});
+
+/// The lower-bound curve alone; with deadlines given (any order), also one dual certificate for each, in that order.
+struct LowerBoundResult {
+  LowerBound bound;
+  std::vector<BoundCertificate> certificates;
+  long pivots = 0;  ///< operation count of the parametric flow, for the benchmarks
+};
+LowerBoundResult compute_lower_bound(const ComputationDag& dag, const std::vector<Seconds>& certify_at = {});
+
+}  // namespace perseus

@@ -1,0 +1,102 @@
+#include "planner/late_clocks.h"
+
+#include <algorithm>
+
+namespace perseus {
+
+LateClocks::LateClocks(const ComputationDag& dag, Seconds switch_latency)
+    : dag_(dag), latency_s_(switch_latency.value()) {
+  const std::size_t n = dag.computations.size();
+  first_.assign(n + 1, 0);
+  for (const Dependency& d : dag.dependencies) ++first_[d.after + 1];
+  for (std::size_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
+  edges_.resize(dag.dependencies.size());
+  std::vector<int> fill = first_;
+  for (const Dependency& d : dag.dependencies) edges_[fill[d.after]++] = {d.before, d.latency.value()};
+  end_s_.resize(n);
+}
+
+Realiser::Outcome LateClocks::realise(const Plan& plan) {
+  const auto clock_of = [&](int i) { return dag_.type_of(i).options[plan[i]].clock; };
+  // The clock-controlled computation that follows each on its rank; the last one is followed by the first.
+  next_on_rank_.assign(plan.size(), -1);
+  clocks_.assign(dag_.num_ranks(), {});
+  for (int rank = 0; rank < dag_.num_ranks(); ++rank) {
+    int first = -1, previous = -1;
+    for (const int i : dag_.rank_order[rank]) {
+      if (clock_of(i) == Megahertz(0)) continue;
+      if (first < 0) first = i;
+      if (previous >= 0) next_on_rank_[previous] = i;
+      previous = i;
+    }
+    if (first < 0) continue;
+    next_on_rank_[previous] = first;
+    clocks_[rank].now = clocks_[rank].requested = clock_of(first);
+  }
+  const double warm_up_s = iterate(plan);
+  for (RankClock& clock : clocks_) {
+    for (Arrival& arrival : clock.under_way) arrival.time_s -= warm_up_s;
+  }
+  const double makespan_s = iterate(plan);
+  return {Seconds(makespan_s), Joules(effective_j_)};
+}
+
+double LateClocks::iterate(const Plan& plan) {
+  effective_j_ = 0;
+  double makespan_s = 0;
+  for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
+    double start_s = 0;
+    for (int k = first_[i]; k < first_[i + 1]; ++k) {
+      start_s = std::max(start_s, end_s_[edges_[k].before] + edges_[k].latency_s);
+    }
+    end_s_[i] = start_s;
+    run(i, plan[i]);
+    makespan_s = std::max(makespan_s, end_s_[i]);
+    if (next_on_rank_[i] < 0) continue;
+    RankClock& clock = clocks_[dag_.computations[i].rank];
+    const Megahertz wanted = dag_.type_of(next_on_rank_[i]).options[plan[next_on_rank_[i]]].clock;
+    if (wanted != clock.requested) {
+      clock.requested = wanted;
+      clock.under_way.push_back({end_s_[i] + latency_s_, wanted});
+    }
+  }
+  return makespan_s;
+}
+
+// Runs computation i from end_s_[i], where it starts, to its end, piece by piece as clocks arrive.
+void LateClocks::run(int computation, int option) {
+  const ComputationType& type = dag_.type_of(computation);
+  const double blocking_w = dag_.blocking_power_of(computation).value();
+  double& now_s = end_s_[computation];
+  RankClock& clock = clocks_[dag_.computations[computation].rank];
+  if (type.options[option].clock == Megahertz(0)) {
+    const Measurement& fixed = type.options[option];
+    now_s += fixed.time.value();
+    effective_j_ += fixed.energy.value() - blocking_w * fixed.time.value();
+    return;
+  }
+  double left = 1;
+  while (left > 0) {
+    while (!clock.under_way.empty() && clock.under_way.front().time_s <= now_s) {
+      clock.now = clock.under_way.front().clock;
+      clock.under_way.pop_front();
+    }
+    const Measurement& at = type.options[option_at(dag_.computations[computation].type, clock.now, option)];
+    double part = left;
+    if (!clock.under_way.empty()) part = std::min(left, (clock.under_way.front().time_s - now_s) / at.time.value());
+    now_s = part < left ? clock.under_way.front().time_s : now_s + part * at.time.value();
+    effective_j_ += part * (at.energy.value() - blocking_w * at.time.value());
+    left -= part;
+  }
+}
+
+int LateClocks::option_at(int type, Megahertz clock, int fallback) const {
+  const std::vector<Measurement>& options = dag_.types[type].options;
+  if (options[fallback].clock == clock) return fallback;
+  for (int o = 0; o < static_cast<int>(options.size()); ++o) {
+    if (options[o].clock <= clock) return o;
+  }
+  return static_cast<int>(options.size()) - 1;
+}
+
+}  // namespace perseus

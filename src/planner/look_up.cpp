@@ -1,0 +1,15 @@
+#include "planner/look_up.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace perseus {
+
+std::size_t look_up_index(const Frontier& frontier, Seconds straggler_time) {
+  // Points stand slowest first: the first one that is fast enough.
+  const auto found = std::ranges::lower_bound(frontier.points, straggler_time, std::greater{}, &FrontierPoint::time);
+  if (found == frontier.points.end()) return frontier.points.size() - 1;
+  return static_cast<std::size_t>(found - frontier.points.begin());
+}
+
+}  // namespace perseus

@@ -1,0 +1,48 @@
+#include "planner/realise.h"
+
+#include <algorithm>
+
+namespace perseus {
+
+Realiser::Realiser(const ComputationDag& dag) : dag_(dag) {
+  const std::size_t n = dag.computations.size();
+  first_.assign(n + 1, 0);
+  for (const Dependency& d : dag.dependencies) ++first_[d.after + 1];
+  for (std::size_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
+  edges_.resize(dag.dependencies.size());
+  std::vector<int> fill = first_;
+  for (const Dependency& d : dag.dependencies) edges_[fill[d.after]++] = {d.before, d.latency.value()};
+  end_s_.resize(n);
+}
+
+Realiser::Outcome Realiser::realise(const Plan& plan) {
+  double makespan_s = 0, effective_j = 0;
+  for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
+    double start_s = 0;
+    for (int k = first_[i]; k < first_[i + 1]; ++k) {
+      start_s = std::max(start_s, end_s_[edges_[k].before] + edges_[k].latency_s);
+    }
+    const Measurement& option = dag_.type_of(i).options[plan[i]];
+    end_s_[i] = start_s + option.time.value();
+    makespan_s = std::max(makespan_s, end_s_[i]);
+    effective_j += (option.energy - dag_.blocking_power_of(i) * option.time).value();
+  }
+  return {Seconds(makespan_s), Joules(effective_j)};
+}
+
+void keep_pareto(std::vector<FrontierPoint>& points) {
+  // Fastest first, the cheapest of equally fast ones in front; then whatever saves nothing over a faster one goes.
+  std::ranges::stable_sort(points, [](const FrontierPoint& a, const FrontierPoint& b) {
+    return a.time != b.time ? a.time < b.time : a.effective_energy < b.effective_energy;
+  });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (kept > 0 && points[i].effective_energy >= points[kept - 1].effective_energy) continue;
+    if (i != kept) points[kept] = std::move(points[i]);
+    ++kept;
+  }
+  points.resize(kept);
+  std::ranges::reverse(points);
+}
+
+}  // namespace perseus

@@ -1,0 +1,40 @@
+// Time and energy that a plan really takes, from the measurements of the clocks it sets.
+//
+// Input: a valid DAG and a plan (option index per computation). Output: makespan and effective energy, in double
+// precision, by longest path in the DAG's own (topological) order. Cost: O(computations + dependencies).
+// Errors: none. Threads: pure. Source: paper eq. (1). verify/ computes the same by simulation, without this code.
+#pragma once
+
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus {
+
+class Realiser {
+ public:
+  explicit Realiser(const ComputationDag& dag);
+
+  struct Outcome {
+    Seconds time;
+    Joules effective_energy;
+  };
+  Outcome realise(const Plan& plan);
+
+ private:
+  struct Edge {
+    int before;
+    double latency_s;
+  };
+  const ComputationDag& dag_;
+  std::vector<int> first_;
+  std::vector<Edge> edges_;
+  std::vector<double> end_s_;
+};
+
+/// The points that no other beats in both time and effective energy, slowest first; of equals, one. O(points log
+/// points).
+void keep_pareto(std::vector<FrontierPoint>& points);
+
+}  // namespace perseus

@@ -1,0 +1,381 @@
+#include "profiling/online_profiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "profiling/choose_clocks.h"
+#include "profiling/layout.h"
+#include "profiling/plain_order.h"
+#include "profiling/plan_loss.h"
+#include "profiling/planning.h"
+#include "profiling/samples.h"
+#include "profiling/time_energy_model.h"
+
+namespace perseus {
+
+using namespace profiling;  // NOLINT(google-build-using-namespace): the same room
+
+namespace {
+
+// Profiles drawn to judge the plan with: fewer where planning takes long.
+constexpr int kMostDraws = 20, kLeastDraws = 5;
+constexpr int kComputationsAtMostDraws = 800;
+constexpr double kConfidence = 0.9;
+// How often the plan is run, at each slowdown, before it is believed.
+constexpr int kConfirmingRounds = 2;
+
+PlannerOptions low_effort() { return {.effort = Effort::low, .switch_latency = {}, .min_dwell = {}, .progress = {}}; }
+
+Status validate(const ProfilingOptions& options) {
+  const auto bad = [](std::string what) { return Error{ErrorCode::usage, "profiling: " + std::move(what)}; };
+  if (options.iterations_per_window < 1) {
+    return bad(fmt::format("{} iterations per window; must be >= 1", options.iterations_per_window));
+  }
+  if (options.warm_up_windows < 0) return bad(fmt::format("{} warm-up windows; must be >= 0", options.warm_up_windows));
+  if (options.max_iterations < 1)
+    return bad(fmt::format("at most {} iterations; must be >= 1", options.max_iterations));
+  if (!(std::isfinite(options.tolerance_pct) && options.tolerance_pct > 0)) {
+    return bad(fmt::format("a tolerance of {} %; must be finite and > 0", options.tolerance_pct));
+  }
+  if (!(options.lowest_clock_share >= 0 && options.lowest_clock_share <= 1)) {
+    return bad(fmt::format("lowest clock share {}; must be 0 to 1", options.lowest_clock_share));
+  }
+  if (options.slowdowns.empty()) return bad("no slowdown to plan for; at least one is needed");
+  for (const double slowdown : options.slowdowns) {
+    if (!(std::isfinite(slowdown) && slowdown >= 1)) {
+      return bad(fmt::format("slowdown {}; must be finite and >= 1", slowdown));
+    }
+  }
+  return Ok{};
+}
+
+// The value that so many of the values do not exceed.
+double quantile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
+  return values[static_cast<std::size_t>(std::max(0.0, index))];
+}
+
+}  // namespace
+
+struct OnlineProfiler::State {
+  Layout layout;
+  ProfilingOptions options;
+  Samples samples;
+  std::vector<ProfilingWindow> windows;
+  std::set<std::tuple<int, int, int>> reported;  // window, rank, replica
+  int reports_of_last = 0;
+
+  State(Layout l, ProfilingOptions o) : layout(std::move(l)), options(std::move(o)), samples(layout) {}
+
+  [[nodiscard]] std::mt19937_64 engine() const {
+    return std::mt19937_64(options.seed * 0x9e3779b97f4a7c15 + windows.size());
+  }
+  [[nodiscard]] int warm_up_windows() const {
+    return options.mode == ProfilingMode::plain ? std::max(plain_warm_up_windows, options.warm_up_windows)
+                                                : options.warm_up_windows;
+  }
+  [[nodiscard]] int iterations() const {
+    int sum = 0;
+    for (const ProfilingWindow& window : windows) sum += window.iterations;
+    return sum;
+  }
+  [[nodiscard]] ProfilingWindow window_of(const ClockChoice& choice, bool warm_up) const {
+    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, warm_up, false, {}};
+    std::vector<std::size_t> used(layout.types.size());
+    for (const std::vector<int>& types : layout.type_of) {
+      std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+      for (const int t : types) clocks.push_back(layout.types[t].clocks[choice[t][used[t]++]]);
+    }
+    return window;
+  }
+  /// The plan itself, for that multiple of T_min: what it needs to be right about is measured where it matters.
+  [[nodiscard]] ProfilingWindow window_of_plan(const ComputationDag& dag, double slowdown) const {
+    const Frontier frontier = plan_exact(dag, low_effort());
+    const Plan& plan = look_up(frontier, frontier.points.back().time * slowdown).plan;
+    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
+    for (const std::vector<int>& computations : dag.rank_order) {
+      std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+      for (const int c : computations) clocks.push_back(dag.type_of(c).options[plan[c]].clock);
+    }
+    return window;
+  }
+  [[nodiscard]] int confirming_windows() const {
+    const auto last =
+        std::find_if(windows.rbegin(), windows.rend(), [](const auto& window) { return !window.confirming; });
+    return static_cast<int>(last - windows.rbegin());
+  }
+  [[nodiscard]] ClockChoice uniform(const std::vector<int>& clocks) const {
+    ClockChoice choice;
+    for (int t = 0; t < layout.num_types(); ++t) choice.emplace_back(layout.types[t].occurrences, clocks[t]);
+    return choice;
+  }
+  // Ok, or which type has no sample yet.
+  [[nodiscard]] Status sampled() const {
+    for (int t = 0; t < layout.num_types(); ++t) {
+      const ProfiledType& type = layout.types[t];
+      if (!type.has_clock()) continue;
+      const auto& cells = samples.cells(t);
+      const bool times = std::ranges::any_of(cells, [](const Cell& c) { return c.log_time.count > 0; });
+      const bool energies =
+          std::ranges::any_of(cells, [](const Cell& c) { return c.log_energy.count > 0; }) ||
+          std::ranges::any_of(samples.iterations(), [&](const auto& row) { return row.rank == type.rank; });
+      if (times && energies) continue;
+      return Error{ErrorCode::not_found,
+                   fmt::format("profiling: no usable {} of {} of stage {} yet; at least one is needed",
+                               times ? "energy" : "time", name_of(type.instruction), type.stage)};
+    }
+    return Ok{};
+  }
+  [[nodiscard]] TimeEnergyModel model() const { return {layout, samples, windows}; }
+  [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const;
+  [[nodiscard]] ProfilingStep next_adaptive() const;
+  [[nodiscard]] ProfilingStep next_plain() const;
+};
+
+PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const {
+  const Frontier planned = plan_exact(problem.mean(), low_effort());
+  const Seconds t_min = planned.points.back().time;
+  const int size = static_cast<int>(problem.mean().computations.size());
+  const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
+  std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
+  std::mt19937_64 random = engine();
+  for (const ComputationDag& possible : problem.draws(count, model, random)) {
+    const Frontier best = plan_exact(possible, low_effort());
+    for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
+      const bool as_fast_as_possible = options.slowdowns[k] == 1;
+      const Seconds deadline = as_fast_as_possible ? best.points.back().time : t_min * options.slowdowns[k];
+      const FrontierPoint& point = as_fast_as_possible ? planned.points.back() : look_up(planned, deadline);
+      const PlanLoss loss = plan_loss(possible, best, point.plan, deadline);
+      losses[k].push_back(loss.strict_loss_pct);
+      late[k].push_back(loss.late_pct);
+    }
+  }
+  PlanUncertainty result;
+  for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
+    double sum = 0;
+    for (const double loss : losses[k]) sum += loss;
+    PlanUncertainty::At at{options.slowdowns[k], sum / count, quantile(losses[k], kConfidence),
+                           quantile(late[k], kConfidence)};
+    result.text += fmt::format(
+        "{}at {:g} T_min the plan is expected to lose {:.2f} % of energy, with {:g} % confidence at most {:.2f} %, and "
+        "to be at most {:.2f} % late",
+        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
+    result.at.push_back(at);
+  }
+  return result;
+}
+
+ProfilingStep OnlineProfiler::State::next_adaptive() const {
+  std::mt19937_64 random = engine();
+  const int first = warm_up_windows();
+  if (static_cast<int>(windows.size()) < first) {
+    return {window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
+  }
+  if (const Status enough = sampled(); !enough) {
+    if (iterations() < options.max_iterations) {
+      return {window_of(first_clocks(layout, options.lowest_clock_share, random), false), {}};
+    }
+    const std::string why =
+        fmt::format("{} iterations gave no usable sample: {}", iterations(), enough.error().message);
+    return {ProfilingDone{why}, {}};
+  }
+  const TimeEnergyModel now = model();
+  const Result<PlanningProblem> problem = PlanningProblem::build(layout, samples, now, options.lowest_clock_share);
+  if (!problem) return {ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
+  PlanUncertainty doubt = uncertainty(*problem, now);
+  const bool sure = std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) {
+    return at.loss_90_pct <= options.tolerance_pct && at.late_90_pct <= options.tolerance_pct;
+  });
+  const auto confirmed = static_cast<std::size_t>(confirming_windows());
+  if (sure && confirmed >= kConfirmingRounds * options.slowdowns.size()) {
+    return {ProfilingDone{fmt::format("after {} iterations {}", iterations(), doubt.text)}, doubt};
+  }
+  if (iterations() >= options.max_iterations) {
+    return {ProfilingDone{fmt::format("{} iterations are the most allowed; {}", iterations(), doubt.text)}, doubt};
+  }
+  if (sure)
+    return {window_of_plan(problem->mean(), options.slowdowns[confirmed % options.slowdowns.size()]), std::move(doubt)};
+  const double slowest = *std::ranges::max_element(options.slowdowns);
+  return {window_of(next_clocks(layout, *problem, now, std::max(slowest, 1.05), random), false), std::move(doubt)};
+}
+
+ProfilingStep OnlineProfiler::State::next_plain() const {
+  if (static_cast<int>(windows.size()) < warm_up_windows()) {
+    return {window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
+  }
+  const auto clocks = plain_clocks(layout, samples);
+  if (clocks) return {window_of(uniform(*clocks), false), {}};
+  const std::string why =
+      fmt::format("after {} iterations every computation's energy keeps rising, or has no lower clock", iterations());
+  return {ProfilingDone{why}, {}};
+}
+
+OnlineProfiler::OnlineProfiler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OnlineProfiler::OnlineProfiler(OnlineProfiler&&) noexcept = default;
+OnlineProfiler& OnlineProfiler::operator=(OnlineProfiler&&) noexcept = default;
+OnlineProfiler::~OnlineProfiler() = default;
+
+Result<OnlineProfiler> OnlineProfiler::create(ProfilingJob job, ProfilingOptions options) {
+  if (Status status = validate(options); !status) return status.error();
+  Result<Layout> layout = Layout::build(std::move(job));
+  if (!layout) return layout.error();
+  return OnlineProfiler(std::make_unique<State>(std::move(*layout), std::move(options)));
+}
+
+ProfilingStep OnlineProfiler::next() const {
+  return state_->options.mode == ProfilingMode::plain ? state_->next_plain() : state_->next_adaptive();
+}
+
+Status OnlineProfiler::hand_out(ProfilingWindow window) {
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::invalid_input, fmt::format("profiling window {}: {}", window.number, what)};
+  };
+  if (window.number != windows_handed_out()) {
+    return bad(fmt::format("its number must be {}, that of the next one", windows_handed_out()));
+  }
+  if (window.iterations < 1) return bad(fmt::format("{} iterations; must be >= 1", window.iterations));
+  const Layout& layout = state_->layout;
+  if (window.clocks.size() != layout.type_of.size()) {
+    return bad(fmt::format("clocks of {} ranks; the job has {}", window.clocks.size(), layout.num_ranks()));
+  }
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+    const std::vector<Megahertz>& clocks = window.clocks[rank];
+    if (clocks.size() != layout.type_of[rank].size()) {
+      return bad(
+          fmt::format("rank {} has {} clocks; it has {} actions", rank, clocks.size(), layout.type_of[rank].size()));
+    }
+    for (std::size_t a = 0; a < clocks.size(); ++a) {
+      const ProfiledType& type = layout.types[layout.type_of[rank][a]];
+      if (type.index_of(clocks[a]) < 0) {
+        return bad(fmt::format("rank {}, action {}: {} MHz is not a clock of stage {}", rank, a, clocks[a].value(),
+                               type.stage));
+      }
+    }
+  }
+  state_->windows.push_back(std::move(window));
+  state_->reports_of_last = 0;
+  return Ok{};
+}
+
+bool OnlineProfiler::window_complete() const {
+  if (state_->windows.empty()) return true;
+  int replicas = 0;
+  for (int rank = 0; rank < state_->layout.num_ranks(); ++rank) replicas += state_->layout.replicas(rank);
+  return state_->reports_of_last == replicas;
+}
+
+Status OnlineProfiler::check(const RankResult& result) const {
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::invalid_input, "profiling result: " + what};
+  };
+  const Layout& layout = state_->layout;
+  if (result.rank < 0 || result.rank >= layout.num_ranks()) {
+    return bad(fmt::format("rank {}; must be 0 to {}", result.rank, layout.num_ranks() - 1));
+  }
+  if (result.replica < 0 || result.replica >= layout.replicas(result.rank)) {
+    return bad(fmt::format("replica {} of rank {}; must be 0 to {}", result.replica, result.rank,
+                           layout.replicas(result.rank) - 1));
+  }
+  if (result.window < 0 || result.window >= windows_handed_out()) {
+    return bad(fmt::format("window {}; {} were handed out, numbered from 0", result.window, windows_handed_out()));
+  }
+  if (state_->reported.contains({result.window, result.rank, result.replica})) {
+    return bad(
+        fmt::format("rank {} (replica {}) has reported window {} before", result.rank, result.replica, result.window));
+  }
+  return Samples::check(layout, result);
+}
+
+Result<std::vector<Rejection>> OnlineProfiler::report(const RankResult& result) {
+  if (Status checked = check(result); !checked) return checked.error();
+  auto rejections = state_->samples.take(state_->layout, result, state_->windows[result.window]);
+  if (!rejections) return rejections.error();
+  state_->reported.insert({result.window, result.rank, result.replica});
+  if (result.window + 1 == windows_handed_out()) ++state_->reports_of_last;
+  return rejections;
+}
+
+int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_->windows.size()); }
+int OnlineProfiler::iterations_handed_out() const { return state_->iterations(); }
+
+Result<ProfileEstimate> OnlineProfiler::estimate() const {
+  const State& state = *state_;
+  if (Status status = state.sampled(); !status) return status.error();
+  const Layout& layout = state.layout;
+  const TimeEnergyModel model = state.model();
+  const std::vector<ClockRange> ranges = clock_ranges(layout, state.samples, state.options.lowest_clock_share);
+  const std::vector<ReplicaFactors> factors = replica_factors(layout, state.samples);
+  const bool plain = state.options.mode == ProfilingMode::plain;
+
+  ProfileEstimate estimate;
+  estimate.profile.accelerators.assign(layout.job.schedule.num_stages, 1);
+  estimate.blocking_power = model.blocking_power();
+  estimate.blocking_power_stddev = model.blocking_power_stddev();
+  estimate.energies_by_iteration = model.by_iteration();
+  for (int t = 0; t < layout.num_types(); ++t) {
+    const ProfiledType& type = layout.types[t];
+    const std::vector<Cell>& cells = state.samples.cells(t);
+    if (!type.has_clock() && cells.front().log_time.count == 0) continue;
+    estimate.profile.accelerators[type.stage] = layout.replicas(type.rank);
+    estimate.time_noise_pct = std::max(estimate.time_noise_pct, 100 * model.time_noise(t));
+    estimate.energy_noise_pct = std::max(estimate.energy_noise_pct, 100 * model.energy_noise(t));
+    ProfileEntry entry{type.stage, std::string(name_of(type.instruction)), {}};
+    std::vector<ProfileSource> sources;
+    for (int c = 0; c < static_cast<int>(type.clocks.size()); ++c) {
+      const Cell& cell = cells[c];
+      double log_time = model.log_time(t).mean[c], log_energy = model.log_energy(t).mean[c];
+      double time_stddev = std::sqrt(std::max(0.0, model.log_time(t).covariance(c, c)));
+      double energy_stddev = std::sqrt(std::max(0.0, model.log_energy(t).covariance(c, c)));
+      if (plain && cell.log_energy.count > 0) {  // as published: the average, and nothing else
+        log_time = cell.log_time.mean;
+        log_energy = cell.log_energy.mean;
+        time_stddev = model.time_noise(t) / std::sqrt(cell.log_time.count);
+        energy_stddev = model.energy_noise(t) / std::sqrt(cell.log_energy.count);
+      }
+      const Seconds time(std::exp(log_time) * factors[t].time);
+      const Joules energy(std::exp(log_energy) * factors[t].energy);
+      entry.measurements.push_back(
+          {type.clocks[c], time, energy, time * time_stddev, energy * energy_stddev, std::max(1, cell.log_time.count)});
+      sources.push_back(cell.log_time.count > 0                     ? ProfileSource::measured
+                        : c < ranges[t].first || c > ranges[t].last ? ProfileSource::extrapolated
+                                                                    : ProfileSource::interpolated);
+    }
+    estimate.profile.entries.push_back(std::move(entry));
+    estimate.sources.push_back(std::move(sources));
+  }
+  return estimate;
+}
+
+Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
+  if (Status status = state_->sampled(); !status) return status.error();
+  const TimeEnergyModel model = state_->model();
+  const Result<PlanningProblem> problem =
+      PlanningProblem::build(state_->layout, state_->samples, model, state_->options.lowest_clock_share);
+  if (!problem) return problem.error();
+  return state_->uncertainty(*problem, model);
+}
+
+Profile for_planning(const ProfileEstimate& estimate) {
+  Profile profile;
+  profile.accelerators = estimate.profile.accelerators;
+  for (std::size_t e = 0; e < estimate.profile.entries.size(); ++e) {
+    ProfileEntry entry = estimate.profile.entries[e];
+    std::vector<Measurement> kept;
+    for (std::size_t c = 0; c < entry.measurements.size(); ++c) {
+      if (estimate.sources[e][c] != ProfileSource::extrapolated) kept.push_back(entry.measurements[c]);
+    }
+    entry.measurements = std::move(kept);
+    profile.entries.push_back(std::move(entry));
+  }
+  return profile;
+}
+
+}  // namespace perseus

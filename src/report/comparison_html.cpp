@@ -1,0 +1,38 @@
+// A comparison as one page: the drawing and both tables, without scripts.
+#include "report/comparison.h"
+#include "report/comparison_text.h"
+#include "report/static_page.h"
+
+namespace perseus {
+
+void write_comparison_html(const ComparisonInput& input, const std::vector<PairComparison>& pairs, const Sink& sink) {
+  std::string drawing;
+  write_comparison_svg(input, [&](std::string_view piece) { drawing += piece; });
+  std::vector<ReportFact> in_words;
+  for (const ComparedMethod& method : input.methods) {
+    in_words.push_back({method.name, method.description + (method.note.empty() ? "" : "; " + method.note)});
+  }
+  write_static_page(
+      {"Perseus comparison",
+       input.title,
+       input.inputs,
+       {{"", {drawing}, {}, {}, ""},
+        {"Methods",
+         {},
+         std::move(in_words),
+         method_rows(input),
+         "Saving: against everything at maximum clock, each at its own iteration time. Gap: of the fastest point, to "
+         "the "
+         "lower bound."},
+        {"Who is better than whom",
+         {},
+         {},
+         pair_rows(input, pairs),
+         "Shares are of the deadlines T from T_min to T*. At equal T each method runs its slowest plan that is no "
+         "slower, "
+         "and waits for the rest. Mean saving: of the first against the second, over the T that both reach. A method "
+         "dominates where at every T it is at least as good, and at some better."}}},
+      sink);
+}
+
+}  // namespace perseus

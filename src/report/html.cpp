@@ -1,0 +1,97 @@
+// report.html: what every reader can use without a script (title, inputs, key figures, a description), the places that
+// the script fills, the data, and the script itself. The content policy forbids the page every request.
+#include <fmt/format.h>
+
+#include "report/bundle.h"
+#include "report/escape.h"
+#include "report/format.h"
+#include "report/report.h"
+#include "report/report_data.h"
+
+namespace perseus {
+namespace {
+
+std::string figure(std::string_view name, std::string_view value, std::string_view note) {
+  return fmt::format("<div class=\"figure\"><dt>{}</dt><dd>{}<small>{}</small></dd></div>\n", escape_markup(name),
+                     escape_markup(value), escape_markup(note));
+}
+
+std::string key_figures(const ReportInput& input, const ReportSummary& s) {
+  std::string html = "<dl class=\"figures\">\n";
+  html += figure("Saved at full speed", percent(s.saving_pct), "fastest point against everything at maximum clock");
+  html += figure("Energy, fastest point", text_of(s.fastest.energy),
+                 "everything at maximum clock: " + text_of(s.all_max.energy));
+  html += figure("Fastest iteration, T_min", text_of(s.fastest.time),
+                 "everything at maximum clock: " + text_of(s.all_max.time));
+  html += figure("Least effective energy, T*", text_of(s.min_energy.time), text_of(s.min_energy.energy));
+  html += figure("Gap to the lower bound", percent(s.gap_mean_pct),
+                 fmt::format("mean over T; largest {}", percent(s.gap_max_pct)));
+  html += figure("Points", fmt::format("{}", input.frontier.points.size()), "plans of real clocks, point 0 slowest");
+  if (s.straggler)
+    html += figure(
+        "Straggler at T'", text_of(s.straggler->deadline),
+        fmt::format("point {}: {} saved while waiting for it", s.straggler->point, percent(s.straggler->saving_pct)));
+  return html + "</dl>\n";
+}
+
+std::string inputs(const std::vector<ReportFact>& facts) {
+  std::string html = "<ul class=\"inputs\">\n";
+  for (const ReportFact& fact : facts)
+    html += fmt::format("<li><span>{}</span> {}</li>\n", escape_markup(fact.name), escape_markup(fact.value));
+  return facts.empty() ? "" : html + "</ul>\n";
+}
+
+std::string description(const ReportInput& input, const ReportSummary& s) {
+  const FrontierPoint& slowest = input.frontier.points.front();
+  std::string text = fmt::format(
+      "One training iteration runs {} computations on {} ranks. With everything at maximum clock it takes {} and {}. "
+      "The fastest plan found takes {} and {}, that is {} less energy; the slowest takes {} and {}. Slowing down "
+      "further "
+      "than T* = {} saves nothing. No plan whatever can need less energy than the lower bound; the plans are {} above "
+      "it "
+      "on average over T, and {} at most.",
+      input.dag.computations.size(), input.dag.num_ranks(), text_of(s.all_max.time), text_of(s.all_max.energy),
+      text_of(s.fastest.time), text_of(s.fastest.energy), percent(s.saving_pct), text_of(slowest.time),
+      text_of(slowest.energy), text_of(s.t_star), percent(s.gap_mean_pct), percent(s.gap_max_pct));
+  if (s.straggler)
+    text += fmt::format(
+        " With a straggler at T' = {}, point {} runs: until the straggler is done it needs {} where "
+        "everything at maximum clock needs {}.",
+        text_of(s.straggler->deadline), s.straggler->point, text_of(s.straggler->energy),
+        text_of(s.straggler->all_max_energy));
+  return text;
+}
+
+constexpr std::string_view policy =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
+
+}  // namespace
+
+void write_html(const ReportInput& input, const Sink& sink) {
+  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler);
+  sink(
+      fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                  "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+                  "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                  "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} - Perseus</title>\n<style>",
+                  policy, escape_markup(input.title)));
+  sink(report_style());
+  sink(fmt::format(
+      "</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">Perseus report</p>\n<h1>{}</h1>\n{}</header>\n"
+      "<main>\n<section aria-label=\"Key figures\">\n{}</section>\n"
+      "<section id=\"frontier\" aria-labelledby=\"frontier-title\"></section>\n"
+      "<section id=\"timeline\" aria-labelledby=\"timeline-title\"></section>\n"
+      "<section id=\"points\" aria-labelledby=\"points-title\"></section>\n"
+      "<section aria-labelledby=\"words-title\"><h2 id=\"words-title\">In words</h2><p>{}</p></section>\n"
+      "</main>\n<noscript><p>The drawings need JavaScript; the figures above do not.</p></noscript>\n"
+      "<script type=\"application/json\" id=\"perseus-data\">",
+      escape_markup(input.title), inputs(input.inputs), key_figures(input, s), escape_markup(description(input, s))));
+  write_report_data(input, s, sink);
+  sink("</script>\n<script>");
+  sink(charts_script());
+  sink("</script>\n<script>");
+  sink(report_script());
+  sink("</script>\n</body>\n</html>\n");
+}
+
+}  // namespace perseus

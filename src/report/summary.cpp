@@ -1,0 +1,78 @@
+#include "report/summary.h"
+
+#include <algorithm>
+
+#include "report/timeline.h"
+
+namespace perseus {
+namespace {
+
+IterationCost cost_of(const ComputationDag& dag, const Plan& plan) {
+  const Timeline timeline = timeline_of(dag, plan);
+  return {timeline.makespan, timeline.energy, timeline.effective_energy};
+}
+
+double saving_pct(Joules before, Joules after) { return before == after ? 0 : 100.0 * ((before - after) / before); }
+
+/// Mean and largest gap over T. Between two neighbouring points the faster one serves, and the bound falls: the gap
+/// grows up to the next point. Simpson's rule per interval.
+void measure_gap(const ComputationDag& dag, const Frontier& frontier, ReportSummary& summary) {
+  const Watts waiting = dag.total_blocking_power();
+  const auto gap_pct = [&](const FrontierPoint& point, Seconds deadline) {
+    const Joules bound = frontier.bound.at(deadline);
+    if (point.effective_energy == bound) return 0.0;  // also where everything is 0 J
+    return 100.0 * ((point.effective_energy - bound) / (bound + waiting * deadline));
+  };
+  const std::vector<FrontierPoint>& points = frontier.points;
+  summary.gap_max_pct = gap_pct(points.front(), points.front().time);
+  double area = 0;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    const Seconds from = points[i].time;
+    const Seconds to = points[i - 1].time;
+    const double first = gap_pct(points[i], from);
+    const double last = gap_pct(points[i], to);
+    area += (to - from).value() * (first + 4 * gap_pct(points[i], 0.5 * (from + to)) + last) / 6;
+    summary.gap_max_pct = std::max({summary.gap_max_pct, first, last});
+  }
+  const double width = (points.front().time - points.back().time).value();
+  summary.gap_mean_pct = width > 0 ? area / width : summary.gap_max_pct;
+}
+
+StragglerChoice choose(const ComputationDag& dag, const Frontier& frontier, const IterationCost& all_max,
+                       Seconds deadline) {
+  const Watts waiting = dag.total_blocking_power();
+  const auto energy_at = [&](Joules effective, Seconds own) { return effective + waiting * std::max(own, deadline); };
+  StragglerChoice choice;
+  choice.deadline = deadline;
+  choice.point = point_for(frontier, deadline);
+  const FrontierPoint& point = frontier.points[choice.point];
+  choice.energy = energy_at(point.effective_energy, point.time);
+  choice.all_max_energy = energy_at(all_max.effective_energy, all_max.time);
+  choice.saving_pct = saving_pct(choice.all_max_energy, choice.energy);
+  return choice;
+}
+
+}  // namespace
+
+int point_for(const Frontier& frontier, Seconds deadline) {
+  const auto& points = frontier.points;
+  const auto found = std::ranges::partition_point(points, [&](const FrontierPoint& p) { return p.time > deadline; });
+  return static_cast<int>(found - points.begin()) - (found == points.end() ? 1 : 0);
+}
+
+ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler) {
+  PERSEUS_CHECK(!frontier.points.empty(), "a frontier has at least one point");
+  const FrontierPoint& fastest = frontier.points.back();
+  ReportSummary summary;
+  summary.fastest = {fastest.time, fastest.energy, fastest.effective_energy};
+  summary.all_max = cost_of(dag, all_maximum_clock(dag));
+  summary.min_energy = cost_of(dag, minimum_energy_plan(dag));
+  summary.t_min = frontier.bound.t_min();
+  summary.t_star = frontier.bound.t_star();
+  summary.saving_pct = saving_pct(summary.all_max.energy, fastest.energy);
+  measure_gap(dag, frontier, summary);
+  if (straggler) summary.straggler = choose(dag, frontier, summary.all_max, *straggler);
+  return summary;
+}
+
+}  // namespace perseus

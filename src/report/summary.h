@@ -1,0 +1,50 @@
+// The key figures of a frontier, as every report states them.
+//
+// Input: a valid DAG and a frontier with at least one point. Output: plain figures. Units: s, J, %.
+// Gap at T: (least effective energy of a point no slower than T, minus the bound's at T) over the bound's total energy
+// at T; mean and largest over T from the fastest point to the end of the frontier. Errors: none.
+// Cost: O(points log vertices + DAG). Threads: pure. Source: paper sections 3.1 and 6.2.
+#pragma once
+
+#include <optional>
+
+#include "base/units.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus {
+
+/// What one iteration costs under some plan, at its own iteration time.
+struct IterationCost {
+  Seconds time;
+  Joules energy;
+  Joules effective_energy;
+};
+
+/// The plan that a straggler with iteration time T' leaves room for.
+struct StragglerChoice {
+  Seconds deadline;       ///< T'
+  int point = 0;          ///< slowest point with time <= T', or the fastest if none is
+  Joules energy;          ///< of that point while it waits for T'
+  Joules all_max_energy;  ///< of everything at maximum clock while it waits for T'
+  double saving_pct = 0;
+};
+
+struct ReportSummary {
+  IterationCost fastest;     ///< the last point
+  IterationCost all_max;     ///< everything at maximum clock
+  IterationCost min_energy;  ///< every computation at its least effective energy
+  Seconds t_min;             ///< no plan is faster
+  Seconds t_star;            ///< nothing is won by being slower
+  double saving_pct = 0;     ///< fastest point against everything at maximum clock, each at its own time
+  double gap_mean_pct = 0;
+  double gap_max_pct = 0;
+  std::optional<StragglerChoice> straggler;
+};
+
+ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler);
+
+/// Index of the slowest point with time <= deadline; the fastest point's if there is none.
+int point_for(const Frontier& frontier, Seconds deadline);
+
+}  // namespace perseus

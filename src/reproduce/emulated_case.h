@@ -1,0 +1,90 @@
+// One emulated pipeline planned by the paper's method and by ours, and what each saves, by both accountings.
+//
+// Problem: the paper's savings are of *planned* iterations: durations floored to tau, energies of the fits, both for
+// the plan and for the time of what it is compared with. A run pays the measured ones. Input: a valid ComputationDag,
+// tau, and EnvPipe's iteration where it was published. Output: savings in percent of the energy that everything at
+// maximum clock takes, for one pipeline that waits for T' (its own time where nobody is slower).
+//   * planned(): the paper's accounting. T is the fastest planned time, which the baseline is given too: its energy is
+//     sum(e - P t) of the measurements + N P T'. This is what table 6 holds.
+//   * the others: realised. T is the least time of any plan; everything at maximum clock takes its measured time.
+// The baselines of ../baselines are planned on the same DAG and realised alike.
+// At the fastest point (T' not given) each realised plan and the baseline end at their own times.
+// Errors: those of plan_perseus(). Cost: both planners' and the baselines'. Threads: pure functions.
+// Source: paper sections 6.3 and 3.1, tables 5 and 6, figures 7 and 8; ../docs/reproduction.md.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+#include "planner/exact.h"
+#include "planner/perseus_method.h"
+#include "report/summary.h"
+#include "reproduce/artifact.h"
+
+namespace perseus {
+
+/// The published time-energy frontier against ours of the same method, at equal planned times.
+struct FrontierComparison {
+  int published_points = 0;
+  int common_points = 0;
+  double mean_deviation_pct = 0;     ///< of the magnitude
+  double largest_deviation_pct = 0;  ///< with its sign
+};
+FrontierComparison compare_frontiers(const PerseusRun& run, const std::vector<PublishedPoint>& published, Seconds tau);
+
+class EmulatedCase {
+ public:
+  /// `planner`: of the exact one.
+  static Result<EmulatedCase> plan(const ComputationDag& dag, Seconds tau, const PlannerOptions& planner,
+                                   std::optional<IterationCost> envpipe);
+
+  [[nodiscard]] const PerseusRun& paper() const { return paper_; }
+  [[nodiscard]] const Frontier& paper_realised() const { return paper_realised_; }
+  [[nodiscard]] const Frontier& ours() const { return ours_; }
+  [[nodiscard]] const IterationCost& all_max() const { return all_max_; }
+  /// As published.
+  [[nodiscard]] const std::optional<IterationCost>& envpipe() const { return envpipe_; }
+  /// One for each of baseline_methods(), in that order; without points where a method is not defined for the DAG.
+  [[nodiscard]] const std::vector<Frontier>& baselines() const { return baselines_; }
+  [[nodiscard]] Seconds planned_fastest() const { return paper_.steps().back().planned_time; }
+  /// The slowest published planned time: that of the first step (the starting schedule is not published).
+  [[nodiscard]] Seconds planned_slowest() const;
+  [[nodiscard]] Seconds fastest() const { return ours_.points.back().time; }
+
+  struct Savings {
+    double paper_planned_pct = 0;
+    double paper_realised_pct = 0;
+    double ours_realised_pct = 0;
+    double bound_pct = 0;
+    std::optional<double> envpipe_pct;  ///< as published, realised
+    /// As in baselines(); nothing where a method has no plan that ends by a straggler's T'.
+    std::vector<std::optional<double>> baselines_pct;
+  };
+  /// Without a straggler: every plan at its own time.
+  [[nodiscard]] Savings at_fastest() const;
+  /// T' = slowdown * T, slowdown >= 1.
+  [[nodiscard]] Savings at_slowdown(double slowdown) const;
+  /// What the plans for T' = T save while they wait for T' = slowdown * T: the intrinsic part of at_slowdown().
+  [[nodiscard]] Savings intrinsic_at_slowdown(double slowdown) const;
+
+ private:
+  EmulatedCase() = default;
+  [[nodiscard]] Savings savings(double allowed, double slowdown) const;
+  [[nodiscard]] double planned_saving_pct(Seconds allowed, Seconds straggler) const;
+  /// Of an iteration that takes `own` and waits for T'.
+  [[nodiscard]] double saving_pct(Joules effective_energy, Seconds own, Seconds straggler) const;
+
+  PerseusRun paper_;
+  Frontier paper_realised_;
+  Frontier ours_;
+  IterationCost all_max_;
+  std::optional<IterationCost> envpipe_;
+  std::vector<Frontier> baselines_;
+  Watts total_blocking_;
+};
+
+}  // namespace perseus

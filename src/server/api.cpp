@@ -1,0 +1,261 @@
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error_table.h"
+#include "net/content_coding.h"
+#include "report/dashboard.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr std::string_view owner_fact = "token";
+
+std::vector<std::string_view> segments_of(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // '/'
+    const std::size_t end = std::min(path.find('/'), path.size());
+    segments.push_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return segments;
+}
+
+bool is_placeholder(std::string_view segment) { return segment.starts_with('{'); }
+
+struct Pattern {
+  const Api::Route* route;
+  std::vector<std::string_view> segments;
+};
+
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> made = [] {
+    std::vector<Pattern> all;
+    for (const Api::Route& route : Api::routes()) all.push_back({&route, segments_of(route.path)});
+    return all;
+  }();
+  return made;
+}
+
+bool matches(const std::vector<std::string_view>& pattern, const std::vector<std::string_view>& path) {
+  return std::equal(
+      pattern.begin(), pattern.end(), path.begin(), path.end(),
+      [](std::string_view wanted, std::string_view is) { return is_placeholder(wanted) ? !is.empty() : wanted == is; });
+}
+
+/// Names the rest of what a status needs.
+HttpResponse response_of(const Error& error) {
+  HttpResponse response = error_response(entry_of(error.code).http_status, error.message);
+  if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+}  // namespace
+
+void Call::fail(const Error& error) const { responder.send(response_of(error)); }
+
+Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions options)
+    : service_(service),
+      tokens_(tokens),
+      clock_(clock),
+      options_(std::move(options)),
+      dashboard_(options_.dashboard),
+      openapi_(options_.openapi) {}
+
+Api::Page::Page(const std::string& text)
+    : plain(std::make_shared<const std::string>(text)),
+      compressed(std::make_shared<const std::string>(gzipped(text))),
+      plain_tag(entity_tag(*plain)),
+      compressed_tag(entity_tag(*compressed)) {}
+
+HttpResponse Api::response_with(const Page& page, const HttpRequest& request, std::string content_type) {
+  const bool compress = accepts_gzip(request);
+  const std::string& tag = compress ? page.compressed_tag : page.plain_tag;
+  HttpResponse response{200, std::move(content_type), compress ? page.compressed : page.plain, {}};
+  if (request.header("If-None-Match") == tag) response = {304, "", nullptr, {}};
+  response.headers = {{"Cache-Control", "no-cache"}, {"ETag", tag}, {"Vary", "Accept-Encoding"}};
+  if (compress && response.status == 200) response.headers.emplace_back("Content-Encoding", "gzip");
+  return response;
+}
+
+const std::vector<Api::Route>& Api::routes() {
+  using enum Access;
+  static const std::vector<Route> all{
+      {"GET", "/v1/jobs", read, &Api::list_jobs},
+      {"POST", "/v1/jobs", job, &Api::register_job},
+      {"GET", "/v1/jobs/{job}", read, &Api::show_job},
+      {"POST", "/v1/jobs/{job}/ranks", job, &Api::register_rank},
+      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", job, &Api::next_plan},
+      {"POST", "/v1/jobs/{job}/iterations", job, &Api::report_iterations},
+      {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
+      {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
+      {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier},
+      {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline},
+      {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
+      {"GET", "/v1/events", read, &Api::all_events},
+      {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
+      {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
+      {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
+      {"PUT", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::set_policy},
+      {"DELETE", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::clear_policy},
+      {"GET", "/v1/profiles", read, &Api::list_profiles},
+      {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
+      {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
+      {"DELETE", "/v1/profiles/{name}", infrastructure, &Api::remove_profile},
+      {"GET", "/v1/tokens", infrastructure, &Api::list_tokens},
+      {"POST", "/v1/tokens", infrastructure, &Api::make_token},
+      {"DELETE", "/v1/tokens/{token}", infrastructure, &Api::revoke_token},
+      {"GET", "/v1/openapi.json", open, &Api::openapi},
+      {"GET", "/info", job, &Api::legacy_info},
+      {"POST", "/register_job", job, &Api::legacy_register_job},
+      {"POST", "/register_rank", job, &Api::legacy_register_rank},
+      {"POST", "/register_rank/{job}", job, &Api::legacy_register_rank},
+      {"GET", "/schedule/{job}", job, &Api::legacy_schedule},
+      {"POST", "/result/{job}", job, &Api::legacy_result},
+      {"GET", "/", open, &Api::dashboard},
+      {"GET", "/healthz", open, &Api::healthz},
+      {"GET", "/readyz", open, &Api::readyz},
+      {"GET", "/metrics", read, &Api::metrics},
+  };
+  return all;
+}
+
+bool Api::reaches(const Identity& identity, const std::string& job) {
+  if (identity.role != Role::job) return true;
+  if (!identity.job.empty()) return identity.job == job;
+  auto known = owners_.find(job);
+  if (known == owners_.end()) {
+    const auto view = service_.job(job);
+    if (!view) return false;
+    const auto fact = view->facts.find(std::string(owner_fact));
+    known = owners_.emplace(job, fact == view->facts.end() ? "" : fact->second).first;
+  }
+  return !known->second.empty() && known->second == identity.token;
+}
+
+RegisterJob Api::owned(const Call& call, RegisterJob request) const {
+  request.facts.erase(std::string(owner_fact));
+  if (!call.identity.token.empty()) request.facts.emplace(owner_fact, call.identity.token);
+  return request;
+}
+
+void Api::handle(HttpRequest request, Responder responder) {
+  const std::vector<std::string_view> path = segments_of(request.path);
+  const bool head = request.method == "HEAD";
+  std::string allowed;
+  for (const Pattern& pattern : patterns()) {
+    if (!matches(pattern.segments, path)) continue;
+    const Route& route = *pattern.route;
+    if (route.method != request.method && !(head && route.method == "GET")) {
+      allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+      continue;
+    }
+    responder.name(route.path);
+    Call call{HttpRequest(), std::move(responder), {}, {}};
+    if (route.access != Access::open) {
+      const auto identity = tokens_.identify(request.header("Authorization").value_or(""));
+      if (!identity) return call.fail(identity.error());
+      call.identity = *identity;
+    }
+    const Role role = call.identity.role;
+    if ((route.access == Access::infrastructure && role != Role::infrastructure) ||
+        (route.access == Access::job && role == Role::read_only)) {
+      return call.fail({ErrorCode::forbidden,
+                        fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
+    }
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      if (!is_placeholder(pattern.segments[i])) continue;
+      call.parts.emplace_back(path[i]);
+      if (pattern.segments[i] == "{job}" && !reaches(call.identity, call.parts.back())) {
+        return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", path[i])});
+      }
+    }
+    call.request = std::move(request);
+    return (this->*route.handler)(std::move(call));
+  }
+  if (allowed.empty()) {
+    return responder.send(response_of(
+        {ErrorCode::not_found, fmt::format("there is nothing at '{}'; see /v1/openapi.json", request.path)}));
+  }
+  HttpResponse response =
+      error_response(405, fmt::format("{} is not possible here; allowed: {}", request.method, allowed));
+  response.headers.emplace_back("Allow", allowed);
+  responder.send(std::move(response));
+}
+
+Done<Ok> Api::then_ok(const Call& call) const {
+  return then<Ok>(call, [](const Ok&) { return std::string("{}"); });
+}
+
+void Api::wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format) {
+  const WaitId wait = service_.wait_for_plan(std::move(request), then<PlanAnswer>(call, std::move(format)));
+  if (wait != 0) call.responder.on_closed([this, wait] { service_.cancel_wait(wait); });
+}
+
+// ---- Operations
+
+void Api::dashboard(Call call) {
+  HttpResponse page = response_with(dashboard_, call.request, "text/html; charset=utf-8");
+  for (const auto& [name, value] : {std::pair{"X-Content-Type-Options", "nosniff"},
+                                    {"X-Frame-Options", "DENY"},
+                                    {"Referrer-Policy", "no-referrer"}}) {
+    page.headers.emplace_back(name, value);
+  }
+  call.responder.send(std::move(page));
+}
+
+void Api::healthz(Call call) { call.answer(fmt::format("{{\"status\":\"ok\",\"version\":\"{}\"}}", options_.version)); }
+
+void Api::readyz(Call call) {
+  if (draining_) return call.fail({ErrorCode::unavailable, "the server is shutting down"});
+  call.answer("{\"status\":\"ready\"}");
+}
+
+void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }
+
+void Api::count(const ServedRequest& served) {
+  Latency& latency = served_[{served.route, served.status}];
+  ++latency.count;
+  latency.sum_s += served.took_s;
+  latency.max_s = std::max(latency.max_s, served.took_s);
+}
+
+void Api::metrics(Call call) {
+  std::string text;
+  const auto one = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
+    text += fmt::format("# HELP perseus_{0} {2}\n# TYPE perseus_{0} {1}\nperseus_{0} {3}\n", name, type, help, value);
+  };
+  const ServiceCounts counts = service_.counts();
+  one("jobs_in_memory", "gauge", "Jobs whose log is folded in memory", counts.jobs_in_memory);
+  one("waiting_ranks", "gauge", "Ranks that wait for a plan", counts.waiting_ranks);
+  one("subscriptions", "gauge", "Readers of event streams", counts.subscriptions);
+  one("stragglers_in_force", "gauge", "Stragglers in force", counts.stragglers_in_force);
+  one("plans_deployed_total", "counter", "Plans put into force", counts.plans_deployed);
+  one("characterisations_total", "counter", "Frontiers computed", counts.characterisations);
+  one("characterisations_failed_total", "counter", "Frontiers that could not be computed",
+      counts.characterisations_failed);
+  one("characterisations_running", "gauge", "Frontiers being computed", counts.characterising);
+  if (options_.connections) {
+    const HttpServerCounts net = options_.connections();
+    one("connections", "gauge", "Open connections", net.connections);
+    one("connections_waiting", "gauge", "Connections whose request is not answered yet", net.waiting);
+    one("connections_total", "counter", "Connections accepted", net.accepted);
+    one("connections_turned_away_total", "counter", "Connections over the limit", net.turned_away);
+    one("connections_timed_out_total", "counter", "Connections of clients that were too slow", net.timed_out);
+  }
+  text +=
+      "# HELP perseus_requests_seconds Time from a request to its answer, waits included\n"
+      "# TYPE perseus_requests_seconds summary\n";
+  for (const auto& [key, latency] : served_) {
+    const std::string labels = fmt::format("{{route=\"{}\",status=\"{}\"}}", key.first, key.second);
+    text += fmt::format("perseus_requests_seconds_sum{0} {1}\nperseus_requests_seconds_count{0} {2}\n", labels,
+                        latency.sum_s, latency.count);
+  }
+  call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
+}
+
+}  // namespace perseus::server

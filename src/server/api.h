@@ -1,0 +1,139 @@
+// Everything that is asked of the server over HTTP: which path is which call, who may make it, and what it answers.
+//
+// Problem: /v1, the two existing protocols, the dashboard and the probes share a port. Input: requests. Output: each is
+// answered once; a call that waits is taken back when its client goes. Errors: {"detail": ..., "error": {"code",
+// "message"}} with the status of base/error_table; a body that is wrong changes nothing. Cost: a look-up and the call.
+// Threads: io thread. docs/openapi.json describes /v1; decision 0013.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "net/http_server.h"
+#include "server/service.h"
+#include "server/tokens.h"
+#include "server/view_json.h"
+
+namespace perseus::server {
+
+struct ApiOptions {
+  std::string version;
+  EnergyFactors factors;
+  std::string openapi;                            ///< the file's text
+  std::string dashboard;                          ///< the page's text
+  std::function<HttpServerCounts()> connections;  ///< for /metrics; may be empty
+};
+
+/// A request on its way to a route: the parts of the path that stand for something, and who asks.
+struct Call {
+  HttpRequest request;
+  Responder responder;
+  Identity identity;
+  std::vector<std::string> parts;  ///< what {…} in the route's path stands for, in order
+
+  void answer(std::string json) const { responder.send(json_response(200, std::move(json))); }
+  void fail(const Error& error) const;
+};
+
+class Api {
+ public:
+  enum class Access { open, read, job, infrastructure };
+  using Handler = void (Api::*)(Call);
+  struct Route {
+    std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
+    Access access;
+    Handler handler;
+  };
+
+  Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions options);
+  void handle(HttpRequest request, Responder responder);
+  /// What was answered, for /metrics.
+  void count(const ServedRequest& served);
+  /// From now on /readyz says no.
+  void drain() { draining_ = true; }
+
+  static const std::vector<Route>& routes();
+
+ private:
+  /// Whether this identity may reach the job.
+  bool reaches(const Identity& identity, const std::string& job);
+  void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
+  RegisterJob owned(const Call& call, RegisterJob request) const;
+  template <class T>
+  Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
+  Done<Ok> then_ok(const Call& call) const;
+
+  // /v1
+  void list_jobs(Call call);
+  void register_job(Call call);
+  void show_job(Call call);
+  void register_rank(Call call);
+  void next_plan(Call call);
+  void report_iterations(Call call);
+  void finish_job(Call call);
+  void upload_profile(Call call);
+  void frontier(Call call);
+  void timeline(Call call);
+  void job_events(Call call);
+  void all_events(Call call);
+  void set_straggler(Call call);
+  void set_job_straggler(Call call);
+  void withdraw_straggler(Call call);
+  void set_policy(Call call);
+  void clear_policy(Call call);
+  void list_profiles(Call call);
+  void show_profile(Call call);
+  void put_profile(Call call);
+  void remove_profile(Call call);
+  void list_tokens(Call call);
+  void make_token(Call call);
+  void revoke_token(Call call);
+  void openapi(Call call);
+  // The existing protocols
+  void legacy_info(Call call);
+  void legacy_register_job(Call call);
+  void legacy_register_rank(Call call);
+  void legacy_schedule(Call call);
+  void legacy_result(Call call);
+  // Operations
+  void dashboard(Call call);
+  void healthz(Call call);
+  void readyz(Call call);
+  void metrics(Call call);
+
+  struct Latency {
+    std::uint64_t count = 0;
+    double sum_s = 0, max_s = 0;
+  };
+  Service& service_;
+  Tokens& tokens_;
+  const Clock& clock_;
+  ApiOptions options_;
+  /// Text that never changes, as it is and compressed, with their entity tags.
+  struct Page {
+    explicit Page(const std::string& text);
+    std::shared_ptr<const std::string> plain, compressed;
+    std::string plain_tag, compressed_tag;
+  };
+  static HttpResponse response_with(const Page& page, const HttpRequest& request, std::string content_type);
+  Page dashboard_;
+  Page openapi_;
+  std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, as far as asked
+  std::map<std::pair<std::string_view, int>, Latency> served_;
+  bool draining_ = false;
+};
+
+template <class T>
+Done<T> Api::then(const Call& call, std::function<std::string(const T&)> format) const {
+  return [call_copy = std::make_shared<const Call>(call), format = std::move(format)](const Result<T>& done) {
+    if (!done) return call_copy->fail(done.error());
+    call_copy->answer(format(*done));
+  };
+}
+
+}  // namespace perseus::server

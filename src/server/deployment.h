@@ -1,0 +1,43 @@
+// Which point of its frontier each pipeline of a job should run now, and why.
+//
+// Problem: paper section 3.1's T_opt = min(T*, T'), for a job whose pipelines may differ, some of which straggle, under
+// an operator's policies. Input: the job, the frontiers that are known. Output: the deployment; nothing while a
+// pipeline is without a frontier and not failed. Every pipeline waits for the slowest, T' = max over pipelines of
+// degree * T_min; a policy may ask for more; a pipeline that straggles keeps its own T_min plan, every other one gets
+// the look-up of T' (slowest realised point no slower). While a newer profile is characterised, or failed to be, the
+// older frontier rules. Pipelines that never had one run at maximum clock.
+// Errors: none. Cost: O(pipelines + notices + log points), O(points) under a power cap. Threads: pure functions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/job.h"
+#include "server/policy.h"
+
+namespace perseus::server {
+
+/// By input key.
+using Frontiers = std::map<std::string, std::shared_ptr<const CharacterisedPipeline>, std::less<>>;
+
+/// The input whose frontier rules a pipeline now; empty: it has none yet.
+const std::string& ruling_input(const Job& job, int pipeline);
+
+/// Accelerators of one pipeline of the job over those that the frontier counts.
+double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
+
+/// Without version and first iteration.
+std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double now_s);
+
+/// The plan in force says something else.
+bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);
+
+/// Keys that the job's plan needs and that are characterised.
+std::vector<std::string> frontiers_needed(const Job& job);
+/// Keys that nobody has characterised yet, nor failed to.
+std::vector<std::string> characterisations_needed(const Job& job);
+
+}  // namespace perseus::server

@@ -1,0 +1,334 @@
+#include "server/event.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "report/format.h"
+#include "server/describe.h"
+#include "server/json_fields.h"
+
+namespace perseus::server {
+namespace {
+
+// In the order of EventBody.
+constexpr std::array<std::string_view, num_event_kinds> kinds{
+    "job_registered",      "rank_registered",
+    "profile_known",       "profiling_started",
+    "window_handed_out",   "result_reported",
+    "profiling_failed",    "characterisation_started",
+    "characterised",       "characterisation_failed",
+    "straggler_notice",    "straggler_in_force",
+    "straggler_withdrawn", "policy_set",
+    "policy_cleared",      "plan_deployed",
+    "iterations_counted",  "job_seen",
+    "job_finished",        "job_expired",
+};
+
+template <class T, class... Ts>
+inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
+
+}  // namespace
+
+// ---- The members of each kind, as they stand in the log.
+
+template <class F, class S>
+requires is_one_of<S, JobRegistered>
+void describe(F& f, S& e) {
+  f("name", e.name);
+  f.always("degrees", e.degrees);
+  f("profile_online", e.profile_online);
+  f("plain_profiling", e.plain_profiling);
+  f("shape", e.shape);
+  f("facts", e.facts);
+  f("detect_stragglers", e.detect_stragglers);
+}
+template <class F, class S>
+requires is_one_of<S, RankRegistered>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f("dp_rank", e.dp_rank);
+  f("pp_rank", e.pp_rank);
+  f("tp_rank", e.tp_rank);
+  f("clocks_mhz", e.clocks_mhz);
+  f("accelerator", e.accelerator);
+  f("host", e.host);
+  f("transfer_latency_s", e.transfer_latency_s);
+  f("switch_latency_s", e.switch_latency_s);
+  f("instructions", e.instructions);
+}
+template <class F, class S>
+requires is_one_of<S, ProfileKnown>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f("source", e.source);
+  f("pipelines", e.pipelines);
+  f("schedule", e.schedule);
+  f("microbatches", e.microbatches);
+  f("text", e.text);
+}
+template <class F, class S>
+requires is_one_of<S, ProfilingStarted>
+void describe(F& f, S& e) {
+  f.always("pipelines", e.pipelines);
+  f.always("clocks_mhz", e.clocks_mhz);
+}
+template <class F, class S>
+requires is_one_of<S, WindowHandedOut>
+void describe(F& f, S& e) {
+  f.always("version", e.version);
+  f.always("number", e.number);
+  f.always("iterations", e.iterations);
+  f("warm_up", e.warm_up);
+  f("confirming", e.confirming);
+  f.always("clocks_mhz", e.clocks_mhz);
+  f("overdue", e.overdue);
+  f("uncertainty_pct", e.uncertainty_pct);
+  f("text", e.text);
+}
+template <class F, class S>
+requires is_one_of<S, ResultReported>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f.always("window", e.window);
+  f("iteration_time_s", e.iteration_time_s);
+  f("iteration_energy_j", e.iteration_energy_j);
+  f("time_s", e.time_s);
+  f("energy_j", e.energy_j);
+  f("throttled", e.throttled);
+}
+template <class F, class S>
+requires is_one_of<S, ProfilingFailed>
+void describe(F& f, S& e) { f.always("why", e.why); }
+template <class F, class S>
+requires is_one_of<S, CharacterisationStarted>
+void describe(F& f, S& e) { f.always("inputs", e.inputs); }
+template <class F, class S>
+requires is_one_of<S, Characterised>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f("points", e.points);
+  f("t_min_s", e.t_min_s);
+  f("t_star_s", e.t_star_s);
+}
+template <class F, class S>
+requires is_one_of<S, CharacterisationFailed>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f.always("why", e.why);
+}
+template <class F, class S>
+requires is_one_of<S, StragglerNoticed>
+void describe(F& f, S& e) {
+  f.always("id", e.id);
+  f.always("target", e.target);
+  f("pipeline", e.pipeline);
+  f.always("degree", e.degree);
+  f.always("effective_s", e.effective_s);
+  f("detected", e.detected);
+}
+template <class F, class S>
+requires is_one_of<S, StragglerTookEffect, StragglerWithdrawn>
+void describe(F& f, S& e) { f.always("id", e.id); }
+template <class F, class S>
+requires is_one_of<S, PolicyCleared>
+void describe(F& f, S& e) { f.always("policy", e.kind); }
+template <class F, class S>
+requires is_one_of<S, PlanDeployed::Choice>
+void describe(F& f, S& e) {
+  f("input", e.input);
+  f.always("point", e.point);
+}
+template <class F, class S>
+requires is_one_of<S, PlanDeployed>
+void describe(F& f, S& e) {
+  f.always("version", e.version);
+  f("from_iteration", e.from_iteration);
+  f.always("choices", e.choices);
+  f.always("choice_of", e.choice_of);
+  f("t_straggler_s", e.t_straggler_s);
+  f("t_opt_s", e.t_opt_s);
+  f("reason", e.reason);
+}
+template <class F, class S>
+requires is_one_of<S, IterationsCounted>
+void describe(F& f, S& e) {
+  f("iterations", e.iterations);
+  f("saved_j", e.saved_j);
+  f("all_max_energy_j", e.all_max_energy_j);
+  f("from_reports", e.from_reports);
+  f("last_iteration", e.last_iteration);
+}
+template <class F, class S>
+requires is_one_of<S, JobSeen, JobFinished, JobExpired>
+void describe(F&, S&) {}
+template <class S>
+requires is_one_of<S, PolicySet>
+void describe(JsonWriter& f, S& e) { f.always("policy", members_of(e.policy)); }
+
+PolicyMembers members_of(const Policy& policy) {
+  PolicyMembers members;
+  if (const auto* cap = std::get_if<PowerCap>(&policy)) members.power_cap = *cap;
+  if (const auto* pin = std::get_if<Pin>(&policy)) members.pinned = *pin;
+  if (const auto* slowdown = std::get_if<MaxSlowdown>(&policy)) members.max_slowdown = *slowdown;
+  return members;
+}
+
+std::optional<Policy> policy_of(const PolicyMembers& members) {
+  if (int{members.power_cap.has_value()} + int{members.pinned.has_value()} + int{members.max_slowdown.has_value()} != 1)
+    return std::nullopt;
+  if (members.power_cap) return *members.power_cap;
+  if (members.pinned) return *members.pinned;
+  return *members.max_slowdown;
+}
+
+std::string_view kind_of(const Policy& policy) {
+  constexpr std::array<std::string_view, std::variant_size_v<Policy>> names{"power_cap", "pinned", "max_slowdown"};
+  return names[policy.index()];
+}
+
+std::string_view kind_name(std::size_t kind) { return kinds[kind]; }
+
+// ---- Writing and reading a whole event.
+
+std::string format_event(const Event& event) {
+  std::string text;
+  JsonWriter out(text);
+  out.always("kind", std::string(kind_of(event)));
+  out.always("at_s", event.at_s);
+  std::visit([&](const auto& body) { describe(out, body); }, event.body);
+  out.end();
+  return text;
+}
+
+namespace {
+
+struct PolicySetMembers {
+  PolicyMembers policy;
+};
+template <class F, class S>
+requires is_one_of<S, PolicySetMembers>
+void describe(F& f, S& e) { f.always("policy", e.policy); }
+
+/// Reads a body of the kind with that number, from the members beside "kind" and "at_s".
+template <std::size_t kind = 0>
+Result<EventBody> read_body(std::size_t wanted, JsonMembers& members, const JsonReader& json) {
+  if constexpr (kind == num_event_kinds) {
+    return json.error("a kind of event");
+  } else {
+    if (wanted != kind) return read_body<kind + 1>(wanted, members, json);
+    std::variant_alternative_t<kind, EventBody> body{};
+    if constexpr (std::is_same_v<decltype(body), PolicySet>) {
+      PolicySetMembers set;
+      describe(members, set);
+      if (Status read = members.end(); !read) return read.error();
+      const auto policy = policy_of(set.policy);
+      if (!policy) return json.error("exactly one of power_cap, pinned, max_slowdown in policy");
+      body.policy = *policy;
+    } else {
+      describe(members, body);
+      if (Status read = members.end(); !read) return read.error();
+    }
+    return EventBody(std::move(body));
+  }
+}
+
+}  // namespace
+
+Result<Event> parse_event(std::string_view text, const std::string& name) {
+  const auto document = parse_json(text, name);
+  if (!document) return document.error();
+  const JsonReader root = document->root();
+  JsonMembers members(root);
+  std::string kind;
+  Event event;
+  members.always("kind", kind);
+  members.always("at_s", event.at_s);
+  std::size_t number = 0;
+  while (number < num_event_kinds && kinds[number] != kind) ++number;
+  auto body = read_body(number, members, root);
+  if (!body) return body.error();
+  event.body = *std::move(body);
+  return event;
+}
+
+// ---- For people.
+
+std::string text_of(const StragglerTarget& target) {
+  if (target.pipeline) return fmt::format("pipeline {}", *target.pipeline);
+  if (target.rank) return fmt::format("rank {}", *target.rank);
+  return fmt::format("accelerator {}", target.accelerator);
+}
+
+namespace {
+
+struct PolicyText {
+  std::string operator()(const PowerCap& cap) const {
+    const double w = cap.average.value();
+    return w >= 1e4 ? fmt::format("power cap {:.4g} kW", w / 1000) : fmt::format("power cap {:.4g} W", w);
+  }
+  std::string operator()(const Pin& pin) const {
+    if (pin.time) return fmt::format("pinned to {:.6g} s", pin.time->value());
+    return fmt::format("pinned to point {}", pin.point.value_or(0));
+  }
+  std::string operator()(const MaxSlowdown& s) const {
+    return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown, s.threshold,
+                       s.unit.empty() ? "" : " ", s.unit);
+  }
+};
+
+struct EventText {
+  std::string operator()(const JobRegistered& e) const {
+    return fmt::format("job of {} x {} x {} ranks (dp x pp x tp) registered", e.degrees.dp, e.degrees.pp, e.degrees.tp);
+  }
+  std::string operator()(const RankRegistered& e) const {
+    return fmt::format("rank {} registered (pipeline {}, stage rank {})", e.rank, e.dp_rank, e.pp_rank);
+  }
+  std::string operator()(const ProfileKnown& e) const { return fmt::format("profile known: {}", e.source); }
+  std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
+  std::string operator()(const WindowHandedOut& e) const {
+    return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
+                       e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);
+  }
+  std::string operator()(const ResultReported& e) const {
+    return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
+  }
+  std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
+  std::string operator()(const CharacterisationStarted&) const { return "characterisation started"; }
+  std::string operator()(const Characterised& e) const {
+    return fmt::format("frontier of {} points, from {:.4g} s to {:.4g} s", e.points, e.t_min_s, e.t_star_s);
+  }
+  std::string operator()(const CharacterisationFailed& e) const {
+    return fmt::format("characterisation failed: {}", e.why);
+  }
+  std::string operator()(const StragglerNoticed& e) const {
+    if (e.degree == 1) return fmt::format("{} will be back to normal", text_of(e.target));
+    return fmt::format("{} {} {:.4g} times slower{}", text_of(e.target), e.detected ? "was seen" : "will be", e.degree,
+                       e.target.pipeline ? "" : fmt::format(" (pipeline {})", e.pipeline));
+  }
+  std::string operator()(const StragglerTookEffect& e) const {
+    return fmt::format("straggler notice {} is in force", e.id);
+  }
+  std::string operator()(const StragglerWithdrawn& e) const {
+    return fmt::format("straggler notice {} withdrawn", e.id);
+  }
+  std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
+  std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
+  std::string operator()(const PlanDeployed& e) const {
+    return fmt::format("plan {} deployed from iteration {}: {}", e.version, e.from_iteration, e.reason);
+  }
+  std::string operator()(const IterationsCounted& e) const {
+    return fmt::format("{} iterations saved {}", e.iterations, perseus::text_of(Joules(e.saved_j)));
+  }
+  std::string operator()(const JobSeen&) const { return "still running"; }
+  std::string operator()(const JobFinished&) const { return "finished"; }
+  std::string operator()(const JobExpired&) const { return "expired: nobody asked about it"; }
+};
+
+}  // namespace
+
+std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
+std::string text_of(const Event& event) { return std::visit(EventText{}, event.body); }
+std::string format_shape(const PipelineShape& shape) { return json_text(shape); }
+
+}  // namespace perseus::server

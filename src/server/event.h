@@ -1,0 +1,183 @@
+// What happens to a job, one value per thing that happened; and each as the JSON text that the store keeps.
+//
+// Problem: a job must survive a crash, be served by several processes and be watched from outside: its log of events
+// does all three (docs/decisions/0008). Output: parse_event(format_event(e)) equals e. Bodies carry no sequence
+// number, the store counts. Errors: parse_event() names the path, value and what was expected; an event kind that this
+// version does not know is an error too. Cost: linear in the text. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "server/requests.h"
+
+namespace perseus::server {
+
+struct JobRegistered {
+  std::string name;
+  Degrees degrees;
+  bool profile_online = false;
+  bool plain_profiling = false;        ///< see ProfilingMode
+  std::optional<PipelineShape> shape;  ///< known without a profile
+  std::map<std::string, std::string> facts;
+  bool detect_stragglers = false;
+  bool operator==(const JobRegistered&) const = default;
+};
+struct RankRegistered {
+  int rank = 0, dp_rank = 0, pp_rank = 0, tp_rank = 0;
+  std::vector<int> clocks_mhz;
+  std::string accelerator, host;
+  std::optional<double> transfer_latency_s, switch_latency_s;
+  std::vector<std::string> instructions;
+  bool operator==(const RankRegistered&) const = default;
+};
+/// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.
+struct ProfileKnown {
+  std::string input;
+  std::string source;  ///< for people: the profile's name, "uploaded", "measured online"
+  std::vector<int> pipelines;
+  std::string schedule;  ///< for people
+  int microbatches = 0;
+  std::string text;  ///< of a profile measured online: how good it is
+  bool operator==(const ProfileKnown&) const = default;
+};
+/// These pipelines have no profile: all run the windows' clocks, the first one's ranks measure.
+struct ProfilingStarted {
+  std::vector<int> pipelines;
+  std::vector<std::vector<int>> clocks_mhz;  ///< per stage, highest first
+  bool operator==(const ProfilingStarted&) const = default;
+};
+struct WindowHandedOut {
+  std::int64_t version = 0;  ///< of the plan, as PlanDeployed's
+  int number = 0, iterations = 1;
+  bool warm_up = false, confirming = false;
+  std::vector<std::vector<int>> clocks_mhz;  ///< per stage rank, per action
+  std::string overdue;                       ///< what the window before it ended without; empty: all reported
+  std::optional<double> uncertainty_pct;     ///< see JobView::Profiling; what made this window necessary
+  std::string text;                          ///< the same as a sentence
+  bool operator==(const WindowHandedOut&) const = default;
+};
+struct ResultReported {
+  int rank = 0, window = 0;
+  std::vector<double> iteration_time_s, iteration_energy_j;
+  ReportIterations::Breakdown time_s, energy_j;
+  std::vector<bool> throttled;
+  bool operator==(const ResultReported&) const = default;
+};
+/// Nothing can be planned from what was measured: the job runs at maximum clock until somebody uploads a profile.
+struct ProfilingFailed {
+  std::string why;
+  bool operator==(const ProfilingFailed&) const = default;
+};
+struct CharacterisationStarted {
+  std::vector<std::string> inputs;
+  bool operator==(const CharacterisationStarted&) const = default;
+};
+/// The blob "frontier/KEY" is the frontier of the input KEY.
+struct Characterised {
+  std::string input;
+  int points = 0;
+  double t_min_s = 0, t_star_s = 0;
+  bool operator==(const Characterised&) const = default;
+};
+struct CharacterisationFailed {
+  std::string input, why;
+  bool operator==(const CharacterisationFailed&) const = default;
+};
+struct StragglerNoticed {
+  std::string id;
+  StragglerTarget target;
+  int pipeline = 0;
+  double degree = 1, effective_s = 0;
+  bool detected = false;
+  bool operator==(const StragglerNoticed&) const = default;
+};
+struct StragglerTookEffect {
+  std::string id;
+  bool operator==(const StragglerTookEffect&) const = default;
+};
+struct StragglerWithdrawn {
+  std::string id;
+  bool operator==(const StragglerWithdrawn&) const = default;
+};
+struct PolicySet {
+  Policy policy;
+  bool operator==(const PolicySet&) const = default;
+};
+struct PolicyCleared {
+  std::string kind;
+  bool operator==(const PolicyCleared&) const = default;
+};
+struct PlanDeployed {
+  /// Per pipeline; -1: maximum clock, for want of a frontier.
+  struct Choice {
+    std::string input;
+    int point = -1;
+    bool operator==(const Choice&) const = default;
+  };
+  std::int64_t version = 0, from_iteration = 0;
+  std::vector<Choice> choices;  ///< the distinct ones
+  std::vector<int> choice_of;   ///< per pipeline
+  std::optional<double> t_straggler_s, t_opt_s;
+  std::string reason;
+  bool operator==(const PlanDeployed&) const = default;
+  [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
+};
+/// Iterations that ran under the plan in force since the last such event.
+struct IterationsCounted {
+  std::int64_t iterations = 0;
+  double saved_j = 0, all_max_energy_j = 0;
+  bool from_reports = false;        ///< otherwise estimated from elapsed time
+  std::int64_t last_iteration = 0;  ///< up to which was counted; 0: not known
+  bool operator==(const IterationsCounted&) const = default;
+};
+/// Somebody asked about the job: it is not idle. Written now and then.
+struct JobSeen {
+  bool operator==(const JobSeen&) const = default;
+};
+struct JobFinished {
+  bool operator==(const JobFinished&) const = default;
+};
+struct JobExpired {
+  bool operator==(const JobExpired&) const = default;
+};
+
+using EventBody =
+    std::variant<JobRegistered, RankRegistered, ProfileKnown, ProfilingStarted, WindowHandedOut, ResultReported,
+                 ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed, StragglerNoticed,
+                 StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed, IterationsCounted,
+                 JobSeen, JobFinished, JobExpired>;
+
+struct Event {
+  double at_s = 0;
+  EventBody body;
+  bool operator==(const Event&) const = default;
+};
+
+/// The names of the kinds in the order of EventBody: "job_registered", ...
+inline constexpr std::size_t num_event_kinds = std::variant_size_v<EventBody>;
+std::string_view kind_name(std::size_t kind);
+inline std::string_view kind_of(const Event& event) { return kind_name(event.body.index()); }
+
+/// One sentence for people.
+std::string text_of(const Event& event);
+
+std::string format_event(const Event& event);
+/// `name` stands for the log in messages.
+Result<Event> parse_event(std::string_view text, const std::string& name);
+
+/// "accelerator GPU-1", "rank 5", "pipeline 2"
+std::string text_of(const StragglerTarget& target);
+/// "power cap 250 kW"
+std::string text_of(const Policy& policy);
+
+// Parts that other formats use as well.
+std::string format_shape(const PipelineShape& shape);
+
+}  // namespace perseus::server

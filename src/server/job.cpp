@@ -1,0 +1,302 @@
+#include "server/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace perseus::server {
+namespace {
+
+constexpr std::array<std::string_view, num_job_states> state_names{
+    "none", "registered", "profiling", "characterising", "deployed", "failed", "finished", "expired"};
+
+struct Transition {
+  JobState from;
+  std::size_t kind;
+  JobState to;
+};
+
+// Events that change the state. All others leave it as it is, and need a live job.
+constexpr std::array transitions{
+    Transition{JobState::none, kind_of_type<JobRegistered>(), JobState::registered},
+    Transition{JobState::registered, kind_of_type<ProfilingStarted>(), JobState::profiling},
+    Transition{JobState::registered, kind_of_type<ProfilingFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<ProfilingFailed>(), JobState::failed},
+    // A better profile may come at any time.
+    Transition{JobState::registered, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::profiling, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::characterising, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::deployed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::failed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::characterising, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::failed, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::deployed, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::registered, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::characterising, kind_of_type<PlanDeployed>(), JobState::deployed},
+    Transition{JobState::deployed, kind_of_type<PlanDeployed>(), JobState::deployed},
+    Transition{JobState::failed, kind_of_type<PlanDeployed>(), JobState::failed},
+};
+
+// Kinds that only some states allow, and that change nothing there.
+constexpr std::array only_in{
+    Transition{JobState::profiling, kind_of_type<WindowHandedOut>(), JobState::profiling},
+    Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
+    Transition{JobState::characterising, kind_of_type<Characterised>(), JobState::characterising},
+    Transition{JobState::failed, kind_of_type<Characterised>(), JobState::failed},
+    // An older plan changed while a newer profile was characterised.
+    Transition{JobState::deployed, kind_of_type<Characterised>(), JobState::deployed},
+};
+
+constexpr bool has_own_rows(std::size_t kind) {
+  return std::ranges::any_of(transitions, [=](const Transition& t) { return t.kind == kind; }) ||
+         std::ranges::any_of(only_in, [=](const Transition& t) { return t.kind == kind; });
+}
+
+/// What somebody from outside wants, as opposed to what follows from it or from time.
+constexpr bool is_wanted(std::size_t kind) {
+  constexpr std::array wanted{
+      kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
+      kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
+      kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
+  };
+  return std::ranges::find(wanted, kind) != wanted.end();
+}
+
+constexpr bool is_live(JobState state) {
+  return state != JobState::none && state != JobState::finished && state != JobState::expired;
+}
+
+/// Index of `value` in `values`, added at the end if it is new. Few distinct values are expected.
+template <class T>
+int intern(std::vector<T>& values, const T& value) {
+  const auto found = std::ranges::find(values, value);
+  if (found != values.end()) return static_cast<int>(found - values.begin());
+  values.push_back(value);
+  return static_cast<int>(values.size()) - 1;
+}
+
+/// Everything that an event changes but state, sequence and times. Errors change nothing.
+struct Fold {
+  Job& job;
+  double at_s;
+
+  [[nodiscard]] Error broken(const std::string& what) const {
+    return {ErrorCode::internal, fmt::format("job {}: event {}: {}", job.id, job.sequence + 1, what)};
+  }
+
+  Status operator()(const JobRegistered& e) {
+    job.spec = e;
+    if (e.shape) {
+      job.schedule = e.shape->action_table.empty() ? e.shape->schedule : "action table";
+      job.microbatches = e.shape->microbatches;
+    }
+    job.created_s = at_s;
+    job.ranks.assign(e.degrees.world_size(), std::nullopt);
+    job.rank_at.assign(e.degrees.world_size(), -1);
+    job.clock_sets = {{}};
+    job.instruction_sets = {{}};
+    job.input_of.assign(e.degrees.dp, "");
+    return Ok{};
+  }
+  Status operator()(const RankRegistered& e) {
+    const Degrees& d = job.spec.degrees;
+    const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
+                      e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
+    if (!fits || job.ranks[e.rank]) return broken(fmt::format("rank {} does not fit", e.rank));
+    int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
+    if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
+    there = e.rank;
+    job.ranks[e.rank] = Rank{e.dp_rank,
+                             e.pp_rank,
+                             e.tp_rank,
+                             intern(job.clock_sets, e.clocks_mhz),
+                             intern(job.instruction_sets, e.instructions),
+                             e.accelerator,
+                             e.host,
+                             e.transfer_latency_s,
+                             e.switch_latency_s};
+    ++job.ranks_registered;
+    if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+    return Ok{};
+  }
+  Status operator()(const ProfileKnown& e) {
+    for (const int pipeline : e.pipelines) {
+      if (pipeline < 0 || pipeline >= job.num_pipelines()) return broken(fmt::format("no pipeline {}", pipeline));
+    }
+    if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
+    for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
+    job.profile_source = e.source;
+    job.schedule = e.schedule;
+    job.microbatches = e.microbatches;
+    if (!e.text.empty()) job.profiled.text = e.text;
+    const bool all_known = std::ranges::none_of(job.input_of, [](const std::string& input) { return input.empty(); });
+    if (all_known) profiling_is_over();
+    return Ok{};
+  }
+  Status operator()(const ProfilingStarted& e) {
+    const auto exists = [&](int pipeline) { return pipeline >= 0 && pipeline < job.num_pipelines(); };
+    if (e.pipelines.empty() || !std::ranges::all_of(e.pipelines, exists)) return broken("pipelines that do not exist");
+    job.profiling = e;
+    return Ok{};
+  }
+  Status operator()(const WindowHandedOut& e) {
+    if (e.number != static_cast<int>(job.windows.size()) || e.version != job.version + 1 ||
+        static_cast<int>(e.clocks_mhz.size()) != job.spec.degrees.pp) {
+      return broken(fmt::format("window {} of version {} does not fit", e.number, e.version));
+    }
+    job.windows.push_back(e);
+    job.version = e.version;
+    job.reported.clear();
+    job.window_s = at_s;
+    job.windows_overdue = e.overdue.empty() ? 0 : job.windows_overdue + 1;
+    job.reason = e.overdue;
+    ++job.profiled.windows;
+    job.profiled.iterations += e.iterations;
+    job.profiled.uncertainty_pct = e.uncertainty_pct;
+    job.profiled.text = e.text;
+    return Ok{};
+  }
+  Status operator()(const ResultReported& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known || job.ranks[e.rank]->dp_rank != job.measured_pipeline()) {
+      return broken(fmt::format("rank {} does not measure", e.rank));
+    }
+    if (e.window + 1 != static_cast<int>(job.windows.size()) || !job.reported.insert(e.rank).second) {
+      return broken(fmt::format("a result of window {} from rank {}", e.window, e.rank));
+    }
+    job.results.push_back(e);
+    if (job.all_reported()) job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+    return Ok{};
+  }
+  Status operator()(const ProfilingFailed& e) {
+    job.reason = "profiling failed: " + e.why;
+    job.unprofiled = true;
+    profiling_is_over();
+    return Ok{};
+  }
+  void profiling_is_over() {
+    job.windows.clear();
+    job.results.clear();
+    job.reported.clear();
+  }
+  Status operator()(const CharacterisationStarted& e) {
+    for (const std::string& input : e.inputs) {
+      job.failures.erase(input);
+      job.characterising.insert(input);
+    }
+    job.reason.clear();
+    return Ok{};
+  }
+  Status operator()(const Characterised& e) {
+    job.characterising.erase(e.input);
+    job.characterised[e.input] = {e.points, e.t_min_s, e.t_star_s};
+    return Ok{};
+  }
+  Status operator()(const CharacterisationFailed& e) {
+    job.characterising.erase(e.input);
+    job.characterised.erase(e.input);
+    job.failures[e.input] = e.why;
+    job.reason = "characterisation failed: " + e.why;
+    return Ok{};
+  }
+  Status operator()(const StragglerNoticed& e) {
+    if (e.pipeline < 0 || e.pipeline >= job.num_pipelines()) return broken(fmt::format("no pipeline {}", e.pipeline));
+    if (job.notice(e.id) != nullptr) return broken(fmt::format("a second notice {}", e.id));
+    job.notices.push_back({e.id, e.target, e.pipeline, e.degree, e.effective_s, e.detected, false});
+    ++job.notices_ever;
+    return Ok{};
+  }
+  /// What was said of the same target before is over; "back to normal" has then done all it does.
+  Status operator()(const StragglerTookEffect& e) {
+    const auto found = std::ranges::find(job.notices, e.id, &Notice::id);
+    if (found == job.notices.end() || found->in_force) return broken(fmt::format("no pending notice {}", e.id));
+    found->in_force = true;
+    const Notice now = *found;
+    std::erase_if(job.notices, [&](const Notice& other) {
+      const bool same_source =
+          other.target == now.target && other.pipeline == now.pipeline && other.detected == now.detected;
+      return other.in_force && same_source && (other.id != now.id || now.degree == 1);
+    });
+    return Ok{};
+  }
+  Status operator()(const StragglerWithdrawn& e) {
+    if (job.notice(e.id) == nullptr) return broken(fmt::format("no notice {}", e.id));
+    std::erase_if(job.notices, [&](const Notice& notice) { return notice.id == e.id; });
+    return Ok{};
+  }
+  Status operator()(const PolicySet& e) {
+    job.policies[std::string(kind_of(e.policy))] = e.policy;
+    return Ok{};
+  }
+  Status operator()(const PolicyCleared& e) {
+    if (job.policies.erase(e.kind) == 0) return broken(fmt::format("no policy {}", e.kind));
+    return Ok{};
+  }
+  Status operator()(const PlanDeployed& e) {
+    const auto in_range = [&](int c) { return c >= 0 && c < static_cast<int>(e.choices.size()); };
+    if (static_cast<int>(e.choice_of.size()) != job.num_pipelines() || !std::ranges::all_of(e.choice_of, in_range) ||
+        e.version != job.version + 1) {
+      return broken(fmt::format("plan {} does not fit", e.version));
+    }
+    job.plan = e;
+    job.version = e.version;
+    job.deployed_s = at_s;
+    if (job.counted_s == 0) job.counted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const IterationsCounted& e) {
+    job.total.iterations += e.iterations;
+    job.total.saved_j += e.saved_j;
+    job.total.all_max_energy_j += e.all_max_energy_j;
+    job.total.from_reports = e.from_reports;
+    if (e.last_iteration > 0) job.counted_to = e.last_iteration;
+    job.counted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const JobSeen&) { return Ok{}; }
+  Status operator()(const JobFinished&) { return Ok{}; }
+  Status operator()(const JobExpired&) {
+    job.reason = "nobody asked about it for so long";
+    return Ok{};
+  }
+};
+
+}  // namespace
+
+std::string_view name_of(JobState state) { return state_names[static_cast<std::size_t>(state)]; }
+
+std::optional<JobState> next_state(JobState state, std::size_t kind) {
+  if (kind == kind_of_type<JobFinished>()) return is_live(state) ? std::optional(JobState::finished) : std::nullopt;
+  if (kind == kind_of_type<JobExpired>()) return is_live(state) ? std::optional(JobState::expired) : std::nullopt;
+  if (!has_own_rows(kind)) return is_live(state) ? std::optional(state) : std::nullopt;
+  for (const Transition& t : transitions) {
+    if (t.from == state && t.kind == kind) return t.to;
+  }
+  for (const Transition& t : only_in) {
+    if (t.from == state && t.kind == kind) return t.to;
+  }
+  return std::nullopt;
+}
+
+const Notice* Job::notice(std::string_view notice_id) const {
+  const auto found = std::ranges::find(notices, notice_id, &Notice::id);
+  return found == notices.end() ? nullptr : &*found;
+}
+
+Status apply(Job& job, const Event& event) {
+  const auto next = next_state(job.state, event.body.index());
+  if (!next) {
+    return Error{ErrorCode::internal, fmt::format("job {}: event {}: {} cannot happen to a job that is {}", job.id,
+                                                  job.sequence + 1, kind_of(event), name_of(job.state))};
+  }
+  if (Status folded = std::visit(Fold{job, event.at_s}, event.body); !folded) return folded;
+  job.state = *next;
+  job.updated_s = event.at_s;
+  if (is_wanted(event.body.index())) job.active_s = event.at_s;
+  ++job.sequence;
+  return Ok{};
+}
+
+}  // namespace perseus::server

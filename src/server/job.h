@@ -1,0 +1,146 @@
+// A job as the fold of its events: the one place that says what state a job is in and what it knows.
+//
+// Problem: memory and log must never tell different stories, across crashes, restarts and several servers. Input: the
+// events of one job in order. Output: a Job; folding the same events gives an equal one, whenever and wherever. Errors:
+// apply() refuses an event that the state machine does not allow (next_state()) or that speaks of what does not exist,
+// and then changes nothing: a log with such an event is broken. Cost: O(1) an event (amortised; plans O(pipelines)).
+// Threads: plain value. Source: paper section 3.2 (training lifecycle); docs/server.md has the states as a picture.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/event.h"
+
+namespace perseus::server {
+
+enum class JobState : unsigned char {
+  none,            ///< before its first event
+  registered,      ///< no profile yet
+  profiling,       ///< windows are handed out and measured
+  characterising,  ///< a frontier is being computed; an older plan may be in force
+  deployed,        ///< a plan is in force
+  failed,          ///< characterisation failed: maximum clock, or the older plan
+  finished,
+  expired,
+};
+inline constexpr std::size_t num_job_states = 8;
+std::string_view name_of(JobState state);
+
+/// Index of an event's type in EventBody.
+template <class T, std::size_t kind = 0>
+constexpr std::size_t kind_of_type() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<kind, EventBody>, T>) {
+    return kind;
+  } else {
+    return kind_of_type<T, kind + 1>();
+  }
+}
+
+/// The state after an event of that kind (its index in EventBody), or nothing if it cannot happen there.
+std::optional<JobState> next_state(JobState state, std::size_t kind);
+
+struct Rank {
+  int dp_rank = 0, pp_rank = 0, tp_rank = 0;
+  int clock_set = 0;        ///< index into Job::clock_sets
+  int instruction_set = 0;  ///< index into Job::instruction_sets
+  std::string accelerator, host;
+  std::optional<double> transfer_latency_s, switch_latency_s;
+  bool operator==(const Rank&) const = default;
+};
+
+struct Notice {
+  std::string id;
+  StragglerTarget target;
+  int pipeline = 0;
+  double degree = 1;
+  double effective_s = 0;
+  bool detected = false;
+  bool in_force = false;
+  bool operator==(const Notice&) const = default;
+};
+
+struct FrontierFacts {
+  int points = 0;
+  double t_min_s = 0, t_star_s = 0;
+  bool operator==(const FrontierFacts&) const = default;
+};
+
+struct Job {
+  std::string id;
+  std::int64_t sequence = 0;  ///< events folded
+  JobState state = JobState::none;
+  std::string reason;  ///< why it is in this state; empty: nothing to say
+  double created_s = 0, updated_s = 0;
+  double active_s = 0;  ///< when somebody last wanted something of it, as far as the log knows
+  JobRegistered spec;
+
+  std::vector<std::optional<Rank>> ranks;  ///< by rank
+  std::vector<int> rank_at;                ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
+  int ranks_registered = 0;
+  std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
+  std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
+  std::map<std::string, std::vector<int>> ranks_of_accelerator;
+
+  std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
+  std::string profile_source, schedule;  ///< for people
+  int microbatches = 0;
+  std::set<std::string> characterising;                ///< started, by input
+  std::map<std::string, FrontierFacts> characterised;  ///< by input
+  std::map<std::string, std::string> failures;         ///< by input: why
+
+  std::optional<ProfilingStarted> profiling;
+  std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
+  std::vector<ResultReported> results;
+  std::set<int> reported;  ///< ranks that have reported the last window
+  double window_s = 0;     ///< when the last window was handed out
+  double longest_window_s = 0;
+  int windows_overdue = 0;  ///< in a row, up to the one before the last
+  /// What is left of it.
+  struct Profiled {
+    int windows = 0, iterations = 0;
+    std::optional<double> uncertainty_pct;
+    std::string text;
+    bool operator==(const Profiled&) const = default;
+  };
+  Profiled profiled;
+  bool unprofiled = false;  ///< profiling failed: pipelines without a profile run at maximum clock
+
+  std::vector<Notice> notices;  ///< pending and in force, in the order in which they came
+  int notices_ever = 0;
+  std::map<std::string, Policy> policies;  ///< by kind
+
+  std::optional<PlanDeployed> plan;
+  double deployed_s = 0;
+  std::int64_t version = 0;  ///< of plans and profiling windows together
+
+  IterationsCounted total;      ///< sums
+  double counted_s = 0;         ///< until when
+  std::int64_t counted_to = 0;  ///< up to which iteration, 0: not known
+
+  [[nodiscard]] bool live() const {
+    return state != JobState::none && state != JobState::finished && state != JobState::expired;
+  }
+  [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
+  [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
+    return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
+  }
+  [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
+  /// The ranks of this pipeline measure while the job is profiled.
+  [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
+  /// They all have reported the last window, or there was none yet.
+  [[nodiscard]] bool all_reported() const {
+    return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;
+  }
+  bool operator==(const Job&) const = default;
+};
+
+Status apply(Job& job, const Event& event);
+
+}  // namespace perseus::server

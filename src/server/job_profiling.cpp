@@ -1,0 +1,329 @@
+#include "server/job_profiling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "wire/format_profile_csv.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr int plain_iterations = 5;  // the paper's "about five"
+constexpr std::size_t kept_rejections = 20;
+constexpr double usual_times = 10;
+constexpr double least_limit_share = 0.1;
+constexpr int most_overdue = 2;  // windows in a row
+
+ProfilingOptions options_of(const Job& job) {
+  ProfilingOptions options;
+  if (!job.spec.plain_profiling) return options;
+  options.mode = ProfilingMode::plain;
+  options.iterations_per_window = plain_iterations;
+  return options;
+}
+
+/// Clocks that all of these ranks have, highest first.
+Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank) {
+  std::optional<std::vector<int>> common;
+  for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
+    const int rank = job.rank_at[job.coordinate(pipeline, stage_rank, tp)];
+    const std::vector<int>& own = job.clock_sets[job.ranks[rank]->clock_set];
+    if (own.empty()) {
+      return Error{ErrorCode::not_found, fmt::format("rank {} has not said which clocks it supports", rank)};
+    }
+    if (!common) {
+      common = own;
+      continue;
+    }
+    std::vector<int> both;
+    std::set_intersection(common->begin(), common->end(), own.begin(), own.end(), std::back_inserter(both),
+                          std::greater{});
+    common = std::move(both);
+  }
+  if (!common->empty()) return *std::move(common);
+  return Error{ErrorCode::not_found,
+               fmt::format("the ranks of stage rank {} of pipeline {} have no clock in common", stage_rank, pipeline)};
+}
+
+PipelineShape shape_of(const Job& job) {
+  PipelineShape shape = with_measured_latencies(*job.spec.shape, job);
+  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
+  shape.split_backward.reset();  // the pieces themselves are measured
+  return shape;
+}
+
+Result<ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks) {
+  const PipelineShape shape = shape_of(job);
+  Result<Schedule> schedule = schedule_of(shape, job.spec.degrees.pp);
+  if (!schedule) return schedule.error();
+  if (schedule->num_ranks() != job.spec.degrees.pp) {
+    return Error{ErrorCode::invalid_input, fmt::format("the schedule has {} ranks, the job's pp degree is {}",
+                                                       schedule->num_ranks(), job.spec.degrees.pp)};
+  }
+  ProfilingJob profiled;
+  profiled.schedule = *std::move(schedule);
+  profiled.clocks = std::move(clocks);
+  profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
+  profiled.blocking_power = shape.blocking_power;
+  profiled.transfer_latency = shape.transfer_latency.value_or(Seconds(0));
+  profiled.blocking_transfers = shape.blocking_transfers;
+  return profiled;
+}
+
+template <class To, class From>
+std::vector<std::vector<To>> converted(const std::vector<std::vector<From>>& lists, To (*convert)(From)) {
+  std::vector<std::vector<To>> result;
+  for (const auto& list : lists) {
+    auto& own = result.emplace_back();
+    for (const From value : list) own.push_back(convert(value));
+  }
+  return result;
+}
+
+std::vector<std::vector<Megahertz>> clocks_of(const std::vector<std::vector<int>>& mhz) {
+  return converted<Megahertz, int>(mhz, [](int value) { return Megahertz(value); });
+}
+std::vector<std::vector<int>> numbers_of(const std::vector<std::vector<Megahertz>>& clocks) {
+  return converted<int, Megahertz>(clocks, [](Megahertz clock) { return clock.value(); });
+}
+
+std::vector<int> unprofiled_pipelines(const Job& job) {
+  std::vector<int> pipelines;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    if (job.input_of[p].empty()) pipelines.push_back(p);
+  }
+  return pipelines;
+}
+
+/// Ok if the rank runs what the schedule says, or has not said what it runs.
+Status check_instructions(const Job& job, int rank, const Schedule& schedule) {
+  std::vector<std::string> wanted;
+  for (const Action& action : schedule.ranks[job.ranks[rank]->pp_rank]) {
+    if (!is_constant_time(action.instruction)) wanted.emplace_back(name_of(action.instruction));
+  }
+  const std::vector<std::string>& named = job.instruction_sets[job.ranks[rank]->instruction_set];
+  std::vector<std::string> own;
+  std::ranges::copy_if(named, std::back_inserter(own), [](const std::string& name) {
+    const auto known = instruction_named(name);
+    return known && !is_constant_time(*known);
+  });
+  if (named.empty() || own == wanted) return Ok{};
+  return Error{
+      ErrorCode::invalid_input,
+      fmt::format("rank {} runs other instructions than {} has for it: {} of them, there are {}, or in another "
+                  "order; an action table tells them",
+                  rank, schedule.name, own.size(), wanted.size())};
+}
+
+bool without_profile(const Job& job) {
+  return std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
+}
+
+/// Instructions of one iteration of a rank that has no clock to choose there, as its client names them.
+bool is_known_besides(const Job& job, const Rank& rank, const std::string& instruction) {
+  const std::vector<std::string>& own = job.instruction_sets[rank.instruction_set];
+  return std::ranges::find(own, instruction) != own.end();
+}
+
+/// A rank's result as the profiler takes it: without what the client measured of instructions that no plan is made for.
+RankResult rank_result(const Job& job, const ResultReported& reported, const Schedule& schedule) {
+  const Rank& rank = *job.ranks[reported.rank];
+  RankResult result;
+  result.rank = rank.pp_rank;
+  result.replica = rank.tp_rank;
+  result.window = reported.window;
+  for (const double time_s : reported.iteration_time_s) result.iteration_time.emplace_back(time_s);
+  for (const double energy_j : reported.iteration_energy_j) result.iteration_energy.emplace_back(energy_j);
+  result.time_s = reported.time_s;
+  result.energy_j = reported.energy_j;
+  result.throttled = reported.throttled;
+  const auto no_plan_for = [&](const auto& member) {
+    const std::vector<Action>& actions = schedule.ranks[rank.pp_rank];
+    const bool planned =
+        std::ranges::any_of(actions, [&](const Action& action) { return name_of(action.instruction) == member.first; });
+    return !planned && is_known_besides(job, rank, member.first);
+  };
+  std::erase_if(result.time_s, no_plan_for);
+  std::erase_if(result.energy_j, no_plan_for);
+  return result;
+}
+
+std::optional<double> worst_pct(const PlanUncertainty& doubt) {
+  if (doubt.at.empty()) return std::nullopt;
+  double worst = 0;
+  for (const PlanUncertainty::At& at : doubt.at) worst = std::max({worst, at.loss_90_pct, at.late_90_pct});
+  return worst;
+}
+
+}  // namespace
+
+bool awaits_profiling(const Job& job) {
+  return job.state == JobState::registered && job.spec.profile_online && job.spec.shape && !job.unprofiled &&
+         without_profile(job);
+}
+
+bool is_profiled(const Job& job) { return job.state == JobState::profiling && without_profile(job); }
+
+EventBody profiling_start(const Job& job) {
+  ProfilingStarted start{unprofiled_pipelines(job), {}};
+  const PipelineShape shape = shape_of(job);
+  const auto schedule = schedule_of(shape, job.spec.degrees.pp);
+  if (!schedule) return ProfilingFailed{schedule.error().message};
+  start.clocks_mhz.resize(schedule->num_stages);
+  for (int rank = 0; rank < std::min(schedule->num_ranks(), job.spec.degrees.pp); ++rank) {
+    const auto clocks = common_clocks(job, start.pipelines.front(), rank);
+    if (!clocks) return ProfilingFailed{clocks.error().message};
+    for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
+      const int number = job.rank_at[job.coordinate(start.pipelines.front(), rank, tp)];
+      if (Status fits = check_instructions(job, number, *schedule); !fits) return ProfilingFailed{fits.error().message};
+    }
+    for (const Action& action : schedule->ranks[rank]) {
+      if (start.clocks_mhz[action.stage].empty()) start.clocks_mhz[action.stage] = *clocks;
+    }
+  }
+  auto profiled = profiling_job(job, clocks_of(start.clocks_mhz));
+  if (!profiled) return ProfilingFailed{profiled.error().message};
+  const auto profiler = OnlineProfiler::create(*std::move(profiled), options_of(job));
+  if (!profiler) return ProfilingFailed{profiler.error().message};
+  return start;
+}
+
+double window_limit_s(const Job& job, double most_s) {
+  if (job.longest_window_s == 0) return most_s;
+  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s);
+}
+
+ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+  WindowHandedOut window;
+  window.number = question.window;
+  window.overdue = question.overdue;
+  if (!question.overdue.empty() && !question.give_up) {
+    window.iterations = question.plain ? plain_iterations : 1;
+    window.clocks_mhz = question.maximum_clocks;
+    return window;
+  }
+  std::string why = question.overdue;
+  if (!question.give_up) {
+    const ProfilingStep next = profiler.next();
+    if (const ProfilingWindow* found = next.window()) {
+      window.iterations = found->iterations;
+      window.warm_up = found->warm_up;
+      window.confirming = found->confirming;
+      window.clocks_mhz = numbers_of(found->clocks);
+      window.uncertainty_pct = worst_pct(next.doubt);
+      window.text = next.doubt.text;
+      return window;
+    }
+    why = next.done()->why;
+  }
+  const auto estimate = profiler.estimate();
+  if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
+  PipelineShape shape = question.shape;
+  shape.blocking_power = estimate->blocking_power;
+  auto known = known_input(format_profile_csv(for_planning(*estimate)), shape, question.limits, "measured online",
+                           question.pipelines);
+  if (!known) return ProfilingFailed{known.error().message};
+  known->event.text = why;
+  ProfileMeasured measured{*std::move(known), {}};
+  measured.blobs.push_back(measured.known.blob);
+  if (!question.run_key.empty()) measured.blobs.push_back({question.run_key, measured.known.event.input});
+  return measured;
+}
+
+JobProfiling::JobProfiling(Schedule schedule, OnlineProfiler profiler)
+    : schedule_(std::move(schedule)), profiler_(std::make_shared<OnlineProfiler>(std::move(profiler))) {}
+
+Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, double tolerance_pct, int most_iterations) {
+  auto profiled = profiling_job(job, clocks_of(job.profiling->clocks_mhz));
+  if (!profiled) return profiled.error();
+  Schedule schedule = profiled->schedule;
+  ProfilingOptions options = options_of(job);
+  options.tolerance_pct = tolerance_pct;
+  options.max_iterations = most_iterations;
+  auto profiler = OnlineProfiler::create(*std::move(profiled), options);
+  if (!profiler) return profiler.error();
+  std::shared_ptr<JobProfiling> made(new JobProfiling(std::move(schedule), *std::move(profiler)));
+  auto result = job.results.begin();
+  for (const WindowHandedOut& window : job.windows) {
+    made->feed(job, {0, window});
+    for (; result != job.results.end() && result->window == window.number; ++result) made->feed(job, {0, *result});
+  }
+  return made;
+}
+
+void JobProfiling::take(const Job& job, const Event& event) {
+  const bool matters =
+      std::holds_alternative<WindowHandedOut>(event.body) || std::holds_alternative<ResultReported>(event.body);
+  if (!matters) return;
+  if (lent_) {
+    later_.push_back(event);
+  } else {
+    feed(job, event);
+  }
+}
+
+void JobProfiling::feed(const Job& job, const Event& event) {
+  if (const auto* handed_out = std::get_if<WindowHandedOut>(&event.body)) {
+    ProfilingWindow window{handed_out->number, handed_out->iterations, handed_out->warm_up, handed_out->confirming,
+                           clocks_of(handed_out->clocks_mhz)};
+    if (Status taken = profiler_->hand_out(std::move(window)); !taken) broken_ = taken.error().message;
+    return;
+  }
+  const auto& result = std::get<ResultReported>(event.body);
+  const auto rejections = profiler_->report(rank_result(job, result, schedule_));
+  if (!rejections) {
+    broken_ = rejections.error().message;
+    return;
+  }
+  for (const Rejection& rejection : *rejections) {
+    const bool same_name = rejection.rank == result.rank && rejection.replica == 0;
+    std::string text = same_name ? rejection.message : fmt::format("rank {}: {}", result.rank, rejection.message);
+    rejections_[{result.rank, result.window}].push_back(text);
+    last_rejections_.push_back(std::move(text));
+    if (last_rejections_.size() > kept_rejections) last_rejections_.pop_front();
+    ++rejected_;
+  }
+}
+
+Status JobProfiling::check(const Job& job, const ResultReported& result) const {
+  return profiler_->check(rank_result(job, result, schedule_));
+}
+
+ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
+                                         int deadlines) const {
+  ProfilingQuestion question;
+  question.window = static_cast<int>(job.windows.size());
+  question.plain = job.spec.plain_profiling;
+  question.overdue = overdue;
+  question.give_up = !overdue.empty() && job.windows_overdue + 1 >= most_overdue;
+  for (const auto& actions : schedule_.ranks) {
+    auto& clocks = question.maximum_clocks.emplace_back();
+    for (const Action& action : actions) {
+      clocks.push_back(is_constant_time(action.instruction) ? 0 : job.profiling->clocks_mhz[action.stage].front());
+    }
+  }
+  question.pipelines = unprofiled_pipelines(job);
+  if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
+  question.shape = shape_of(job);
+  question.limits = {job.spec.degrees.pp, max_computations, deadlines};
+  if (question.pipelines.empty()) question.run_key = run_key(job.spec.degrees, job.spec.facts, job.spec.shape);
+  return question;
+}
+
+std::shared_ptr<const OnlineProfiler> JobProfiling::lend() {
+  lent_ = true;
+  return profiler_;
+}
+
+void JobProfiling::give_back(const Job& job) {
+  lent_ = false;
+  for (const Event& event : std::exchange(later_, {})) feed(job, event);
+}
+
+std::vector<std::string> JobProfiling::rejections(int rank, int window) const {
+  const auto found = rejections_.find({rank, window});
+  return found == rejections_.end() ? std::vector<std::string>() : found->second;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,99 @@
+// Online profiling of one job: what its ranks need to begin, the profiler fed from the job's log, what comes next.
+//
+// Problem: which window follows takes a third of a second to find, too long for the io thread; and memory must stand
+// where the log stands, after a restart and on every server. Input: the job, its events as they become durable, the
+// time. Output: profiling_start(): the event that begins it, or says why it cannot be; JobProfiling: the profiler, and
+// what it left out; decide_profiling(): the next window, the profile, or why there is none.
+// The ranks of one pipeline measure; all pipelines without a profile run the same clocks, since they wait for each
+// other anyway. A window of which a result is missing for long (window_limit_s()) is over: the next one is at maximum
+// clock, and if that one is not reported either, profiling ends with what is known. Errors: a log that the profiler
+// does not take, from another version perhaps, ends profiling and says so. Cost: take() linear in a result;
+// decide_profiling() up to a second: run it away from the io thread. Threads: io thread; decide_profiling() any: while
+// a profiler is lent, it is not changed. Source: paper section 5 (Profiler).
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "profiling/online_profiler.h"
+#include "server/known_profile.h"
+
+namespace perseus::server {
+
+/// A profile is wanted, is not known, and nobody has begun to measure it.
+bool awaits_profiling(const Job& job);
+/// Measuring is under way.
+bool is_profiled(const Job& job);
+/// ProfilingStarted or ProfilingFailed; every rank must be registered.
+EventBody profiling_start(const Job& job);
+
+/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that.
+double window_limit_s(const Job& job, double most_s);
+
+/// What a decision rests on besides the profiler.
+struct ProfilingQuestion {
+  int window = 0;  ///< number of the one wanted
+  bool plain = false;
+  std::string overdue;  ///< why the last window is over though not reported; empty: it is reported
+  bool give_up = false;
+  std::vector<std::vector<int>> maximum_clocks;  ///< per stage rank, per action
+  std::vector<int> pipelines;                    ///< that want the profile; empty: all
+  PipelineShape shape;
+  InputLimits limits;
+  std::string run_key;  ///< empty: not to be known again
+};
+struct ProfileMeasured {
+  KnownInput known;
+  std::vector<Blob> blobs;
+};
+using ProfilingDecision = std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed>;
+ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question);
+
+class JobProfiling {
+ public:
+  /// From a job all of whose events are durable, or that has no window yet.
+  /// `tolerance_pct`, `most_iterations`: see ServiceOptions; the plain mode has neither.
+  static Result<std::shared_ptr<JobProfiling>> create(const Job& job, double tolerance_pct, int most_iterations);
+
+  /// An event became durable. Kept for later while the profiler is lent.
+  void take(const Job& job, const Event& event);
+  /// What is wrong with the result as a whole.
+  [[nodiscard]] Status check(const Job& job, const ResultReported& result) const;
+  [[nodiscard]] bool window_complete() const { return profiler_->window_complete(); }
+  [[nodiscard]] int windows() const { return profiler_->windows_handed_out(); }
+  [[nodiscard]] const Schedule& schedule() const { return schedule_; }
+
+  ProfilingQuestion question(const Job& job, const std::string& overdue, int max_computations, int deadlines) const;
+  std::shared_ptr<const OnlineProfiler> lend();
+  void give_back(const Job& job);
+  [[nodiscard]] bool lent() const { return lent_; }
+
+  /// What was left out of that rank's result, in words.
+  [[nodiscard]] std::vector<std::string> rejections(int rank, int window) const;
+  [[nodiscard]] std::int64_t rejected() const { return rejected_; }
+  [[nodiscard]] const std::deque<std::string>& last_rejections() const { return last_rejections_; }
+  /// Why the log cannot be gone on with; empty: it can.
+  [[nodiscard]] const std::string& broken() const { return broken_; }
+
+  bool deciding = false;               ///< somebody works on the next window
+  std::optional<double> look_again_s;  ///< another server does
+
+ private:
+  JobProfiling(Schedule schedule, OnlineProfiler profiler);
+  void feed(const Job& job, const Event& event);
+
+  Schedule schedule_;
+  std::shared_ptr<OnlineProfiler> profiler_;
+  bool lent_ = false;
+  std::vector<Event> later_;
+  std::map<std::pair<int, int>, std::vector<std::string>> rejections_;  ///< by rank and window
+  std::deque<std::string> last_rejections_;
+  std::int64_t rejected_ = 0;
+  std::string broken_;
+};
+
+}  // namespace perseus::server

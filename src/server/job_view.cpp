@@ -1,0 +1,126 @@
+#include "server/job_view.h"
+
+#include <algorithm>
+
+#include "server/savings.h"
+#include "server/stragglers.h"
+
+namespace perseus::server {
+namespace {
+
+const CharacterisedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
+  const auto found = live.frontiers.find(input);
+  return found == live.frontiers.end() ? nullptr : found->second.get();
+}
+
+JobView::PlanInForce plan_of(const LiveJob& live) {
+  const Job& job = live.job;
+  JobView::PlanInForce plan;
+  plan.version = job.plan->version;
+  plan.from_iteration = job.plan->from_iteration;
+  plan.deployed_s = job.deployed_s;
+  plan.reason = job.plan->reason;
+  if (job.plan->t_straggler_s) plan.t_straggler = Seconds(*job.plan->t_straggler_s);
+  if (job.plan->t_opt_s) plan.t_opt = Seconds(*job.plan->t_opt_s);
+  for (const PlanDeployed::Choice& choice : job.plan->choices) {
+    const CharacterisedPipeline* pipeline = frontier_of(live, choice.input);
+    if (pipeline == nullptr) continue;
+    plan.t_min = std::max(plan.t_min.value_or(Seconds(0)), pipeline->frontier.points.back().time);
+    plan.t_star = std::max(plan.t_star.value_or(Seconds(0)), pipeline->frontier.points.front().time);
+  }
+  return plan;
+}
+
+std::vector<JobView::PipelineView> pipelines_of(const LiveJob& live) {
+  const Job& job = live.job;
+  const std::vector<double> degrees = degrees_in_force(job);
+  std::vector<JobView::PipelineView> views;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    JobView::PipelineView& view = views.emplace_back();
+    view.pipeline = p;
+    view.straggler = degrees[p] > 1;
+    const std::string& input = job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : ruling_input(job, p);
+    if (const auto facts = job.characterised.find(input); facts != job.characterised.end()) {
+      view.frontier = input;
+      view.points = facts->second.points;
+    }
+    if (!job.plan || job.plan->of(p).point < 0) continue;
+    view.point = job.plan->of(p).point;
+    const CharacterisedPipeline* pipeline = frontier_of(live, input);
+    if (pipeline == nullptr) continue;
+    view.time = pipeline->frontier.points[*view.point].time;
+    view.energy = scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
+  }
+  return views;
+}
+
+JobView::Profiling profiling_of(const LiveJob& live) {
+  const Job& job = live.job;
+  JobView::Profiling profiling;
+  profiling.over = job.state != JobState::profiling;
+  profiling.windows = job.profiled.windows;
+  profiling.iterations = job.profiled.iterations;
+  profiling.uncertainty_pct = job.profiled.uncertainty_pct;
+  profiling.text = job.profiled.text;
+  if (!profiling.over && !job.all_reported()) {
+    for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+      const bool measures = job.ranks[rank] && job.ranks[rank]->dp_rank == job.measured_pipeline();
+      if (measures && !job.reported.contains(rank)) profiling.waiting_for.push_back(rank);
+    }
+  }
+  if (live.profiling) {
+    profiling.rejected = live.profiling->rejected();
+    profiling.rejections.assign(live.profiling->last_rejections().begin(), live.profiling->last_rejections().end());
+  }
+  return profiling;
+}
+
+JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  IterationsCounted total = job.total;
+  if (job.live()) {
+    const auto iteration = live.progress ? std::optional(live.progress->iteration) : std::nullopt;
+    if (const auto since = counted(job, live.frontiers, iteration, now_s)) {
+      total.iterations += since->iterations;
+      total.saved_j += since->saved_j;
+      total.all_max_energy_j += since->all_max_energy_j;
+      total.from_reports = since->from_reports;
+    }
+  }
+  return {total.iterations, Joules(total.saved_j), Joules(total.all_max_energy_j), total.from_reports};
+}
+
+}  // namespace
+
+JobView view_of(const LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  JobView view;
+  view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
+  view.reason = job.reason;
+  view.now_s = now_s;
+  view.sequence = job.sequence;
+  view.schedule = job.schedule;
+  view.microbatches = job.microbatches;
+  view.degrees = job.spec.degrees;
+  view.ranks_registered = job.ranks_registered;
+  view.facts = job.spec.facts;
+  if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
+  view.detect_stragglers = job.spec.detect_stragglers;
+  if (job.profiling) view.profiling = profiling_of(live);
+  if (job.plan) {
+    view.plan = plan_of(live);
+    view.total = total_of(live, now_s);
+  }
+  view.per_iteration = iteration_cost(job, live.frontiers);
+  view.pipelines = pipelines_of(live);
+  for (const Notice& n : job.notices) {
+    view.stragglers.push_back({n.id, n.target, n.pipeline, n.degree, n.in_force, n.effective_s, n.detected});
+  }
+  for (const auto& [kind, policy] : job.policies) {
+    view.policies.push_back(policy);
+    view.policy_texts.push_back(text_of(policy));
+  }
+  return view;
+}
+
+}  // namespace perseus::server

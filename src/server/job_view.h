@@ -1,0 +1,13 @@
+// What is told of a job to those who look at it.
+//
+// Input: the job in memory and the time. Output: its view: state, plan, stragglers and policies in words, savings so
+// far. Errors: none. Cost: O(pipelines + notices), O(points) under a power cap. Threads: io thread.
+#pragma once
+
+#include "server/live_jobs.h"
+
+namespace perseus::server {
+
+JobView view_of(const LiveJob& live, double now_s);
+
+}  // namespace perseus::server

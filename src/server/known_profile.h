@@ -1,0 +1,32 @@
+// A profile that has become known for a job: its event, and what the store keeps of it.
+//
+// Input: profile CSV and shape as a client gave them, or as they were measured; limits. Output: known_input(): the
+// event, and the blob "input/KEY"; run_key(): where the store keeps the key of an input for later runs of the same
+// training set-up, empty if too little is said of it to know it again. Errors: those of complete(), after the source's
+// name. Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread. Threads: pure
+// functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "server/job.h"
+#include "server/pipeline_input.h"
+#include "store/store.h"
+
+namespace perseus::server {
+
+struct KnownInput {
+  ProfileKnown event;
+  Blob blob;
+};
+Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
+                               std::string source, std::vector<int> pipelines);
+
+std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
+                    const std::optional<PipelineShape>& shape);
+
+/// The shape with what the job's ranks measured in place of what it leaves open.
+PipelineShape with_measured_latencies(PipelineShape shape, const Job& job);
+
+}  // namespace perseus::server

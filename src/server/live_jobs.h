@@ -1,0 +1,163 @@
+// The jobs in memory, and the one way in which they change: decide, fold, append to the store, and only then answer.
+//
+// Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds and
+// thousands of ranks register at once. Input: commands: functions from a job to the events that a request makes.
+// Output: `done` after the commit of these events, and of everything that they were decided on. Per job one append is
+// under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
+// commit). If another server was first, the job is read again and the commands decide again. If the store fails, memory
+// forgets the job (it is read again when next asked about) and the commands answer the store's error. Errors: a
+// command's own: nothing happens; not_found: no such job. Cost: O(1) a command beside its events; reading a job O(its
+// events). Threads: io thread only. Source: docs/decisions/0008.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/deployment.h"
+#include "server/job.h"
+#include "server/job_profiling.h"
+#include "server/service.h"
+#include "server/straggler_detector.h"
+#include "store/store.h"
+
+namespace perseus::server {
+
+struct Decision {
+  std::vector<EventBody> events;
+  std::vector<Blob> blobs;
+};
+
+struct Command {
+  std::function<Result<Decision>(const Job&, double now_s)> decide;
+  std::function<void(const Status&)> done;
+};
+
+struct SequencedEvent {
+  std::int64_t sequence = 0;
+  Event event;
+};
+
+/// Where in its training a job is, as its ranks last said.
+struct Progress {
+  std::int64_t iteration = 0;
+  double at_s = 0;
+};
+
+struct Waiter {
+  int rank = 0;
+  std::int64_t have_version = 0;
+  std::optional<double> deadline_s;
+  Done<PlanAnswer> done;
+};
+
+/// A job with what this process alone knows of it.
+struct LiveJob {
+  Job job;
+  std::int64_t committed = 0;       ///< events of `job` that are durable
+  std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
+  double last_seen_s = 0;           ///< when somebody last asked
+  std::optional<double> retry_s;    ///< when to try again what the store did not do
+  Frontiers frontiers;              ///< that its plan needs, as far as they are here
+  std::set<std::string> wanted;     ///< frontiers that are on their way
+  std::optional<Progress> progress;
+  std::optional<StragglerDetector> detector;  ///< made at the first report
+  std::shared_ptr<JobProfiling> profiling;    ///< of a job that is profiled; stays for what it left out
+  struct RankWindows {
+    int handed = -1;  ///< the last one that this server gave the rank
+    int run = -1;     ///< the last one that it reported here
+  };
+  std::unordered_map<int, RankWindows> windows_of;  ///< by rank
+  std::map<WaitId, Waiter> waiters;
+  /// Of the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
+  std::map<std::array<int, 4>, std::shared_ptr<const StageSchedule>> schedules;
+  std::int64_t schedules_version = 0;
+  std::optional<PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
+  std::optional<double> wake_s;                  ///< as registered
+  int subscribers = 0;
+  bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
+
+ private:
+  friend class LiveJobs;
+  struct Entry {
+    Command command;
+    std::vector<SequencedEvent> events;
+    std::vector<Blob> blobs;
+  };
+  std::vector<Entry> outbox_;
+  std::vector<Entry> in_flight_;
+  bool appending_ = false;
+  bool stale_ = false;  ///< memory may differ from the store
+};
+
+class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
+ public:
+  struct Hooks {
+    /// The next event that follows from the job and the time alone; called until there is none.
+    std::function<std::optional<EventBody>(LiveJob&, double now_s)> next_follow_up;
+    /// Events became durable here, or arrived from another server.
+    std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
+    /// When time makes something due; for the index.
+    std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
+  };
+  LiveJobs(Store& store, const Clock& clock, Hooks hooks);
+  Status open();
+
+  /// The job in memory, read if need be.
+  Result<LiveJob*> find(const std::string& id);
+  [[nodiscard]] LiveJob* in_memory(const std::string& id);
+  void execute(const std::string& id, Command command);
+  void create(const std::string& id, Command command);
+  /// Lets what follows from time or from news happen.
+  void touch(LiveJob& live) {
+    live.settled = false;
+    run(live, {});
+  }
+  /// Reads what other servers appended that this one was not told of yet. True if there was something. Before somebody
+  /// is told no: what one server of several answered, every other one must know.
+  bool catch_up(LiveJob& live);
+  /// Another server appended (0: removed the job).
+  void on_foreign(const std::string& id, std::int64_t sequence);
+  void forget_finished(std::size_t keep);
+
+  [[nodiscard]] const std::map<std::string, JobIndexRow>& index() const { return index_; }
+  [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
+  /// Jobs whose wake is not later than that, and takes their wakes off the list.
+  std::vector<std::string> take_due(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  void set_wake(LiveJob& live, double now_s);
+  /// The job could not be read: take_due() names it again then.
+  void wake_again(const std::string& id, double at_s) { wakes_.emplace(at_s, id); }
+  std::function<void()> earlier_wake;
+
+ private:
+  void run(LiveJob& live, Command command);
+  Status decide_into(LiveJob& live, LiveJob::Entry& entry);
+  void follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s);
+  Status fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, double now_s);
+  void flush(LiveJob& live);
+  void appended(const std::string& id, Result<Appended> result);
+  void again(LiveJob& live, std::vector<LiveJob::Entry> entries);
+  void fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error);
+  Status reload(LiveJob& live);
+  Result<std::vector<SequencedEvent>> read(const std::string& id, std::int64_t after);
+  void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
+  [[nodiscard]] JobIndexRow row_of(const LiveJob& live, double now_s) const;
+
+  Store& store_;
+  const Clock& clock_;
+  Hooks hooks_;
+  std::map<std::string, JobIndexRow> index_;
+  std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
+  std::set<std::pair<double, std::string>> wakes_;
+};
+
+}  // namespace perseus::server

@@ -1,0 +1,181 @@
+#include "server/pipeline_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/blocking_power.h"
+#include "model/derived_instructions.h"
+#include "model/reference_plans.h"
+#include "planner/exact.h"
+#include "planner/realise.h"
+#include "server/describe.h"
+#include "server/json_fields.h"
+#include "wire/action_table.h"
+#include "wire/plan_file.h"
+#include "wire/profile_csv.h"
+
+namespace perseus::server {
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, PipelineInput>
+void describe(F& f, S& s) {
+  f.always("profile_csv", s.profile_csv);
+  f.always("shape", s.shape);
+  f.always("stages", s.stages);
+  f.always("ranks", s.ranks);
+  f.always("microbatches", s.microbatches);
+  f.always("deadlines", s.deadlines);
+}
+
+namespace {
+
+constexpr int interleaved_chunks = 2;
+
+Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
+  Result<Profile> profile = parse_profile_csv(csv, "profile");
+  if (profile && shape.split_backward) return split_backward(*std::move(profile), *shape.split_backward);
+  return profile;
+}
+
+Error wrong(const std::string& message) { return {ErrorCode::invalid_input, message}; }
+
+Status check_range(const char* name, std::optional<double> value, double most) {
+  if (!value || (*value >= 0 && *value <= most)) return Ok{};
+  return wrong(fmt::format("{}: {}; allowed: 0 to {}", name, *value, most));
+}
+
+template <class Unit>
+std::optional<double> number_of(const std::optional<Unit>& quantity) {
+  return quantity ? std::optional(quantity->value()) : std::nullopt;
+}
+
+Status check_shape(const PipelineShape& shape) {
+  if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {
+    return wrong(fmt::format("split_backward: {}; allowed: between 0 and 1", *shape.split_backward));
+  }
+  for (const Status& status : {check_range("blocking_power_w", number_of(shape.blocking_power), 1e6),
+                               check_range("transfer_latency_s", number_of(shape.transfer_latency), 1e6),
+                               check_range("switch_latency_s", number_of(shape.switch_latency), 1e6),
+                               check_range("min_dwell_s", number_of(shape.min_dwell), 1e6)}) {
+    if (!status) return status;
+  }
+  return Ok{};
+}
+
+Result<Schedule> table_of(const PipelineShape& shape) { return parse_action_table(shape.action_table, "action table"); }
+
+/// Sets chunks and ranks, from the number of stages.
+Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stages, int& ranks) {
+  if (shape.chunks == 0) shape.chunks = chunks_fixed_by(shape.schedule);
+  if (shape.chunks == 0 && limits.ranks > 0 && stages % limits.ranks == 0) shape.chunks = stages / limits.ranks;
+  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
+  if (shape.chunks < 1 || stages % shape.chunks != 0) {
+    return wrong(fmt::format("chunks: {}; the profile's {} stages cannot be shared out to ranks of so many each",
+                             shape.chunks, stages));
+  }
+  ranks = stages / shape.chunks;
+  return Ok{};
+}
+
+Result<ComputationDag> dag_of(const PipelineInput& input, const Profile& profile) {
+  const Result<Schedule> schedule = schedule_of(input.shape, input.ranks);
+  if (!schedule) return schedule.error();
+  return build_dag(profile, *schedule,
+                   {input.shape.blocking_power.value_or(Watts(0)), input.shape.transfer_latency.value_or(Seconds(0)),
+                    input.shape.blocking_transfers});
+}
+
+void add_all_max(CharacterisedPipeline& pipeline) {
+  const Realiser::Outcome all_max = Realiser(pipeline.dag).realise(all_maximum_clock(pipeline.dag));
+  pipeline.all_max_time = all_max.time;
+  pipeline.all_max_effective_energy = all_max.effective_energy;
+}
+
+}  // namespace
+
+Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits) {
+  if (Status checked = check_shape(shape); !checked) return checked.error();
+  const Result<Profile> profile = profile_of(profile_csv, shape);
+  if (!profile) return profile.error();
+  PipelineInput input{profile_csv, std::move(shape), profile->num_stages(), 0, 0, limits.deadlines};
+  if (!input.shape.blocking_power) input.shape.blocking_power = guessed_blocking_power(*profile);
+  if (!input.shape.action_table.empty()) {
+    const Result<Schedule> table = table_of(input.shape);
+    if (!table) return table.error();
+    input.ranks = table->num_ranks();
+    input.microbatches = table->num_microbatches;
+    if (table->num_stages != input.stages) {
+      return wrong(fmt::format("the action table has {} stages, the profile {}", table->num_stages, input.stages));
+    }
+  } else {
+    if (std::ranges::find(schedule_names(), input.shape.schedule) == schedule_names().end()) {
+      return wrong(fmt::format("schedule: '{}'; allowed: {}", input.shape.schedule, fmt::join(schedule_names(), ", ")));
+    }
+    input.microbatches = input.shape.microbatches;
+    if (input.microbatches < 1) return wrong(fmt::format("microbatches: {}; allowed: 1 ...", input.microbatches));
+    if (Status completed = complete_ranks(input.shape, limits, input.stages, input.ranks); !completed) {
+      return completed.error();
+    }
+  }
+  if (limits.ranks > 0 && input.ranks != limits.ranks) {
+    return wrong(fmt::format("the pipeline has {} ranks ({} stages, {} on each), the job's pp degree is {}",
+                             input.ranks, input.stages, input.stages / std::max(1, input.ranks), limits.ranks));
+  }
+  // Each microbatch passes each stage in up to three pieces.
+  if (3.0 * input.stages * input.microbatches > limits.max_computations) {
+    return Error{ErrorCode::too_large,
+                 fmt::format("{} stages times {} microbatches make more than the {} computations that are allowed",
+                             input.stages, input.microbatches, limits.max_computations)};
+  }
+  const Result<ComputationDag> dag = dag_of(input, *profile);
+  if (!dag) return dag.error();
+  return input;
+}
+
+int chunks_of(const PipelineShape& shape) {
+  const int fixed = chunks_fixed_by(shape.schedule);
+  if (fixed > 0) return fixed;
+  return shape.schedule == "interleaved-1f1b" ? interleaved_chunks : 1;
+}
+
+Result<Schedule> schedule_of(const PipelineShape& shape, int ranks) {
+  if (!shape.action_table.empty()) return table_of(shape);
+  return make_schedule(shape.schedule, {ranks, shape.microbatches, std::max(1, shape.chunks)});
+}
+
+std::string format_input(const PipelineInput& input) { return json_text(input); }
+
+Result<PipelineInput> parse_input(std::string_view text, const std::string& name) {
+  return parse_json_as<PipelineInput>(text, name);
+}
+
+Result<CharacterisedPipeline> characterise(const std::string& key, const PipelineInput& input) {
+  const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
+  if (!profile) return profile.error();
+  Result<ComputationDag> dag = dag_of(input, *profile);
+  if (!dag) return dag.error();
+  PlannerOptions options;
+  options.deadlines = input.deadlines;
+  options.switch_latency = input.shape.switch_latency.value_or(Seconds(0));
+  options.min_dwell = input.shape.min_dwell.value_or(Seconds(0));
+  CharacterisedPipeline pipeline{key, *std::move(dag), {}, {}, {}};
+  pipeline.frontier = plan_exact(pipeline.dag, options);
+  if (pipeline.frontier.points.empty()) return Error{ErrorCode::internal, "the frontier has no point"};
+  add_all_max(pipeline);
+  return pipeline;
+}
+
+std::string format_frontier(const CharacterisedPipeline& pipeline) {
+  return format_plan_file(pipeline.dag, pipeline.frontier);
+}
+
+Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text) {
+  Result<PlanFile> file = parse_plan_file(text, "frontier/" + key);
+  if (!file) return file.error();
+  CharacterisedPipeline pipeline{key, std::move(file->dag), std::move(file->frontier), {}, {}};
+  add_all_max(pipeline);
+  return pipeline;
+}
+
+}  // namespace perseus::server

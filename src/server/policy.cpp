@@ -1,0 +1,129 @@
+#include "server/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/look_up.h"
+#include "server/event.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr std::size_t max_samples = 100'000;
+constexpr double max_slowdown = 1000;
+
+Error out_of_range(const std::string& what) { return {ErrorCode::usage, what}; }
+
+struct Check {
+  Status operator()(const PowerCap& cap) const {
+    const double w = cap.average.value();
+    if (w > 0 && std::isfinite(w)) return Ok{};
+    return out_of_range(fmt::format("power_cap: average_w: {}; allowed: more than 0", w));
+  }
+  Status operator()(const Pin& pin) const {
+    if (pin.time.has_value() == pin.point.has_value()) {
+      return out_of_range("pinned: exactly one of time_s and point is needed");
+    }
+    if (pin.time && !(pin.time->value() > 0 && std::isfinite(pin.time->value()))) {
+      return out_of_range(fmt::format("pinned: time_s: {}; allowed: more than 0", pin.time->value()));
+    }
+    if (pin.point && *pin.point < 0) return out_of_range(fmt::format("pinned: point: {}; allowed: 0 ...", *pin.point));
+    return Ok{};
+  }
+  Status operator()(const MaxSlowdown& s) const {
+    if (!(s.slowdown >= 1 && s.slowdown <= max_slowdown)) {
+      return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, max_slowdown));
+    }
+    if (!std::isfinite(s.threshold)) return out_of_range("max_slowdown: threshold must be finite");
+    if (s.signal.size() > max_samples) {
+      return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), max_samples));
+    }
+    for (std::size_t i = 0; i < s.signal.size(); ++i) {
+      if (!std::isfinite(s.signal[i].from_s) || !std::isfinite(s.signal[i].value) ||
+          (i > 0 && s.signal[i].from_s <= s.signal[i - 1].from_s)) {
+        return out_of_range(fmt::format("max_slowdown: signal[{}]: finite values by increasing time are wanted", i));
+      }
+    }
+    return Ok{};
+  }
+};
+
+template <class P>
+const P* find(const std::map<std::string, Policy>& policies, std::string_view kind) {
+  const auto found = policies.find(std::string(kind));
+  return found == policies.end() ? nullptr : std::get_if<P>(&found->second);
+}
+
+bool above(const MaxSlowdown& policy, double now_s) {
+  const auto next = std::ranges::upper_bound(policy.signal, now_s, {}, &MaxSlowdown::Sample::from_s);
+  return next != policy.signal.begin() && (next - 1)->value > policy.threshold;
+}
+
+Target capped(const PowerCap& cap, const std::vector<PipelineGroup>& groups, Seconds fastest) {
+  if (average_power(groups, fastest) <= cap.average) return {fastest, ""};
+  std::vector<Seconds> times;
+  for (const PipelineGroup& group : groups) {
+    if (group.count == 0) continue;
+    for (const FrontierPoint& point : group.pipeline->frontier.points) {
+      if (point.time > fastest) times.push_back(point.time);
+    }
+  }
+  std::ranges::sort(times);
+  for (const Seconds time : times) {
+    if (average_power(groups, time) <= cap.average) {
+      return {time, fmt::format("{}: {:.4g} W at {:.6g} s", text_of(Policy(cap)), average_power(groups, time).value(),
+                                time.value())};
+    }
+  }
+  const Seconds slowest = times.empty() ? fastest : times.back();
+  return {slowest, fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", text_of(Policy(cap)),
+                               average_power(groups, slowest).value(), slowest.value())};
+}
+
+}  // namespace
+
+Status check_policy(const Policy& policy) { return std::visit(Check{}, policy); }
+
+Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time) {
+  Joules energy;
+  for (const PipelineGroup& group : groups) {
+    const Frontier& frontier = group.pipeline->frontier;
+    const Joules waiting = group.pipeline->dag.total_blocking_power() * time;
+    energy += group.scale * group.count * (look_up(frontier, time).effective_energy + waiting);
+    energy += group.scale * group.stragglers * (frontier.points.back().effective_energy + waiting);
+  }
+  return energy / time;
+}
+
+Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PipelineGroup>& groups,
+                     std::size_t first, Seconds straggler_time, Seconds t_min, double now_s) {
+  if (const Pin* pin = find<Pin>(policies, "pinned")) {
+    const auto& points = groups[first].pipeline->frontier.points;
+    const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
+    return {pin->time.value_or(points[point].time), text_of(Policy(*pin))};
+  }
+  Target target{straggler_time, ""};
+  if (const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown"); slow != nullptr && above(*slow, now_s)) {
+    const Seconds accepted = slow->slowdown * t_min;
+    if (accepted > target.time) target = {accepted, text_of(Policy(*slow))};
+  }
+  if (const PowerCap* cap = find<PowerCap>(policies, "power_cap")) {
+    if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
+  }
+  return target;
+}
+
+std::optional<double> next_policy_change(const std::map<std::string, Policy>& policies, double now_s) {
+  const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown");
+  if (slow == nullptr) return std::nullopt;
+  const bool now = above(*slow, now_s);
+  for (auto next = std::ranges::upper_bound(slow->signal, now_s, {}, &MaxSlowdown::Sample::from_s);
+       next != slow->signal.end(); ++next) {
+    if ((next->value > slow->threshold) != now) return next->from_s;
+  }
+  return std::nullopt;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,156 @@
+#include "server/registration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "wire/json_reader.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr std::size_t max_text = 256;
+constexpr std::size_t max_facts = 64;
+constexpr std::size_t max_clocks = 4096;
+constexpr std::size_t max_instructions = 1 << 20;
+constexpr int max_clock_mhz = 1'000'000;
+
+Error usage(const std::string& message) { return {ErrorCode::usage, message}; }
+
+Status check_coordinate(const char* name, int value, int degree) {
+  if (value >= 0 && value < degree) return Ok{};
+  return usage(fmt::format("{}: {}; allowed: 0 to {}", name, value, degree - 1));
+}
+
+Status check_latency(const char* name, const std::optional<Seconds>& latency) {
+  if (!latency || (latency->value() >= 0 && latency->value() <= 1e6)) return Ok{};
+  return usage(fmt::format("{}: {} s; allowed: 0 to 1e6", name, latency->value()));
+}
+
+Status check_lists(const RegisterRank& request) {
+  if (request.clocks_mhz.size() > max_clocks) {
+    return usage(fmt::format("clocks: {} of them; allowed: {}", request.clocks_mhz.size(), max_clocks));
+  }
+  for (const int clock : request.clocks_mhz) {
+    if (clock < 1 || clock > max_clock_mhz) {
+      return usage(fmt::format("clocks: {} MHz; allowed: 1 to {}", clock, max_clock_mhz));
+    }
+  }
+  if (request.instructions.size() > max_instructions) {
+    return usage(fmt::format("instructions: {} of them; allowed: {}", request.instructions.size(), max_instructions));
+  }
+  for (const std::string& instruction : request.instructions) {
+    if (Status named = check_text("instructions", instruction, 64); !named) return named;
+  }
+  return Ok{};
+}
+
+template <class Unit>
+std::optional<double> number_of(const std::optional<Unit>& quantity) {
+  return quantity ? std::optional(quantity->value()) : std::nullopt;
+}
+
+}  // namespace
+
+Status check_text(const std::string& what, const std::string& text, std::size_t most) {
+  if (text.size() > most) return usage(fmt::format("{}: {} bytes; allowed: {}", what, text.size(), most));
+  const bool control = std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; });
+  // U+FFFE and U+FFFF are no characters and would not come back from the log.
+  const bool odd = text.find("\xEF\xBF\xBE") != std::string::npos || text.find("\xEF\xBF\xBF") != std::string::npos;
+  if (control || odd || valid_utf8(text) != text) {
+    return usage(fmt::format("{}: must be UTF-8 without control characters", what));
+  }
+  return Ok{};
+}
+
+Status check_profile_name(const std::string& name) {
+  const auto allowed = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '+' || c == '-';
+  };
+  if (!name.empty() && name.size() <= 128 && name[0] != '.' && std::ranges::all_of(name, allowed)) return Ok{};
+  return usage(fmt::format("profile name '{}'; allowed: 1 to 128 of letters, digits and . _ + -, no dot first",
+                           valid_utf8(name.substr(0, 140))));
+}
+
+Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
+  const Degrees& d = request.degrees;
+  for (const auto& [name, value] : {std::pair{"dp", d.dp}, {"pp", d.pp}, {"tp", d.tp}}) {
+    if (value < 1 || value > max_ranks) {
+      return usage(fmt::format("{} degree: {}; allowed: 1 to {}", name, value, max_ranks));
+    }
+  }
+  const double product = static_cast<double>(d.dp) * d.pp * d.tp;
+  if (product > max_ranks) {
+    return Error{ErrorCode::too_large, fmt::format("{} ranks; allowed: {}", product, max_ranks)};
+  }
+  if (request.world_size != 0 && request.world_size != d.world_size()) {
+    return usage(fmt::format("world_size: {}; dp {} times pp {} times tp {} is {}", request.world_size, d.dp, d.pp,
+                             d.tp, d.world_size()));
+  }
+  if (Status named = check_text("name", request.name, max_text); !named) return named.error();
+  if (request.facts.size() > max_facts) {
+    return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), max_facts));
+  }
+  for (const auto& [key, value] : request.facts) {
+    if (Status named = check_text("facts", key, max_text); !named) return named.error();
+    if (Status named = check_text("facts." + key, value, max_text); !named) return named.error();
+  }
+  for (const auto& [pipeline, profile] : request.profile_of) {
+    if (Status fits = check_coordinate("pipeline", pipeline, d.dp); !fits) return fits.error();
+  }
+  if (request.profile_online && request.profile.empty() && !request.shape) {
+    return usage("profile_online needs the pipeline: its schedule and microbatches");
+  }
+  return JobRegistered{request.name,
+                       d,
+                       request.profile_online,
+                       request.plain_profiling,
+                       request.shape,
+                       request.facts,
+                       request.detect_stragglers};
+}
+
+Result<std::optional<RankRegistered>> decide_rank(const Job& job, const RegisterRank& request) {
+  const Degrees& d = job.spec.degrees;
+  for (const Status& status :
+       {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
+        check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
+        check_text("accelerator", request.accelerator, max_text), check_text("host", request.host, max_text),
+        check_latency("transfer_latency", request.transfer_latency),
+        check_latency("switch_latency", request.switch_latency), check_lists(request)}) {
+    if (!status) return status.error();
+  }
+  if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
+
+  RankRegistered event{request.rank,
+                       request.dp_rank,
+                       request.pp_rank,
+                       request.tp_rank,
+                       request.clocks_mhz,
+                       request.accelerator,
+                       request.host,
+                       number_of(request.transfer_latency),
+                       number_of(request.switch_latency),
+                       request.instructions};
+  std::ranges::sort(event.clocks_mhz, std::greater{});
+  const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
+  if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
+
+  const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
+  if (const auto& known = job.ranks[request.rank]; known) {
+    const bool same = there == request.rank && job.clock_sets[known->clock_set] == event.clocks_mhz &&
+                      job.instruction_sets[known->instruction_set] == event.instructions &&
+                      known->accelerator == event.accelerator && known->host == event.host;
+    if (same) return std::optional<RankRegistered>();
+    return Error{ErrorCode::conflict,
+                 fmt::format("job {}: rank {} is registered already, with other data", job.id, request.rank)};
+  }
+  if (there >= 0) {
+    return Error{ErrorCode::conflict, fmt::format("job {}: dp {}, pp {}, tp {} is rank {} already", job.id,
+                                                  request.dp_rank, request.pp_rank, request.tp_rank, there)};
+  }
+  return std::optional(std::move(event));
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,25 @@
+// Who may be what in a job: the checks on registering jobs and ranks.
+//
+// Input: a request, and for a rank the job as it is. Output: the event that it makes; nothing for a rank that registers
+// again as it did before (a retry, or a restarted process). Errors: usage: out of range, with what is allowed;
+// conflict: the rank's number or place is taken by another; the job is over; too_large: more ranks than the limit.
+// Cost: O(1) a rank, beside the length of its lists. Threads: pure functions. Source: paper section 4.4 (3D
+// parallelism).
+#pragma once
+
+#include <optional>
+
+#include "base/result.h"
+#include "server/job.h"
+
+namespace perseus::server {
+
+Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks);
+Result<std::optional<RankRegistered>> decide_rank(const Job& job, const RegisterRank& request);
+
+/// Ok if `text` can stand in logs and pages as it is: UTF-8 without control characters, at most `most` bytes.
+Status check_text(const std::string& what, const std::string& text, std::size_t most);
+/// Ok if `name` can name a profile: 1..128 of [A-Za-z0-9._+-], not starting with a dot.
+Status check_profile_name(const std::string& name);
+
+}  // namespace perseus::server

@@ -1,0 +1,335 @@
+// What the server can be asked and what it answers: plain values, known to every protocol in front of it.
+//
+// Problem: three HTTP protocols, the command line and the tests say the same things to the service in different words.
+// Units: typed inside; `_s` members are times of day, seconds since 1970 (UTC). A job's *ranks* are its processes,
+// 0 .. world_size - 1, each with its coordinates (dp, pp, tp); its *pipelines* are its data-parallel copies, numbered
+// by dp rank; a *stage rank* is a pp rank: what holds one list of clocks, shared by its tp copies and, where their
+// pipelines are alike, by all dp copies. Threads: plain values. Source: paper section 5, table of the client's API.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+#include "wire/frequency_plan.h"
+
+namespace perseus::server {
+
+// ---- Pipelines and profiles
+
+/// What a profile leaves open of a pipeline. What is not given is taken from the ranks' own measurements where they
+/// have some (latencies), else guessed as `perseus plan` does (blocking power: a fifth of the highest power).
+struct PipelineShape {
+  std::string schedule = "1f1b";  ///< one of schedule_names()
+  std::string action_table;       ///< PyTorch's CSV instead of `schedule` and `microbatches`, if not empty
+  int microbatches = 0;
+  int chunks = 0;  ///< stages per rank; 0: what the schedule fixes, else profile stages / pp degree
+  std::optional<Watts> blocking_power;
+  std::optional<Seconds> transfer_latency;
+  bool blocking_transfers = false;
+  std::optional<double> split_backward;  ///< see model/derived_instructions.h
+  std::optional<Seconds> switch_latency;
+  std::optional<Seconds> min_dwell;
+  bool operator==(const PipelineShape&) const = default;
+};
+
+/// A profile that jobs can name (`perseus profile push`).
+struct NamedProfile {
+  std::string name;         ///< 1..128 of [A-Za-z0-9._+-], not starting with a dot
+  std::string profile_csv;  ///< as wire/profile_csv.h reads it
+  PipelineShape shape;
+  std::string accelerator;  ///< for people: "NVIDIA A100-SXM4-40GB"; may be empty
+};
+struct StoredProfile {
+  std::string name;
+  int stages = 0;
+  int ranks = 0;  ///< per pipeline
+};
+
+// ---- Jobs and ranks
+
+struct Degrees {
+  int dp = 1;
+  int pp = 1;
+  int tp = 1;
+  [[nodiscard]] int world_size() const { return dp * pp * tp; }
+  bool operator==(const Degrees&) const = default;
+};
+
+struct RegisterJob {
+  std::string name;  ///< for people; may be empty
+  Degrees degrees;
+  int world_size = 0;                        ///< must be the degrees' product; 0: that product
+  std::string id_prefix;                     ///< the id is this and a random part; empty: "j_"
+  std::string profile;                       ///< a named profile; empty: none is known
+  std::map<int, std::string> profile_of;     ///< pipelines (dp ranks) that have another named profile
+  std::optional<PipelineShape> shape;        ///< instead of the named profile's
+  bool profile_online = false;               ///< measure a profile if none is known; needs `shape`
+  bool plain_profiling = false;              ///< the published way, one uniform clock after another
+  std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
+  bool detect_stragglers = false;            ///< from reported iteration times
+};
+struct RegisteredJob {
+  std::string job;
+  std::string state;
+};
+
+struct RegisterRank {
+  std::string job;
+  int rank = 0;
+  int dp_rank = 0;
+  int pp_rank = 0;
+  int tp_rank = 0;
+  std::vector<int> clocks_mhz;  ///< supported, in any order; empty: not known, every clock is taken
+  std::string accelerator;      ///< its id, as the infrastructure calls it (GPU-...); may be empty
+  std::string host;             ///< may be empty
+  std::optional<Seconds> transfer_latency;
+  std::optional<Seconds> switch_latency;
+  std::vector<std::string> instructions;  ///< of one iteration, in order, as this client names them; may be empty
+};
+struct RegisteredRank {
+  int registered = 0;  ///< ranks so far
+  int expected = 0;
+};
+
+// ---- Plans
+
+/// What one stage rank runs. Made once per plan version, stage rank and set of supported clocks, and shared by all who
+/// ask for it. `rendered` is the callers' place to keep the texts that they make of it, by their own names.
+struct StageSchedule {
+  enum class Kind { plan, profiling_window, maximum_clock };
+  Kind kind = Kind::maximum_clock;
+  std::int64_t version = 0;         ///< of the job's plan; grows with every change for any of its ranks
+  std::int64_t from_iteration = 0;  ///< the first iteration that runs it; 0: at once
+  int iterations = 0;               ///< of a profiling window; 0: until the next version
+  int window = -1;                  ///< number of the profiling window
+  int pipeline = 0;                 ///< the first one that has this schedule
+  int stage_rank = 0;
+  std::vector<ClockedInstruction> clocks;  ///< with constant-time instructions left out, in execution order
+  std::optional<Seconds> iteration_time;   ///< planned, of this pipeline
+  std::string reason;                      ///< why this plan, one sentence for people
+  std::vector<std::string> instructions;   ///< of one iteration, as the rank named them when it registered
+  mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
+};
+
+/// Waits until the job's plan has another version than `have_version`. A rank that has run that version says 0 again to
+/// get it a second time at once.
+struct WaitForPlan {
+  std::string job;
+  int rank = 0;
+  std::int64_t have_version = 0;
+  std::optional<std::int64_t> iteration;  ///< the one that this rank is in
+  std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
+};
+struct PlanAnswer {
+  std::shared_ptr<const StageSchedule> schedule;  ///< null: unchanged
+  int rank = 0;
+  int pipeline = 0;  ///< the rank's
+};
+
+/// Handle of a parked call, to take it back when its connection closes.
+using WaitId = std::uint64_t;
+
+/// Iterations that a rank has run: for profiling (a window's), for savings, and for straggler detection.
+struct ReportIterations {
+  using Breakdown = std::map<std::string, std::vector<std::vector<double>>>;
+  std::string job;
+  int rank = 0;
+  std::optional<int> window;                   ///< of profiling; nothing: the last one that this rank was handed
+  std::optional<std::int64_t> last_iteration;  ///< number of the last one in the lists
+  std::vector<Seconds> iteration_time;         ///< of this pipeline alone: without waiting for others, if known
+  std::vector<Joules> iteration_energy;        ///< of this accelerator
+  Breakdown time_s;                            ///< instruction -> per iteration -> per occurrence
+  Breakdown energy_j;
+  std::vector<bool> throttled;  ///< per iteration; empty: not known
+};
+struct ReportedIterations {
+  std::vector<std::string> rejected;  ///< single values that were left out, and why
+};
+
+// ---- Stragglers
+
+/// Who is slow: exactly one of the three.
+struct StragglerTarget {
+  std::string accelerator;
+  std::optional<int> rank;
+  std::optional<int> pipeline;
+  bool operator==(const StragglerTarget&) const = default;
+};
+
+struct SetStraggler {
+  std::string job;  ///< may be empty where the target is an accelerator: then every job that has it
+  StragglerTarget target;
+  Seconds delay;
+  double degree = 1;  ///< times slower, 1 .. 1000; 1: back to normal
+};
+struct StragglerSet {
+  struct Notice {
+    std::string job;
+    std::string id;  ///< within the job
+    int pipeline = 0;
+    double at_s = 0;  ///< when it takes effect
+  };
+  std::vector<Notice> notices;
+};
+struct WithdrawStraggler {
+  std::string job;
+  std::string id;
+};
+
+// ---- Policies
+
+/// The job (all pipelines together) draws at most this on average: the fastest iteration that does.
+struct PowerCap {
+  Watts average;
+  bool operator==(const PowerCap&) const = default;
+};
+/// This iteration time, whatever stragglers and other policies say; or the time of that point of pipeline 0's frontier.
+struct Pin {
+  std::optional<Seconds> time;
+  std::optional<int> point;
+  bool operator==(const Pin&) const = default;
+};
+/// While the signal (a price, a carbon intensity) is above the threshold, up to `slowdown` times T_min is accepted.
+struct MaxSlowdown {
+  struct Sample {
+    double from_s = 0;  ///< holds until the next one's; the last one holds on
+    double value = 0;
+    bool operator==(const Sample&) const = default;
+  };
+  double slowdown = 1;
+  double threshold = 0;
+  std::vector<Sample> signal;  ///< by increasing time; before the first there is no signal
+  std::string unit;            ///< for people: "EUR/MWh"
+  bool operator==(const MaxSlowdown&) const = default;
+};
+using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
+/// power_cap, pinned, max_slowdown
+std::string_view kind_of(const Policy& policy);
+
+struct SetPolicy {
+  std::string job;
+  Policy policy;  ///< replaces the job's policy of the same kind
+};
+struct ClearPolicy {
+  std::string job;
+  std::string kind;
+};
+
+// ---- What is known of a job
+
+/// A frontier with what it was made from; shared by all jobs with the same profile, pipeline and options.
+struct CharacterisedPipeline {
+  std::string key;  ///< of the frontier: same key, same frontier
+  ComputationDag dag;
+  Frontier frontier;
+  Seconds all_max_time;  ///< everything at maximum clock
+  Joules all_max_effective_energy;
+};
+
+struct JobRow {
+  std::string job, name, state;
+  double created_s = 0, updated_s = 0;
+};
+
+struct JobView {
+  JobRow row;
+  std::string reason;  ///< why it is in this state; may be empty
+  double now_s = 0;
+  std::int64_t sequence = 0;  ///< last event folded into this
+  std::string schedule;       ///< empty: not known
+  int microbatches = 0;
+  Degrees degrees;
+  int ranks_registered = 0;
+  std::map<std::string, std::string> facts;
+  bool detect_stragglers = false;
+  /// Of a job that is, or was, profiled online.
+  struct Profiling {
+    bool over = false;
+    int windows = 0, iterations = 0;  ///< handed out
+    /// Energy that the plan loses, or time that it is late, at most, with 90 % confidence; the worst of both, and of
+    /// all deadlines looked at.
+    std::optional<double> uncertainty_pct;
+    std::string text;                     ///< the same as a sentence; what went wrong
+    std::vector<int> waiting_for;         ///< ranks that have yet to report the last window
+    std::int64_t rejected = 0;            ///< values left out, as far as this server knows
+    std::vector<std::string> rejections;  ///< the last of them, and why
+  };
+  std::optional<Profiling> profiling;
+
+  struct PlanInForce {
+    std::int64_t version = 0, from_iteration = 0;
+    double deployed_s = 0;
+    std::optional<Seconds> t_min, t_star;  ///< of the job: of its slowest pipeline
+    std::optional<Seconds> t_straggler;    ///< T' of the slowest straggler in force
+    std::optional<Seconds> t_opt;          ///< effective, after stragglers and policies
+    std::string reason;
+  };
+  std::optional<PlanInForce> plan;
+
+  struct PipelineView {
+    int pipeline = 0;
+    bool straggler = false;
+    std::optional<int> point;  ///< nothing: maximum clock
+    int points = 0;
+    Seconds time;
+    Joules energy;         ///< of all its accelerators, at its own time
+    std::string frontier;  ///< key; empty: not characterised
+  };
+  std::vector<PipelineView> pipelines;
+
+  struct StragglerView {
+    std::string id;
+    StragglerTarget target;
+    int pipeline = 0;
+    double degree = 1;
+    bool in_force = false;
+    double at_s = 0;
+    bool detected = false;  ///< otherwise a notice
+  };
+  std::vector<StragglerView> stragglers;
+
+  std::vector<Policy> policies;
+  std::vector<std::string> policy_texts;  ///< one sentence each
+
+  struct PerIteration {
+    Joules energy, all_max_energy;
+    Seconds time, all_max_time;
+  };
+  std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force
+  struct TotalSavings {
+    std::int64_t iterations = 0;
+    Joules saved, all_max_energy;
+    bool from_reports = false;  ///< otherwise estimated from elapsed time
+  };
+  std::optional<TotalSavings> total;
+};
+
+/// The plan in force of one pipeline.
+struct TimelineView {
+  std::shared_ptr<const CharacterisedPipeline> pipeline;
+  int point = 0;
+  std::int64_t version = 0;
+};
+
+// ---- Subscriptions
+
+struct JobEvent {
+  std::string job;
+  std::int64_t sequence = 0;
+  std::string kind;
+  double at_s = 0;
+  std::string text;  ///< one sentence for people
+};
+using SubscriptionId = std::uint64_t;
+
+}  // namespace perseus::server

@@ -1,0 +1,334 @@
+// The server's own API, /v1: docs/openapi.json.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <set>
+
+#include "report/report_data.h"
+#include "server/api.h"
+#include "server/api_bodies.h"
+#include "server/json_fields.h"
+
+namespace perseus::server {
+namespace {
+
+Error wrong_parameter(std::string_view name, std::string_view value, std::string_view expected) {
+  return {ErrorCode::usage, fmt::format("'{}' is '{}'; expected {}", name, value, expected)};
+}
+
+template <class Number>
+Result<Number> number_from(std::string_view name, std::string_view text, std::string_view expected) {
+  Number number{};
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size() || !(number >= 0)) {
+    return wrong_parameter(name, text, expected);
+  }
+  return number;
+}
+
+/// The query parameters that a call knows; others are an error, so that a slip of the pen is not ignored.
+class Parameters {
+ public:
+  explicit Parameters(const HttpRequest& request) : request_(request) {}
+
+  template <class Number>
+  std::optional<Number> take(std::string_view name, std::string_view expected) {
+    known_.emplace(name);
+    const auto text = request_.parameter(name);
+    if (!text) return std::nullopt;
+    auto number = number_from<Number>(name, *text, expected);
+    if (number) return *number;
+    if (!error_) error_ = number.error();
+    return std::nullopt;
+  }
+  std::optional<Error> error() const {
+    if (error_) return error_;
+    for (const auto& [name, value] : request_.query) {
+      if (!known_.contains(name)) return Error{ErrorCode::usage, fmt::format("there is no parameter '{}' here", name)};
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const HttpRequest& request_;
+  std::set<std::string, std::less<>> known_;
+  std::optional<Error> error_;
+};
+
+std::string format_schedule(const StageSchedule& schedule) {
+  std::string text =
+      fmt::format("\"version\":{},\"kind\":\"{}\",\"from_iteration\":{},\"stage\":{},\"reason\":{}", schedule.version,
+                  schedule.kind == StageSchedule::Kind::plan               ? "plan"
+                  : schedule.kind == StageSchedule::Kind::profiling_window ? "profiling_window"
+                                                                           : "maximum_clock",
+                  schedule.from_iteration, schedule.stage_rank, json_quoted(schedule.reason));
+  if (schedule.window >= 0) text += fmt::format(",\"window\":{}", schedule.window);
+  if (schedule.iterations > 0) text += fmt::format(",\"iterations\":{}", schedule.iterations);
+  if (schedule.iteration_time) text += fmt::format(",\"iteration_time_s\":{}", schedule.iteration_time->value());
+  text += ",\"clocks\":[";
+  for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
+    text += fmt::format("{}[\"{}\",{}]", i == 0 ? "" : ",", schedule.clocks[i].instruction,
+                        schedule.clocks[i].clock.value());
+  }
+  return text + "]}";
+}
+
+std::string plan_json(const PlanAnswer& answer) {
+  if (!answer.schedule) return fmt::format("{{\"rank\":{},\"unchanged\":true}}", answer.rank);
+  auto& text = answer.schedule->rendered["v1"];
+  if (!text) text = std::make_shared<const std::string>(format_schedule(*answer.schedule));
+  return fmt::format("{{\"rank\":{},\"pipeline\":{},{}", answer.rank, answer.pipeline, *text);
+}
+
+/// An event stream from a subscription, taken back when its reader goes.
+void send_event(const Responder& responder, const JobEvent& event) {
+  responder.event(std::to_string(event.sequence), event.kind, event_json(event));
+}
+
+std::string straggler_json(const StragglerSet& set) {
+  std::string text = "{\"notices\":[";
+  for (std::size_t i = 0; i < set.notices.size(); ++i) {
+    const auto& notice = set.notices[i];
+    text += fmt::format("{}{{\"job\":{},\"id\":{},\"pipeline\":{},\"at_s\":{}}}", i == 0 ? "" : ",",
+                        json_quoted(notice.job), json_quoted(notice.id), notice.pipeline, notice.at_s);
+  }
+  return text + "]}";
+}
+
+template <class T>
+std::optional<T> body_of(const Call& call) {
+  auto body = parse_json_as<T>(call.request.body, "body");
+  if (body) return std::move(*body);
+  call.fail({ErrorCode::invalid_input, body.error().message});
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Api::list_jobs(Call call) {
+  std::vector<JobRow> rows = service_.jobs();
+  if (call.identity.role == Role::job) {
+    std::erase_if(rows, [&](const JobRow& row) { return !reaches(call.identity, row.job); });
+  }
+  call.answer(jobs_json(rows, clock_.now_s()));
+}
+
+void Api::register_job(Call call) {
+  auto body = body_of<JobBody>(call);
+  if (!body) return;
+  for (const auto& [pipeline, profile] : body->profile_of) {
+    const auto number = number_from<int>("profile_of", pipeline, "the number of a pipeline");
+    if (!number) return call.fail(number.error());
+    body->job.profile_of.emplace(*number, profile);
+  }
+  if (!call.identity.job.empty()) {
+    return call.fail({ErrorCode::forbidden, "this token is for one job that is registered already"});
+  }
+  service_.register_job(owned(call, std::move(body->job)), then<RegisteredJob>(call, [](const RegisteredJob& made) {
+                          return fmt::format("{{\"job\":{},\"state\":\"{}\"}}", json_quoted(made.job), made.state);
+                        }));
+}
+
+void Api::show_job(Call call) {
+  const auto view = service_.job(call.parts[0]);
+  if (!view) return call.fail(view.error());
+  call.answer(job_json(*view, options_.factors));
+}
+
+void Api::register_rank(Call call) {
+  auto body = body_of<RegisterRank>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  service_.register_rank(std::move(*body), then<RegisteredRank>(call, [](const RegisteredRank& rank) {
+                           return fmt::format("{{\"registered\":{},\"expected\":{}}}", rank.registered, rank.expected);
+                         }));
+}
+
+void Api::next_plan(Call call) {
+  Parameters parameters(call.request);
+  WaitForPlan wait;
+  wait.job = call.parts[0];
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  wait.rank = *rank;
+  wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
+  wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
+  wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  wait_for_plan(call, std::move(wait), plan_json);
+}
+
+void Api::report_iterations(Call call) {
+  auto body = body_of<ReportIterations>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  service_.report_iterations(std::move(*body), then<ReportedIterations>(call, [](const ReportedIterations& reported) {
+                               std::string text = "{\"rejected\":[";
+                               for (const std::string& why : reported.rejected) {
+                                 text += (text.back() == '[' ? "" : ",") + json_quoted(why);
+                               }
+                               return text + "]}";
+                             }));
+}
+
+void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }
+
+void Api::upload_profile(Call call) {
+  auto body = body_of<ProfileBody>(call);
+  if (!body) return;
+  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));
+}
+
+void Api::frontier(Call call) {
+  Parameters parameters(call.request);
+  const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
+  if (const auto error = parameters.error()) return call.fail(*error);
+  const auto found = service_.frontier(call.parts[0], pipeline);
+  if (!found) return call.fail(found.error());
+  std::string text;
+  write_frontier_data((*found)->dag, (*found)->frontier, [&](std::string_view piece) { text += piece; });
+  call.answer(std::move(text));
+}
+
+void Api::timeline(Call call) {
+  Parameters parameters(call.request);
+  const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
+  const auto point = parameters.take<int>("point", "a point's number");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  std::shared_ptr<const CharacterisedPipeline> shown;
+  int wanted = 0;
+  if (point) {
+    const auto found = service_.frontier(call.parts[0], pipeline);
+    if (!found) return call.fail(found.error());
+    shown = *found;
+    wanted = *point;
+  } else {
+    const auto found = service_.timeline(call.parts[0], pipeline);
+    if (!found) return call.fail(found.error());
+    shown = found->pipeline;
+    wanted = found->point;
+  }
+  if (wanted >= static_cast<int>(shown->frontier.points.size())) {
+    return call.fail(
+        {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", wanted, shown->frontier.points.size())});
+  }
+  std::string text;
+  write_timeline_data(shown->dag, shown->frontier.points[wanted].plan, [&](std::string_view piece) { text += piece; });
+  call.answer(std::move(text));
+}
+
+void Api::job_events(Call call) {
+  Parameters parameters(call.request);
+  auto after = parameters.take<std::int64_t>("after", "the id of an event");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (const auto last = call.request.header("Last-Event-ID"); last && !last->empty()) {
+    const auto id = number_from<std::int64_t>("Last-Event-ID", *last, "the id of an event");
+    if (!id) return call.fail(id.error());
+    after = *id;
+  }
+  if (const auto known = service_.job(call.parts[0]); !known) return call.fail(known.error());
+  call.responder.open_stream();
+  const Responder responder = call.responder;
+  const auto subscription = service_.subscribe(call.parts[0], after.value_or(-1),
+                                               [responder](const JobEvent& event) { send_event(responder, event); });
+  if (!subscription) return responder.end_stream();
+  responder.on_closed([this, id = *subscription] { service_.unsubscribe(id); });
+}
+
+void Api::all_events(Call call) {
+  call.responder.open_stream();
+  const Responder responder = call.responder;
+  const SubscriptionId id = service_.subscribe_all([this, responder, identity = call.identity](const JobEvent& event) {
+    if (reaches(identity, event.job)) send_event(responder, event);
+  });
+  responder.on_closed([this, id] { service_.unsubscribe(id); });
+}
+
+void Api::set_straggler(Call call) {
+  auto body = body_of<SetStraggler>(call);
+  if (!body) return;
+  service_.set_straggler(std::move(*body), then<StragglerSet>(call, straggler_json));
+}
+
+void Api::set_job_straggler(Call call) {
+  auto body = body_of<SetStraggler>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  service_.set_straggler(std::move(*body), then<StragglerSet>(call, straggler_json));
+}
+
+void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
+
+void Api::set_policy(Call call) {
+  // The same form as in the log: an object with one member, the kind.
+  call.request.body = fmt::format("{{{}:{}}}", json_quoted(call.parts[1]), call.request.body);
+  const auto body = body_of<PolicyMembers>(call);
+  if (!body) return;
+  const auto policy = policy_of(*body);
+  if (!policy) return call.fail(wrong_parameter("kind", call.parts[1], "power_cap, pinned or max_slowdown"));
+  service_.set_policy({call.parts[0], *policy}, then_ok(call));
+}
+
+void Api::clear_policy(Call call) { service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call)); }
+
+void Api::list_profiles(Call call) {
+  const auto names = service_.profiles();
+  if (!names) return call.fail(names.error());
+  std::string text = "{\"profiles\":[";
+  for (const std::string& name : *names) text += (text.back() == '[' ? "" : ",") + json_quoted(name);
+  call.answer(text + "]}");
+}
+
+void Api::show_profile(Call call) {
+  const auto profile = service_.profile(call.parts[0]);
+  if (!profile) return call.fail(profile.error());
+  call.answer(json_text(*profile));
+}
+
+void Api::put_profile(Call call) {
+  auto body = body_of<NamedProfile>(call);
+  if (!body) return;
+  body->name = call.parts[0];
+  service_.put_profile(std::move(*body), then<StoredProfile>(call, [](const StoredProfile& stored) {
+                         return fmt::format("{{\"name\":{},\"stages\":{},\"ranks\":{}}}", json_quoted(stored.name),
+                                            stored.stages, stored.ranks);
+                       }));
+}
+
+void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], then_ok(call)); }
+
+void Api::list_tokens(Call call) {
+  std::string text = "{\"tokens\":[";
+  for (const TokenRow& token : tokens_.list()) {
+    text += fmt::format("{}{{\"id\":\"{}\",\"role\":\"{}\",\"job\":{},\"name\":{},\"created_at_s\":{}}}",
+                        text.back() == '[' ? "" : ",", token.hash, token.role, json_quoted(token.job),
+                        json_quoted(token.name), token.created_s);
+  }
+  call.answer(text + "]}");
+}
+
+void Api::make_token(Call call) {
+  const auto body = body_of<TokenBody>(call);
+  if (!body) return;
+  const auto role = role_named(body->role);
+  if (!role) return call.fail(role.error());
+  if (tokens_.none() && *role != Role::infrastructure) {
+    return call.fail({ErrorCode::conflict,
+                      "the first token must have the role infrastructure: without one, nobody "
+                      "could make another"});
+  }
+  const NewToken token = server::make_token(*role, body->job, body->name, clock_.now_s());
+  tokens_.put(token.row, [call, token](const Status& put) {
+    if (!put) return call.fail(put.error());
+    call.answer(fmt::format("{{\"token\":\"{}\",\"id\":\"{}\"}}", token.secret, token.row.hash.substr(0, 12)));
+  });
+}
+
+void Api::revoke_token(Call call) {
+  tokens_.revoke(call.parts[0], [call](const Status& revoked) {
+    if (!revoked) return call.fail(revoked.error());
+    call.answer("{}");
+  });
+}
+
+}  // namespace perseus::server

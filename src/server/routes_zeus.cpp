@@ -1,0 +1,197 @@
+// The two protocols that existing clients speak, on the same paths: Zeus's PipelineFrequencyOptimizer and the client
+// published with the paper. Told apart by what they send when they register; what they send more is ignored.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <ctime>
+
+#include "server/api.h"
+#include "wire/json_reader.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr std::string_view protocol_fact = "protocol";
+
+std::string text_or_nothing(JsonFields& fields, std::string_view key) {
+  const auto member = fields.optional(key);
+  return member && !member->is_null() ? std::string(fields.string(key)) : "";
+}
+
+Error unprocessable(const Error& error) { return {ErrorCode::invalid_input, error.message}; }
+
+/// The name that these clients' servers give a job; what makes it unguessable is added to it.
+std::string id_prefix(const Degrees& degrees, const std::string& metadata, double now_s) {
+  const auto now = fmt::gmtime(static_cast<std::time_t>(now_s));
+  std::string prefix =
+      fmt::format("{:%Y-%m-%d-%H-%M-%S}+dp{}+pp{}+tp{}+perseus", now, degrees.dp, degrees.pp, degrees.tp);
+  if (!metadata.empty()) prefix += "+" + metadata;
+  return prefix + "+";
+}
+
+std::string zeus_schedule(const StageSchedule& schedule) {
+  std::string text = "\"frequencies\": [";
+  for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
+    text += fmt::format("{}[\"{}\", {}]", i == 0 ? "" : ", ", schedule.clocks[i].instruction,
+                        schedule.clocks[i].clock.value());
+  }
+  return text + "]}";
+}
+
+/// One clock for each of the rank's own instructions: the planned one where one is planned, else the one before it.
+std::string artifact_schedule(const StageSchedule& schedule) {
+  std::string text = "\"power_states\": [";
+  double current = 0;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+    if (next < schedule.clocks.size() && schedule.instructions[i] == schedule.clocks[next].instruction) {
+      current = schedule.clocks[next++].clock.value();
+    }
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", current);
+  }
+  return text + "]}";
+}
+
+std::string schedule_json(const PlanAnswer& answer) {
+  const StageSchedule& schedule = *answer.schedule;
+  auto& text = schedule.rendered["zeus"];
+  if (!text) {
+    text = std::make_shared<const std::string>(schedule.instructions.empty() ? zeus_schedule(schedule)
+                                                                             : artifact_schedule(schedule));
+  }
+  return fmt::format("{{\"rank\": {}, {}", answer.rank, *text);
+}
+
+ReportIterations::Breakdown breakdown_of(JsonFields& fields, std::string_view key) {
+  ReportIterations::Breakdown breakdown;
+  const auto member = fields.optional(key);
+  if (!member || member->is_null()) return breakdown;
+  const Status read = member->for_each_member([&](std::string_view name, const JsonReader& lists) -> Status {
+    auto& iterations = breakdown[std::string(name)];
+    return lists.for_each([&](const JsonReader& list) -> Status {
+      auto values = list.numbers();
+      if (!values) return values.error();
+      iterations.push_back(std::move(*values));
+      return Ok{};
+    });
+  });
+  if (!read) breakdown.clear();
+  return breakdown;
+}
+
+}  // namespace
+
+void Api::legacy_info(Call call) {
+  call.answer(
+      R"({"scheduler": "Perseus", "scheduler_args": {}, "log_level": "INFO", "mode": "frequency", "dump_data": false, "dump_dir": ""})");
+}
+
+void Api::legacy_register_job(Call call) {
+  const auto document = parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  JsonFields fields(document->root());
+  RegisterJob job;
+  job.degrees = {fields.integer("dp_degree"), fields.integer("pp_degree"), fields.integer("tp_degree")};
+  job.world_size = fields.integer("world_size");
+  job.name = text_or_nothing(fields, "job_metadata");
+  std::string metadata = job.name;
+  if (const auto microbatches = fields.optional("num_microbatches")) {  // the artifact's client
+    for (const std::string_view fact : {"framework", "model_name", "partition_method"}) {
+      job.facts.emplace(fact, fields.string(fact));
+    }
+    job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
+    job.facts.emplace(protocol_fact, "artifact");
+    job.name = job.facts["model_name"];
+    PipelineShape shape;
+    shape.microbatches = fields.integer("num_microbatches");
+    metadata = job.name;
+    const auto names = service_.profiles();
+    if (names && std::find(names->begin(), names->end(), job.name) != names->end()) {
+      job.profile = job.name;  // known from an earlier run
+    } else {
+      job.profile_online = true;
+      job.shape = shape;
+    }
+  } else {
+    job.facts.emplace(protocol_fact, "zeus");
+    job.profile = job.name;
+  }
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  // Ids are short and plain whatever the metadata holds.
+  std::erase_if(metadata, [](char c) {
+    return (std::isalnum(static_cast<unsigned char>(c)) == 0) && c != '-' && c != '_' && c != '.';
+  });
+  metadata.resize(std::min<std::size_t>(metadata.size(), 64));
+  job.id_prefix = id_prefix(job.degrees, metadata, clock_.now_s());
+  service_.register_job(owned(call, std::move(job)),
+                        then<RegisteredJob>(call, [](const RegisteredJob& made) { return json_quoted(made.job); }));
+}
+
+void Api::legacy_register_rank(Call call) {
+  const auto document = parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  JsonFields fields(document->root());
+  RegisterRank rank;
+  if (call.parts.empty()) {  // the artifact's client
+    rank.job = fields.string("job_id");
+    if (const auto schedule = fields.optional("pipe_schedule")) {
+      const Status read = schedule->for_each([&](const JsonReader& instruction) -> Status {
+        const auto name = instruction.string();
+        if (!name) return name.error();
+        rank.instructions.emplace_back(*name);
+        return Ok{};
+      });
+      if (!read) return call.fail(unprocessable(read.error()));
+    }
+    rank.clocks_mhz = fields.integers("power_state_range");
+  } else {
+    rank.job = call.parts[0];
+    rank.clocks_mhz = fields.integers("available_frequencies");
+  }
+  rank.rank = fields.integer("rank");
+  rank.dp_rank = fields.integer("dp_rank");
+  rank.pp_rank = fields.integer("pp_rank");
+  rank.tp_rank = fields.integer("tp_rank");
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  if (call.parts.empty() && rank.instructions.empty()) {
+    return call.fail(
+        {ErrorCode::invalid_input, "body: $.pipe_schedule: expected the rank's instructions, one at least"});
+  }
+  if (!reaches(call.identity, rank.job)) {
+    return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", rank.job)});
+  }
+  service_.register_rank(std::move(rank),
+                         then<RegisteredRank>(call, [](const RegisteredRank&) { return std::string("null"); }));
+}
+
+void Api::legacy_schedule(Call call) {
+  const auto text = call.request.parameter("rank").value_or("");
+  WaitForPlan wait;
+  wait.job = call.parts[0];
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), wait.rank);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size()) {
+    return call.fail({ErrorCode::usage, fmt::format("'rank' is '{}'; expected a rank's number", text)});
+  }
+  wait_for_plan(call, std::move(wait), schedule_json);
+}
+
+void Api::legacy_result(Call call) {
+  const auto document = parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  JsonFields fields(document->root());
+  ReportIterations report;
+  report.job = call.parts[0];
+  report.rank = fields.integer("rank");
+  for (const double time : fields.numbers("iter_time")) report.iteration_time.emplace_back(time);
+  for (const double energy : fields.numbers("iter_energy")) report.iteration_energy.emplace_back(energy);
+  report.time_s = breakdown_of(fields, "time_breakdown");
+  report.energy_j = breakdown_of(fields, "energy_breakdown");
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  service_.report_iterations(
+      std::move(report), then<ReportedIterations>(call, [](const ReportedIterations&) { return std::string("null"); }));
+}
+
+}  // namespace perseus::server

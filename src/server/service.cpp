@@ -1,0 +1,414 @@
+#include "server/service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/identity.h"
+#include "server/job_view.h"
+#include "server/registration.h"
+#include "server/service_state.h"
+#include "server/stragglers.h"
+#include "wire/json_reader.h"
+
+namespace perseus::server {
+
+Service::Service(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Service::~Service() { drain(); }
+
+Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& store, const Clock& clock,
+                                               Executor& executor) {
+  if (!options.random_id) options.random_id = random_hex_id;
+  if (options.owner.empty()) options.owner = options.random_id();
+  auto state = std::make_shared<State>(std::move(options), store, clock, executor);
+  LiveJobs::Hooks hooks;
+  // The state owns the jobs, so it outlives these.
+  State* self = state.get();
+  hooks.next_follow_up = [self](LiveJob& live, double now_s) { return self->next_follow_up(live, now_s); };
+  hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
+  hooks.next_wake = [self](const LiveJob& live, double now_s) { return self->next_wake_of(live, now_s); };
+  state->jobs = std::make_shared<LiveJobs>(store, clock, std::move(hooks));
+  state->jobs->earlier_wake = [self] {
+    if (self->earlier_wake) self->earlier_wake();
+  };
+  if (Status opened = state->jobs->open(); !opened) return opened.error();
+  const std::weak_ptr<LiveJobs> jobs = state->jobs;
+  store.on_foreign({[jobs](const std::string& job, std::int64_t sequence) {
+                      if (const auto live = jobs.lock()) live->on_foreign(job, sequence);
+                    },
+                    state->options.tokens_changed});
+  return std::unique_ptr<Service>(new Service(std::move(state)));
+}
+
+void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
+  const auto registered = decide_job(request, state_->options.max_ranks);
+  if (!registered) return done(registered.error());
+  if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
+  auto profiles = state_->profiles_of(request);
+  if (!profiles) return done(profiles.error());
+  const std::string id = request.id_prefix.empty() ? "j_" + state_->options.random_id()
+                                                   : request.id_prefix + "+" + state_->options.random_id();
+  const auto create = [registered = *registered, id, done](State& state, Result<Decision> known) {
+    if (!known) return done(known.error());
+    known->events.insert(known->events.begin(), registered);
+    state.jobs->create(id, {[decision = *std::move(known)](const Job&, double) -> Result<Decision> { return decision; },
+                            [self = &state, id, done](const Status& status) {
+                              if (!status) return done(status.error());
+                              const LiveJob* live = self->jobs->in_memory(id);
+                              const JobState now = live == nullptr ? JobState::registered : live->job.state;
+                              done(RegisteredJob{id, std::string(name_of(now))});
+                            }});
+  };
+  state_->complete_profiles(*std::move(profiles), request.degrees.pp, create);
+}
+
+void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
+  State* self = state_.get();
+  const auto live = self->asked(request.job);
+  if (!live) return done(live.error());
+  const std::string id = request.job;
+  self->jobs->execute(id, {[request = std::move(request)](const Job& job, double) -> Result<Decision> {
+                             auto rank = decide_rank(job, request);
+                             if (!rank) return rank.error();
+                             Decision decision;
+                             if (*rank) decision.events.emplace_back(**std::move(rank));
+                             return decision;
+                           },
+                           [self, id, done](const Status& status) {
+                             if (!status) return done(status.error());
+                             const LiveJob* now = self->jobs->in_memory(id);
+                             if (now == nullptr) return done(RegisteredRank{});
+                             done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
+                           }});
+}
+
+void Service::report_iterations(ReportIterations request, Done<ReportedIterations> done) {
+  const auto live = state_->asked(request.job);
+  if (!live) return done(live.error());
+  const Job& job = (*live)->job;
+  if (!job.live()) return done(Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))});
+  if (!state_->has_rank(**live, request.rank)) {
+    return done(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", job.id, request.rank)});
+  }
+  for (const Seconds time : request.iteration_time) {
+    if (time > Seconds(0) && std::isfinite(time.value())) continue;
+    return done(Error{ErrorCode::usage, fmt::format("iteration time: {} s; allowed: more than 0", time.value())});
+  }
+  if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
+    return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
+  }
+  if (request.last_iteration) State::report_progress(**live, *request.last_iteration, state_->clock.now_s());
+  if (const auto window = State::window_of(**live, request)) {
+    return state_->report_window(**live, *window, std::move(request), std::move(done));
+  }
+  state_->observe_times(**live, request);
+  done(ReportedIterations{});
+}
+
+void Service::finish_job(const std::string& job, Done<Ok> done) {
+  State* self = state_.get();
+  const auto live = self->asked(job);
+  if (!live) return done(live.error());
+  self->jobs->execute(job,
+                      {[self](const Job& now, double now_s) -> Result<Decision> {
+                         Decision decision;
+                         if (now.state == JobState::finished) return decision;
+                         if (!now.live()) {
+                           return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
+                         }
+                         if (const LiveJob* current = self->jobs->in_memory(now.id)) {
+                           if (const auto count = State::count_of(*current, now_s)) {
+                             decision.events.emplace_back(*count);
+                           }
+                         }
+                         decision.events.emplace_back(JobFinished{});
+                         return decision;
+                       },
+                       [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+}
+
+WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
+  const auto found = state_->asked(request.job);
+  if (!found) return done(found.error()), 0;
+  LiveJob& live = **found;
+  if (!state_->has_rank(live, request.rank)) {
+    done(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", request.job, request.rank)});
+    return 0;
+  }
+  const double now_s = state_->clock.now_s();
+  if (request.iteration && (*request.iteration < 0 || *request.iteration > std::int64_t{1} << 52)) {
+    done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
+    return 0;
+  }
+  if (request.iteration) State::report_progress(live, *request.iteration, now_s);
+  if (request.have_version > live.committed_plan) state_->jobs->catch_up(live);  // another server gave it that one
+  if (auto answer = state_->plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
+  if (state_->draining) {
+    done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
+    return 0;
+  }
+  if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(PlanAnswer{nullptr, request.rank, 0}), 0;
+  const WaitId id = state_->next_wait++;
+  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done)};
+  if (request.max_wait_s) {
+    waiter.deadline_s = now_s + *request.max_wait_s;
+    const bool earlier = state_->wait_deadlines.empty() || *waiter.deadline_s < state_->wait_deadlines.begin()->first;
+    state_->wait_deadlines.emplace(*waiter.deadline_s, id);
+    if (earlier && state_->earlier_wake) state_->earlier_wake();
+  }
+  state_->job_of_wait.emplace(id, request.job);
+  live.waiters.emplace(id, std::move(waiter));
+  return id;
+}
+
+void Service::cancel_wait(WaitId wait) { state_->take_wait(wait); }
+
+void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
+  State* self = state_.get();
+  if (request.job.empty()) {
+    if (request.target.accelerator.empty()) {
+      return done(Error{ErrorCode::usage, "without a job, a straggler is named by its accelerator"});
+    }
+    std::vector<std::string> with_it;
+    for (const auto& [id, row] : self->jobs->index()) {
+      if (row.state == name_of(JobState::finished) || row.state == name_of(JobState::expired)) continue;
+      const auto live = self->jobs->find(id);
+      if (!live) return done(live.error());
+      if ((*live)->job.live() && (*live)->job.ranks_of_accelerator.contains(request.target.accelerator)) {
+        with_it.push_back(id);
+      }
+    }
+    if (with_it.empty()) {
+      return done(
+          Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
+    }
+    // One after the other; the answer is that of all.
+    auto all = std::make_shared<StragglerSet>();
+    auto missing = std::make_shared<std::size_t>(with_it.size());
+    auto failed = std::make_shared<std::optional<Error>>();
+    for (const std::string& id : with_it) {
+      SetStraggler one = request;
+      one.job = id;
+      set_straggler(std::move(one), [all, missing, failed, done](Result<StragglerSet> set) {
+        if (!set) *failed = set.error();
+        if (set) std::ranges::move(set->notices, std::back_inserter(all->notices));
+        if (--*missing > 0) return;
+        *failed ? done(**failed) : done(*all);
+      });
+    }
+    return;
+  }
+  const auto live = self->asked(request.job);
+  if (!live) return done(live.error());
+  auto set = std::make_shared<StragglerSet>();
+  const std::string id = request.job;
+  self->jobs->execute(id, {[request = std::move(request), set](const Job& job, double now_s) -> Result<Decision> {
+                             const auto decided = decide_straggler(job, request, now_s);
+                             if (!decided) return decided.error();
+                             Decision decision;
+                             set->notices.clear();
+                             for (const NoticeDecision& one : *decided) {
+                               set->notices.push_back(one.notice);
+                               std::ranges::copy(one.events, std::back_inserter(decision.events));
+                             }
+                             return decision;
+                           },
+                           [set, done](const Status& status) { status ? done(*set) : done(status.error()); }});
+}
+
+namespace {
+
+template <class Decide>
+Command simple_command(Decide decide, Done<Ok> done) {
+  return {[decide = std::move(decide)](const Job& job, double) -> Result<Decision> {
+            if (!job.live()) {
+              return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
+            }
+            Result<std::vector<EventBody>> events = decide(job);
+            if (!events) return events.error();
+            return Decision{*std::move(events), {}};
+          },
+          [done = std::move(done)](const Status& status) { status ? done(Ok{}) : done(status.error()); }};
+}
+
+}  // namespace
+
+void Service::withdraw_straggler(WithdrawStraggler request, Done<Ok> done) {
+  if (const auto live = state_->asked(request.job); !live) return done(live.error());
+  const std::string id = request.job;
+  state_->jobs->execute(
+      id, simple_command([request = std::move(request)](const Job& job) { return decide_withdrawal(job, request); },
+                         std::move(done)));
+}
+
+void Service::set_policy(SetPolicy request, Done<Ok> done) {
+  if (Status checked = check_policy(request.policy); !checked) return done(checked.error());
+  if (const auto* slowdown = std::get_if<MaxSlowdown>(&request.policy)) {
+    if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
+  }
+  if (const auto live = state_->asked(request.job); !live) return done(live.error());
+  const std::string id = request.job;
+  const auto decide = [policy = std::move(request.policy)](const Job& job) -> Result<std::vector<EventBody>> {
+    const auto found = job.policies.find(std::string(kind_of(policy)));
+    if (found != job.policies.end() && found->second == policy) return std::vector<EventBody>{};
+    return std::vector<EventBody>{PolicySet{policy}};
+  };
+  state_->jobs->execute(id, simple_command(decide, std::move(done)));
+}
+
+void Service::clear_policy(ClearPolicy request, Done<Ok> done) {
+  if (const auto live = state_->asked(request.job); !live) return done(live.error());
+  const auto decide = [kind = request.kind](const Job& job) -> Result<std::vector<EventBody>> {
+    if (job.policies.contains(kind)) return std::vector<EventBody>{PolicyCleared{kind}};
+    return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
+  };
+  state_->jobs->execute(request.job, simple_command(decide, std::move(done)));
+}
+
+// ---- Reads
+
+std::vector<JobRow> Service::jobs() const {
+  std::vector<JobRow> rows;
+  for (const auto& [id, row] : state_->jobs->index()) {
+    rows.push_back({row.job, row.name, row.state, row.created_s, row.updated_s});
+  }
+  std::ranges::sort(rows, [](const JobRow& a, const JobRow& b) {
+    return std::tuple(-a.created_s, a.job) < std::tuple(-b.created_s, b.job);
+  });
+  return rows;
+}
+
+Result<JobView> Service::job(const std::string& job) {
+  const auto live = state_->jobs->find(job);
+  if (!live) return live.error();
+  return view_of(**live, state_->clock.now_s());
+}
+
+Result<std::shared_ptr<const CharacterisedPipeline>> Service::frontier(const std::string& job, int pipeline) {
+  const auto found = state_->jobs->find(job);
+  if (!found) return found.error();
+  const LiveJob& live = **found;
+  if (pipeline < 0 || pipeline >= live.job.num_pipelines()) {
+    return Error{ErrorCode::not_found,
+                 fmt::format("job {}: no pipeline {}; it has 0 to {}", job, pipeline, live.job.num_pipelines() - 1)};
+  }
+  const std::string& input = ruling_input(live.job, pipeline);
+  if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
+  if (auto known = state_->characterisations->known(input)) return known;
+  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job, pipeline)};
+}
+
+Result<TimelineView> Service::timeline(const std::string& job, int pipeline) {
+  auto characterised = frontier(job, pipeline);
+  if (!characterised) return characterised.error();
+  const Job& now = state_->jobs->in_memory(job)->job;
+  const bool planned =
+      now.plan && now.plan->of(pipeline).point >= 0 && now.plan->of(pipeline).input == (*characterised)->key;
+  if (!planned) return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job, pipeline)};
+  return TimelineView{*std::move(characterised), now.plan->of(pipeline).point, now.plan->version};
+}
+
+ServiceCounts Service::counts() const {
+  ServiceCounts counts;
+  counts.jobs_in_memory = static_cast<std::int64_t>(state_->jobs->live().size());
+  counts.waiting_ranks = static_cast<std::int64_t>(state_->job_of_wait.size());
+  counts.subscriptions = static_cast<std::int64_t>(state_->subscriptions.size());
+  counts.plans_deployed = state_->plans_deployed;
+  counts.characterisations = state_->characterisations->computed();
+  counts.characterisations_failed = state_->characterisations->failed();
+  counts.characterising = state_->characterisations->running();
+  for (const auto& [id, live] : state_->jobs->live()) {
+    counts.stragglers_in_force += std::ranges::count(live->job.notices, true, &Notice::in_force);
+  }
+  return counts;
+}
+
+// ---- Subscriptions
+
+Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t after,
+                                          std::function<void(const JobEvent&)> on) {
+  const auto live = state_->asked(job);
+  if (!live) return live.error();
+  const std::int64_t committed = (*live)->committed;
+  if (after < 0 || after > committed) after = committed;
+  std::vector<JobEvent> past;
+  if (after < committed) {
+    const auto stored = state_->store.read(job, after);
+    if (!stored) return stored.error();
+    for (const StoredEvent& item : *stored) {
+      if (item.sequence > committed) break;
+      const auto event = parse_event(item.body, job);
+      if (!event) return event.error();
+      past.push_back({job, item.sequence, std::string(kind_of(*event)), event->at_s, text_of(*event)});
+    }
+  }
+  const SubscriptionId id = state_->next_subscription++;
+  state_->subscriptions.emplace(id, State::Subscription{job, committed, on});
+  ++(*live)->subscribers;
+  for (const JobEvent& event : past) on(event);
+  return id;
+}
+
+SubscriptionId Service::subscribe_all(std::function<void(const JobEvent&)> on) {
+  const SubscriptionId id = state_->next_subscription++;
+  state_->subscriptions.emplace(id, State::Subscription{"", 0, std::move(on)});
+  return id;
+}
+
+void Service::unsubscribe(SubscriptionId subscription) {
+  const auto found = state_->subscriptions.find(subscription);
+  if (found == state_->subscriptions.end()) return;
+  if (LiveJob* live = state_->jobs->in_memory(found->second.job)) --live->subscribers;
+  state_->subscriptions.erase(found);
+}
+
+// ---- Time
+
+void Service::tick() {
+  const double now_s = state_->clock.now_s();
+  while (!state_->wait_deadlines.empty() && state_->wait_deadlines.begin()->first <= now_s) {
+    const WaitId id = state_->wait_deadlines.begin()->second;
+    if (auto waiter = state_->take_wait(id)) waiter->done(PlanAnswer{nullptr, waiter->rank, 0});
+  }
+  state_->characterisations->tick(now_s);
+  for (const std::string& id : state_->jobs->take_due(now_s)) {
+    const auto live = state_->jobs->find(id);
+    if (!live) {
+      if (live.error().code != ErrorCode::not_found) state_->jobs->wake_again(id, now_s + retry_after_s);
+      continue;
+    }
+    (*live)->retry_s.reset();
+    state_->want_frontiers(**live);
+    state_->go_on_profiling(**live);
+    state_->jobs->touch(**live);
+    if (LiveJob* still = state_->jobs->in_memory(id)) state_->jobs->set_wake(*still, now_s);
+  }
+  state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
+}
+
+std::optional<double> Service::next_wake() const {
+  std::optional<double> next = state_->jobs->next_wake();
+  const auto earlier = [&](std::optional<double> other) {
+    if (other && (!next || *other < *next)) next = other;
+  };
+  earlier(state_->characterisations->next_wake());
+  if (!state_->wait_deadlines.empty()) earlier(state_->wait_deadlines.begin()->first);
+  return next;
+}
+
+void Service::on_earlier_wake(std::function<void()> changed) { state_->earlier_wake = std::move(changed); }
+
+void Service::drain() {
+  state_->draining = true;
+  std::vector<WaitId> waits;
+  for (const auto& [id, job] : state_->job_of_wait) waits.push_back(id);
+  for (const WaitId id : waits) {
+    if (auto waiter = state_->take_wait(id)) {
+      waiter->done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
+    }
+  }
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,134 @@
+// The server without its protocols: jobs, plans, stragglers and policies, behind one class that every route calls.
+//
+// Problem: see docs/server.md. Input: requests (server/requests.h). Output: every mutation answers once, after what it
+// says is durable in the store; reads answer at once. Same request twice: the same answer and no second effect, where
+// the request names what it makes (a rank, a named profile); registering a job twice makes two jobs. Errors:
+// usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's state does not allow it;
+// too_large: a limit; unavailable: the store. An error changes nothing. Cost: O(1) per rank and request, some
+// microseconds; looking a plan up O(pipelines + log points); planning runs on the executor. Threads: one, the io
+// thread: every call, every answer, every callback. Answers may come inside the call or later. Source: paper sections
+// 3.2 and 5; docs/decisions/0008.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "server/requests.h"
+
+namespace perseus {
+class Store;
+}
+
+namespace perseus::server {
+
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+/// Work away from the io thread. `work` runs on some thread; what it returns then runs on the io thread.
+class Executor {
+ public:
+  using Work = std::function<std::function<void()>()>;
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+  virtual void submit(Work work) = 0;
+};
+
+struct ServiceOptions {
+  std::string owner;                       ///< of claims: the same after a restart if there is one server, else random
+  double idle_expiry_s = 7 * 24 * 3600;    ///< jobs that nobody asked about for so long expire
+  int margin_iterations = 2;               ///< a new plan holds from the iteration after so many more
+  int max_ranks = 1 << 17;                 ///< of a job
+  int max_computations = 1 << 20;          ///< of a pipeline's iteration
+  double lease_s = 20;                     ///< of a claimed characterisation, or search for a profiling window
+  double profiling_window_s = 600;         ///< a profiling window that is not reported by then is over
+  double profiling_tolerance_pct = 0.15;   ///< energy that the plan of an online profile may be expected to lose
+  int profiling_iterations = 100;          ///< after so many, profiling ends with what it has
+  int plan_deadlines = 1000;               ///< see PlannerOptions
+  int finished_jobs_in_memory = 100;       ///< more are read again when asked about
+  std::function<std::string()> random_id;  ///< 128 random bits in hex; empty: getrandom(2)
+  std::function<void()> tokens_changed;    ///< another server on this database made or revoked tokens
+};
+
+/// For metrics.
+struct ServiceCounts {
+  std::int64_t jobs_in_memory = 0, waiting_ranks = 0, subscriptions = 0;
+  std::int64_t plans_deployed = 0, characterisations = 0, characterisations_failed = 0, characterising = 0;
+  std::int64_t stragglers_in_force = 0;
+};
+
+class Service {
+ public:
+  /// Reads the index of all jobs, and no log. The store, clock and executor must outlive the service; work that the
+  /// executor finishes later than the service does nothing.
+  static Result<std::unique_ptr<Service>> open(ServiceOptions options, Store& store, const Clock& clock,
+                                               Executor& executor);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+  ~Service();
+
+  // Named profiles.
+  void put_profile(NamedProfile profile, Done<StoredProfile> done);
+  [[nodiscard]] Result<NamedProfile> profile(const std::string& name);
+  [[nodiscard]] Result<std::vector<std::string>> profiles();
+  void remove_profile(const std::string& name, Done<Ok> done);
+
+  // The life of a job.
+  void register_job(RegisterJob request, Done<RegisteredJob> done);
+  void register_rank(RegisterRank request, Done<RegisteredRank> done);
+  /// A profile for a job that has none, or a better one; for all its pipelines, or those given.
+  void upload_profile(const std::string& job, NamedProfile profile, std::vector<int> pipelines, Done<Ok> done);
+  /// Of a profiling window that it was handed, if it was; without `window`, what has times of instructions is of the
+  /// last one.
+  void report_iterations(ReportIterations request, Done<ReportedIterations> done);
+  void finish_job(const std::string& job, Done<Ok> done);
+
+  /// Answers when there is a plan of another version. The id takes the call back; it is 0 if it was answered already.
+  WaitId wait_for_plan(WaitForPlan request, Done<PlanAnswer> done);
+  void cancel_wait(WaitId wait);
+
+  void set_straggler(SetStraggler request, Done<StragglerSet> done);
+  void withdraw_straggler(WithdrawStraggler request, Done<Ok> done);
+  void set_policy(SetPolicy request, Done<Ok> done);
+  void clear_policy(ClearPolicy request, Done<Ok> done);
+
+  // Reads.
+  [[nodiscard]] std::vector<JobRow> jobs() const;  ///< newest first
+  [[nodiscard]] Result<JobView> job(const std::string& job);
+  /// not_found while there is none (also while it is being read from the store).
+  [[nodiscard]] Result<std::shared_ptr<const CharacterisedPipeline>> frontier(const std::string& job, int pipeline);
+  [[nodiscard]] Result<TimelineView> timeline(const std::string& job, int pipeline);
+  [[nodiscard]] ServiceCounts counts() const;
+
+  /// Every event of the job after that sequence, those of the past first, each once and in order, until unsubscribed.
+  /// `after` beyond the last event (or -1): from now on.
+  Result<SubscriptionId> subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on);
+  /// Events of all jobs from now on.
+  SubscriptionId subscribe_all(std::function<void(const JobEvent&)> on);
+  void unsubscribe(SubscriptionId subscription);
+
+  // Time.
+  /// Does what time has made due. Call it when next_wake() is over, or as often as you like.
+  void tick();
+  /// When tick() has something to do next.
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called whenever next_wake() has become earlier.
+  void on_earlier_wake(std::function<void()> changed);
+
+  /// Answers every parked wait with `unavailable` and parks no more: for a graceful shutdown.
+  void drain();
+
+ private:
+  struct State;
+  explicit Service(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace perseus::server

@@ -1,0 +1,191 @@
+// Profiles that come with a request: named ones, a new job's, those uploaded to a running job. Parsing them and
+// building their DAGs is the executor's.
+#include <fmt/format.h>
+
+#include "server/describe.h"
+#include "server/json_fields.h"
+#include "server/registration.h"
+#include "server/service_state.h"
+
+namespace perseus::server {
+
+/// A named profile as the store keeps it; the API says it in other words (server/api_bodies.h), hence its own type.
+struct KeptProfile {
+  NamedProfile profile;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, KeptProfile>
+void describe(F& f, S& s) {
+  f.always("name", s.profile.name);
+  f.always("profile_csv", s.profile.profile_csv);
+  f.always("shape", s.profile.shape);
+  f("accelerator", s.profile.accelerator);
+}
+
+namespace {
+
+Result<Decision> completed(const JobProfiles& profiles, const InputLimits& limits) {
+  Decision decision;
+  if (profiles.of_earlier_run) decision.events.emplace_back(*profiles.of_earlier_run);
+  for (const JobProfiles::Given& given : profiles.given) {
+    auto known = known_input(given.csv, given.shape, limits, given.name, given.pipelines);
+    if (!known) return known.error();
+    decision.events.emplace_back(std::move(known->event));
+    decision.blobs.push_back(std::move(known->blob));
+  }
+  return decision;
+}
+
+Status check_pipelines(const Job& job, const std::vector<int>& pipelines) {
+  if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
+  for (const int pipeline : pipelines) {
+    if (pipeline >= 0 && pipeline < job.num_pipelines()) continue;
+    return Error{ErrorCode::usage,
+                 fmt::format("pipeline: {}; job {} has 0 to {}", pipeline, job.id, job.num_pipelines() - 1)};
+  }
+  return Ok{};
+}
+
+Result<Decision> decide_upload(const Job& job, const KnownInput& known) {
+  const std::vector<int>& pipelines = known.event.pipelines;
+  if (Status checked = check_pipelines(job, pipelines); !checked) return checked.error();
+  Decision decision;
+  const bool new_to_some =
+      std::ranges::any_of(job.input_of, [&](const std::string& input) { return input != known.event.input; });
+  if (!new_to_some) return decision;
+  if (pipelines.empty()) {
+    const std::string key = run_key(job.spec.degrees, job.spec.facts, job.spec.shape);
+    if (!key.empty()) decision.blobs.push_back({key, known.event.input});
+  }
+  decision.events.emplace_back(known.event);
+  decision.blobs.push_back(known.blob);
+  return decision;
+}
+
+struct CompletedProfile {
+  KnownInput known;
+  StoredProfile stored;
+};
+
+Result<CompletedProfile> complete_named(const NamedProfile& profile, const InputLimits& limits) {
+  auto known = known_input(profile.profile_csv, profile.shape, limits, profile.name, {});
+  if (!known) return known.error();
+  const auto input = parse_input(known->blob.bytes, "input");
+  PERSEUS_CHECK(input.ok(), "an input that cannot be read back");
+  return CompletedProfile{*std::move(known), {profile.name, input->stages, input->ranks}};
+}
+
+}  // namespace
+
+// ---- State
+
+Result<NamedProfile> Service::State::named_profile(const std::string& name) const {
+  if (Status named = check_profile_name(name); !named) return named.error();
+  const auto stored = store.blob("profile/" + name);
+  if (!stored) return stored.error();
+  if (!*stored) return Error{ErrorCode::not_found, fmt::format("no profile is named '{}'", name)};
+  auto kept = parse_json_as<KeptProfile>(**stored, "profile/" + name);
+  if (!kept) return kept.error();
+  return std::move(kept->profile);
+}
+
+InputLimits Service::State::limits(int ranks) const {
+  return {ranks, options.max_computations, options.plan_deadlines};
+}
+
+Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) const {
+  JobProfiles profiles;
+  const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
+    auto profile = named_profile(name);
+    if (!profile) return profile.error();
+    profiles.given.push_back(
+        {std::move(profile->profile_csv), request.shape.value_or(profile->shape), name, std::move(pipelines)});
+    return Ok{};
+  };
+  if (!request.profile.empty()) {
+    if (Status added = add(request.profile, {}); !added) return added.error();
+  } else if (const std::string run = run_key(request.degrees, request.facts, request.shape); !run.empty()) {
+    const auto input = store.blob(run);
+    if (!input) return input.error();
+    if (*input) {
+      const int microbatches = request.shape ? request.shape->microbatches : 0;
+      profiles.of_earlier_run = ProfileKnown{**input, "known from an earlier run", {}, "", microbatches, ""};
+    }
+  }
+  std::map<std::string, std::vector<int>> others;
+  for (const auto& [pipeline, name] : request.profile_of) others[name].push_back(pipeline);
+  for (auto& [name, pipelines] : others) {
+    if (Status added = add(name, pipelines); !added) return added.error();
+  }
+  return profiles;
+}
+
+void Service::State::complete_profiles(JobProfiles profiles, int ranks,
+                                       std::function<void(State&, Result<Decision>)> then) {
+  if (profiles.given.empty()) return then(*this, completed(profiles, limits(ranks)));
+  away<Result<Decision>>(
+      [profiles = std::move(profiles), limits = limits(ranks)] { return completed(profiles, limits); },
+      std::move(then));
+}
+
+// ---- The facade
+
+void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
+  if (Status named = check_profile_name(profile.name); !named) return done(named.error());
+  if (Status text = check_text("accelerator", profile.accelerator, 256); !text) return done(text.error());
+  const auto save = [profile, done](State& state, const Result<CompletedProfile>& completed) {
+    if (!completed) return done(completed.error());
+    Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile})};
+    state.store.put_blob(completed->known.blob,
+                         [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
+                          key = completed->known.event.input, done](const Result<Ok>& put) {
+                           const auto self = weak.lock();
+                           if (!self) return;
+                           if (!put) return done(put.error());
+                           self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
+                             const auto self_again = weak.lock();
+                             if (!self_again) return;
+                             if (!named) return done(named.error());
+                             // Jobs that name it will find its frontier.
+                             self_again->characterisations->want(key, [](const auto&) {});
+                             done(stored);
+                           });
+                         });
+  };
+  state_->away<Result<CompletedProfile>>(
+      [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);
+}
+
+Result<NamedProfile> Service::profile(const std::string& name) { return state_->named_profile(name); }
+
+Result<std::vector<std::string>> Service::profiles() {
+  auto keys = state_->store.blob_keys("profile/");
+  if (!keys) return keys.error();
+  for (std::string& key : *keys) key.erase(0, std::string_view("profile/").size());
+  return keys;
+}
+
+void Service::remove_profile(const std::string& name, Done<Ok> done) {
+  const auto profile = state_->named_profile(name);
+  if (!profile) return done(profile.error());
+  state_->store.remove_blob("profile/" + name, std::move(done));
+}
+
+void Service::upload_profile(const std::string& job, NamedProfile profile, std::vector<int> pipelines, Done<Ok> done) {
+  const auto live = state_->asked(job);
+  if (!live) return done(live.error());
+  const Job& now = (*live)->job;
+  if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
+  const auto complete = [csv = std::move(profile.profile_csv), shape = with_measured_latencies(profile.shape, now),
+                         limits = state_->limits(now.spec.degrees.pp),
+                         source = profile.name.empty() ? "uploaded" : profile.name, pipelines = std::move(pipelines)] {
+    return known_input(csv, shape, limits, source, pipelines);
+  };
+  state_->away<Result<KnownInput>>(complete, [job, done](State& state, const Result<KnownInput>& known) {
+    if (!known) return done(known.error());
+    state.jobs->execute(job, {[known = *known](const Job& current, double) { return decide_upload(current, known); },
+                              [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+  });
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,153 @@
+// Online profiling within the service: see server/job_profiling.h.
+#include <fmt/format.h>
+
+#include "server/service_state.h"
+
+namespace perseus::server {
+
+void Service::State::go_on_profiling(LiveJob& live) {
+  if (!is_profiled(live.job)) return;
+  const auto windows = static_cast<int>(live.job.windows.size());
+  if (!live.profiling) {
+    auto made = JobProfiling::create(live.job, options.profiling_tolerance_pct, options.profiling_iterations);
+    if (!made) return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{made.error().message});
+    live.profiling = *std::move(made);
+  }
+  JobProfiling& profiling = *live.profiling;
+  const double now_s = clock.now_s();
+  if (profiling.deciding) return;
+  if (!profiling.broken().empty()) {
+    return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{profiling.broken()});
+  }
+  if (profiling.windows() != windows) return;  // one is being committed
+  if (profiling.look_again_s && now_s < *profiling.look_again_s) return;
+  profiling.look_again_s.reset();
+  if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
+  profiling.deciding = true;
+  store.claim("profile/" + live.job.id, options.owner, now_s, options.lease_s,
+              [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
+                const auto self = weak.lock();
+                if (!self) return;
+                if (claimed && *claimed) return self->decide_window(id, found);
+                found->deciding = false;
+                const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
+                found->look_again_s = self->clock.now_s() + again_s;
+                if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
+              });
+}
+
+bool Service::State::overdue(const Job& job, double now_s) const {
+  return !job.windows.empty() && now_s >= job.window_s + window_limit_s(job, options.profiling_window_s);
+}
+
+std::string Service::State::why_overdue(const Job& job) const {
+  if (job.all_reported()) return "";
+  std::string late;
+  int number = 0;
+  for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+    if (job.ranks[rank]->dp_rank != job.measured_pipeline() || job.reported.contains(rank)) continue;
+    if (++number <= 8) late += fmt::format("{}{}", number > 1 ? ", " : "", rank);
+  }
+  return fmt::format("{} of {} ranks ({}{}) have not reported profiling window {} in {:.4g} s", number,
+                     job.spec.degrees.pp * job.spec.degrees.tp, late, number > 8 ? ", ..." : "", job.windows.size() - 1,
+                     window_limit_s(job, options.profiling_window_s));
+}
+
+void Service::State::decide_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling) {
+  const LiveJob* live = jobs->in_memory(id);
+  const bool same = live != nullptr && live->profiling == profiling && is_profiled(live->job) &&
+                    profiling->windows() == static_cast<int>(live->job.windows.size());
+  if (!same) {
+    profiling->deciding = false;
+    store.release("profile/" + id, options.owner, [](const Result<Ok>&) {});
+    return;
+  }
+  const Job& job = live->job;
+  auto question = profiling->question(job, why_overdue(job), options.max_computations, options.plan_deadlines);
+  executor.submit([weak = weak_from_this(), id, profiling, profiler = profiling->lend(),
+                   question = std::move(question)]() -> std::function<void()> {
+    auto decided = decide_profiling(*profiler, question);
+    return [weak, id, profiling, window = question.window, decided = std::move(decided)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      if (const LiveJob* now = self->jobs->in_memory(id)) profiling->give_back(now->job);
+      self->profiling_decided(id, profiling, window, decided);
+    };
+  });
+}
+
+void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
+                                       int window, const ProfilingDecision& decided) {
+  const auto decide = [window, decided](const Job& job, double) -> Result<Decision> {
+    Decision decision;
+    if (!is_profiled(job) || static_cast<int>(job.windows.size()) != window) return decision;
+    if (const auto* next = std::get_if<WindowHandedOut>(&decided)) {
+      WindowHandedOut event = *next;
+      event.version = job.version + 1;
+      decision.events.emplace_back(std::move(event));
+    } else if (const auto* measured = std::get_if<ProfileMeasured>(&decided)) {
+      decision.events.emplace_back(measured->known.event);
+      decision.blobs = measured->blobs;
+    } else {
+      decision.events.emplace_back(std::get<ProfilingFailed>(decided));
+    }
+    return decision;
+  };
+  jobs->execute(id, {decide, [weak = weak_from_this(), id, profiling](const Status&) {
+                       if (profiling) profiling->deciding = false;
+                       const auto self = weak.lock();
+                       if (self) self->store.release("profile/" + id, self->options.owner, [](const Result<Ok>&) {});
+                     }});
+}
+
+std::optional<int> Service::State::window_of(const LiveJob& live, const ReportIterations& request) {
+  if (request.window) return request.window;
+  if (!is_profiled(live.job) || live.job.windows.empty() || request.time_s.empty()) return std::nullopt;
+  const auto handed = live.windows_of.find(request.rank);
+  const bool known = handed != live.windows_of.end() && handed->second.handed >= 0;
+  return known ? handed->second.handed : live.job.windows.back().number;
+}
+
+void Service::State::report_window(LiveJob& live, int window, ReportIterations request, Done<ReportedIterations> done) {
+  const Job& job = live.job;
+  const auto left_out = [&](const std::string& why) { done(ReportedIterations{{why}}); };
+  if (!is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
+  const int last = static_cast<int>(job.windows.size()) - 1;
+  if (window < 0 || window > last) {
+    return done(Error{ErrorCode::usage, fmt::format("window: {}; {} were handed out, from 0", window, last + 1)});
+  }
+  live.windows_of[request.rank].run = window;
+  if (window < last) return left_out(fmt::format("window {} is over: window {} runs now", window, last));
+  if (job.ranks[request.rank]->dp_rank != job.measured_pipeline()) return done(ReportedIterations{});
+  ResultReported result{request.rank,
+                        window,
+                        {},
+                        {},
+                        std::move(request.time_s),
+                        std::move(request.energy_j),
+                        std::move(request.throttled)};
+  for (const Seconds time : request.iteration_time) result.iteration_time_s.push_back(time.value());
+  for (const Joules energy : request.iteration_energy) result.iteration_energy_j.push_back(energy.value());
+  const auto decide = [profiling = live.profiling, result](const Job& now, double) -> Result<Decision> {
+    Decision decision;
+    const bool wanted = is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
+                        !now.reported.contains(result.rank);
+    if (!wanted) return decision;  // a retry, or too late
+    if (profiling && profiling->windows() > result.window) {
+      if (Status checked = profiling->check(now, result); !checked) return checked.error();
+    }
+    decision.events.emplace_back(result);
+    return decision;
+  };
+  jobs->execute(
+      job.id, {decide, [weak = weak_from_this(), id = job.id, rank = request.rank, window, done](const Status& status) {
+                 if (!status) return done(status.error());
+                 const auto self = weak.lock();
+                 const LiveJob* now = self ? self->jobs->in_memory(id) : nullptr;
+                 ReportedIterations reported;
+                 if (now != nullptr && now->profiling) { reported.rejected = now->profiling->rejections(rank, window); }
+                 done(std::move(reported));
+               }});
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,310 @@
+#include "server/service_state.h"
+
+#include <fmt/format.h>
+
+#include "server/job_view.h"
+#include "server/savings.h"
+#include "server/stage_schedule.h"
+#include "server/stragglers.h"
+
+namespace perseus::server {
+namespace {
+
+constexpr double seen_share = 0.125;  // of the idle time: how often the log hears that a job is not idle
+
+double median(std::vector<Seconds> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return middle->value();
+}
+
+}  // namespace
+
+std::optional<EventBody> Service::State::next_follow_up(LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  if (!job.live()) return std::nullopt;
+  if (!live.waiters.empty()) live.last_seen_s = now_s;
+  if (live.last_seen_s - job.active_s > seen_share * options.idle_expiry_s) return JobSeen{};
+  if (now_s >= expiry_of(live)) return JobExpired{};
+  if (const Notice* next = next_pending(job); next != nullptr && next->effective_s <= now_s) {
+    return StragglerTookEffect{next->id};
+  }
+  if (awaits_profiling(job)) {
+    if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
+    return profiling_start(job);
+  }
+  if (is_profiled(job)) return std::nullopt;
+  if (live.settled) return std::nullopt;  // ranks that register cost nothing per pipeline
+  CharacterisationStarted start;
+  for (const std::string& key : characterisations_needed(job)) {
+    if (!job.characterising.contains(key)) start.inputs.push_back(key);
+  }
+  if (!start.inputs.empty()) return start;
+  auto deployment = next_deployment(live, now_s);
+  live.settled = !deployment;
+  return deployment;
+}
+
+std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  if (!next_state(job.state, kind_of_type<PlanDeployed>())) return std::nullopt;
+  auto plan = desired_deployment(job, live.frontiers, now_s);
+  if (!plan || !differs(*plan, job.plan)) return std::nullopt;
+  if (const auto count = count_of(live, now_s)) return *count;
+  plan->version = job.version + 1;
+  plan->from_iteration = next_common_iteration(live, now_s);
+  return *std::move(plan);
+}
+
+std::optional<IterationsCounted> Service::State::count_of(const LiveJob& live, double now_s) {
+  const auto iteration = live.progress ? std::optional(live.progress->iteration) : std::nullopt;
+  return counted(live.job, live.frontiers, iteration, now_s);
+}
+
+std::int64_t Service::State::next_common_iteration(const LiveJob& live, double now_s) const {
+  if (!live.progress) return 0;
+  std::int64_t iteration = live.progress->iteration;
+  if (const auto cost = iteration_cost(live.job, live.frontiers)) {
+    iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s) / cost->time.value()));
+  }
+  return iteration + 1 + options.margin_iterations;
+}
+
+double Service::State::expiry_of(const LiveJob& live) const {
+  return std::max(live.job.active_s, live.last_seen_s) + options.idle_expiry_s;
+}
+
+std::optional<double> Service::State::next_wake_of(const LiveJob& live, double now_s) const {
+  const Job& job = live.job;
+  if (!job.live()) return std::nullopt;
+  double next = expiry_of(live);
+  if (const Notice* notice = next_pending(job)) next = std::min(next, notice->effective_s);
+  if (const auto change = next_policy_change(job.policies, now_s)) next = std::min(next, *change);
+  if (live.retry_s) next = std::min(next, *live.retry_s);
+  if (is_profiled(job)) {
+    const double over_s = job.window_s + window_limit_s(job, options.profiling_window_s);
+    if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
+    if (live.profiling && live.profiling->look_again_s) next = std::min(next, *live.profiling->look_again_s);
+  }
+  // A server that starts on this data must go on with it.
+  const bool at_work = !job.characterising.empty() || is_profiled(job);
+  if (at_work) next = std::min(next, now_s + options.lease_s);
+  return next;
+}
+
+void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  bool new_plan = false;
+  for (const SequencedEvent& event : events) {
+    publish(live.job.id, event);
+    if (live.profiling) live.profiling->take(live.job, event.event);
+    if (std::holds_alternative<WindowHandedOut>(event.event.body)) new_plan = true;
+    if (std::holds_alternative<PlanDeployed>(event.event.body)) {
+      new_plan = true;
+      ++plans_deployed;
+    }
+  }
+  if (new_plan && live.detector) live.detector->forget_times();
+  if (new_plan || !live.job.live()) wake_waiters(live);
+  want_frontiers(live);
+  go_on_profiling(live);
+}
+
+void Service::State::publish(const std::string& job, const SequencedEvent& event) {
+  if (subscriptions.empty()) return;
+  const JobEvent told{job, event.sequence, std::string(kind_of(event.event)), event.event.at_s, text_of(event.event)};
+  std::vector<std::function<void(const JobEvent&)>> listeners;  // they may unsubscribe meanwhile
+  for (auto& [id, subscription] : subscriptions) {
+    if (!subscription.job.empty() && (subscription.job != job || event.sequence <= subscription.after)) continue;
+    if (!subscription.job.empty()) subscription.after = event.sequence;
+    listeners.push_back(subscription.on);
+  }
+  for (const auto& on : listeners) on(told);
+}
+
+void Service::State::want_frontiers(LiveJob& live) {
+  if (!live.job.live()) return;
+  std::vector<std::string> keys = frontiers_needed(live.job);
+  for (const std::string& key : live.job.characterising) keys.push_back(key);
+  for (const std::string& key : keys) {
+    if (live.frontiers.contains(key) || !live.wanted.insert(key).second) continue;
+    characterisations->want(key, [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
+      if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
+    });
+  }
+}
+
+void Service::State::frontier_came(const std::string& id, const std::string& key,
+                                   const Result<Characterisations::Frontier>& came) {
+  LiveJob* live = jobs->in_memory(id);
+  if (live == nullptr) return;
+  live->wanted.erase(key);
+  if (!came && came.error().code == ErrorCode::unavailable) {
+    live->retry_s = clock.now_s() + retry_after_s;
+    jobs->set_wake(*live, clock.now_s());
+    return;
+  }
+  if (came) live->frontiers[key] = *came;
+  live->settled = false;
+  jobs->execute(
+      id, {[key, came](const Job& job, double) -> Result<Decision> {
+             Decision decision;
+             const bool needed = job.characterising.contains(key) || (!came && job.characterised.contains(key));
+             if (!job.live() || !needed) return decision;
+             if (came) {
+               const auto& points = (*came)->frontier.points;
+               decision.events.emplace_back(Characterised{key, static_cast<int>(points.size()),
+                                                          points.back().time.value(), points.front().time.value()});
+             } else {
+               decision.events.emplace_back(CharacterisationFailed{key, came.error().message});
+             }
+             return decision;
+           },
+           {}});
+  if (live = jobs->in_memory(id); live != nullptr) wake_waiters(*live);
+}
+
+Result<LiveJob*> Service::State::asked(const std::string& id) {
+  auto live = jobs->find(id);
+  if (live) (*live)->last_seen_s = clock.now_s();
+  return live;
+}
+
+bool Service::State::has_rank(LiveJob& live, int rank) {
+  const auto known = [&] {
+    return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
+  };
+  return known() || (jobs->catch_up(live) && known());
+}
+
+std::shared_ptr<const StageSchedule> Service::State::schedule_for(LiveJob& live, const Rank& rank) {
+  const Job& job = live.job;
+  if (job.version == 0 || job.version != live.committed_plan) return nullptr;  // it is being committed
+  if (live.schedules_version != live.committed_plan) {
+    live.schedules.clear();
+    live.schedules_version = live.committed_plan;
+  }
+  if (job.plan && job.plan->version == job.version) return plan_schedule(live, rank);
+  const bool in_window = !job.windows.empty() &&
+                         std::ranges::find(job.profiling->pipelines, rank.dp_rank) != job.profiling->pipelines.end();
+  if (in_window && !live.profiling) return nullptr;  // it is being read
+  auto& schedule = live.schedules[{in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set}];
+  if (!schedule) {
+    schedule = in_window ? make_window_schedule(job, rank, live.profiling->schedule())
+                         : make_maximum_clock_schedule(job, rank, max_clock_shape(live, rank.dp_rank));
+  }
+  return schedule;
+}
+
+std::shared_ptr<const StageSchedule> Service::State::plan_schedule(LiveJob& live, const Rank& rank) {
+  const Job& job = live.job;
+  const PlanDeployed::Choice& choice = job.plan->of(rank.dp_rank);
+  const CharacterisedPipeline* pipeline = nullptr;
+  if (choice.point >= 0) {
+    const auto found = live.frontiers.find(choice.input);
+    if (found == live.frontiers.end()) return nullptr;  // it is being read
+    pipeline = found->second.get();
+  }
+  auto& schedule = live.schedules[{job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
+                                   pipeline == nullptr ? rank.instruction_set : 0}];
+  if (!schedule) {
+    schedule = pipeline != nullptr ? make_plan_schedule(job, rank, *pipeline)
+                                   : make_maximum_clock_schedule(job, rank, max_clock_shape(live, rank.dp_rank));
+  }
+  return schedule;
+}
+
+const PipelineShape* Service::State::max_clock_shape(LiveJob& live, int pipeline) {
+  if (live.job.spec.shape) return &*live.job.spec.shape;
+  if (!live.max_clock_shape) {
+    const auto text = store.blob("input/" + live.job.input_of[pipeline]);
+    if (!text || !*text) return nullptr;
+    const auto input = parse_input(**text, "input");
+    if (!input) return nullptr;
+    live.max_clock_shape = input->shape;
+  }
+  return &*live.max_clock_shape;
+}
+
+std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
+  if (!live.job.live()) {
+    return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
+  }
+  if (live.committed_plan == have_version) return std::nullopt;
+  auto schedule = schedule_for(live, *live.job.ranks[rank]);
+  if (!schedule) return std::nullopt;
+  if (schedule->kind == StageSchedule::Kind::profiling_window) {
+    LiveJob::RankWindows& own = live.windows_of[rank];
+    // Clients that do not say what they have ask again when they have run it: for the next one.
+    const bool has_run = own.run == schedule->window || live.job.reported.contains(rank);
+    if (have_version == 0 && has_run) return std::nullopt;
+    own.handed = schedule->window;
+  }
+  return PlanAnswer{std::move(schedule), rank, live.job.ranks[rank]->dp_rank};
+}
+
+void Service::State::wake_waiters(LiveJob& live) {
+  std::vector<std::pair<Done<PlanAnswer>, Result<PlanAnswer>>> answers;
+  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+    auto answer = plan_for(live, waiter->second.rank, waiter->second.have_version);
+    if (!answer) {
+      ++waiter;
+      continue;
+    }
+    answers.emplace_back(std::move(waiter->second.done), *std::move(answer));
+    forget_wait(waiter->first, waiter->second);
+    waiter = live.waiters.erase(waiter);
+  }
+  for (auto& [done, answer] : answers) done(std::move(answer));
+}
+
+void Service::State::forget_wait(WaitId id, const Waiter& waiter) {
+  job_of_wait.erase(id);
+  if (waiter.deadline_s) wait_deadlines.erase({*waiter.deadline_s, id});
+}
+
+std::optional<Waiter> Service::State::take_wait(WaitId id) {
+  const auto job = job_of_wait.find(id);
+  if (job == job_of_wait.end()) return std::nullopt;
+  LiveJob* live = jobs->in_memory(job->second);
+  PERSEUS_CHECK(live != nullptr && live->waiters.contains(id), "a wait without its job");
+  Waiter waiter = std::move(live->waiters.at(id));
+  live->waiters.erase(id);
+  forget_wait(id, waiter);
+  return waiter;
+}
+
+void Service::State::report_progress(LiveJob& live, std::int64_t iteration, double now_s) {
+  if (live.progress && live.progress->iteration >= iteration) return;
+  live.progress = Progress{iteration, now_s};
+}
+
+void Service::State::observe_times(LiveJob& live, const ReportIterations& request) {
+  const Job& job = live.job;
+  if (!job.spec.detect_stragglers || !job.plan || request.iteration_time.empty()) return;
+  const int pipeline = job.ranks[request.rank]->dp_rank;
+  const PlanDeployed::Choice& choice = job.plan->of(pipeline);
+  const auto frontier = live.frontiers.find(choice.input);
+  if (choice.point < 0 || frontier == live.frontiers.end()) return;
+  const auto last = request.last_iteration;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (last && *last - count + 1 < job.plan->from_iteration) return;  // partly under the plan before
+  const Seconds planned = frontier->second->frontier.points[choice.point].time;
+  if (!live.detector) {
+    live.detector.emplace(job.num_pipelines());
+    for (const Notice& notice : job.notices) {
+      if (notice.in_force && notice.detected) live.detector->assume(notice.pipeline, notice.degree);
+    }
+  }
+  const auto degree = live.detector->report(pipeline, median(request.iteration_time) / planned.value());
+  if (!degree) return;
+  SetStraggler notice{job.id, {}, Seconds(0), *degree};
+  notice.target.pipeline = pipeline;
+  jobs->execute(job.id, {[notice](const Job& now, double now_s) -> Result<Decision> {
+                           const auto decided = decide_straggler(now, notice, now_s, true);
+                           if (!decided) return decided.error();
+                           return Decision{decided->front().events, {}};
+                         },
+                         {}});
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,140 @@
+// What the service knows and does besides answering: what follows from time and news, plans, profiling.
+//
+// Service (server/service.h) is the facade over this. Input: jobs that change (server/live_jobs.h), the time. Output:
+// events that follow by themselves, answers to ranks that wait, news to subscribers, work for the executor. Errors: of
+// the store: tried again later. Cost: O(1) a rank and event beside looking up a plan. Threads: io thread.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "server/characterisations.h"
+#include "server/job_profiling.h"
+#include "server/live_jobs.h"
+#include "server/service.h"
+
+namespace perseus::server {
+
+inline constexpr double retry_after_s = 1;
+
+/// The profiles that a new job names, as they are stored.
+struct JobProfiles {
+  struct Given {
+    std::string csv;
+    PipelineShape shape;
+    std::string name;
+    std::vector<int> pipelines;  ///< empty: all
+  };
+  std::vector<Given> given;
+  std::optional<ProfileKnown> of_earlier_run;
+};
+
+struct Service::State : std::enable_shared_from_this<State> {
+  State(ServiceOptions given, Store& the_store, const Clock& the_clock, Executor& the_executor)
+      : options(std::move(given)),
+        store(the_store),
+        clock(the_clock),
+        executor(the_executor),
+        characterisations(
+            std::make_shared<Characterisations>(options.owner, options.lease_s, the_store, the_clock, executor)) {}
+
+  struct Subscription {
+    std::string job;  ///< empty: all
+    std::int64_t after = 0;
+    std::function<void(const JobEvent&)> on;
+  };
+
+  ServiceOptions options;
+  Store& store;
+  const Clock& clock;
+  Executor& executor;
+  std::shared_ptr<Characterisations> characterisations;
+  std::shared_ptr<LiveJobs> jobs;
+  std::unordered_map<WaitId, std::string> job_of_wait;
+  std::set<std::pair<double, WaitId>> wait_deadlines;
+  WaitId next_wait = 1;
+  std::map<SubscriptionId, Subscription> subscriptions;
+  SubscriptionId next_subscription = 1;
+  bool draining = false;
+  std::int64_t plans_deployed = 0;
+  std::function<void()> earlier_wake;
+
+  // ---- What follows by itself
+
+  std::optional<EventBody> next_follow_up(LiveJob& live, double now_s);
+  std::optional<EventBody> next_deployment(LiveJob& live, double now_s);
+  static std::optional<IterationsCounted> count_of(const LiveJob& live, double now_s);
+  /// The first iteration that no rank can have begun when it hears of a plan made now: from the last iteration that a
+  /// rank reported, how long ago that was, and a margin for delivery. 0 (at once) where nobody reports.
+  [[nodiscard]] std::int64_t next_common_iteration(const LiveJob& live, double now_s) const;
+  [[nodiscard]] double expiry_of(const LiveJob& live) const;
+  [[nodiscard]] std::optional<double> next_wake_of(const LiveJob& live, double now_s) const;
+
+  // ---- News
+
+  void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
+  void publish(const std::string& job, const SequencedEvent& event);
+  void want_frontiers(LiveJob& live);
+  void frontier_came(const std::string& id, const std::string& key, const Result<Characterisations::Frontier>& came);
+
+  // ---- Profiling
+
+  /// Finds what follows a window that is over, on the executor, under a claim.
+  void go_on_profiling(LiveJob& live);
+  [[nodiscard]] bool overdue(const Job& job, double now_s) const;
+  /// Which ranks are late; empty: none.
+  [[nodiscard]] std::string why_overdue(const Job& job) const;
+  void decide_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling);
+  void profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling, int window,
+                         const ProfilingDecision& decided);
+  /// The profiling window that a report is of, if it is of one.
+  static std::optional<int> window_of(const LiveJob& live, const ReportIterations& request);
+  void report_window(LiveJob& live, int window, ReportIterations request, Done<ReportedIterations> done);
+
+  // ---- Plans
+
+  Result<LiveJob*> asked(const std::string& id);
+  /// Whether the job has that rank, as far as any server knows.
+  bool has_rank(LiveJob& live, int rank);
+  /// What is in force for a rank: a plan, a profiling window, or the highest clocks. Null: it is not known yet.
+  std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank);
+  std::shared_ptr<const StageSchedule> plan_schedule(LiveJob& live, const Rank& rank);
+  const PipelineShape* max_clock_shape(LiveJob& live, int pipeline);
+  /// The answer to a rank that has that version, or nothing: it must wait.
+  std::optional<Result<PlanAnswer>> plan_for(LiveJob& live, int rank, std::int64_t have_version);
+  void wake_waiters(LiveJob& live);
+  void forget_wait(WaitId id, const Waiter& waiter);
+  std::optional<Waiter> take_wait(WaitId id);
+  static void report_progress(LiveJob& live, std::int64_t iteration, double now_s);
+
+  // ---- Profiles
+
+  Result<NamedProfile> named_profile(const std::string& name) const;
+  [[nodiscard]] InputLimits limits(int ranks) const;
+  /// What a new job's pipelines run, as far as that is known.
+  [[nodiscard]] Result<JobProfiles> profiles_of(const RegisterJob& request) const;
+  /// Their events and blobs; at once if there is nothing to complete.
+  void complete_profiles(JobProfiles profiles, int ranks, std::function<void(State&, Result<Decision>)> then);
+  /// Runs `work` on the executor, and then `then` with what it returned, here.
+  template <class Outcome>
+  void away(std::function<Outcome()> work, std::function<void(State&, Outcome)> then) {
+    executor.submit([weak = weak_from_this(), work = std::move(work), then = std::move(then)] {
+      auto outcome = std::make_shared<Outcome>(work());
+      return std::function<void()>([weak, then, outcome] {
+        if (const auto self = weak.lock()) then(*self, std::move(*outcome));
+      });
+    });
+  }
+
+  void observe_times(LiveJob& live, const ReportIterations& request);
+};
+
+}  // namespace perseus::server

@@ -1,0 +1,98 @@
+#include "server/stage_schedule.h"
+
+#include <algorithm>
+
+#include "server/pipeline_input.h"
+
+namespace perseus::server {
+namespace {
+
+std::vector<ClockedInstruction> planned_clocks(const CharacterisedPipeline& pipeline, int point, int stage_rank,
+                                               const std::vector<int>& supported) {
+  const Plan& plan = pipeline.frontier.points[point].plan;
+  std::vector<ClockedInstruction> clocks;
+  for (const int computation : pipeline.dag.rank_order[stage_rank]) {
+    const ComputationType& type = pipeline.dag.type_of(computation);
+    const Megahertz clock = type.options[plan[computation]].clock;
+    if (clock != Megahertz(0)) clocks.push_back({type.instruction, supported_clock(clock, supported)});
+  }
+  return clocks;
+}
+
+std::vector<ClockedInstruction> maximum_clocks(const Job& job, const Rank& rank, const PipelineShape* shape) {
+  const std::vector<int>& supported = job.clock_sets[rank.clock_set];
+  const Megahertz highest(supported.empty() ? 0 : supported.front());
+  std::vector<ClockedInstruction> clocks;
+  if (const auto& own = job.instruction_sets[rank.instruction_set]; !own.empty()) {
+    for (const std::string& instruction : own) {
+      const auto known = instruction_named(instruction);
+      if (!known || !is_constant_time(*known)) clocks.push_back({instruction, highest});
+    }
+    return clocks;
+  }
+  if (shape == nullptr) return clocks;
+  const Result<Schedule> schedule = schedule_of(*shape, job.spec.degrees.pp);
+  if (!schedule || rank.pp_rank >= schedule->num_ranks()) return clocks;
+  for (const Action& action : schedule->ranks[rank.pp_rank]) {
+    if (!is_constant_time(action.instruction)) clocks.push_back({std::string(name_of(action.instruction)), highest});
+  }
+  return clocks;
+}
+
+/// All but the clocks.
+std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank, StageSchedule::Kind kind) {
+  auto schedule = std::make_shared<StageSchedule>();
+  schedule->kind = kind;
+  schedule->version = job.version;
+  schedule->pipeline = rank.dp_rank;
+  schedule->stage_rank = rank.pp_rank;
+  schedule->instructions = job.instruction_sets[rank.instruction_set];
+  const bool planned = job.plan && job.plan->version == job.version;
+  schedule->from_iteration = planned ? job.plan->from_iteration : 0;
+  schedule->reason = planned               ? job.plan->reason
+                     : job.windows.empty() ? "profiling is over, its plan is being made"
+                                           : "online profiling";
+  return schedule;
+}
+
+}  // namespace
+
+Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) {
+  if (supported.empty()) return planned;
+  // Highest first: the first one below the planned clock ends those that are no slower.
+  const auto slower = std::ranges::lower_bound(supported, planned.value() - 1, std::greater{});
+  return Megahertz(slower == supported.begin() ? supported.front() : *(slower - 1));
+}
+
+std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
+                                                        const CharacterisedPipeline& pipeline) {
+  const int point = job.plan->of(rank.dp_rank).point;
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
+  schedule->clocks = planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set]);
+  schedule->iteration_time = pipeline.frontier.points[point].time;
+  return schedule;
+}
+
+std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
+                                                                 const PipelineShape* shape) {
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::maximum_clock);
+  schedule->clocks = maximum_clocks(job, rank, shape);
+  return schedule;
+}
+
+std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const Rank& rank, const Schedule& actions) {
+  const WindowHandedOut& window = job.windows.back();
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::profiling_window);
+  schedule->window = window.number;
+  schedule->iterations = window.iterations;
+  const std::vector<Action>& own = actions.ranks[rank.pp_rank];
+  for (std::size_t a = 0; a < own.size(); ++a) {
+    if (is_constant_time(own[a].instruction)) continue;
+    const Megahertz clock(window.clocks_mhz[rank.pp_rank][a]);
+    schedule->clocks.push_back(
+        {std::string(name_of(own[a].instruction)), supported_clock(clock, job.clock_sets[rank.clock_set])});
+  }
+  return schedule;
+}
+
+}  // namespace perseus::server

@@ -1,0 +1,158 @@
+#include "store/memory_store.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus {
+
+MemoryStore::MemoryStore(Post post, std::shared_ptr<MemoryDatabase> database)
+    : post_(std::move(post)), database_(std::move(database)) {
+  database_->stores.push_back(this);
+}
+
+MemoryStore::~MemoryStore() { std::erase(database_->stores, this); }
+
+template <class T, class Work>
+void MemoryStore::write(Done<T> done, Work work) {
+  Result<T> result = database_->failure ? Result<T>(*database_->failure) : Result<T>(work());
+  post_([done = std::move(done), result = std::move(result)] { done(result); });
+}
+
+void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
+  for (const MemoryStore* other : database_->stores) {
+    if (other == this) continue;
+    other->post_([foreign = other->foreign_, job, sequence] {
+      if (foreign->appended) foreign->appended(job, sequence);
+    });
+  }
+}
+
+void MemoryStore::tell_others_of_tokens() {
+  for (const MemoryStore* other : database_->stores) {
+    if (other == this) continue;
+    other->post_([foreign = other->foreign_] {
+      if (foreign->tokens_changed) foreign->tokens_changed();
+    });
+  }
+}
+
+void MemoryStore::append(Append append, Done<Appended> done) {
+  write<Appended>(std::move(done), [&] {
+    const auto found = database_->jobs.find(append.job);
+    const std::int64_t last = found == database_->jobs.end() ? 0 : found->second.index.last_sequence;
+    if (last != append.expected_sequence) return Appended::conflict;
+    MemoryDatabase::Job& job = database_->jobs[append.job];
+    for (std::string& body : append.bodies) {
+      job.events.push_back({static_cast<std::int64_t>(job.events.size()) + 1, std::move(body)});
+    }
+    job.index = append.index;
+    job.index.job = append.job;
+    job.index.last_sequence = static_cast<std::int64_t>(job.events.size());
+    for (Blob& blob : append.blobs) database_->blobs[blob.key] = std::move(blob.bytes);
+    tell_others(append.job, job.index.last_sequence);
+    return Appended::committed;
+  });
+}
+
+Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::int64_t after) {
+  if (database_->failure) return *database_->failure;
+  const auto found = database_->jobs.find(job);
+  if (found == database_->jobs.end()) return std::vector<StoredEvent>{};
+  const std::vector<StoredEvent>& events = found->second.events;
+  const auto skipped = std::min<std::int64_t>(after, static_cast<std::int64_t>(events.size()));
+  return std::vector<StoredEvent>(events.begin() + skipped, events.end());
+}
+
+Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
+  if (database_->failure) return *database_->failure;
+  std::vector<JobIndexRow> rows;
+  rows.reserve(database_->jobs.size());
+  for (const auto& [id, job] : database_->jobs) rows.push_back(job.index);
+  return rows;
+}
+
+void MemoryStore::remove_job(std::string job, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    if (database_->jobs.erase(job) > 0) tell_others(job, 0);
+    return Ok{};
+  });
+}
+
+void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    database_->blobs[blob.key] = std::move(blob.bytes);
+    return Ok{};
+  });
+}
+
+Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
+  if (database_->failure) return *database_->failure;
+  const auto found = database_->blobs.find(key);
+  if (found == database_->blobs.end()) return std::optional<std::string>{};
+  return std::optional<std::string>(found->second);
+}
+
+Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix) {
+  if (database_->failure) return *database_->failure;
+  std::vector<std::string> keys;
+  for (auto at = database_->blobs.lower_bound(prefix); at != database_->blobs.end() && at->first.starts_with(prefix);
+       ++at) {
+    keys.push_back(at->first);
+  }
+  return keys;
+}
+
+void MemoryStore::remove_blob(std::string key, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    database_->blobs.erase(key);
+    return Ok{};
+  });
+}
+
+void MemoryStore::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
+  write<bool>(std::move(done), [&] {
+    MemoryDatabase::Claim& claim = database_->claims[work];
+    if (!claim.owner.empty() && claim.owner != owner && claim.until_s > now_s) return false;
+    claim = {owner, now_s + lease_s};
+    return true;
+  });
+}
+
+void MemoryStore::release(std::string work, std::string owner, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    const auto found = database_->claims.find(work);
+    if (found != database_->claims.end() && found->second.owner == owner) database_->claims.erase(found);
+    return Ok{};
+  });
+}
+
+void MemoryStore::put_token(TokenRow token, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    std::string hash = token.hash;
+    database_->tokens[std::move(hash)] = std::move(token);
+    tell_others_of_tokens();
+    return Ok{};
+  });
+}
+
+void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
+  write<Ok>(std::move(done), [&] {
+    if (database_->tokens.erase(hash) > 0) tell_others_of_tokens();
+    return Ok{};
+  });
+}
+
+Result<std::vector<TokenRow>> MemoryStore::tokens() {
+  if (database_->failure) return *database_->failure;
+  std::vector<TokenRow> rows;
+  for (const auto& [hash, token] : database_->tokens) rows.push_back(token);
+  return rows;
+}
+
+void MemoryStore::on_foreign(Foreign foreign) { *foreign_ = std::move(foreign); }
+
+Status MemoryStore::backup(const std::string& path) {
+  return Error{ErrorCode::usage, path + ": a store in memory has nothing to back up"};
+}
+
+}  // namespace perseus

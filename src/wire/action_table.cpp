@@ -1,0 +1,166 @@
+#include "wire/action_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <unordered_set>
+
+#include "wire/csv.h"
+#include "wire/file.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+constexpr int max_stage = 65535;
+constexpr int max_microbatch = 1048575;
+constexpr std::string_view overlapped = "OVERLAP_F_B";
+constexpr const char* allowed_cells =
+    "<stage><type><microbatch> with type F, B, BW, I, W, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD or "
+    "RESHARD "
+    "(for example 2F0), (0F7;7B3)OVERLAP_F_B, or nothing";
+
+struct ActionType {
+  std::string_view text;
+  std::optional<Instruction> instruction;  ///< none: left out
+  bool has_microbatch;
+};
+constexpr std::array action_types = {
+    ActionType{"F", Instruction::forward, true},         ActionType{"B", Instruction::backward, true},
+    ActionType{"BW", Instruction::backward, true},       ActionType{"I", Instruction::input_gradient, true},
+    ActionType{"W", Instruction::weight_gradient, true}, ActionType{"REDUCE_GRAD", Instruction::all_reduce, false},
+    ActionType{"SEND_F", std::nullopt, false},           ActionType{"RECV_F", std::nullopt, false},
+    ActionType{"SEND_B", std::nullopt, false},           ActionType{"RECV_B", std::nullopt, false},
+    ActionType{"UNSHARD", std::nullopt, false},          ActionType{"RESHARD", std::nullopt, false},
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Takes the digits at the front of `text`.
+std::string_view take_digits(std::string_view& text) {
+  std::size_t end = 0;
+  while (end < text.size() && is_digit(text[end])) ++end;
+  const std::string_view digits = text.substr(0, end);
+  text.remove_prefix(end);
+  return digits;
+}
+
+/// Reads one plain action into `actions`; false if the text is none.
+bool read_action(std::string_view text, std::vector<Action>& actions) {
+  const auto stage = number_in<int>(take_digits(text));
+  std::size_t end = text.size();
+  while (end > 0 && is_digit(text[end - 1])) --end;
+  const std::string_view digits = text.substr(end);
+  const auto type = std::ranges::find(action_types, text.substr(0, end), &ActionType::text);
+  if (!stage || *stage > max_stage || type == action_types.end()) return false;
+  const auto microbatch = number_in<int>(digits);
+  if (!digits.empty() && (!microbatch || *microbatch > max_microbatch)) return false;
+  if (type->has_microbatch && !microbatch) return false;
+  if (type->instruction) { actions.push_back({*type->instruction, *stage, type->has_microbatch ? *microbatch : -1}); }
+  return true;
+}
+
+/// Reads one cell: nothing, an action, or overlapped actions.
+bool read_cell(std::string_view cell, std::vector<Action>& actions) {
+  if (cell.empty()) return true;
+  if (!cell.starts_with('(')) return read_action(cell, actions);
+  const std::size_t close = cell.find(')');
+  if (close == std::string_view::npos || cell.substr(close + 1) != overlapped) return false;
+  std::string_view parts = cell.substr(1, close - 1);
+  for (;;) {
+    const std::size_t end = std::min(parts.find(';'), parts.size());
+    std::string_view part = parts.substr(0, end);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    if (!read_action(part, actions)) return false;
+    if (end == parts.size()) return true;
+    parts.remove_prefix(end + 1);
+  }
+}
+
+/// Before torch 2.6 the input gradient was called B: such a B has a W beside it.
+void rename_split_backwards(std::vector<Action>& actions) {
+  const auto key = [](const Action& a) { return static_cast<long>(a.stage) * (max_microbatch + 1L) + a.microbatch; };
+  std::unordered_set<long> split;
+  for (const Action& action : actions) {
+    if (action.instruction == Instruction::weight_gradient) split.insert(key(action));
+  }
+  for (const Action& action : actions) {
+    if (action.instruction == Instruction::input_gradient) split.erase(key(action));
+  }
+  for (Action& action : actions) {
+    if (action.instruction == Instruction::backward && split.contains(key(action))) {
+      action.instruction = Instruction::input_gradient;
+    }
+  }
+}
+
+std::string_view code_of(Instruction instruction) {
+  const auto type = std::ranges::find(action_types, std::optional(instruction), &ActionType::instruction);
+  return type == action_types.end() ? std::string_view() : type->text;
+}
+
+}  // namespace
+
+Result<Schedule> parse_action_table(std::string_view text, const std::string& name) {
+  const auto invalid = [&](const std::string& what) {
+    return Error{ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
+  };
+  if (text.size() > max_file_bytes) return invalid("larger than the 256 MiB that are allowed");
+  Schedule schedule;
+  schedule.name = "action-table";
+  CsvReader csv(text, name);
+  for (;;) {
+    const auto more = csv.next();
+    if (!more) return more.error();
+    if (!*more) break;
+    if (csv.blank()) continue;
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    for (std::size_t cell = 0; cell < csv.fields().size(); ++cell) {
+      if (read_cell(csv.fields()[cell], actions)) continue;
+      return csv.error(
+          fmt::format("cell {}: '{}'; allowed: {}", cell + 1, csv.fields()[cell].substr(0, 64), allowed_cells));
+    }
+    rename_split_backwards(actions);
+    for (const Action& action : actions) {
+      schedule.num_stages = std::max(schedule.num_stages, action.stage + 1);
+      schedule.num_microbatches = std::max(schedule.num_microbatches, action.microbatch + 1);
+    }
+  }
+  if (schedule.ranks.empty()) return invalid("empty; one row per rank is needed");
+  if (Status status = schedule.validate(); !status) return invalid(status.error().message);
+  return schedule;
+}
+
+Result<Schedule> read_action_table(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return text.error();
+  return parse_action_table(*text, path);
+}
+
+Result<std::string> format_action_table(const Schedule& schedule) {
+  std::string table;
+  for (const auto& actions : schedule.ranks) {
+    bool first = true;
+    for (const Action& action : actions) {
+      if (action.instruction == Instruction::load || action.instruction == Instruction::optimizer_step) continue;
+      const std::string_view code = code_of(action.instruction);
+      if (code.empty()) {
+        return Error{ErrorCode::usage,
+                     fmt::format("schedule {}: {} has no name in PyTorch's action tables; they know forward, backward, "
+                                 "input_gradient, weight_gradient and all_reduce",
+                                 schedule.name, text_of(action))};
+      }
+      if (!first) table += ',';
+      first = false;
+      table += fmt::format("{}{}", action.stage, code);
+      if (action.microbatch >= 0) table += fmt::format("{}", action.microbatch);
+    }
+    table += '\n';
+  }
+  return table;
+}
+
+}  // namespace perseus

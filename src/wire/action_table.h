@@ -1,0 +1,28 @@
+// Any pipeline schedule at all, as the action tables that PyTorch dumps and loads (`_dump_csv`, both of its formats).
+//
+// Shape: CSV without header; one row per rank, one cell per action, an empty cell is a bubble. A cell is
+// <stage><type><microbatch>, for example 2F0; types are F forward, B full backward, I input gradient, W weight
+// gradient, REDUCE_GRAD (all_reduce; its microbatch, if any, is ignored); (0F7;7B3)OVERLAP_F_B is its parts in order.
+// SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD and RESHARD are accepted and left out: what must wait for what follows from
+// the computations, and transfer time is a cost of the DAG. Output: a Schedule that passes validate(), with as many
+// stages and microbatches as the table names. Errors: "name:line: cell N: text; what is allowed", a stage or microbatch
+// without all of its computations, no rows. Limits: stage < 65536, microbatch < 1048576, 256 MiB. Cost: linear.
+// Threads: pure functions. Source: torch.distributed.pipelining.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "model/schedule.h"
+
+namespace perseus {
+
+Result<Schedule> parse_action_table(std::string_view text, const std::string& name);
+Result<Schedule> read_action_table(const std::string& path);
+
+/// The compute-only table. load and optimizer_step are left out, PyTorch has no action for them; recompute and
+/// pure_backward are an Error for the same reason.
+Result<std::string> format_action_table(const Schedule& schedule);
+
+}  // namespace perseus

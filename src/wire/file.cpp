@@ -1,0 +1,130 @@
+#include "wire/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace perseus {
+namespace {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  /// Closes now; false if the system reports an error that was delayed until here.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+std::string reason() { return std::strerror(errno); }
+
+Error too_large(const std::string& path, std::size_t limit) {
+  return {ErrorCode::invalid_input, fmt::format("{}: larger than the {} MiB that are allowed", path, limit >> 20)};
+}
+
+Result<std::string> gunzip(const std::string& path, const std::string& packed, std::size_t limit) {
+  const auto broken = [&](const char* what) {
+    return Error{ErrorCode::invalid_input, fmt::format("{}: broken gzip file: {}", path, what)};
+  };
+  z_stream stream{};
+  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return broken("cannot start to inflate");
+  struct End {
+    z_stream* stream;
+    ~End() { inflateEnd(stream); }
+  } end{&stream};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  std::string text;
+  for (;;) {
+    const std::size_t used = text.size();
+    if (used > limit) return too_large(path, limit);
+    text.resize(used + std::max<std::size_t>(used, 1 << 16));
+    stream.next_out = reinterpret_cast<Bytef*>(text.data() + used);
+    stream.avail_out = static_cast<uInt>(text.size() - used);
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    text.resize(text.size() - stream.avail_out);
+    if (status == Z_STREAM_END) {
+      if (stream.avail_in == 0) break;
+      if (inflateReset(&stream) != Z_OK) return broken("cannot inflate its next member");
+    } else if (status != Z_OK) {
+      return broken(status == Z_BUF_ERROR ? "ends early" : "data error");
+    }
+  }
+  if (text.size() > limit) return too_large(path, limit);
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const auto cannot = [&] {
+    return Error{ErrorCode::not_found, fmt::format("{}: cannot be read: {}", path, reason())};
+  };
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return cannot();
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0) return cannot();
+  if (S_ISDIR(facts.st_mode)) {
+    errno = EISDIR;
+    return cannot();
+  }
+  std::string content;
+  content.resize(std::min<std::size_t>(limit, facts.st_size > 0 ? static_cast<std::size_t>(facts.st_size) : 4096) + 1);
+  std::size_t size = 0;
+  for (;;) {  // until the end, not until st_size: pipes have none
+    if (size == content.size()) {
+      if (size > limit) return too_large(path, limit);
+      content.resize(std::min(2 * size, limit + 1));
+    }
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot();
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > limit) return too_large(path, limit);
+  content.resize(size);
+  if (content.starts_with("\x1f\x8b")) return gunzip(path, content, limit);
+  return content;
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  std::string temporary = path + ".XXXXXX";
+  const auto cannot = [&] {
+    Error error{ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path, reason())};
+    ::unlink(temporary.c_str());
+    return error;
+  };
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return cannot();
+  for (std::size_t written = 0; written < content.size();) {
+    const ssize_t put = ::write(file.get(), content.data() + written, content.size() - written);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return cannot();
+    written += static_cast<std::size_t>(put);
+  }
+  // mkostemp makes files private; give it what open() would have.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file.get(), 0666 & ~mask) != 0 || !file.close()) return cannot();
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return cannot();
+  return Ok{};
+}
+
+}  // namespace perseus

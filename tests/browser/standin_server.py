@@ -1,0 +1,321 @@
+"""A small server that speaks as much of /v1 as the dashboard reads (web/src/dashboard/api.js), moved by a test.
+
+Frontier and iterations come from a report's data (perseus_report_sample), so what is drawn is consistent. Run as a
+program it shows a few jobs until it is stopped.   usage: standin_server.py SAMPLE_FOLDER [PORT]
+"""
+
+import bisect
+import http.server
+import json
+import os
+import queue
+import re
+import sys
+import threading
+import time
+import urllib.parse
+
+
+def report_data(folder):
+    with open(os.path.join(folder, "report.html"), encoding="utf-8") as file:
+        html = file.read()
+    return json.loads(re.search(r'id="perseus-data">(.*?)</script>', html, re.S).group(1))
+
+
+class Job:
+    """One job of `dp` pipelines that all have the sample's frontier."""
+
+    def __init__(self, data, job, name, dp, created_s):
+        self.data, self.id, self.name, self.dp, self.created_s = data, job, name, dp, created_s
+        self.state, self.reason, self.profiling = "registered", None, None
+        self.registered = 0
+        self.version, self.deployed_s = 0, None
+        self.stragglers, self.policies, self.events = [], [], []
+        self.factors, self.total = {}, None
+        self.slowest = None  # (seconds, sentence) of a policy
+
+    @property
+    def world_size(self):
+        return self.dp * len(self.data["accelerators"])
+
+    def plan(self):
+        """(T', T_opt, why), of the stragglers in force and the policy."""
+        summary = self.data["summary"]
+        in_force = [s for s in self.stragglers if s["state"] == "in_force"]
+        if not in_force and not self.slowest:
+            return None, summary["t_min_s"], "no straggler: the fastest plan"
+        if self.slowest and not in_force:
+            return None, self.slowest[0], self.slowest[1]
+        worst = max(in_force, key=lambda s: s["degree"])
+        t_straggler = worst["degree"] * summary["fastest"]["time_s"]
+        t_opt = min(t_straggler, summary["t_star_s"])
+        why = f"{worst['target']} is {worst['degree']:g}× slower: T′ = {t_straggler:.4g} s"
+        if t_opt < t_straggler:
+            why += f", and nothing is saved beyond T* = {t_opt:.4g} s"
+        return t_straggler, t_opt, why
+
+    def point_for(self, deadline_s):
+        times = self.data["points"]["time_s"]  # slowest first
+        at = bisect.bisect_left([-t for t in times], -deadline_s)
+        return min(at, len(times) - 1)
+
+    def row(self):
+        row = {"id": self.id, "name": self.name, "state": self.state, "created_at_s": self.created_s, "ranks": self.world_size,
+               "pipelines": self.dp, "stragglers": len(self.stragglers), "saved_pct": None, "iteration_time_s": None}
+        if self.version:
+            now = self.per_iteration()
+            row["saved_pct"] = 100 * (1 - now["energy_j"] / now["all_max_energy_j"])
+            row["iteration_time_s"] = now["time_s"]
+        return row
+
+    def per_iteration(self):
+        t_straggler, t_opt, _ = self.plan()
+        points, summary = self.data["points"], self.data["summary"]
+        point = self.point_for(t_opt)
+        waiting_w = sum(self.data["accelerators"]) * self.data["blocking_power_w"]
+
+        def waited(time_s, energy_j):
+            return self.dp * (energy_j + waiting_w * max(0, (t_straggler or 0) - time_s))
+
+        most = summary["all_max"]
+        return {"time_s": max(t_straggler or 0, points["time_s"][point]), "energy_j": waited(points["time_s"][point], points["energy_j"][point]),
+                "all_max_time_s": max(most["time_s"], t_straggler or 0), "all_max_energy_j": waited(most["time_s"], most["energy_j"])}
+
+    def detail(self):
+        out = self.row() | {
+            "reason": self.reason, "now_s": time.time(), "sequence": len(self.events), "schedule": "1f1b",
+            "degrees": {"dp": self.dp, "pp": len(self.data["accelerators"]), "tp": 1}, "microbatches": 24,
+            "world_size": self.world_size, "ranks": {"expected": self.world_size, "registered": self.registered},
+            "facts": {"accelerator": "NVIDIA A100-SXM4-40GB", "microbatch_size": "4"}, "profiling": self.profiling, "plan": None, "savings": None,
+            "stragglers": self.stragglers, "policies": self.policies,
+            "pipelines": [{"pipeline": p, "straggler": False, "point": None} for p in range(self.dp)]}
+        if self.version:
+            t_straggler, t_opt, why = self.plan()
+            summary, points = self.data["summary"], self.data["points"]
+            slow = {s["pipeline"] for s in self.stragglers if s["state"] == "in_force"}
+            count = len(points["time_s"])
+            out["plan"] = {"version": self.version, "from_iteration": 100 * self.version, "deployed_at_s": self.deployed_s,
+                           "t_min_s": summary["t_min_s"], "t_star_s": summary["t_star_s"], "t_straggler_s": t_straggler,
+                           "t_opt_s": t_opt, "reason": why}
+            for p in out["pipelines"]:
+                p["straggler"] = p["pipeline"] in slow
+                p["point"] = count - 1 if p["straggler"] else self.point_for(t_opt)
+                p.update(points=count, time_s=points["time_s"][p["point"]], energy_j=points["energy_j"][p["point"]], frontier="f1")
+            out["savings"] = {"per_iteration": self.per_iteration(), "total": self.total, "factors": self.factors}
+        return out
+
+    def frontier(self):
+        waiting_w = sum(self.data["accelerators"]) * self.data["blocking_power_w"]
+        summary = {k: v for k, v in self.data["summary"].items() if k != "straggler"}
+        return {"format": 1, "waiting_w": waiting_w, "points": self.data["points"], "bound": self.data["bound"], "summary": summary}
+
+    def timeline(self, point):
+        plans = self.data["plans"]
+        nearest = min(range(len(plans["point"])), key=lambda k: abs(plans["point"][k] - point))
+        kept = ("format", "blocking_power_w", "accelerators", "types", "computations", "dependencies")
+        return {k: self.data[k] for k in kept} | {"runs": plans["runs"][nearest]}
+
+
+class Cluster:
+    """What the server knows. It outlives the server, as a store does. Changed by a test, read by requests."""
+
+    def __init__(self, folder):
+        self.data = report_data(folder)
+        with open(os.path.join(folder, "dashboard.html"), "rb") as file:
+            self.page = file.read()
+        self.jobs, self.token = {}, None
+        self.lock = threading.RLock()
+        self.listeners = {}  # queue -> job or None for all
+        self.asked = []  # (path, Last-Event-ID) of every request
+
+    def say(self, job, kind, text):
+        event = {"job": job.id, "sequence": len(job.events) + 1, "kind": kind, "at_s": time.time(), "text": text}
+        job.events.append(event)
+        for listener, wanted in self.listeners.items():
+            if wanted in (None, job.id):
+                listener.put(event)
+
+    def add(self, name, dp=4):
+        with self.lock:
+            job = Job(self.data, f"j_{len(self.jobs):04d}{name.encode().hex()[:8]}", name, dp, time.time())
+            self.jobs[job.id] = job
+            self.say(job, "job_registered", f"{name} registered: {job.world_size} ranks")
+            return job
+
+    def change(self, job, kind, text, **members):
+        with self.lock:
+            for name, value in members.items():
+                setattr(job, name, value)
+            self.say(job, kind, text)
+
+    def deploy(self, job, text="plan in force"):
+        with self.lock:
+            job.state, job.registered, job.profiling = "deployed", job.world_size, None
+            job.version += 1
+            job.deployed_s = time.time()
+            self.say(job, "plan_deployed", f"version {job.version}: {text}")
+
+    def straggler(self, job, pipeline, degree, delay_s=0.0):
+        with self.lock:
+            notice = {"id": f"s{len(job.events)}", "target": f"pipeline {pipeline}", "pipeline": pipeline, "degree": degree,
+                      "state": "pending" if delay_s else "in_force", "at_s": time.time() + delay_s, "origin": "notice"}
+            job.stragglers = [*job.stragglers, notice]
+            self.say(job, "straggler_notice", f"pipeline {pipeline} will be {degree:g}× slower" if delay_s
+                     else f"pipeline {pipeline} is {degree:g}× slower")
+            if not delay_s:
+                self.deploy(job, job.plan()[2])
+            return notice["id"]
+
+    def withdraw(self, job, straggler):
+        with self.lock:
+            job.stragglers = [s for s in job.stragglers if s["id"] != straggler]
+            self.say(job, "straggler_withdrawn", "back to normal")
+            if job.version:
+                self.deploy(job, job.plan()[2])
+
+
+class Server:
+    """The cluster on a port of the loopback interface; 0 finds a free one."""
+
+    def __init__(self, cluster, port=0):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                try:
+                    server.answer(self)
+                except ConnectionError:
+                    pass  # the page has gone
+
+        server = self
+        self.cluster = cluster
+        self.closing = threading.Event()
+        http.server.ThreadingHTTPServer.allow_reuse_address = True
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self.http.daemon_threads = True
+        self.connections = set()
+        self.port = self.http.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05})
+        self.thread.start()
+
+    def close(self):
+        """As kill -9 would: connections end in the middle of what they say."""
+        self.closing.set()
+        self.http.shutdown()
+        self.http.server_close()
+        for connection in list(self.connections):
+            try:
+                connection.shutdown(2)
+            except OSError:
+                pass
+        self.thread.join()
+
+    def answer(self, request):
+        self.connections.add(request.connection)
+        cluster = self.cluster
+        url = urllib.parse.urlsplit(request.path)
+        query = dict(urllib.parse.parse_qsl(url.query))
+        cluster.asked.append((url.path, request.headers.get("last-event-id")))
+
+        def send(status, body, kind="application/json"):
+            text = body if isinstance(body, bytes) else json.dumps(body).encode()
+            request.send_response(status)
+            for name, value in (("content-type", kind), ("content-length", str(len(text))), ("cache-control", "no-cache")):
+                request.send_header(name, value)
+            request.end_headers()
+            request.wfile.write(text)
+
+        def refuse(status, message):
+            send(status, {"detail": message})
+
+        if url.path == "/":
+            return send(200, cluster.page, "text/html; charset=utf-8")
+        if cluster.token and request.headers.get("authorization") != f"Bearer {cluster.token}":
+            return refuse(401, "this needs a valid token")
+        if url.path == "/v1/jobs":
+            with cluster.lock:
+                return send(200, {"server": {"now_s": time.time()}, "jobs": [j.row() for j in reversed(cluster.jobs.values())]})
+        if url.path == "/v1/events":
+            return self.stream(request, None, None)
+        match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)
+        job = cluster.jobs.get(urllib.parse.unquote(match[1])) if match else None
+        if not job:
+            return refuse(404, f"there is no {url.path}")
+        if match[2] == "events":
+            return self.stream(request, job, int(request.headers.get("last-event-id") or query.get("after", len(job.events))))
+        with cluster.lock:
+            if match[2] is None:
+                return send(200, job.detail())
+            if not job.version:
+                return refuse(404, "there is no plan yet")
+            if match[2] == "frontier":
+                return send(200, job.frontier())
+            return send(200, job.timeline(int(query.get("point", job.point_for(job.plan()[1])))))
+
+    def stream(self, request, job, after):
+        cluster, mine = self.cluster, queue.Queue()
+        with cluster.lock:
+            cluster.listeners[mine] = job.id if job else None
+            for event in job.events[after:] if job else []:
+                mine.put(event)
+        request.close_connection = True
+        request.send_response(200)
+        request.send_header("content-type", "text/event-stream")
+        request.send_header("connection", "close")
+        request.end_headers()
+        try:
+            request.wfile.write(b": hello\n\n")
+            while not self.closing.is_set():
+                try:
+                    event = mine.get(timeout=0.1)
+                except queue.Empty:
+                    continue
+                number = f"id: {event['sequence']}\n" if job else ""
+                request.wfile.write(f"{number}event: {event['kind']}\ndata: {json.dumps(event)}\n\n".encode())
+                request.wfile.flush()
+        except OSError:
+            pass  # the page has gone
+        finally:
+            with cluster.lock:
+                del cluster.listeners[mine]
+
+
+def populate(cluster):
+    """A handful of jobs in every state."""
+    old = cluster.add("bert-1.3b, yesterday's", 2)
+    cluster.deploy(old)
+    cluster.change(old, "job_finished", "finished", state="finished", created_s=time.time() - 90_000)
+    failed = cluster.add("t5-3b", 2)
+    cluster.change(failed, "characterisation_failed", "characterisation failed", state="failed",
+                   reason="characterisation failed: stage 3 has no measurement of 'backward' at 1410 MHz; everything runs at maximum clock")
+    waiting = cluster.add("bloom-7.1b", 8)
+    cluster.change(waiting, "rank_registered", "12 ranks registered", registered=12)
+    profiling = cluster.add("wide-resnet-1.5b", 4)
+    cluster.change(profiling, "profile", "profiling", state="profiling", registered=profiling.world_size,
+                   profiling={"iterations": 12, "uncertainty_pct": 1.34})
+    busy = cluster.add("gpt3-xl", 4)
+    cluster.change(busy, "characterisation_started", "characterisation started", state="characterising", registered=busy.world_size)
+    live = cluster.add("gpt3-6.7b on A100, lr sweep 3", 8)
+    live.factors = {"price_per_kwh": 0.25, "currency": "EUR", "carbon_g_per_kwh": 380}
+    live.total = {"iterations": 12_000, "saved_j": 2.1e8, "all_max_energy_j": 1.52e9}
+    cluster.deploy(live, live.plan()[2])
+    cluster.straggler(live, 2, 1.12)
+    cluster.straggler(live, 5, 1.3, 600)
+    return live
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    shown = Cluster(sys.argv[1])
+    populate(shown)
+    running = Server(shown, int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    print(running.url, flush=True)
+    try:
+        running.thread.join()
+    except KeyboardInterrupt:
+        running.close()

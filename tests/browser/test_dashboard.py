@@ -1,0 +1,478 @@
+#!/usr/bin/env python3
+"""The dashboard in a real Chromium, on a server that a test moves (standin_server.py).
+
+usage: test_dashboard.py SAMPLE_PROGRAM [TEST...]    SAMPLE_PROGRAM: perseus_report_sample
+Exits with 77, which ctest counts as skipped, where there is no Chromium.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import Browser, run_tests  # noqa: E402
+from standin_server import Cluster, Server, populate  # noqa: E402
+
+PHONE = {"width": 360, "height": 740, "phone": True}
+LIVE = "document.documentElement.dataset.connection === 'live'"
+DRAWN = "document.querySelector('.frontier-chart canvas') && document.querySelector('.timeline-chart canvas')"
+# What a chart shows, as a number that changes with it; read through a copy, since reading a canvas makes Chromium warn.
+PIXELS = """(selector) => [...document.querySelectorAll(selector + ' canvas')].reduce((sum, canvas) => {
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer).reduce((s, p) => (s * 31 + p) >>> 0, sum);
+}, 7)"""
+# Contrast of every visible text to what is behind it, where that is one colour: [ratio, text] of the worst.
+WORST_CONTRAST = """() => {
+  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
+  const rgba = (css) => { context.clearRect(0, 0, 1, 1); context.fillStyle = css; context.fillRect(0, 0, 1, 1);
+    return [...context.getImageData(0, 0, 1, 1).data]; };
+  const luminance = (c) => [0.2126, 0.7152, 0.0722].reduce((sum, w, k) => {
+    const v = c[k] / 255; return sum + w * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); }, 0);
+  const behind = (node) => { for (; node; node = node.parentElement) {
+    const c = rgba(getComputedStyle(node).backgroundColor); if (c[3] === 255) return c; } return rgba(getComputedStyle(document.documentElement).getPropertyValue('--page')); };
+  let worst = [99, ''];
+  for (const node of document.querySelectorAll('body *')) {
+    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!own || !node.checkVisibility() || node.closest('script, style, .visually-hidden, .skip, [disabled]')) continue;
+    const [a, b] = [luminance(rgba(getComputedStyle(node).color)), luminance(behind(node))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < worst[0]) worst = [ratio, node.textContent.trim().slice(0, 40)];
+  }
+  return worst;
+}"""
+
+
+class PageTest(unittest.TestCase):
+    """What tests of the page need, whoever serves it: self.server with `url` and close()."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+
+    def tearDown(self):
+        errors = self.browser.errors()
+        self.browser.events.clear()
+        self.browser.open_url("about:blank")
+        self.server.close()
+        self.assertEqual(errors, [])
+
+    def open(self, job=None, wait=LIVE, **look):
+        self.browser.look(**look)
+        self.browser.open_url("about:blank")
+        self.browser.open_url(self.server.url + (f"#/jobs/{job.id}" if job else ""))
+        self.browser.wait_until(wait)
+
+    def opened(self, job, **look):
+        self.open(job, f"{LIVE} && {DRAWN}", **look)
+
+    def js(self, script, *arguments):
+        return self.browser.run(f"({script})({', '.join(json.dumps(a) for a in arguments)})")
+
+    def text(self, selector="body"):
+        return self.js("(s) => document.querySelector(s).innerText", selector)
+
+    def wait_for_text(self, wanted, selector="body"):
+        self.browser.wait_until(f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(wanted)})")
+
+    def wait_for_point(self, point):
+        self.browser.wait_until(f"document.documentElement.dataset.point === '{point}'")
+        self.wait_for_text(f"Point {point}", ".timeline-chart")
+
+    def active(self):
+        return self.js("() => document.activeElement.innerText || document.activeElement.ariaLabel || document.activeElement.id")
+
+    def tab_to(self, wanted):
+        """Presses Tab until the focus is on what matches the selector."""
+        for _ in range(60):
+            self.browser.key("Tab")
+            if self.js("(s) => document.activeElement.matches(s)", wanted):
+                self.assertTrue(self.js("() => document.activeElement.matches(':focus-visible')"))
+                return
+        self.fail(f"Tab does not reach {wanted}")
+
+    def width(self):
+        return self.js("() => document.documentElement.scrollWidth")
+
+
+class DashboardTest(PageTest):
+    program = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-dashboard-")
+        subprocess.run([cls.program, cls.folder.name, "4", "8", "60"], check=True, stdout=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.cluster = Cluster(self.folder.name)
+        self.server = Server(self.cluster)
+
+    def deployed(self, name="gpt3-6.7b", dp=4):
+        job = self.cluster.add(name, dp)
+        self.cluster.deploy(job, job.plan()[2])
+        return job
+
+    # What is shown
+
+    def test_nothing_comes_from_elsewhere(self):
+        job = self.deployed()
+        self.opened(job)
+        for request in self.browser.requests():
+            self.assertTrue(request.startswith((self.server.url, "data:")), request)
+        self.assertFalse(self.browser.run("fetch('http://127.0.0.1:1/').then(() => true, () => false)"))
+        self.assertTrue(self.browser.errors())  # the content policy says so on the console
+        self.browser.events.clear()
+
+    def test_jobs_appear(self):
+        self.open()
+        self.wait_for_text("No jobs yet", "main")
+        job = self.deployed("first")
+        self.wait_for_text("first", "#job-list")
+        self.browser.wait_until(DRAWN)  # and is opened, being the only one
+        self.assertEqual(self.text("#job-title"), "first")
+        self.cluster.add("second")
+        self.wait_for_text("second", "#job-list")
+        self.assertEqual(self.js("() => document.querySelectorAll('#job-list li').length"), 2)
+        self.assertEqual(self.text("#job-title"), "first")
+        for fact in (job.id, "NVIDIA A100", "microbatch size 4", "DP 4 · PP 4 · TP 1", "version 1 from iteration 100"):
+            self.assertIn(fact, self.text("main"))
+
+    def test_states_say_what_they_wait_for(self):
+        populate(self.cluster)
+        expected = {"registered": "12 of 32 have registered", "profiling": "12 iterations measured",
+                    "characterising": "being computed", "failed": "stage 3 has no measurement", "finished": "FINISHED"}
+        for job in self.cluster.jobs.values():
+            if job.state in expected:
+                with self.subTest(state=job.state):
+                    self.open(job)
+                    self.browser.wait_until(f"document.querySelector('main').innerText.toUpperCase().includes({json.dumps(expected[job.state].upper())})")
+
+    def test_a_job_goes_through_its_states(self):
+        job = self.cluster.add("gpt3-xl")
+        self.open(job)
+        self.wait_for_text("0 of 16 have registered", "#frontier")
+        self.cluster.change(job, "window_scheduled", "profiling", state="profiling", registered=16,
+                            profiling={"iterations": 7, "uncertainty_pct": 2.5})
+        self.wait_for_text("7 iterations measured, uncertainty 2.50 %", "#frontier")
+        self.cluster.change(job, "characterisation_started", "characterising", state="characterising")
+        self.wait_for_text("being computed", "#frontier")
+        self.cluster.deploy(job)
+        self.browser.wait_until(DRAWN)
+        self.wait_for_text("Saved now", "#figures")
+        self.wait_for_text("version 1", "#activity")
+
+    def test_savings_against_maximum_clock(self):
+        job = self.deployed(dp=1)
+        summary, points = self.cluster.data["summary"], self.cluster.data["points"]
+        self.cluster.change(job, "iterations", "reported", factors={"price_per_kwh": 0.25, "currency": "EUR", "carbon_g_per_kwh": 400},
+                            total={"iterations": 1200, "saved_j": 7.2e6, "all_max_energy_j": 72e6})
+        self.opened(job)
+        self.wait_for_text("Saved so far", "#figures")
+        figures = self.text("#figures")
+        saved = 100 * (1 - points["energy_j"][-1] / summary["all_max"]["energy_j"])
+        self.assertIn(f"{saved:.2f} %", figures)
+        for wanted in ("2 kWh", "7.2 MJ in 1,200 iterations, 10.00 %", "€0.50", "800 g CO₂"):
+            self.assertIn(wanted, figures)
+        self.js("() => document.querySelector('.factors').open = true")
+        self.js("() => document.querySelector('#factor-price_per_kwh').focus()")
+        self.browser.type("0.5")
+        self.wait_for_text("€1.00", "#figures")
+        self.opened(job)  # what the reader typed is kept
+        self.wait_for_text("€1.00", "#figures")
+        self.js("() => localStorage.clear()")
+
+    def test_names_are_only_text(self):
+        job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")
+        self.opened(job)
+        self.assertEqual(self.text("#job-title"), job.name)
+        self.assertEqual(self.js("() => document.querySelectorAll('img').length"), 0)
+
+    def test_a_job_that_is_gone(self):
+        self.deployed()
+        self.open()
+        self.js("() => { location.hash = '#/jobs/j_nobody'; }")
+        self.wait_for_text("The server does not know this job", "main")
+        self.browser.events.clear()  # the browser logs the 404
+
+    def test_many_jobs_are_found_by_the_filter(self):
+        for k in range(250):
+            self.cluster.add(f"run-{k:03d}")
+        self.open()
+        self.wait_for_text("50 jobs more", "#jobs")
+        self.js("() => document.querySelector('#filter').focus()")
+        self.browser.type("run-007")
+        self.browser.wait_until("document.querySelectorAll('#job-list li').length === 1")
+        self.browser.key("ArrowDown")
+        self.browser.key("Enter")
+        self.wait_for_text("run-007", "#job-title")
+
+    # Live
+
+    def test_a_straggler_comes_and_goes(self):
+        job = self.deployed()
+        self.opened(job)
+        fastest = len(self.cluster.data["points"]["time_s"]) - 1
+        self.wait_for_point(fastest)
+        before = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
+        self.assertIn("No straggler", self.text("#stragglers"))
+        notice = self.cluster.straggler(job, 2, 1.15, delay_s=100)
+        self.wait_for_text("takes effect in", "#straggler-list")
+        self.assertEqual(self.js("() => document.documentElement.dataset.point"), str(fastest))
+        self.cluster.withdraw(job, notice)
+        self.wait_for_text("No straggler", "#stragglers")
+        notice = self.cluster.straggler(job, 2, 1.15)
+        t_straggler, t_opt, why = job.plan()
+        point = job.point_for(t_opt)
+        self.assertLess(point, fastest)
+        self.wait_for_point(point)
+        self.wait_for_text("in force since", "#straggler-list")
+        self.wait_for_text(why, "#figures")
+        self.wait_for_text("1 straggler", "#job-list")
+        self.assertIn("straggler", self.text("#pipelines li:nth-child(3)"))
+        self.assertIn("is 1.15× slower", self.text("#activity"))
+        self.wait_for_text("T′", "#news")  # said aloud
+        during = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
+        self.assertNotIn(during[0], before)
+        self.assertNotIn(during[1], before)
+        self.cluster.withdraw(job, notice)
+        self.wait_for_point(fastest)
+        self.wait_for_text("No straggler", "#stragglers")
+        self.browser.settle()
+        self.assertEqual([self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")], before)
+
+    def test_many_events_of_a_kind_are_one_line(self):
+        job = self.cluster.add("wide")
+        for rank in range(300):
+            self.cluster.change(job, "rank_registered", f"rank {rank} registered", registered=rank + 1)
+        self.open(job)
+        self.wait_for_text("rank 299 registered and 299 times the like", "#activity")
+        self.assertEqual(self.js("() => document.querySelectorAll('#activity li').length"), 2)
+        self.cluster.change(job, "rank_registered", "rank 300 registered")
+        self.wait_for_text("rank 300 registered and 300 times the like", "#activity")
+
+    def test_a_policy_is_the_reason(self):
+        job = self.deployed()
+        self.opened(job)
+        slower = 1.1 * self.cluster.data["summary"]["fastest"]["time_s"]
+        self.cluster.change(job, "policy_set", "power cap 2 kW", policies=[{"kind": "power_cap", "text": "power cap 2 kW"}],
+                            slowest=(slower, "power cap 2 kW"))
+        self.cluster.deploy(job)
+        self.wait_for_point(job.point_for(slower))
+        self.wait_for_text("power cap 2 kW", "#policy-list")
+        self.wait_for_text("power cap 2 kW", "#figures")
+
+    def test_live_changes_leave_the_focus_alone(self):
+        job = self.deployed()
+        self.opened(job)
+        for selector in ("#pipelines li:nth-child(2) button", ".frontier-chart", f"[data-job='{job.id}'] a"):
+            with self.subTest(selector=selector):
+                self.js("(s) => document.querySelector(s).focus()", selector)
+                notice = self.cluster.straggler(job, 2, 1.15)
+                self.wait_for_text("in force since", "#straggler-list")
+                self.cluster.add("another")
+                self.wait_for_text(f"{len(self.cluster.jobs)} jobs", "#jobs")
+                self.assertTrue(self.js("(s) => document.activeElement.matches(s)", selector))
+                self.cluster.withdraw(job, notice)
+                self.wait_for_text("No straggler", "#stragglers")
+
+    def test_browsing_points_and_back(self):
+        job = self.deployed()
+        self.opened(job)
+        fastest = len(self.cluster.data["points"]["time_s"]) - 1
+        self.js("() => document.querySelector('.frontier-chart').focus()")
+        self.browser.key("End")
+        self.wait_for_point(0)
+        self.assertNotIn("in force", self.text(".timeline-chart"))
+        self.cluster.change(job, "iterations", "nothing that matters")  # a refresh does not take the reader's point away
+        self.wait_for_text("nothing that matters", "#activity")
+        self.assertEqual(self.js("() => document.documentElement.dataset.point"), "0")
+        self.js("() => [...document.querySelectorAll('button')].find((b) => b.textContent === 'Back to the plan in force').click()")
+        self.wait_for_point(fastest)
+        self.wait_for_text("in force", ".timeline-chart")
+
+    # Trouble
+
+    def test_the_server_restarts(self):
+        job = self.deployed()
+        self.opened(job)
+        self.wait_for_text("version 1", "#activity")
+        port = self.server.port
+        self.server.close()
+        self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
+        self.wait_for_text("What you see is from", "#banner")
+        self.wait_for_text("Trying again", "#banner")
+        self.assertIn("gpt3-6.7b", self.text("#job-title"))  # what was known stays
+        self.assertTrue(self.browser.run(f"!!({DRAWN})"))
+        self.cluster.straggler(job, 1, 1.15)
+        self.cluster.add("came meanwhile")
+        self.cluster.asked.clear()
+        self.server = Server(self.cluster, port)
+        self.browser.wait_until(LIVE)
+        self.wait_for_text("in force since", "#straggler-list")
+        self.wait_for_text("came meanwhile", "#job-list")
+        self.wait_for_text("version 2", "#activity")
+        self.assertIn((f"/v1/jobs/{job.id}/events", "2"), self.cluster.asked)  # from where it was, not from the start
+        self.assertEqual(self.js("() => document.querySelectorAll('#activity li').length"), len(job.events))
+        self.assertTrue(self.js("() => document.querySelector('#banner').hidden"))
+        self.browser.events.clear()  # the browser logs refused connections
+
+    def test_a_page_opened_without_a_server_waits_for_it(self):
+        job = self.deployed()
+        self.open(job)
+        port = self.server.port
+        self.server.close()
+        self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
+        self.server = Server(self.cluster, port)
+        self.js("() => [...document.querySelectorAll('#banner button')].find((b) => b.textContent === 'Try now').click()")
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")
+        self.browser.events.clear()
+
+    def test_a_token_is_asked_for(self):
+        self.deployed("secret run")
+        self.cluster.token = "prs_sesame"
+        self.open(wait="document.querySelector('#token-dialog').open")
+        self.assertNotIn("secret run", self.text())
+        self.assertEqual(self.js("() => document.activeElement.id"), "token-input")
+        self.browser.type("wrong")
+        self.browser.key("Enter")
+        self.wait_for_text("The server asks for a token", "#banner")
+        self.browser.wait_until("document.querySelector('#token-dialog').open")
+        self.js("() => document.querySelector('#token-input').select()")
+        self.browser.type("prs_sesame")
+        self.browser.key("Enter")
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")
+        self.wait_for_text("secret run", "#job-list")
+        self.assertEqual(self.js("() => [sessionStorage.length, localStorage.length]"), [1, 0])
+        self.browser.reload()
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")  # the tab still has it
+        self.js("() => sessionStorage.clear()")
+        self.browser.events.clear()  # the browser logs the 401s
+
+    def test_no_connection_stays_behind(self):
+        self.deployed()
+        for _ in range(8):  # more than a browser holds to one server
+            self.open()
+        self.browser.open_url("about:blank")
+        self.cluster.add("to find out who listens")
+        self.browser.wait_until("true")
+
+    # Everybody
+
+    def test_by_keyboard_alone(self):
+        jobs = [self.deployed(f"job {k}") for k in range(4)]
+        self.open()
+        self.browser.wait_until(DRAWN)
+        self.browser.key("Tab")
+        self.assertEqual(self.active(), "Skip to the job")
+        self.tab_to("#job-list a")
+        self.assertIn("job 3", self.active())
+        for key, wanted in (("ArrowDown", "job 2"), ("End", "job 0"), ("ArrowUp", "job 1"), ("Home", "job 3"), ("ArrowDown", "job 2")):
+            self.browser.key(key)
+            self.assertIn(wanted, self.active())
+        self.browser.key("Enter")
+        self.wait_for_text("job 2", "#job-title")
+        self.browser.wait_until(DRAWN)
+        self.assertEqual(self.js("() => document.activeElement.id"), "main")
+        self.assertIn(jobs[2].id, self.js("() => location.hash"))
+        self.tab_to(".factors summary")
+        self.tab_to("#pipelines button")
+        self.browser.key("ArrowRight")
+        self.browser.key("Enter")
+        self.browser.wait_until("document.querySelector('#pipelines li:nth-child(2) button').ariaPressed === 'true'")
+        self.tab_to("input[name=energy]")
+        self.browser.key("ArrowRight")
+        self.assertEqual(self.js("() => document.querySelector('input[name=energy]:checked').value"), "effective")
+        self.tab_to(".frontier-chart")
+        self.browser.key("End")
+        self.wait_for_point(0)
+        self.tab_to("aside button")
+        self.browser.key("Enter")
+        self.wait_for_point(len(self.cluster.data["points"]["time_s"]) - 1)
+        self.tab_to(".timeline-chart")
+        self.browser.key("ArrowRight")
+        self.assertIn("forward 0", self.text(".timeline-chart .tooltip"))
+
+    def test_everything_that_takes_the_focus_has_a_name(self):
+        live = populate(self.cluster)
+        self.opened(live)
+        self.js("() => { document.querySelector('.factors').open = true; }")
+        for dialog in (False, True):
+            if dialog:
+                self.js("() => document.querySelector('#token-button').click()")
+            nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
+            focusable = [n for n in nodes if not n.get("ignored") and n["role"]["value"] not in ("RootWebArea", "main", "dialog")
+                         and any(p["name"] == "focusable" and p["value"]["value"] for p in n.get("properties", []))]
+            self.assertGreater(len(focusable), 2 if dialog else 15)
+            for node in focusable:
+                self.assertTrue(node["name"].get("value", "").strip(), node)
+
+    def test_fits_a_narrow_phone(self):
+        populate(self.cluster)
+        wide = self.deployed("a_name_without_any_space_that_is_longer_than_a_phone_is_wide_by_far", 16)
+        self.open(**PHONE)
+        self.wait_for_text("7 jobs", "#jobs")
+        self.assertLessEqual(self.width(), 360)
+        self.assertFalse(self.js("() => document.querySelector('main').checkVisibility()"))
+        for job in self.cluster.jobs.values():
+            with self.subTest(state=job.state):
+                self.open(job, f"{LIVE} && document.querySelector('.job-body:not([hidden])')", **PHONE)
+                self.assertLessEqual(self.width(), 360)
+                self.assertFalse(self.js("() => document.querySelector('#jobs').checkVisibility()"))
+        self.browser.wait_until(DRAWN)
+        self.assertEqual(self.text("#job-title"), wide.name)
+        self.assertLessEqual(self.width(), 360)
+        small = self.js("() => [...document.querySelectorAll('button, .switch label, summary, .back')].filter((b) => b.checkVisibility())"
+                        ".filter((b) => b.getBoundingClientRect().height < 24).map((b) => b.textContent)")
+        self.assertEqual(small, [])  # fingers
+        self.js("() => document.querySelector('.back').click()")
+        self.browser.wait_until("document.querySelector('#jobs').checkVisibility()")
+        self.assertFalse(self.js("() => document.querySelector('main').checkVisibility()"))
+
+    def test_dark_and_light(self):
+        job = self.deployed()
+        background = "() => getComputedStyle(document.body).backgroundColor"
+        seen = []
+        for dark in (False, True):
+            self.opened(job, dark=dark)
+            self.browser.settle()
+            seen.append((self.js(background), self.js(PIXELS, ".timeline-chart")))
+        self.assertNotEqual(seen[0][0], seen[1][0])
+        self.assertNotEqual(seen[0][1], seen[1][1])
+        self.js("() => document.querySelector('#theme-button').click()")  # light, though the system is dark
+        self.browser.settle()
+        self.assertEqual((self.js(background), self.js(PIXELS, ".timeline-chart")), seen[0])
+        self.opened(job, dark=True)
+        self.assertEqual(self.js(background), seen[0][0])  # kept
+        self.js("() => document.querySelector('#theme-button').click()")
+        self.assertEqual(self.js(background), seen[1][0])
+        self.browser.look(dark=False)  # and the system is followed again
+        self.browser.settle()
+        self.assertEqual((self.js(background), self.js(PIXELS, ".timeline-chart")), seen[0])
+        self.assertEqual(self.js("() => localStorage.length"), 0)
+
+    def test_text_stands_out_from_its_background(self):
+        live = populate(self.cluster)
+        failed = next(job for job in self.cluster.jobs.values() if job.state == "failed")
+        for dark in (False, True):
+            for job in (live, failed):
+                with self.subTest(dark=dark, state=job.state):
+                    self.open(job, f"{LIVE} && document.querySelector('.job-body:not([hidden])')", dark=dark)
+                    ratio, text = self.js(WORST_CONTRAST)
+                    self.assertGreaterEqual(ratio, 4.5, text)
+
+
+if __name__ == "__main__":
+    run_tests(DashboardTest, "program")

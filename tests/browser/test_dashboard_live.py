@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The dashboard in a real Chromium on `perseus serve`, which is killed and started again on the way.
+
+usage: test_dashboard_live.py PERSEUS PROFILE.csv [TEST...]    PROFILE.csv: of four stages
+Exits with 77, which ctest counts as skipped, where there is no Chromium, or where PERSEUS cannot serve.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import run_tests  # noqa: E402
+from test_dashboard import DRAWN, LIVE, PHONE, PIXELS, PageTest  # noqa: E402
+
+
+class PerseusServe:
+    """`perseus serve` on a free port of the loopback interface; start() again takes the same port and data."""
+
+    def __init__(self, program, profile):
+        self.program = program
+        self.data = tempfile.TemporaryDirectory(prefix="perseus-serve-")
+        self.token = None
+        self.port = 0
+        self.start()
+        with open(profile, encoding="utf-8") as file:
+            shape = {"schedule": "1f1b", "microbatches": 8, "blocking_power_w": 70}
+            self.call("PUT", "v1/profiles/sample", {"profile_csv": file.read(), "pipeline": shape})
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data.name, "--plan-deadlines", "200",
+             "--price-per-kwh", "0.25", "--currency", "EUR"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        said = self.process.stdout.readline()
+        self.port = int(re.search(r":(\d+)$", said.strip()).group(1))
+        self.url = f"http://127.0.0.1:{self.port}/"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def close(self):
+        self.kill()
+        self.data.cleanup()
+
+    def call(self, method, path, body=None):
+        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {self.token}"} if self.token else {})
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{method} {path}: {error.code} {error.read().decode()}") from None
+
+    def straggler(self, job, pipeline, degree, delay_s=0):
+        body = {"pipeline": pipeline, "degree": degree, "delay_s": delay_s}
+        return self.call("POST", f"v1/jobs/{job.id}/stragglers", body)["notices"][0]["id"]
+
+    def withdraw(self, job, notice):
+        self.call("DELETE", f"v1/jobs/{job.id}/stragglers/{notice}")
+
+
+class LiveDashboardTest(PageTest):
+    program = profile = None
+
+    def setUp(self):
+        self.server = PerseusServe(self.program, self.profile)
+
+    def job(self, name, dp=3):
+        degrees = {"dp": dp, "pp": 4, "tp": 1}
+        job = self.server.call("POST", "v1/jobs", {"name": name, "degrees": degrees, "profile": "sample"})["job"]
+        for rank in range(4 * dp):
+            self.server.call("POST", f"v1/jobs/{job}/ranks", {"rank": rank, "dp_rank": rank // 4, "pp_rank": rank % 4, "tp_rank": 0})
+        return types.SimpleNamespace(id=job)
+
+    def point(self):
+        return int(self.js("() => document.documentElement.dataset.point"))
+
+    def test_a_straggler_comes_and_goes(self):
+        self.open()
+        self.wait_for_text("No jobs yet", "main")
+        job = self.job("gpt3")
+        self.wait_for_text("gpt3", "#job-list")
+        self.browser.wait_until(DRAWN)
+        self.wait_for_text("Saved now", "#figures")
+        self.wait_for_text("no straggler", "#figures")
+        self.wait_for_text("rank 11 registered", "#activity")
+        fastest = self.point()
+        self.wait_for_point(fastest)
+        drawn = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
+        notice = self.server.straggler(job, 2, 1.1, delay_s=3600)
+        self.wait_for_text("takes effect in", "#straggler-list")
+        self.assertEqual(self.point(), fastest)
+        self.server.withdraw(job, notice)
+        self.wait_for_text("No straggler", "#stragglers")
+        notice = self.server.straggler(job, 2, 1.1)
+        self.wait_for_text("in force since", "#straggler-list")
+        self.browser.wait_until(f"Number(document.documentElement.dataset.point) < {fastest}")
+        self.wait_for_point(self.point())
+        self.wait_for_text("pipeline 2 is 1.1 times slower", "#figures")
+        self.wait_for_text("straggler", "#pipelines li:nth-child(3)")
+        self.wait_for_text("€", "#figures")
+        self.assertNotEqual(self.js(PIXELS, ".timeline-chart"), drawn[1])
+        self.server.withdraw(job, notice)
+        self.wait_for_text("No straggler", "#stragglers")
+        self.wait_for_point(fastest)
+        self.browser.settle()
+        self.assertEqual([self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")], drawn)
+
+    def test_times_drawn_are_the_planners(self):
+        self.opened(self.job("gpt3"))
+        self.wait_for_point(self.point())
+        time = self.text(".facts div:nth-child(2) dd").split("\n")[0]
+        self.assertIn(time, self.text(".timeline-chart .panel-title:nth-of-type(2)"))
+
+    def test_a_power_cap_is_the_reason(self):
+        job = self.job("capped")
+        self.opened(job)
+        fastest = self.point()
+        now = self.server.call("GET", f"v1/jobs/{job.id}")["savings"]["per_iteration"]
+        self.server.call("PUT", f"v1/jobs/{job.id}/policies/power_cap", {"average_w": 0.9 * now["energy_j"] / now["time_s"]})
+        self.browser.wait_until(f"Number(document.documentElement.dataset.point) < {fastest}")
+        self.wait_for_text("cap", "#policy-list")
+        self.wait_for_text("cap", "#figures")
+
+    def test_the_server_is_killed_and_comes_back(self):
+        job = self.job("lasting")
+        self.opened(job)
+        self.server.straggler(job, 1, 1.05)
+        self.wait_for_text("in force since", "#straggler-list")
+        lines = "() => document.querySelectorAll('#activity li').length"
+        self.wait_for_text("1.05", "#activity")
+        before = self.js(lines)
+        self.server.kill()
+        self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
+        self.wait_for_text("What you see is from", "#banner")
+        self.server.start()
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")
+        self.assertIn("in force since", self.text("#straggler-list"))
+        self.job("newcomer")
+        self.wait_for_text("newcomer", "#job-list")
+        self.server.call("POST", f"v1/jobs/{job.id}/finish", {})
+        self.wait_for_text("finished", ".job-head")
+        self.wait_for_text("finished", "#activity")
+        self.assertLess(self.js(lines), before + 6)  # the log was read on from where it was
+        self.browser.events.clear()  # the browser logs refused connections
+
+    def test_a_read_only_token_is_enough(self):
+        job = self.job("secret run")
+        self.server.token = self.server.call("POST", "v1/tokens", {"role": "infrastructure", "name": "admin"})["token"]
+        reader = self.server.call("POST", "v1/tokens", {"role": "read-only", "name": "dashboard"})["token"]
+        self.open(wait="document.querySelector('#token-dialog').open")
+        self.assertNotIn("secret run", self.text())
+        self.browser.type(reader)
+        self.browser.key("Enter")
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")
+        self.wait_for_text("secret run", "#job-title")
+        self.server.straggler(job, 1, 1.2)
+        self.wait_for_text("in force since", "#straggler-list")  # events come, too
+        self.js("() => sessionStorage.clear()")
+        self.browser.events.clear()  # the browser logs the 401s
+
+    def test_fits_a_narrow_phone(self):
+        job = self.job("gpt3", 8)
+        self.server.straggler(job, 2, 1.1)
+        self.opened(job, **PHONE)
+        self.assertLessEqual(self.width(), 360)
+
+
+if __name__ == "__main__":
+    run_tests(LiveDashboardTest, "program", "profile")

@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+"""report.html and the SVG files in a real Chromium.  usage: test_report.py SAMPLE_PROGRAM [TEST...]
+
+SAMPLE_PROGRAM writes the reports (tests/browser/report_sample_main.cpp). Exits with 77, which ctest counts as skipped,
+where there is no Chromium.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import Browser, run_tests  # noqa: E402
+
+SHAPES = {"small": (2, 3, 12, 0.5), "middle": (8, 24, 400, 3.9), "huge": (64, 512, 24, 80)}
+PHONE = {"width": 390, "height": 844, "phone": True}
+
+# Reads what an element's canvases show through a copy: reading a canvas itself makes Chromium warn.
+COPIES = """(selector) => [...document.querySelectorAll(selector + ' canvas')].map((canvas) => {
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+  copy.drawImage(canvas, 0, 0);
+  return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+})"""
+# How many different colours: 1 is an empty drawing.
+COLOURS = f"(selector) => new Set(({COPIES})(selector).flatMap((pixels) => [...pixels.filter((_, k) => k % 7 === 0)])).size"
+# A number that changes with the drawing.
+PIXELS = f"(selector) => ({COPIES})(selector).reduce((sum, pixels) => pixels.reduce((s, p) => (s * 31 + p) >>> 0, sum), 7)"
+
+
+class ReportTest(unittest.TestCase):
+    program = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-report-")
+        for name, shape in SHAPES.items():
+            subprocess.run([cls.program, os.path.join(cls.folder.name, name), *map(str, shape)], check=True,
+                           stdout=subprocess.DEVNULL)
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.folder.cleanup()
+
+    def open(self, shape, file="report.html", **look):
+        self.browser.look(**look)
+        self.browser.open(os.path.join(self.folder.name, shape, file))
+
+    def js(self, script, *arguments):
+        return self.browser.run(f"({script})({', '.join(json.dumps(a) for a in arguments)})")
+
+    def text(self, selector):
+        return self.js("(s) => document.querySelector(s).textContent", selector)
+
+    def titles(self):
+        return self.js("() => [...document.querySelectorAll('.panel-title')].map((t) => t.textContent)")
+
+    def point(self):
+        return int(self.js("() => document.documentElement.dataset.point"))
+
+    def points(self):
+        return self.js("() => JSON.parse(document.getElementById('perseus-data').textContent).points.time_s.length")
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors(), [])
+
+    def test_draws_without_errors_or_requests(self):
+        for shape in SHAPES:
+            for look in ({}, {"dark": True}, PHONE):
+                with self.subTest(shape=shape, **look):
+                    self.open(shape, **look)
+                    self.assertEqual(self.js("() => document.documentElement.dataset.ready"), "true")
+                    self.assertEqual(self.browser.errors(), [])
+                    requests = self.browser.requests()
+                    self.assertEqual(len(requests), 1, requests)
+                    self.assertTrue(requests[0].startswith("file://"))
+                    self.assertGreater(self.js(COLOURS, ".frontier-chart"), 5)
+                    self.assertGreater(self.js(COLOURS, ".timeline-chart"), 5)
+
+    def test_nothing_leaves_the_page_even_if_it_tried(self):
+        self.open("small")
+        blocked = self.js("() => fetch('file:///etc/hostname').then(() => false, () => true)")
+        self.assertTrue(blocked)
+        self.assertTrue(self.browser.errors())  # the content policy says so on the console
+        self.browser.events.clear()
+
+    def test_dark_and_light_differ(self):
+        seen = []
+        for dark in (False, True):
+            self.open("small", dark=dark)
+            seen.append((self.js("() => getComputedStyle(document.body).backgroundColor"), self.js(PIXELS, ".timeline-chart")))
+        self.assertNotEqual(seen[0][0], seen[1][0])
+        self.assertNotEqual(seen[0][1], seen[1][1])
+        self.browser.look(dark=False)  # and a change while the page is open is followed
+        self.browser.settle()
+        self.assertEqual(self.js(PIXELS, ".timeline-chart"), seen[0][1])
+
+    def test_fits_a_phone(self):
+        for shape in SHAPES:
+            with self.subTest(shape=shape):
+                self.open(shape, **PHONE)
+                self.assertLessEqual(self.js("() => document.documentElement.scrollWidth"), 390)
+                self.assertGreater(self.js("() => document.querySelector('.timeline-chart').clientWidth"), 300)
+
+    def test_starts_at_the_fastest_point(self):
+        self.open("middle")
+        last = self.points() - 1
+        self.assertEqual(self.point(), last)
+        before, after = self.titles()
+        self.assertTrue(before.startswith("Everything at maximum clock"))
+        self.assertTrue(after.startswith(f"Point {last} "), after)
+
+    def test_times_computed_by_the_page_are_the_planners(self):
+        for shape in SHAPES:
+            with self.subTest(shape=shape):
+                self.open(shape)
+                title = self.titles()[1]
+                shown = self.text("#timeline output").split(": ")[1]
+                self.assertIn(shown, title)
+
+    def test_chart_is_a_slider_for_the_keyboard(self):
+        self.open("middle")
+        last = self.points() - 1
+        self.js("() => document.querySelector('.frontier-chart').focus()")
+        drawn = self.js(PIXELS, ".timeline-chart")
+        self.browser.key("ArrowRight")
+        self.assertEqual(self.point(), last - 1)
+        self.browser.key("End")
+        self.assertEqual(self.point(), 0)
+        self.assertTrue(self.titles()[1].startswith("Point 0 "), self.titles())
+        self.assertNotEqual(self.js(PIXELS, ".timeline-chart"), drawn)
+        self.assertIn("Point 0:", self.js("() => document.querySelector('.frontier-chart').getAttribute('aria-valuetext')"))
+        self.browser.key("Home")
+        self.assertEqual(self.point(), last)
+        self.assertEqual(self.js(PIXELS, ".timeline-chart"), drawn)
+
+    def test_a_click_on_the_frontier_chooses(self):
+        self.open("middle")
+        box = self.js("() => { const b = document.querySelector('.frontier-chart').getBoundingClientRect();"
+                      " return [b.left, b.top, b.width, b.height]; }")
+        x, y = box[0] + 0.5 * box[2], box[1] + 0.8 * box[3]
+        self.browser.move(x, y)
+        self.assertIn("Point", self.text(".frontier-chart .tooltip"))
+        hovered = self.text(".frontier-chart .tooltip strong")
+        self.browser.click(x, y)
+        self.assertEqual(hovered, f"Point {self.point()}")
+        self.assertNotEqual(self.point(), self.points() - 1)
+        self.assertTrue(self.titles()[1].startswith(hovered), self.titles())
+
+    def test_energy_switch(self):
+        self.open("middle")
+        drawn = self.js(PIXELS, ".frontier-chart")
+        self.js("() => document.querySelector('input[value=effective]').click()")
+        self.browser.settle()
+        self.assertNotEqual(self.js(PIXELS, ".frontier-chart"), drawn)
+        self.js("() => document.querySelector('input[value=total]').click()")
+        self.browser.settle()
+        self.assertEqual(self.js(PIXELS, ".frontier-chart"), drawn)
+
+    def test_timeline_by_keyboard(self):
+        for shape in SHAPES:
+            with self.subTest(shape=shape):
+                self.open(shape)
+                self.js("() => document.querySelector('.timeline-chart').focus()")
+                self.browser.key("ArrowRight")
+                first = self.text(".timeline-chart [aria-live]")
+                self.assertIn("rank 0", first)
+                self.assertIn("forward 0", first)
+                self.assertIn("clock", first)
+                self.assertIn("critical yes", first)
+                self.browser.key("ArrowRight")
+                self.assertIn("forward 1", self.text(".timeline-chart [aria-live]"))
+                self.browser.key("ArrowDown")
+                self.assertIn("rank 1", self.text(".timeline-chart [aria-live]"))
+                drawn = self.js(PIXELS, ".timeline-chart")
+                self.browser.key("+")
+                self.assertNotEqual(self.js(PIXELS, ".timeline-chart"), drawn)
+                self.browser.key("0")
+                self.assertEqual(self.js(PIXELS, ".timeline-chart"), drawn)
+
+    def test_timeline_by_pointer(self):
+        self.open("small")
+        self.js("() => document.getElementById('timeline').scrollIntoView()")
+        box = self.js("() => { const b = document.querySelector('.timeline-chart').getBoundingClientRect();"
+                      " return [b.left, b.top]; }")
+        self.browser.move(box[0] + 40 + 10, box[1] + 30 + 8)  # right of the rank labels, below the first title
+        tip = self.text(".timeline-chart .tooltip")
+        self.assertIn("forward 0", tip)
+        self.assertIn("1410 MHz", tip)
+
+    def test_table_keeps_few_rows_and_follows(self):
+        self.open("middle")
+        count = self.points()
+        self.assertEqual(self.js("() => document.querySelector('table').getAttribute('aria-rowcount')"), str(count + 1))
+        self.assertLess(self.js("() => document.querySelectorAll('tbody tr').length"), 60)
+        current = "() => Number(document.querySelector('tr[aria-current]').dataset.point)"
+        self.assertEqual(self.js(current), count - 1)
+        self.js("() => document.querySelector('.table').focus()")
+        self.browser.key("ArrowUp")
+        self.assertEqual(self.point(), count - 2)
+        self.browser.key("Home")
+        self.assertEqual(self.js(current), 0)
+        self.js("() => document.querySelector('tbody tr[data-point=\"3\"] button').click()")
+        self.browser.settle()
+        self.assertEqual(self.point(), 3)
+
+    def test_csv(self):
+        self.open("small")
+        csv = self.js("""() => new Promise((done) => {
+          const real = URL.createObjectURL;
+          URL.createObjectURL = (blob) => { blob.text().then(done); return real.call(URL, blob); };
+          HTMLAnchorElement.prototype.click = () => {};
+          [...document.querySelectorAll('button')].find((b) => b.textContent === 'Download CSV').click();
+        })""")
+        lines = csv.strip().split("\n")
+        self.assertEqual(lines[0].split(",")[:3], ["point", "time_s", "energy_j"])
+        self.assertEqual(len(lines), self.points() + 1)
+        self.assertEqual({len(line.split(",")) for line in lines}, {8})
+
+    def test_everything_is_reached_by_tab(self):
+        self.open("small")
+        reached = set()
+        for _ in range(30):
+            self.browser.key("Tab")
+            reached.add(self.js("() => document.activeElement.className || document.activeElement.id || document.activeElement.textContent"))
+        for wanted in ("chart frontier-chart", "chart timeline-chart", "table", "picker", "Download CSV"):
+            self.assertIn(wanted, reached)
+
+    def test_readable_without_a_script(self):
+        self.browser.events.clear()
+        self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
+        try:
+            self.browser.call("Page.navigate", url=f"file://{self.folder.name}/small/report.html")
+            self.browser.wait_for("Page.loadEventFired")
+            root = self.browser.call("DOM.getDocument", depth=0)["root"]
+            html = self.browser.call("DOM.getOuterHTML", nodeId=root["nodeId"])["outerHTML"]
+        finally:
+            self.browser.call("Emulation.setScriptExecutionDisabled", value=False)
+        self.assertNotIn("data-ready", html.split("<script")[0])
+        self.assertIn("Saved at full speed", html)
+        self.assertIn("One training iteration runs 12 computations on 2 ranks", html)
+
+    def test_svg_files(self):
+        for shape in SHAPES:
+            for file in ("frontier.svg", "timeline.svg"):
+                with self.subTest(shape=shape, file=file):
+                    self.open(shape, file)
+                    self.assertEqual(self.js("() => document.documentElement.nodeName"), "svg")
+                    self.assertEqual(self.js("() => document.querySelectorAll('parsererror').length"), 0)
+                    colours = []
+                    for dark in (False, True):
+                        self.browser.look(dark=dark)
+                        colours.append(self.js("() => getComputedStyle(document.querySelector('.bg')).fill"))
+                    self.assertNotEqual(colours[0], colours[1])
+
+
+if __name__ == "__main__":
+    run_tests(ReportTest, "program")

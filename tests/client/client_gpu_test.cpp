@@ -1,0 +1,195 @@
+// The whole client on a simulated GPU with the real helper process, and every fault on the device's side injected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+
+#include "client/client.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "tests/client/scripted_server.h"
+
+namespace perseus::client {
+namespace {
+
+class ClientGpuTest : public ::testing::Test {
+ protected:
+  ClientGpuTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    SimulatedGpuSpec spec;
+    for (const int mhz : {1410, 1200, 900}) {
+      spec.clocks.emplace_back(mhz);
+      spec.blocking_power.emplace_back(80);
+    }
+    spec.computations = {
+        {"forward", {Seconds(0.002), Seconds(0.003), Seconds(0.004)}, {Watts(300), Watts(250), Watts(200)}},
+        {"backward", {Seconds(0.004), Seconds(0.006), Seconds(0.008)}, {Watts(300), Watts(250), Watts(200)}}};
+    spec.counter_refresh = Seconds(0.02);
+    gpu = std::move(SimulatedGpu::create(folder_ + "/gpu", spec).value());
+    options.device = "simulated:" + folder_ + "/gpu";
+    options.helper = PERSEUS_CLOCKD;
+    options.timing = hasty();
+    options.start_limit_s = 60;
+    options.report_interval_s = 0.02;
+    options.microbatches = 2;
+    options.log = said.log();
+  }
+  ~ClientGpuTest() override {
+    client.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start() {
+    client = std::make_unique<Client>(options);
+    client->start({});
+  }
+  void compute(Instruction instruction) {
+    client->set_speed(instruction);
+    client->begin(instruction, -1, -1);
+    gpu->run(static_cast<int>(instruction));
+    client->end(instruction);
+  }
+  void iterate(int backwards = 2) {
+    client->step_begin(true);
+    compute(Instruction::forward);
+    compute(Instruction::forward);
+    for (int i = 0; i < backwards; ++i) compute(Instruction::backward);
+    client->step_end();
+  }
+  /// Trains until it is so.
+  bool trains_until(const std::function<bool()>& so, int backwards = 2) {
+    // Minutes: on a busy machine the counter's edges are long in coming.
+    for (int i = 0; i < 30000; ++i) {
+      iterate(backwards);
+      if (so()) return true;
+    }
+    return false;
+  }
+  perseus_statistics statistics() {
+    perseus_statistics s{};
+    client->statistics(s);
+    return s;
+  }
+
+  std::string folder_;
+  std::unique_ptr<SimulatedGpu> gpu;
+  ClientOptions options;
+  Said said;
+  std::unique_ptr<Client> client;
+};
+
+const std::string slow_plan = plan_of(1, R"([["forward",900],["forward",900],["backward",900],["backward",900]])");
+
+TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlansAgain) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  EXPECT_STREQ(client->job(), "j1");
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
+  EXPECT_EQ(statistics().plan_version, 1);
+  server.script([](const HttpRequest&) { return std::pair(500, std::string("broken")); });
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
+  EXPECT_EQ(said.count("500"), 1);
+  server.script([](const HttpRequest& request) { return well(request, slow_plan); });
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  client->step_begin(false);  // evaluation
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); }));
+  client->step_end();
+  EXPECT_TRUE(client->stop());
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1)) << client->status();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); }, 1));
+  EXPECT_EQ(said.count("does not fit"), 1);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); }, 2)) << client->status();
+  EXPECT_TRUE(eventually([&] { return said.count("the plan fits") == 1; }));
+}
+
+TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
+  const std::string window =
+      R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
+      R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, window); });
+  options.server = server.url();
+  start();
+  std::string report;
+  ASSERT_TRUE(trains_until([&] {
+    for (const std::string& one : server.asked("POST", "/iterations")) {
+      if (one.find(R"("window":4)") != std::string::npos) report = one;
+    }
+    return !report.empty();
+  })) << client->status();
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("iteration_energy_j":[)"));
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("time_s":{"forward":[[)"));
+  EXPECT_EQ(statistics().state, PERSEUS_PROFILING);
+  EXPECT_GT(statistics().energy_total_j, 0);
+}
+
+TEST_F(ClientGpuTest, NoPermissionToSetClocks) {
+  gpu->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
+  for (int i = 0; i < 10; ++i) iterate();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(statistics().controls_clock, 0);
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, NoHelper) {
+  options.helper = "/nowhere/perseus-clockd";
+  start();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  iterate();
+  EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
+  options.advice_only = true;
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
+  for (int i = 0; i < 5; ++i) iterate();
+  EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(statistics().controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, NoSuchDevice) {
+  options.device = "simulated:" + folder_ + "/nothing";
+  start();
+  EXPECT_EQ(said.count("training runs without"), 1);
+  iterate();
+  EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().last_iteration_energy_j > 0; })) << client->status();
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 999, -1);
+  ASSERT_TRUE(trains_until([&] { return said.count("energy is not measured") == 1; }));
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
+  ASSERT_TRUE(trains_until([&] { return said.count("energy is measured again") == 1; })) << client->status();
+  const double before = statistics().energy_total_j;
+  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > before; })) << client->status();
+}
+
+TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().samples > 10; }));
+  gpu->set_power_limit(Watts(220));
+  ASSERT_TRUE(trains_until([&] { return statistics().samples_throttled > 3; })) << client->status();
+}
+
+}  // namespace
+}  // namespace perseus::client

@@ -1,0 +1,56 @@
+// NOT CUDA: a stand-in for libcuda.so.1 with a few functions for events, for tests of client/cuda_events. One stream,
+// on which time passes only when a test enqueues work and lets it be done.
+#include <deque>
+
+extern "C" {
+
+namespace {
+double enqueued_s = 0;  // when the work enqueued so far ends, on the stand-in's own clock
+double done_s = 0;      // what the device has come to
+int capturing = 0;
+int failure = 0;
+int a_context = 0;
+bool has_context = true;
+
+struct Event {
+  double at_s = 0;
+};
+}  // namespace
+
+// For the test.
+void stand_in_enqueue(double seconds) { enqueued_s += seconds; }
+void stand_in_run_all() { done_s = enqueued_s; }
+void stand_in_capture(int on) { capturing = on; }
+void stand_in_fail(int code) { failure = code; }
+void stand_in_context(int on) { has_context = on != 0; }
+
+// libcuda's.
+int cuEventCreate(void** event, unsigned) {
+  static std::deque<Event> events;  // kept: those of a device that failed are never given back
+  *event = &events.emplace_back();
+  return 0;
+}
+int cuEventRecord(void* event, void*) {
+  if (failure != 0) return failure;
+  static_cast<Event*>(event)->at_s = enqueued_s;
+  return 0;
+}
+int cuEventQuery(void* event) {
+  if (failure != 0) return failure;
+  return static_cast<Event*>(event)->at_s <= done_s ? 0 : 600;
+}
+int cuEventElapsedTime(float* milliseconds, void* from, void* to) {
+  *milliseconds = static_cast<float>((static_cast<Event*>(to)->at_s - static_cast<Event*>(from)->at_s) * 1e3);
+  return failure;
+}
+int cuEventDestroy_v2(void*) { return 0; }
+int cuCtxGetCurrent(void** context) {
+  *context = has_context ? &a_context : nullptr;
+  return 0;
+}
+int cuCtxSetCurrent(void*) { return 0; }
+int cuStreamIsCapturing(void*, int* is) {
+  *is = capturing;
+  return 0;
+}
+}

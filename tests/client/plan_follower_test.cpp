@@ -1,0 +1,207 @@
+// Which clock a computation gets, in every order in which plans and steps can come.
+#include "client/plan_follower.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "client/step_recorder.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr Instruction F = Instruction::forward, B = Instruction::backward;
+
+std::unique_ptr<Plan> plan(std::int64_t version, std::vector<PlannedClock> clocks, std::int64_t from = 0) {
+  auto made = std::make_unique<Plan>();
+  made->kind = Plan::Kind::plan;
+  made->version = version;
+  made->from_iteration = from;
+  made->clocks = std::move(clocks);
+  return made;
+}
+
+int run(PlanFollower& follower, Instruction instruction) {
+  const int clock = follower.clock_for(instruction);
+  follower.begun(instruction);
+  return clock;
+}
+
+class PlanFollowerTest : public ::testing::Test {
+ protected:
+  PlanFollowerTest() { follower.set_maximum(1410); }
+  PlanFollower follower;
+};
+
+TEST_F(PlanFollowerTest, LeavesTheClockAloneBeforeThereIsAPlan) {
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 0);
+  follower.hold_maximum(true);
+  EXPECT_EQ(run(follower, F), 1410);
+}
+
+TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
+  follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}}));
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    follower.begin_step(iteration);
+    EXPECT_EQ(run(follower, Instruction::load), 0);
+    EXPECT_EQ(run(follower, F), 1000);
+    EXPECT_EQ(follower.next_clock(), 1100);
+    EXPECT_EQ(follower.clock_for(F), 1100);
+    EXPECT_EQ(run(follower, F), 1100);
+    EXPECT_EQ(run(follower, B), 1200);
+    EXPECT_EQ(follower.next_clock(), 0);
+    EXPECT_EQ(run(follower, Instruction::all_reduce), 0);
+    follower.end_step();
+    EXPECT_EQ(follower.misfit_version(), 0);
+  }
+}
+
+TEST_F(PlanFollowerTest, SpeedsAloneAreEnough) {
+  follower.put(plan(1, {{F, 1000}, {B, 1200}}));
+  follower.begin_step(0);
+  EXPECT_EQ(follower.clock_for(F), 1000);
+  EXPECT_EQ(follower.clock_for(B), 1200);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 0);
+}
+
+TEST_F(PlanFollowerTest, ANewPlanHoldsFromItsIterationAndOnlyBetweenSteps) {
+  follower.put(plan(1, {{F, 1000}}));
+  follower.begin_step(0);
+  follower.put(plan(2, {{F, 900}}, 3));
+  EXPECT_EQ(run(follower, F), 1000);
+  follower.end_step();
+  follower.begin_step(2);
+  EXPECT_EQ(run(follower, F), 1000);
+  follower.end_step();
+  follower.begin_step(3);
+  EXPECT_EQ(run(follower, F), 900);
+  EXPECT_EQ(follower.version_in_force(), 2);
+}
+
+TEST_F(PlanFollowerTest, OtherNamesAndCountsMeanTheHighestClockUntilAStepFits) {
+  follower.put(plan(1, {{F, 1000}, {B, 1200}}));
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, B), 1410);
+  EXPECT_EQ(follower.misfit_version(), 1);
+  EXPECT_EQ(follower.misfit_position(), 0);
+  follower.end_step();
+  for (const int computations : {1, 2, 3}) {
+    follower.begin_step(computations);
+    EXPECT_EQ(run(follower, F), 1410) << computations;
+    if (computations > 1) run(follower, B);
+    if (computations > 2) run(follower, B);
+    follower.end_step();
+    EXPECT_EQ(follower.misfit_version() == 0, computations == 2) << computations;
+    follower.begin_step(0);  // a step that is run again, whole
+    run(follower, F);
+    run(follower, B);
+    follower.end_step();
+    EXPECT_EQ(follower.misfit_version(), 0);
+    follower.begin_step(1);
+    EXPECT_EQ(run(follower, F), 1000);
+    follower.end_step();  // short: does not fit again
+    EXPECT_EQ(follower.misfit_version(), 1);
+  }
+}
+
+TEST_F(PlanFollowerTest, APlanThatFitsReplacesOneThatDoesNot) {
+  follower.put(plan(1, {{B, 1000}}));
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 1410);
+  follower.end_step();
+  follower.put(plan(2, {{F, 1100}}));
+  follower.begin_step(1);
+  EXPECT_EQ(run(follower, F), 1100);
+  EXPECT_EQ(follower.misfit_version(), 0);
+}
+
+TEST_F(PlanFollowerTest, HeldBackIsTheHighestClockAndLiftedIsThePlans) {
+  follower.put(plan(1, {{F, 1000}, {F, 900}}));
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 1000);
+  follower.hold_maximum(true);
+  EXPECT_EQ(follower.next_clock(), 0);
+  EXPECT_EQ(follower.clock_for(F), 1410);
+  follower.hold_maximum(false);
+  EXPECT_EQ(run(follower, F), 900);
+}
+
+TEST(ClientThreads, PlansComeWhileStepsRun) {
+  PlanFollower follower;
+  std::atomic<bool> done{false};
+  std::thread server([&] {
+    for (std::int64_t version = 1; !done; ++version) {
+      follower.put(plan(version, {{F, static_cast<int>(version % 1000 + 1)}}));
+      follower.hold_maximum(version % 7 == 0);
+      (void)follower.misfit_version();
+    }
+  });
+  std::int64_t last = 0;
+  for (int iteration = 0; iteration < 20000; ++iteration) {
+    follower.begin_step(iteration);
+    run(follower, F);
+    follower.end_step();
+    ASSERT_GE(follower.version_in_force(), last);
+    last = follower.version_in_force();
+  }
+  done = true;
+  server.join();
+}
+
+TEST(ClientThreads, StepsAreHandedOverWhole) {
+  StepRecorder recorder(4, 8);
+  std::atomic<bool> done{false};
+  std::int64_t taken = 0;
+  std::int64_t last = -1;
+  std::thread reader([&] {
+    while (true) {
+      const bool over = done;
+      while (const Step* const step = recorder.oldest()) {
+        ASSERT_GT(step->iteration, last);
+        last = step->iteration;
+        ASSERT_EQ(step->count, static_cast<std::size_t>(step->iteration % 8));
+        for (std::size_t i = 0; i < step->count; ++i) {
+          ASSERT_EQ(step->computations[i].begin, static_cast<std::uint64_t>(step->iteration));
+        }
+        ++taken;
+        recorder.release();
+      }
+      if (over) return;
+    }
+  });
+  constexpr std::int64_t steps = 50000;
+  for (std::int64_t i = 0; i < steps; ++i) {
+    if (Step* const step = recorder.begin_step()) step->iteration = i;
+    for (std::int64_t k = 0; k < i % 8; ++k) {
+      recorder.begin(F, 0, 0, 0, static_cast<std::uint64_t>(i));
+      recorder.end(F, static_cast<std::uint64_t>(i) + 1);
+    }
+    recorder.end_step();
+  }
+  done = true;
+  reader.join();
+  EXPECT_EQ(taken + recorder.lost_steps(), steps);
+}
+
+TEST(StepRecorder, SaysWhatIsNotClean) {
+  StepRecorder recorder(2, 2);
+  recorder.begin_step();
+  recorder.begin(F, 0, 0, 0, 1);
+  recorder.end_step();
+  EXPECT_FALSE(recorder.oldest()->clean);  // never ended
+  recorder.release();
+  recorder.begin_step();
+  for (int i = 0; i < 3; ++i) {
+    recorder.begin(F, i, 0, 0, 1);
+    recorder.end(F, 2);
+  }
+  recorder.end_step();
+  EXPECT_FALSE(recorder.oldest()->clean);  // one too many
+  EXPECT_EQ(recorder.oldest()->count, 2U);
+}
+
+}  // namespace
+}  // namespace perseus::client

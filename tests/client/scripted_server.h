@@ -1,0 +1,127 @@
+// A server that says what a test tells it to, on a free port, and remembers what it was asked.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "client/options.h"
+#include "net/http_server.h"
+
+namespace perseus::client {
+
+/// Polls until it is so; false after a minute.
+inline bool eventually(const std::function<bool()>& so) {
+  for (int i = 0; i < 12000; ++i) {
+    if (so()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+class ScriptedServer {
+ public:
+  /// Status and body; status 0: never answers.
+  using Script = std::function<std::pair<int, std::string>(const HttpRequest&)>;
+
+  explicit ScriptedServer(Script script)
+      : script_(std::move(script)), server_(io_, {}, [this](const HttpRequest& request, const Responder& responder) {
+          const std::lock_guard lock(mutex_);
+          requests_.push_back(request);
+          const auto [status, body] = script_(request);
+          if (status == 0) {
+            held_.push_back(responder);
+          } else {
+            responder.send(json_response(status, body));
+          }
+        }) {
+    port_ = server_.listen({"127.0.0.1", 0}).value();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ScriptedServer(const ScriptedServer&) = delete;
+  ScriptedServer& operator=(const ScriptedServer&) = delete;
+  ~ScriptedServer() {
+    io_.stop();
+    thread_.join();
+  }
+
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  void script(Script script) {
+    const std::lock_guard lock(mutex_);
+    script_ = std::move(script);
+  }
+  /// Bodies of the requests so far with that method whose path ends so.
+  std::vector<std::string> asked(const std::string& method, const std::string& end) {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> bodies;
+    for (const HttpRequest& request : requests_) {
+      if (request.method == method && request.path.ends_with(end)) bodies.push_back(request.body);
+    }
+    return bodies;
+  }
+
+ private:
+  std::mutex mutex_;
+  Script script_;
+  std::vector<HttpRequest> requests_;
+  std::vector<Responder> held_;
+  boost::asio::io_context io_{1};
+  HttpServer server_;
+  std::uint16_t port_ = 0;
+  std::thread thread_;
+};
+
+/// What a server that works says: a job "j1", and `plan` to whoever has an older version.
+inline std::pair<int, std::string> well(const HttpRequest& request, const std::string& plan, int version = 1) {
+  if (request.path == "/v1/jobs") return {200, R"({"job":"j1","state":"deployed"})"};
+  if (request.path.ends_with("/ranks")) return {200, R"({"registered":1,"expected":1})"};
+  if (request.path.ends_with("/iterations")) return {200, R"({"rejected":[]})"};
+  if (request.path.ends_with("/finish")) return {200, "{}"};
+  if (!plan.empty() && request.parameter("have") != std::to_string(version)) return {200, plan};
+  return {200, R"({"rank":0,"unchanged":true})"};
+}
+
+inline std::string plan_of(int version, const std::string& clocks, const std::string& more = "") {
+  return R"({"rank":0,"version":)" + std::to_string(version) +
+         R"(,"kind":"plan","from_iteration":0,"iteration_time_s":0.5,"reason":"a test","clocks":)" + clocks + more +
+         "}";
+}
+
+inline SessionTiming hasty() {
+  SessionTiming timing;
+  timing.poll_s = 0.05;
+  timing.answer_s = 30;
+  timing.grace_s = 0;
+  timing.least_wait_s = 0.01;
+  timing.most_wait_s = 0.05;
+  return timing;
+}
+
+/// Lines that a client says.
+class Said {
+ public:
+  Complaints::Log log() {
+    return [this](LogLevel, const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(message);
+    };
+  }
+  int count(const std::string& part) const {
+    const std::lock_guard lock(mutex_);
+    int count = 0;
+    for (const std::string& line : lines_) count += line.find(part) != std::string::npos ? 1 : 0;
+    return count;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+}  // namespace perseus::client

@@ -1,0 +1,226 @@
+// The session against a scripted server: what it says, and every way in which a server can be wrong.
+#include "client/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+
+#include "tests/client/scripted_server.h"
+
+namespace perseus::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void start(const std::string& url) {
+    options.server = url;
+    options.timing = hasty();
+    options.report_interval_s = 0.01;
+    SessionListener listener;
+    listener.on_job = [this](const std::string&) { ++jobs; };
+    listener.on_plan = [this](std::unique_ptr<Plan> plan) { version = plan->version; };
+    listener.on_held = [this](bool is) { held = is; };
+    listener.iteration = [] { return 7; };
+    session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
+                                        complaints);
+  }
+  static MeasuredIteration iteration(std::int64_t number, std::int64_t plan, int window = -1, bool ends = false) {
+    MeasuredIteration i;
+    i.iteration = number;
+    i.plan_version = plan;
+    i.window = window;
+    i.ends_window = ends;
+    i.time_s = 0.5;
+    i.energy_j = 100;
+    if (window >= 0)
+      i.computations = {
+          {Instruction::forward, 0.1, 20}, {Instruction::backward, 0.2, 40}, {Instruction::forward, 0.11, 21}};
+    return i;
+  }
+
+  ClientOptions options;
+  Said said;
+  Complaints complaints{said.log()};
+  std::atomic<int> jobs{0};
+  std::atomic<std::int64_t> version{0};
+  std::atomic<bool> held{false};
+  std::unique_ptr<Session> session;
+};
+
+const std::string a_plan = plan_of(1, R"([["forward",1200],["backward",900]])");
+
+TEST_F(SessionTest, RegistersAndGetsItsPlan) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  options.job_name = "a \"name\"";
+  options.profile = "sample";
+  options.facts = {{"model", "gpt3"}};
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/v1/jobs").at(0),
+              AllOf(HasSubstr(R"("name":"a \"name\"")"), HasSubstr(R"("profile":"sample")"),
+                    HasSubstr(R"("facts":{"model":"gpt3"})"), Not(HasSubstr("profile_online"))));
+  EXPECT_THAT(server.asked("POST", "/v1/jobs/j1/ranks").at(0),
+              AllOf(HasSubstr(R"("clocks_mhz":[1410,1200,900])"), HasSubstr(R"("accelerator":"GPU-1")")));
+  EXPECT_TRUE(session->reached());
+  EXPECT_FALSE(held);
+  EXPECT_EQ(session->failures(), 0);
+  session->stop(30);
+  EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
+}
+
+TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, ""); });
+  options.microbatches = 8;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
+  EXPECT_THAT(
+      server.asked("POST", "/v1/jobs").at(0),
+      AllOf(HasSubstr(R"("profile_online":true)"), HasSubstr(R"("pipeline":{"schedule":"1f1b","microbatches":8})")));
+}
+
+TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
+  ScriptedServer server([](const HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("no database"), 1);
+  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(said.count("answers again"), 1);
+  EXPECT_TRUE(complaints.all().empty());
+}
+
+TEST_F(SessionTest, NobodyThere) {
+  start("http://127.0.0.1:9");
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("127.0.0.1:9"), 1);
+  session->wait_for_job(60);
+  session->stop(30);
+}
+
+TEST_F(SessionTest, AnswersThatAreNoPlanCountAsNone) {
+  for (const std::string& nonsense :
+       {std::string("<html>"), std::string("{}"), plan_of(1, R"([["sideways",1200]])"),
+        plan_of(1, R"([["forward",1201]])"), plan_of(0, "[]"), plan_of(1, R"([["forward"]])"),
+        plan_of(1, R"([["forward",1e99]])"), std::string("[[[[")}) {
+    ScriptedServer server([&](const HttpRequest& request) { return well(request, nonsense); });
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return held && session->failures() > 2; })) << nonsense;
+    EXPECT_EQ(version, 0) << nonsense;
+    EXPECT_TRUE(complaints.raised(Cause::server));
+    server.script([](const HttpRequest& request) { return well(request, a_plan); });
+    ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << nonsense;
+    session.reset();
+    version = 0;
+  }
+}
+
+TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) forgot = false;
+    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  version = 0;
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/ranks").size(), 2U);
+  EXPECT_EQ(server.asked("POST", "/v1/jobs").size(), 1U);
+}
+
+TEST_F(SessionTest, AJobOfOneRankThatTheServerForgotIsRegisteredAnew) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path == "/v1/jobs") forgot = false;
+    if (forgot) return std::pair(404, std::string(R"({"detail":"no such job"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return jobs == 2 && !held && session->reached(); }));
+}
+
+TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
+  options.job = "j1";
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  server.script([](const HttpRequest&) { return std::pair(404, std::string(R"({"detail":"no such job"})")); });
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; }));
+  EXPECT_EQ(said.count("no such job"), 1);
+  EXPECT_TRUE(server.asked("POST", "/v1/jobs").empty());
+  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  EXPECT_TRUE(eventually([&] { return !held; }));
+}
+
+TEST_F(SessionTest, AServerThatNeverAnswersDoesNotKeepAnybody) {
+  ScriptedServer server([](const HttpRequest&) { return std::pair(0, std::string()); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
+  session->stop(2);  // the answer's time limit is 30 s
+  session.reset();
+}
+
+TEST_F(SessionTest, TooSlowIsNoAnswer) {
+  ScriptedServer server([](const HttpRequest&) { return std::pair(0, std::string()); });
+  options.server = server.url();
+  start(server.url());
+  session.reset();
+  options.timing.answer_s = 0.02;
+  const SessionTiming timing = options.timing;
+  SessionListener listener;
+  listener.on_job = [](const std::string&) {};
+  listener.on_plan = [](std::unique_ptr<Plan>) {};
+  listener.on_held = [this](bool is) { held = is; };
+  listener.iteration = [] { return 0; };
+  options.timing = timing;
+  session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
+  EXPECT_TRUE(eventually([&] { return held && session->failures() > 2; }));
+  EXPECT_EQ(said.count("no answer within"), 1);
+}
+
+TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  options.report_interval_s = 1000;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session.reset();
+  options.report_interval_s = 0.01;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->reached(); }));
+  session->report(iteration(0, 1, 3));
+  session->report(iteration(1, 1, 3, true));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 1; }));
+  EXPECT_EQ(server.asked("POST", "/iterations").back(),
+            R"({"rank":0,"window":3,"last_iteration":1,"iteration_time_s":[0.5,0.5],"iteration_energy_j":[100,100],)"
+            R"("time_s":{"forward":[[0.1,0.11],[0.1,0.11]],"backward":[[0.2],[0.2]]},)"
+            R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false]})");
+  session->report(iteration(2, 1));
+  session->report(iteration(3, 2));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 3; }));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(1), HasSubstr(R"("last_iteration":2,"iteration_time_s":[0.5])"));
+  session->report(iteration(4, 3, 5));  // half a window, and then another plan
+  session->report(iteration(5, 4));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 4; }));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(3), HasSubstr(R"("last_iteration":5)"));
+}
+
+TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
+  MeasuredIteration i = iteration(0, 1, 0, true);
+  i.energy_j = -1;
+  i.computations[1].energy_j = -1;
+  EXPECT_THAT(iterations_body(2, {i}),
+              AllOf(Not(HasSubstr("energy_j")), HasSubstr(R"("rank":2)"), HasSubstr("time_s")));
+}
+
+}  // namespace
+}  // namespace perseus::client

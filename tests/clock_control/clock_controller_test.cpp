@@ -1,0 +1,299 @@
+// The controller with its real helper on a simulated GPU.
+#include "clock_control/clock_controller.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "clock_control/lease.h"
+#include "eventually.h"
+#include "lease_folder.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "small_gpu.h"
+
+namespace perseus {
+namespace {
+
+using testing::HasSubstr;
+
+class Controller : public testing::Test {
+ protected:
+  void make_gpu(const SimulatedGpuSpec& spec = small_gpu()) {
+    auto made = SimulatedGpu::create(folder_.file("gpu"), spec);
+    ASSERT_TRUE(made) << made.error().message;
+    gpu_ = std::move(*made);
+  }
+  [[nodiscard]] ClockControllerOptions options() const {
+    return {"simulated:" + folder_.file("gpu"), PERSEUS_CLOCKD_PROGRAM, 60};
+  }
+  void start() {
+    auto started = ClockController::start(options());
+    ASSERT_TRUE(started) << started.error().message;
+    controller_ = std::move(*started);
+  }
+  [[nodiscard]] std::string error_with(const std::string& helper, double limit_s = 60) const {
+    const auto started = ClockController::start({"simulated:" + folder_.file("gpu"), helper, limit_s});
+    return started ? "it started" : started.error().message;
+  }
+  std::string script(const std::string& text) const {
+    const std::string path = folder_.file("script");
+    std::ofstream(path) << "#!/bin/sh\n" << text << '\n';
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+    return path;
+  }
+
+  LeaseFolder folder_;
+  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<ClockController> controller_;
+};
+
+TEST_F(Controller, TheDeviceTakesTheNewestClockAndSaysSo) {
+  make_gpu();
+  start();
+  EXPECT_EQ(controller_->state(), ControlState::working);
+  EXPECT_EQ(controller_->why(), "");
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  EXPECT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(700); }));
+  for (int i = 0; i < 1000; ++i) controller_->set(Megahertz(i % 2 == 0 ? 350 : 1400));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(1400); }));
+  EXPECT_TRUE(eventually([&] {
+    const ControlStatistics now = controller_->statistics();
+    return now.requested == now.applied + now.superseded;
+  }));
+  const ControlStatistics statistics = controller_->statistics();
+  EXPECT_EQ(statistics.requested, 1001);
+  EXPECT_EQ(statistics.failed, 0);
+  EXPECT_GT(statistics.request_to_device_p99_s, 0);
+  EXPECT_GE(statistics.request_to_device_p99_s, statistics.request_to_device_p50_s);
+  EXPECT_GT(statistics.helper_cpu_s, 0);
+}
+
+TEST_F(Controller, ZeroGivesTheClockBackAndSoDoesItsEnd) {
+  make_gpu();
+  start();
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return gpu_->locked(); }));
+  controller_->set(Megahertz(0));
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return gpu_->locked(); }));
+  controller_.reset();
+  EXPECT_FALSE(gpu_->locked()) << "its destructor waits";
+}
+
+TEST_F(Controller, HowLongTheClockTakesIsMeasured) {
+  SimulatedGpuSpec spec = small_gpu();
+  spec.switch_latency = {Seconds(0.02), Seconds(0.02), Seconds(0.02)};
+  make_gpu(spec);
+  start();
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return controller_->statistics().clock_changes_watched == 1; }));
+  EXPECT_GT(controller_->statistics().request_to_clock_p50_s, 0.018);
+}
+
+TEST_F(Controller, TwoOfThemDoNotFightOverOneGpu) {
+  make_gpu();
+  start();
+  ClockControllerOptions impatient = options();
+  impatient.start_limit_s = 1;
+  const auto second = ClockController::start(impatient);
+  ASSERT_FALSE(second);
+  EXPECT_TRUE(second.error().fault == DeviceFault::busy || second.error().fault == DeviceFault::no_driver);
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  controller_.reset();
+  start();
+}
+
+TEST_F(Controller, NoPermissionIsSaidAndNothingStaysLocked) {
+  make_gpu();
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
+  start();
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::refused; }));
+  EXPECT_THAT(controller_->why(), HasSubstr("no permission"));
+  controller_->set(Megahertz(350));
+  EXPECT_EQ(controller_->statistics().requested, 1);
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Controller, ALostGpuIsSaid) {
+  make_gpu();
+  start();
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 15, -1);
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+  EXPECT_THAT(controller_->why(), HasSubstr("lost"));
+}
+
+TEST_F(Controller, BusyPasses) {
+  make_gpu();
+  start();
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 999, 3);
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  EXPECT_EQ(controller_->statistics().failed, 0);
+}
+
+TEST_F(Controller, AGpuThatIsNotThereIsTheHelpersError) {
+  const auto started = ClockController::start(options());
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().fault, DeviceFault::lost);
+  EXPECT_THAT(started.error().message, HasSubstr(folder_.file("gpu")));
+}
+
+TEST_F(Controller, HelpersThatAreNoneAreRefused) {
+  make_gpu();
+  EXPECT_THAT(error_with(folder_.file("none")), HasSubstr(folder_.file("none") + " is not a program"));
+  EXPECT_THAT(error_with(folder_.path()), HasSubstr("is not a program"));
+  EXPECT_THAT(error_with(folder_.file("gpu")), HasSubstr("is not a program"));
+  EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));
+  EXPECT_THAT(error_with(script("kill -9 $$")), HasSubstr("ended without a word"));
+  EXPECT_THAT(error_with(script("exec sleep 1000"), 0.3), HasSubstr("did not get ready in 0.3 s"));
+  std::ofstream(folder_.file("script")) << "no program at all";
+  EXPECT_THAT(error_with(folder_.file("script")), HasSubstr("cannot run"));
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Controller, AHelperOfAnotherVersionIsRefused) {
+  make_gpu();
+  // A HelperHello of version 9.9.9: magic, fault, two ids, 32 bytes of version, 1024 of text.
+  const std::string hello = R"(printf 'HLCP\377\377\377\377\1\0\0\0\1\0\0\0%s%s' 9.9.9 "" > hello)";
+  EXPECT_THAT(error_with(script("cd " + folder_.path() + "\n" + hello +
+                                "\ntruncate -s 1072 hello\ndd if=hello bs=1072 count=1 >&4 2>/dev/null")),
+              HasSubstr("is version 9.9.9, this is "));
+}
+
+TEST_F(Controller, TheHelperKeepsNoFileOfOurs) {
+  make_gpu();
+  int leaked[2];
+  ASSERT_EQ(::pipe(leaked), 0);  // without close-on-exec
+  ASSERT_EQ(::fcntl(leaked[0], F_SETFL, O_NONBLOCK), 0);
+  const int high = ::fcntl(leaked[1], F_DUPFD, 100);
+  start();
+  ::close(leaked[1]);
+  ::close(high);
+  char byte = 0;
+  EXPECT_EQ(::read(leaked[0], &byte, 1), 0) << "somebody else has the other end";  // else -1, EAGAIN
+  ::close(leaked[0]);
+}
+
+TEST_F(Controller, ItHasItsOwnSessionAndSparesTheTerminalsSignals) {
+  make_gpu();
+  start();
+  for (const int pid : {controller_->helper_pid(), controller_->supervisor_pid()}) {
+    EXPECT_NE(::getsid(pid), ::getsid(0));
+    for (const int signal : {SIGINT, SIGHUP, SIGQUIT}) ::kill(pid, signal);
+  }
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  EXPECT_EQ(controller_->state(), ControlState::working);
+}
+
+TEST_F(Controller, SigtermToEitherProcessGivesTheClockBack) {
+  make_gpu();
+  for (const bool supervisor : {true, false}) {
+    start();
+    controller_->set(Megahertz(700));
+    ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+    ::kill(supervisor ? controller_->supervisor_pid() : controller_->helper_pid(), SIGTERM);
+    EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+    EXPECT_FALSE(gpu_->locked());
+    EXPECT_THAT(controller_->why(), HasSubstr("perseus-clockd has ended"));
+    controller_->set(Megahertz(350));
+    controller_.reset();
+    EXPECT_FALSE(gpu_->locked());
+  }
+}
+
+TEST_F(Controller, AHungWorkerIsReplacedInItsDuty) {
+  make_gpu();
+  start();
+  controller_->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  ::kill(controller_->helper_pid(), SIGSTOP);  // as one that hangs in the driver
+  controller_.reset();
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+}
+
+TEST_F(Controller, AForkedChildDoesNothing) {
+  make_gpu();
+  start();
+  controller_->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    controller_->set(Megahertz(350));
+    const bool silent = controller_->state() == ControlState::gone;
+    controller_.reset();
+    ::_exit(silent ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(controller_->statistics().requested, 1);
+  EXPECT_EQ(controller_->state(), ControlState::working);
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
+}
+
+TEST_F(Controller, ItIsNobodysChild) {
+  make_gpu();
+  start();
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a program that waits for all its children would wait for ever";
+}
+
+TEST_F(Controller, ByHandItSaysWhatItIs) {
+  const std::string program = PERSEUS_CLOCKD_PROGRAM;
+  const auto status_of = [&](const std::string& arguments) {
+    return WEXITSTATUS(std::system((program + " " + arguments + " > " + folder_.file("out") + " 2>&1").c_str()));
+  };
+  EXPECT_EQ(status_of(""), 64);
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no mailbox"));
+  EXPECT_EQ(status_of("--device simulated:nothing"), 64);
+  EXPECT_EQ(status_of("--nonsense"), 64);
+  EXPECT_EQ(status_of("--help"), 0);
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("usage:"));
+  EXPECT_EQ(status_of("--version"), 0);
+  EXPECT_EQ(status_of("--restore"), 0);
+  EXPECT_EQ(status_of("--restore " + folder_.file("none")), 69);
+}
+
+TEST_F(Controller, WithMoreRightsThanItsCallerItTakesNothingFromTheEnvironment) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the leak checker cannot look into a program with rights of its own";
+#endif
+  struct statvfs about {};
+  if (::geteuid() != 0 || ::statvfs(folder_.path().c_str(), &about) != 0 || (about.f_flag & ST_NOSUID) != 0) {
+    GTEST_SKIP() << "needs root and a folder where programs can have rights of their own";
+  }
+  make_gpu();
+  {
+    auto device = open_gpu("simulated:" + folder_.file("gpu"));
+    ASSERT_TRUE(device);
+    auto lease = Lease::take((*device)->identity(), "simulated:" + folder_.file("gpu"), 0);
+    ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
+  }
+  const std::string program = folder_.file("perseus-clockd");
+  std::filesystem::copy_file(PERSEUS_CLOCKD_PROGRAM, program);
+  ASSERT_EQ(::chown(program.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chown(folder_.path().c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  // As one with setcap: not the rights of root here, but the kernel tells it that they are others than its caller's.
+  ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
+  EXPECT_EQ(std::system((program + " --restore > " + folder_.file("out")).c_str()), 0);
+  EXPECT_EQ(LeaseFolder::text_of(folder_.file("out")), "") << "it looked into $PERSEUS_RUNTIME_DIR";
+  EXPECT_TRUE(gpu_->locked());
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,224 @@
+// What the helper does with requests and with what the device answers, under a time that is turned by hand.
+#include "clock_control/clock_worker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "fake_gpu.h"
+#include "lease_folder.h"
+
+namespace perseus {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class Worker : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(worker_.begin()); }
+  void ask(int mhz) { mailbox_.target = ClockRequest(mhz, gpu_.now_ns).word(); }
+  [[nodiscard]] std::string record() const { return LeaseFolder::text_of(lease_->path()); }
+
+  LeaseFolder folder_;
+  FakeGpu gpu_;
+  Mailbox mailbox_;
+  DeviceResult<Lease> lease_ = Lease::take(gpu_.identity(), "fake:1", 0);
+  ClockWorker worker_{mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; }};
+};
+
+TEST_F(Worker, AGpuThatNobodyAskedForIsNotTouched) {
+  EXPECT_EQ(worker_.work(), -1);
+  ask(0);
+  EXPECT_EQ(worker_.work(), -1);
+  ASSERT_TRUE(worker_.give_back());
+  EXPECT_THAT(gpu_.calls, IsEmpty());
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, OnlyTheNewestRequestIsTold) {
+  ask(1400);
+  gpu_.now_ns += 1000;
+  ask(350);
+  gpu_.now_ns += 1000;
+  ask(700);
+  (void)worker_.work();
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(700));
+  EXPECT_EQ(mailbox_.handled, mailbox_.target);
+  EXPECT_EQ(mailbox_.clock_set_mhz, 700U);
+  EXPECT_EQ(mailbox_.applied, 1);
+}
+
+TEST_F(Worker, LatenciesAreThoseOfTheRequest) {
+  ask(700);
+  gpu_.now_ns += 50'000;
+  (void)worker_.work();
+  EXPECT_NEAR(mailbox_.device_call.quantile_s(0.5), 3e-3, 0.2e-3);
+  EXPECT_NEAR(mailbox_.request_to_device.quantile_s(0.5), 3.05e-3, 0.2e-3);
+  EXPECT_EQ(mailbox_.told_at_ns, gpu_.now_ns);
+}
+
+TEST_F(Worker, TheRecordIsThereBeforeTheLockAndUntilTheUnlock) {
+  ask(700);
+  (void)worker_.work();
+  EXPECT_NE(record().find("gpu fake:1\n"), std::string::npos) << record();
+  EXPECT_EQ(mailbox_.locked, 1U);
+  ask(0);
+  (void)worker_.work();
+  EXPECT_EQ(record(), "");
+  EXPECT_EQ(mailbox_.locked, 0U);
+  EXPECT_EQ(gpu_.locked_mhz, 0);
+  ask(350);
+  (void)worker_.work();
+  ASSERT_TRUE(worker_.give_back());
+  ASSERT_TRUE(worker_.give_back());
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 0, 350, 0));
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, AClockThatThereIsNotBecomesTheNextAbove) {
+  for (const int asked : {1, 350, 351, 1399, 9999}) {
+    ask(asked);
+    (void)worker_.work();
+  }
+  EXPECT_THAT(gpu_.calls, ElementsAre(350, 350, 700, 1400, 1400));
+  EXPECT_EQ(mailbox_.failed, 0);
+}
+
+TEST_F(Worker, ABadClockIsTriedOnceMoreWithANewListOfClocks) {
+  gpu_.clocks = {Megahertz(1200), Megahertz(600)};
+  gpu_.faults = {DeviceFault::bad_clock};
+  ask(700);
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 1200));
+  EXPECT_EQ(mailbox_.clock_set_mhz, 1200U);
+  gpu_.faults = {DeviceFault::bad_clock, DeviceFault::bad_clock};
+  ask(600);
+  (void)worker_.work();
+  EXPECT_EQ(mailbox_.failed, 1);
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+  EXPECT_EQ(mailbox_.clock_set_mhz, 1200U);
+}
+
+TEST_F(Worker, BusyIsTriedAgainLaterAndLater) {
+  gpu_.faults.assign(3, DeviceFault::busy);
+  ask(700);
+  std::vector<std::int64_t> pauses_ms;
+  for (std::int64_t due_ns = worker_.work(); mailbox_.applied == 0; due_ns = worker_.work()) {
+    ASSERT_GE(due_ns, 0);
+    pauses_ms.push_back(due_ns / 1'000'000);
+    gpu_.now_ns += due_ns / 2;
+    EXPECT_GT(worker_.work(), 0);  // not yet
+    gpu_.now_ns += due_ns - due_ns / 2;
+  }
+  EXPECT_THAT(pauses_ms, ElementsAre(1, 2, 4));
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 700, 700, 700));
+  EXPECT_EQ(mailbox_.failed, 0);
+}
+
+TEST_F(Worker, ANewerRequestDoesNotWaitForABusyOne) {
+  gpu_.faults.assign(1, DeviceFault::busy);
+  ask(700);
+  EXPECT_GT(worker_.work(), 0);
+  ask(350);
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 350));
+  EXPECT_EQ(mailbox_.applied, 1);
+}
+
+TEST_F(Worker, ForeverBusyFailsAndTheNextRequestIsTried) {
+  gpu_.faults.assign(8, DeviceFault::busy);
+  ask(700);
+  while (mailbox_.failed == 0) gpu_.now_ns += std::max<std::int64_t>(worker_.work(), 0);
+  EXPECT_EQ(gpu_.calls.size(), 8U);
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+  EXPECT_NE(record(), "") << "a call that timed out may have locked";
+  ask(350);
+  (void)worker_.work();
+  EXPECT_EQ(gpu_.locked_mhz, 350);
+}
+
+TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
+  gpu_.faults = {DeviceFault::no_permission};
+  ask(700);
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_EQ(mailbox_.why_refused.read(), "fate");
+  EXPECT_EQ(record(), "");
+  ask(350);
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_EQ(mailbox_.handled, mailbox_.target);
+  EXPECT_THAT(gpu_.calls, ElementsAre(700));
+}
+
+TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
+  ask(350);
+  (void)worker_.work();
+  gpu_.faults = {DeviceFault::no_permission};
+  ask(700);
+  (void)worker_.work();
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_THAT(gpu_.calls, ElementsAre(350, 700, 0));
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, ALostGpuEndsItAndHasNoLockToGiveBack) {
+  ask(350);
+  (void)worker_.work();
+  gpu_.faults.assign(3, DeviceFault::lost);
+  ask(700);
+  (void)worker_.work();
+  EXPECT_TRUE(worker_.lost());
+  EXPECT_EQ(mailbox_.why_lost.read(), "fate");
+  EXPECT_TRUE(worker_.give_back());
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, TheTimeUntilTheClockIsThereIsSeen) {
+  gpu_.call_takes_ns = 0;
+  ask(700);
+  std::int64_t due_ns = worker_.work();
+  for (int looks = 0; looks < 40; ++looks) {
+    ASSERT_GT(due_ns, 0);
+    gpu_.now_ns += due_ns;
+    due_ns = worker_.work();
+  }
+  gpu_.running_at = Megahertz(700);
+  gpu_.now_ns += due_ns;
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_EQ(mailbox_.request_to_clock.count(), 1);
+  EXPECT_NEAR(mailbox_.request_to_clock.quantile_s(0.5), 10e-3, 1e-3);
+}
+
+TEST_F(Worker, AGpuThatNeverGetsThereIsNotWatchedForEver) {
+  ask(350);
+  for (int looks = 0; looks < 10'000; ++looks) {
+    const std::int64_t due_ns = worker_.work();
+    if (due_ns < 0) break;
+    gpu_.now_ns += due_ns;
+  }
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_EQ(mailbox_.request_to_clock.count(), 0);
+}
+
+TEST_F(Worker, MostChangesAreNotWatched) {
+  for (int i = 0; i < 640; ++i) {
+    gpu_.now_ns += 1000;
+    ask(i % 2 == 0 ? 700 : 350);
+    gpu_.running_at = Megahertz(i % 2 == 0 ? 700 : 350);
+    (void)worker_.work();
+  }
+  EXPECT_EQ(mailbox_.applied, 640);
+  EXPECT_EQ(mailbox_.request_to_clock.count(), 8 + 10);
+}
+
+TEST_F(Worker, AMessageOfAnyLengthFits) {
+  SharedText text;
+  text.write(std::string(5000, 'x'));
+  text.write("later");
+  EXPECT_EQ(text.read(), std::string(511, 'x'));
+}
+
+}  // namespace
+}  // namespace perseus

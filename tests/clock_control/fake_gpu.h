@@ -1,0 +1,49 @@
+// A GPU whose answers a test writes, and a time that the test turns.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "device/gpu.h"
+
+namespace perseus {
+
+class FakeGpu final : public Gpu {
+ public:
+  explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }
+  [[nodiscard]] const GpuIdentity& identity() const override { return identity_; }
+  DeviceResult<std::vector<Megahertz>> supported_clocks() override { return clocks; }
+  DeviceResult<Megahertz> clock() override { return running_at; }
+  DeviceResult<Joules> energy() override { return Joules(0); }
+  DeviceResult<Watts> power() override { return Watts(0); }
+  DeviceResult<Watts> power_limit() override { return Watts(0); }
+  DeviceResult<ClockEvents> clock_events() override { return ClockEvents{}; }
+  DeviceResult<GpuConditions> conditions() override { return GpuConditions{}; }
+  DeviceStatus lock_clock(Megahertz clock) override { return call(clock.value()); }
+  DeviceStatus unlock_clock() override { return call(0); }
+
+  std::vector<Megahertz> clocks{Megahertz(1400), Megahertz(700), Megahertz(350)};
+  Megahertz running_at{1400};
+  std::int64_t now_ns = 5'000'000'000;
+  std::int64_t call_takes_ns = 3'000'000;
+  std::deque<DeviceFault> faults;  ///< of the next setting calls
+  std::vector<int> calls;          ///< clocks locked, 0 for unlocking, also those that failed
+  int locked_mhz = 0;
+
+ private:
+  DeviceStatus call(int mhz) {
+    calls.push_back(mhz);
+    now_ns += call_takes_ns;
+    if (!faults.empty()) {
+      const DeviceFault fault = faults.front();
+      faults.pop_front();
+      return DeviceError{fault, "fate"};
+    }
+    locked_mhz = mhz;
+    return Ok{};
+  }
+  GpuIdentity identity_;
+};
+
+}  // namespace perseus

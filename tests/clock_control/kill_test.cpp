@@ -1,0 +1,299 @@
+// SIGKILL at 200 random moments, of training process, supervisor, worker, or two of them: every clock goes back.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "clock_control/clock_controller.h"
+#include "clock_control/lease.h"
+#include "eventually.h"
+#include "lease_folder.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "small_gpu.h"
+
+extern "C" char** environ;
+
+namespace perseus {
+namespace {
+
+using Instant = std::chrono::steady_clock::time_point;
+
+double seconds_since(Instant began) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+}
+
+/// A process of ours, or one that lost its parent and so became ours (PR_SET_CHILD_SUBREAPER), has ended.
+bool ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
+
+class Trainer {
+ public:
+  /// `leases`: the folder of its helper's leases.
+  Trainer(const std::string& gpu, const std::string& leases, unsigned seed) {
+    std::array<int, 2> in{}, out{};
+    PERSEUS_CHECK(::pipe2(in.data(), O_CLOEXEC) == 0 && ::pipe2(out.data(), O_CLOEXEC) == 0, "no pipes");
+    posix_spawn_file_actions_t files;
+    ::posix_spawn_file_actions_init(&files);
+    ::posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
+    ::posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+    std::string program = PERSEUS_TRAINER_PROGRAM, device = "simulated:" + gpu, number = fmt::format("{}", seed);
+    std::array<char*, 4> argv{program.data(), device.data(), number.data(), nullptr};
+    std::string runtime = "PERSEUS_RUNTIME_DIR=" + leases;
+    std::vector<char*> environment{runtime.data()};
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      if (!std::string_view(*variable).starts_with("PERSEUS_RUNTIME_DIR=")) environment.push_back(*variable);
+    }
+    environment.push_back(nullptr);
+    PERSEUS_CHECK(::posix_spawn(&pid, program.c_str(), &files, nullptr, argv.data(), environment.data()) == 0,
+                  "no trainer");
+    ::posix_spawn_file_actions_destroy(&files);
+    ::close(in[0]);
+    ::close(out[1]);
+    input_ = in[1];
+    output_ = ::fdopen(out[0], "r");
+  }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+  ~Trainer() {
+    ::close(input_);
+    (void)std::fclose(output_);
+    ::waitpid(pid, nullptr, 0);
+  }
+  /// Until it has control; false: it ended before.
+  bool ready() { return std::fscanf(output_, "%d %d", &supervisor, &worker) == 2; }
+
+  pid_t pid = 0, supervisor = 0, worker = 0;
+
+ private:
+  int input_ = -1;
+  FILE* output_ = nullptr;
+};
+
+class Kills : public testing::Test {
+ protected:
+  // The parallel rounds share this process's children, so each waits for its own by number only.
+  void SetUp() override { ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
+  void TearDown() override { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  /// After this nobody is left who could lock or unlock.
+  static bool everybody_has_ended() {
+    return eventually([] {
+      while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+      return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
+    });
+  }
+  LeaseFolder folder_;
+};
+
+enum Victim : unsigned { training_process = 1, supervisor = 2, worker = 4 };
+
+/// One round; how long until the clock was back, or a negative number if it never was.
+double kill_once(const std::string& folder, SimulatedGpu& gpu, std::mt19937& random) {
+  constexpr std::array<unsigned, 6> deaths{training_process,    worker,
+                                           supervisor,          training_process | worker,
+                                           worker | supervisor, training_process | supervisor};
+  Trainer trainer(folder + "/gpu", folder, static_cast<unsigned>(random()));
+  unsigned victims = deaths.at(random() % deaths.size());
+  if (random() % 8 == 0) {
+    victims = training_process;  // while it starts, perhaps
+    ::usleep(static_cast<unsigned>(random() % 60'000));
+  } else {
+    EXPECT_TRUE(trainer.ready());
+    ::usleep(static_cast<unsigned>(random() % 8'000));
+  }
+  const Instant killed = std::chrono::steady_clock::now();
+  std::array<std::pair<unsigned, pid_t>, 3> all{
+      {{training_process, trainer.pid}, {supervisor, trainer.supervisor}, {worker, trainer.worker}}};
+  std::shuffle(all.begin(), all.end(), random);
+  for (const auto& [who, pid] : all) {
+    if ((victims & who) != 0 && pid > 0) ::kill(pid, SIGKILL);
+  }
+  // Both of the helper's have ended by themselves, or by us, and the clock is free.
+  const auto over = [](pid_t pid) { return pid == 0 || ended(pid); };
+  bool supervisor_over = false, worker_over = false;
+  const bool back = eventually([&] {
+    supervisor_over = supervisor_over || over(trainer.supervisor);
+    // The worker becomes our child when the supervisor has ended; if that was not at once, it has waited for it.
+    worker_over = worker_over || (supervisor_over && over(trainer.worker));
+    return worker_over && !gpu.locked();
+  });
+  return back ? seconds_since(killed) : -1;
+}
+
+TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
+  constexpr int kRounds = 200, kAtOnce = 4;
+  const char* given = std::getenv("PERSEUS_TEST_SEED");
+  const unsigned seed = given == nullptr ? 2026 : static_cast<unsigned>(std::atoi(given));
+  std::atomic<int> round{0};
+  std::mutex mutex;
+  std::vector<double> times;
+  std::vector<std::unique_ptr<SimulatedGpu>> gpus;
+  std::vector<std::thread> threads;
+  // A folder for each, since a helper that starts also restores what others left behind in its folder.
+  const auto folder_of = [&](int i) { return folder_.file(fmt::format("{}", i)); };
+  for (int i = 0; i < kAtOnce; ++i) {
+    SimulatedGpuSpec spec = small_gpu();
+    spec.set_call_time = Seconds(0.0003);  // so that some die in the middle of a call
+    ASSERT_EQ(::mkdir(folder_of(i).c_str(), 0700), 0);
+    auto made = SimulatedGpu::create(folder_of(i) + "/gpu", spec);
+    ASSERT_TRUE(made) << made.error().message;
+    gpus.push_back(std::move(*made));
+  }
+  for (int i = 0; i < kAtOnce; ++i) {
+    threads.emplace_back([&, i] {
+      for (int mine = round++; mine < kRounds; mine = round++) {
+        std::mt19937 random(seed + static_cast<unsigned>(mine));
+        const double time_s = kill_once(folder_of(i), *gpus[static_cast<std::size_t>(i)], random);
+        const std::lock_guard lock(mutex);
+        times.push_back(time_s);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(everybody_has_ended());
+  for (const auto& gpu : gpus) EXPECT_FALSE(gpu->locked());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    const bool lease = entry.path().filename().string().starts_with("clock-lease-");
+    EXPECT_TRUE(!lease || LeaseFolder::text_of(entry.path()).empty()) << entry.path();
+  }
+  std::ranges::sort(times);
+  const auto restored = std::ranges::count_if(times, [](double time_s) { return time_s >= 0; });
+  fmt::print("restored {}/{}; until the clock was back: median {:.1f} ms, 99 % {:.1f} ms, longest {:.1f} ms\n",
+             restored, kRounds, 1e3 * times[kRounds / 2], 1e3 * times[kRounds * 99 / 100], 1e3 * times.back());
+  EXPECT_EQ(restored, kRounds);
+}
+
+TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
+  const std::string path = folder_.file("gpu");
+  auto gpu = SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu);
+  for (const bool by_hand : {true, false}) {
+    bool was_locked = false;
+    for (int attempt = 0; attempt < 50 && !was_locked; ++attempt) {
+      Trainer trainer(path, folder_.path(), static_cast<unsigned>(attempt));
+      ASSERT_TRUE(trainer.ready());
+      ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
+      // Stopped first, so that none sees another die.
+      const std::array<pid_t, 3> all{trainer.pid, trainer.worker, trainer.supervisor};
+      for (const int signal : {SIGSTOP, SIGKILL}) {
+        for (const pid_t pid : all) ::kill(pid, signal);
+      }
+      ASSERT_TRUE(eventually([&] { return ended(trainer.supervisor); }));
+      ASSERT_TRUE(eventually([&] { return ended(trainer.worker); }));
+      was_locked = (*gpu)->locked();  // it may have been at 0 just then
+    }
+    ASSERT_TRUE(was_locked);
+    if (by_hand) {
+      EXPECT_EQ(std::system((std::string(PERSEUS_CLOCKD_PROGRAM) + " --restore > /dev/null").c_str()), 0);
+    } else {
+      ASSERT_TRUE(ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60}));
+    }
+    EXPECT_FALSE((*gpu)->locked());
+  }
+  EXPECT_TRUE(everybody_has_ended());
+}
+
+TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
+  const std::string path = folder_.file("gpu"), other = folder_.file("other");
+  auto gpu = SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu && SimulatedGpu::create(other, small_gpu()));
+  {
+    // As one that was killed leaves it.
+    auto device = open_gpu("simulated:" + path);
+    ASSERT_TRUE(device);
+    auto lease = Lease::take((*device)->identity(), "simulated:" + path, 0);
+    ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
+  }
+  const auto controller = ClockController::start({"simulated:" + other, PERSEUS_CLOCKD_PROGRAM, 60});
+  ASSERT_TRUE(controller) << controller.error().message;
+  EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
+}
+
+TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
+  const std::string path = folder_.file("gpu");
+  auto gpu = SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu);
+  const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+  ASSERT_TRUE(controller) << controller.error().message;
+  (*controller)->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+    if (entry.path() != path) std::filesystem::remove(entry.path());
+  }
+  ::kill((*controller)->helper_pid(), SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
+}
+
+TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
+  const std::string path = folder_.file("gpu");
+  auto gpu = SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu);
+  std::array<int, 2> until{}, forked{};
+  ASSERT_EQ(::pipe(until.data()) + ::pipe(forked.data()), 0);
+  const pid_t training = ::fork();
+  if (training == 0) {
+    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+    if (!controller) ::_exit(1);
+    (*controller)->set(Megahertz(700));
+    if (::fork() == 0) {  // as a data loader's worker, which has all our files
+      char byte = 1;
+      ::close(until[1]);
+      (void)!::write(forked[1], &byte, 1);
+      (void)!::read(until[0], &byte, 1);
+      ::_exit(0);
+    }
+    for (;;) ::pause();
+  }
+  ::close(until[0]);
+  char byte = 0;
+  ASSERT_EQ(::read(forked[0], &byte, 1), 1);
+  ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
+  for (const int fd : {until[1], forked[0], forked[1]}) ::close(fd);
+  EXPECT_TRUE(everybody_has_ended());
+}
+
+TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
+  const std::string path = folder_.file("gpu");
+  auto gpu = SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu);
+  std::array<int, 2> until{};
+  ASSERT_EQ(::pipe(until.data()), 0);
+  const pid_t training = ::fork();
+  if (training == 0) {
+    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+    if (!controller) ::_exit(1);
+    (*controller)->set(Megahertz(700));
+    ::close(until[1]);
+    ::dup2(until[0], STDIN_FILENO);
+    while (!(*gpu)->locked()) ::usleep(100);
+    ::execl("/bin/cat", "cat", nullptr);
+    ::_exit(1);
+  }
+  ::close(until[0]);
+  ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
+  EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
+  ::close(until[1]);
+  EXPECT_TRUE(everybody_has_ended());
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,40 @@
+// A folder for this test's leases, so that it sees nobody else's.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "base/result.h"
+
+namespace perseus {
+
+class LeaseFolder {
+ public:
+  LeaseFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "perseus-lease-XXXXXX").string();
+    PERSEUS_CHECK(::mkdtemp(name.data()) != nullptr, "no folder for the test's files");
+    path_ = name;
+    ::setenv("PERSEUS_RUNTIME_DIR", path_.c_str(), 1);
+  }
+  LeaseFolder(const LeaseFolder&) = delete;
+  LeaseFolder& operator=(const LeaseFolder&) = delete;
+  ~LeaseFolder() {
+    ::unsetenv("PERSEUS_RUNTIME_DIR");
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
+  [[nodiscard]] std::string path() const { return path_; }
+  static std::string text_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace perseus

@@ -1,0 +1,27 @@
+// A training process that is there to be killed: sets clocks at random moments until its standard input closes.
+//
+// usage: clock_control_trainer GPU SEED   prints "supervisor worker" (process ids) when it has control
+#include <poll.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+
+#include "clock_control/clock_controller.h"
+
+int main(int argc, char** argv) {
+  using namespace perseus;
+  if (argc != 3) return 64;
+  const auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60});
+  if (!controller) return std::fprintf(stderr, "%s\n", controller.error().message.c_str()), 1;
+  std::printf("%d %d\n", (*controller)->supervisor_pid(), (*controller)->helper_pid());
+  std::fflush(stdout);
+  std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
+  for (pollfd input{STDIN_FILENO, POLLIN, 0}; ::poll(&input, 1, 0) == 0;) {
+    const int clocks[] = {1400, 700, 350, 0};
+    (*controller)->set(Megahertz(clocks[random() % 16 == 0 ? 3 : random() % 3]));
+    ::usleep(static_cast<unsigned>(random() % 400));
+  }
+  return 0;
+}

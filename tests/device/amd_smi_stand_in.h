@@ -1,0 +1,19 @@
+// A stand-in for AMD SMI: two GPUs whose limits are checked as the driver does, and what happened, for tests.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+struct AmdStandIn {
+  int status = 0;          ///< that every call about a GPU returns
+  std::string fails = "";  ///< only this one, if not empty
+  std::uint64_t limit_min_mhz[2] = {500, 500}, limit_max_mhz[2] = {1700, 1700};
+  int resets[2] = {0, 0};
+  std::uint64_t accumulator = 1'000'000;
+  std::uint32_t power_w = 300, average_power_w = 290;
+  std::vector<std::string> calls;
+};
+
+/// Exported by the library under this name.
+using GetAmdStandIn = AmdStandIn* (*)();

@@ -1,0 +1,166 @@
+// The state file between processes: seen by all, hurt by none that dies, refused where it is broken.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+#include "device/gpu.h"
+#include "sample_gpu.h"
+#include "simulated_gpu/driver.h"
+#include "simulated_gpu/state_file.h"
+
+namespace perseus {
+namespace {
+
+/// Runs `body` in a process of its own; its exit status as waitpid gives it.
+template <class F>
+int in_child(F body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(SharedState, AnotherProcessCommandsAndThisOneSees) {
+  const ScratchFolder folder;
+  const auto gpu = SimulatedGpu::create(folder.file("gpu"), sample_spec());
+  ASSERT_TRUE(gpu);
+  const int status = in_child([&] {
+    const auto device = open_gpu("simulated:" + folder.file("gpu"));
+    if (!device || !(*device)->lock_clock(Megahertz(350))) _exit(1);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ((*gpu)->clock(), Megahertz(350));
+  EXPECT_TRUE((*gpu)->locked());
+}
+
+TEST(SharedState, AProcessKilledWithTheLockHeldHurtsNobody) {
+  const ScratchFolder folder;
+  const auto gpu = SimulatedGpu::create(folder.file("gpu"), sample_spec());
+  ASSERT_TRUE(gpu);
+  for (int round = 0; round < 20; ++round) {
+    const int status = in_child([&] {
+      auto file = simulated::StateFile::attach(folder.file("gpu"), {});
+      if (!file) _exit(1);
+      (*file)->change([](simulated::State& state, simulated::Marks&) {
+        state.energy_j = -1e9;  // half of a change
+        kill(getpid(), SIGKILL);
+      });
+    });
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the child was to die with the lock held";
+    EXPECT_GE((*gpu)->energy().value(), 0);
+  }
+  const auto again = SimulatedGpu::attach(folder.file("gpu"));
+  EXPECT_TRUE(again) << again.error().message;
+}
+
+TEST(SharedState, ManyThreadsAndProcessesLoseNothing) {
+  const ScratchFolder folder;
+  HandTurnedTime time;
+  auto spec = sample_spec();
+  spec.computations[0].time.assign(3, Seconds(1e-9));
+  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  ASSERT_TRUE(gpu);
+  constexpr int rounds = 200;
+  const auto work = [&] {
+    const auto driver = SimulatedDriver::attach(folder.file("gpu"));
+    const auto own = SimulatedGpu::attach(folder.file("gpu"));
+    for (int i = 0; i < rounds; ++i) {
+      (*own)->inject("counted", i, 0);
+      (*driver)->lock_clocks(Megahertz(700), Megahertz(700));
+      (*driver)->counter();
+      static_cast<void>((*gpu)->energy());  // one object, many threads
+      (*driver)->unlock_clocks();
+    }
+  };
+  std::thread first([&] { work(); }), second([&] { work(); });
+  EXPECT_EQ(in_child([&] { work(); }), 0);
+  first.join();
+  second.join();
+  for (int i = 0; i < rounds; ++i) (*gpu)->run(0);
+  EXPECT_EQ((*gpu)->truth(0).runs, rounds);
+  EXPECT_FALSE((*gpu)->locked());
+  EXPECT_EQ((*gpu)->clock(), Megahertz(1400));
+}
+
+TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
+  const ScratchFolder folder;
+  auto spec = sample_spec();
+  spec.computations[0].time = {Seconds(0.001), Seconds(1000), Seconds(2000)};
+  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  ASSERT_TRUE(gpu);
+  const auto driver = SimulatedDriver::attach(folder.file("gpu"));
+  ASSERT_TRUE(driver);
+  (*driver)->lock_clocks(Megahertz(350), Megahertz(350));
+  std::thread worker([&] { (*gpu)->run(0); });
+  while ((*driver)->processes().empty()) std::this_thread::yield();
+  (*driver)->unlock_clocks();
+  worker.join();  // else this waits for half an hour
+  EXPECT_EQ((*gpu)->truth(0).runs, 1);
+}
+
+TEST(SharedState, FilesThatAreNoneAreRefused) {
+  const ScratchFolder folder;
+  const std::string path = folder.file("gpu");
+  ASSERT_TRUE(SimulatedGpu::create(path, sample_spec()));
+  std::ifstream in(path, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const auto refusal = [&](const std::string& content) {
+    std::ofstream(folder.file("broken"), std::ios::binary) << content;
+    const auto attached = SimulatedGpu::attach(folder.file("broken"));
+    return attached ? std::string() : attached.error().message;
+  };
+  EXPECT_EQ(refusal(whole), "");
+  EXPECT_NE(refusal("").find("it has 0 bytes"), std::string::npos);
+  EXPECT_NE(refusal(whole.substr(0, 1000)).find("it has 1000 bytes"), std::string::npos);
+  EXPECT_NE(refusal(std::string(whole.size(), 'x')).find("does not begin like one"), std::string::npos);
+  std::string other_version = whole;
+  other_version[8] = 7;
+  EXPECT_NE(refusal(other_version).find("version 7"), std::string::npos);
+  std::string damaged = whole;
+  damaged[30] = 'X';  // in its name
+  EXPECT_NE(refusal(damaged).find("damaged"), std::string::npos) << refusal(damaged);
+  EXPECT_NE(SimulatedGpu::attach(folder.file("none")).error().message.find("No such file"), std::string::npos);
+  EXPECT_NE(SimulatedGpu::attach(folder.path()).error().message.find("directory"), std::string::npos);
+  EXPECT_FALSE(SimulatedGpu::create(folder.file("no/such/folder"), sample_spec()));
+}
+
+TEST(SharedState, AFileOfAnEarlierStartOfTheMachineIsRefused) {
+  const ScratchFolder folder;
+  HandTurnedTime time;
+  time.turn_to(1e6);
+  ASSERT_TRUE(SimulatedGpu::create(folder.file("gpu"), sample_spec(), time.source()));
+  time.turn_to(10);
+  const auto attached = SimulatedGpu::attach(folder.file("gpu"), time.source());
+  ASSERT_FALSE(attached);
+  EXPECT_NE(attached.error().message.find("last start"), std::string::npos);
+}
+
+TEST(SharedState, OnlyRootSetsWhereRootIsNeeded) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
+  const ScratchFolder folder;
+  auto spec = sample_spec();
+  spec.needs_root = true;
+  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  ASSERT_TRUE(gpu);
+  const auto device = open_gpu("simulated:" + folder.file("gpu"));
+  ASSERT_TRUE(device);
+  EXPECT_TRUE((*device)->lock_clock(Megahertz(700)));
+  const int status = in_child([&] {
+    if (seteuid(65534) != 0) _exit(1);
+    const DeviceStatus refused = (*device)->lock_clock(Megahertz(350));
+    if (refused || refused.error().fault != DeviceFault::no_permission) _exit(2);
+    if (!(*device)->energy()) _exit(3);
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ((*gpu)->clock(), Megahertz(700));
+}
+
+}  // namespace
+}  // namespace perseus

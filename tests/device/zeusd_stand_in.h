@@ -1,0 +1,57 @@
+// A stand-in for zeusd: its paths, parameters, checks and answers, in both dialects, over simulated GPUs.
+//
+// Faithful to zeusd 0.5.0 in what a client can tell: parameters in the query (unknown ones: 400), per-GPU errors in an
+// "errors" object, 200 for what is only queued, connections that close when they please. Threads: one of its own.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "simulated_gpu/driver.h"
+
+namespace perseus {
+
+class ZeusdStandIn {
+ public:
+  struct Habits {
+    bool older = false;             ///< before 0.3: no /discover, JSON bodies
+    std::string token;              ///< wanted, if not empty
+    bool controls = true;           ///< gpu-control is among its groups
+    int requests_a_connection = 0;  ///< closes without a word after so many; 0: never
+    std::string nonsense;           ///< answers everything with these bytes, if not empty
+    int failure = 0;                ///< HTTP status of every command, if not 0
+    bool silent = false;            ///< reads and never answers
+  };
+
+  /// GPUs: state files in the daemon's order, which need not be anybody else's.
+  ZeusdStandIn(const std::string& socket_path, const std::vector<std::string>& gpu_files, Habits habits);
+  ZeusdStandIn(const ZeusdStandIn&) = delete;
+  ZeusdStandIn& operator=(const ZeusdStandIn&) = delete;
+  ~ZeusdStandIn();
+
+  /// "POST /gpu/set_gpu_locked_clocks?..." and the body, in order.
+  std::vector<std::string> requests();
+  [[nodiscard]] int connections() const { return connections_; }
+  void set_habits(Habits habits);
+
+ private:
+  void serve();
+  void serve_connection(int socket);
+  std::string answer(const std::string& head, const std::string& body);
+  std::string command(const std::string& path, const std::string& query, const std::string& body);
+
+  std::mutex mutex_;
+  Habits habits_;
+  std::vector<std::unique_ptr<SimulatedDriver>> gpus_;
+  std::vector<std::string> requests_;
+  std::atomic<int> connections_ = 0;
+  std::atomic<bool> stopping_ = false;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+}  // namespace perseus

@@ -1,0 +1,247 @@
+// Setting clocks through zeusd: both dialects, its failures, its connections, and the answers that it may give.
+#include "device/zeusd.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/control_path.h"
+#include "device/gpu.h"
+#include "environment.h"
+#include "sample_gpu.h"
+#include "zeusd_stand_in.h"
+
+namespace perseus {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class ZeusdControl : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : {"a", "b"}) {
+      auto spec = sample_spec();
+      spec.pci_bus_id = std::string("00000000:0") + name + ":00.0";
+      spec.name = name;
+      auto made = SimulatedGpu::create(folder_.file(name), spec);
+      ASSERT_TRUE(made);
+      gpus_.push_back(std::move(*made));
+    }
+  }
+  /// It numbers the GPUs the other way round than NVML here.
+  void start(ZeusdStandIn::Habits habits = {}) {
+    std::vector<std::string> files{folder_.file("b"), folder_.file("a")};
+    if (habits.older) std::swap(files[0], files[1]);
+    zeusd_ = std::make_unique<ZeusdStandIn>(folder_.file("sock"), files, std::move(habits));
+  }
+  std::vector<std::string> commands() {
+    auto requests = zeusd_->requests();
+    std::erase(requests, "GET /discover");
+    return requests;
+  }
+
+  ScratchFolder folder_;
+  Environment library_{"PERSEUS_NVML", PERSEUS_NVML_SIMULATED};
+  Environment files_{"PERSEUS_SIMULATED_GPUS", folder_.file("a") + ":" + folder_.file("b")};
+  Environment socket_{"ZEUSD_SOCK_PATH", folder_.file("sock")};
+  Environment token_{"ZEUSD_TOKEN", nullptr};
+  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::unique_ptr<ZeusdStandIn> zeusd_;
+};
+
+TEST_F(ZeusdControl, SetsTheGpuAtThatBusId) {
+  start();
+  const auto gpu = open_gpu("zeusd:1");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_EQ((*gpu)->identity().name, "b");
+  EXPECT_THAT((*gpu)->identity().driver, HasSubstr("zeusd"));
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(350)));
+  EXPECT_EQ(gpus_[1]->clock(), Megahertz(350));
+  EXPECT_FALSE(gpus_[0]->locked());
+  EXPECT_EQ(*(*gpu)->clock(), Megahertz(350));
+  EXPECT_TRUE((*gpu)->unlock_clock());
+  EXPECT_FALSE(gpus_[1]->locked());
+  EXPECT_THAT(commands(),
+              ElementsAre("POST /gpu/set_gpu_locked_clocks?gpu_ids=0&min_clock_mhz=350&max_clock_mhz=350&block=true",
+                          "POST /gpu/reset_gpu_locked_clocks?gpu_ids=0&block=true"));
+}
+
+TEST_F(ZeusdControl, SpeaksTheOlderDialectWhereThereIsNoDiscovery) {
+  ZeusdStandIn::Habits habits;
+  habits.older = true;
+  start(habits);
+  const auto gpu = open_gpu("zeusd:1");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+  EXPECT_EQ(gpus_[1]->clock(), Megahertz(700));
+  EXPECT_TRUE((*gpu)->unlock_clock());
+  EXPECT_THAT(commands(),
+              ElementsAre(R"(POST /gpu/1/set_gpu_locked_clocks {"min_clock_mhz":700,"max_clock_mhz":700,"block":true})",
+                          R"(POST /gpu/1/reset_gpu_locked_clocks {"block":true})"));
+}
+
+TEST_F(ZeusdControl, WaitsForTheGpuAtFirstAndNowAndThen) {
+  start();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  for (int i = 0; i < 130; ++i) ASSERT_TRUE((*gpu)->lock_clock(Megahertz(i % 2 == 0 ? 700 : 350)));
+  const auto all = commands();
+  std::vector<std::size_t> blocking;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].ends_with("block=true")) blocking.push_back(i);
+  }
+  EXPECT_THAT(blocking, ElementsAre(0, 64, 128));
+  EXPECT_EQ(zeusd_->connections(), 1);
+}
+
+TEST_F(ZeusdControl, AConnectionThatWasClosedIsOpenedAgainOnce) {
+  ZeusdStandIn::Habits habits;
+  habits.requests_a_connection = 2;
+  start(habits);
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  for (int i = 0; i < 10; ++i) {
+    const DeviceStatus done = (*gpu)->lock_clock(Megahertz(i % 2 == 0 ? 700 : 350));
+    ASSERT_TRUE(done) << done.error().message;
+  }
+  EXPECT_GE(zeusd_->connections(), 5);
+  EXPECT_EQ(commands().size(), 10U);
+  zeusd_.reset();
+  const DeviceStatus gone = (*gpu)->lock_clock(Megahertz(700));
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().fault, DeviceFault::no_driver) << gone.error().message;
+  start();
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+}
+
+TEST_F(ZeusdControl, ATokenIsSentAndMissedWhereItIsMissing) {
+  ZeusdStandIn::Habits habits;
+  habits.token = "abc.def.ghi";
+  start(habits);
+  EXPECT_EQ(open_gpu("zeusd:0").error().fault, DeviceFault::no_permission);
+  EXPECT_THAT(open_gpu("zeusd:0").error().message, HasSubstr("ZEUSD_TOKEN"));
+  {
+    Environment wrong("ZEUSD_TOKEN", "another");
+    const auto gpu = open_gpu("zeusd:0");
+    ASSERT_TRUE(gpu);
+    EXPECT_EQ((*gpu)->lock_clock(Megahertz(700)).error().fault, DeviceFault::no_permission);
+  }
+  Environment right("ZEUSD_TOKEN", "abc.def.ghi");
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+}
+
+TEST_F(ZeusdControl, ADaemonThatDoesNotSetClocksIsRefused) {
+  ZeusdStandIn::Habits habits;
+  habits.controls = false;
+  start(habits);
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_FALSE(gpu);
+  EXPECT_EQ(gpu.error().fault, DeviceFault::no_permission);
+  EXPECT_THAT(gpu.error().message, HasSubstr("gpu-control"));
+}
+
+TEST_F(ZeusdControl, NoDaemonIsSaid) {
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_FALSE(gpu);
+  EXPECT_EQ(gpu.error().fault, DeviceFault::no_driver);
+  EXPECT_THAT(gpu.error().message, HasSubstr(folder_.file("sock")));
+}
+
+TEST_F(ZeusdControl, EveryStatusIsSaid) {
+  start();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  const std::pair<int, DeviceFault> meanings[] = {{400, DeviceFault::bad_clock},
+                                                  {401, DeviceFault::no_permission},
+                                                  {403, DeviceFault::no_permission},
+                                                  {404, DeviceFault::not_supported},
+                                                  {500, DeviceFault::busy}};
+  for (const auto& [status, fault] : meanings) {
+    ZeusdStandIn::Habits habits;
+    habits.failure = status;
+    zeusd_->set_habits(habits);
+    const DeviceStatus locked = (*gpu)->lock_clock(Megahertz(700));
+    EXPECT_EQ(locked.error().fault, fault) << status;
+    EXPECT_THAT(locked.error().message, HasSubstr("the driver says no"));
+    const DeviceFault without_clock = status == 400 ? DeviceFault::not_supported : fault;
+    EXPECT_EQ((*gpu)->unlock_clock().error().fault, without_clock) << status;
+  }
+  zeusd_->set_habits({});
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+  EXPECT_EQ((*gpu)->lock_clock(Megahertz(0)).error().fault, DeviceFault::bad_clock);
+}
+
+TEST_F(ZeusdControl, NonsenseIsAnErrorAndNotACrash) {
+  start();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  for (const char* nonsense :
+       {"hello\r\n\r\n", "HTTP/1.1 banana\r\n\r\n", "HTTP/1.1 200 x\r\ncontent-length: -4\r\n\r\n",
+        "HTTP/1.1 200 x\r\ncontent-length: 99999999999\r\n\r\n"}) {
+    ZeusdStandIn::Habits habits;
+    habits.nonsense = nonsense;
+    zeusd_->set_habits(habits);
+    EXPECT_EQ((*gpu)->lock_clock(Megahertz(700)).error().fault, DeviceFault::busy) << nonsense;
+  }
+  ZeusdStandIn::Habits habits;
+  habits.nonsense = "HTTP/1.1 200 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n";
+  zeusd_->set_habits(habits);
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+}
+
+TEST_F(ZeusdControl, ASilentDaemonIsGivenUp) {
+  ZeusdStandIn::Habits habits;
+  habits.silent = true;
+  start(habits);
+  UnixHttp http(folder_.file("sock"), "", std::chrono::milliseconds(50));
+  const auto answer = http.call("GET", "/discover");
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().fault, DeviceFault::busy);
+  EXPECT_THAT(answer.error().message, HasSubstr("within 0.05 s"));
+}
+
+TEST(ZeusdOfferTest, OnlyWhatItIsIsAnOffer) {
+  const auto offer = parse_zeusd_offer(
+      R"({"gpus":[{"id":3,"name":"x","pci_address":"0000:01:00.0"}],"enabled_api_groups":["gpu-control"],"auth_required":true})");
+  ASSERT_TRUE(offer);
+  EXPECT_EQ(offer->gpus.front().id, 3);
+  EXPECT_EQ(offer->gpus.front().pci, parse_pci_bus_id("00000000:01:00.0"));
+  EXPECT_TRUE(offer->controls);
+  EXPECT_TRUE(offer->needs_token);
+  for (const char* text :
+       {"", "{}", "[]", "null", R"({"gpus":{}})", R"({"gpus":[1]})", R"({"gpus":[{"id":-1,"pci_address":"0:1:0"}]})",
+        R"({"gpus":[{"id":"0","pci_address":"0:1:0"}]})", R"({"gpus":[{"id":0,"pci_address":"here"}]})",
+        R"({"gpus":[{"id":0}]})", R"({"gpus":[]} trailing)"}) {
+    EXPECT_FALSE(parse_zeusd_offer(text)) << text;
+  }
+}
+
+TEST_F(ZeusdControl, TheWayOfControlIsChosenByPrivilege) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
+  const ControlPath simulated = control_path("simulated:" + folder_.file("a"));
+  EXPECT_EQ(simulated.kind, "simulated");
+  EXPECT_EQ(control_path("nvml:7").kind, "none");
+  const ControlPath direct = control_path("nvml:0");
+  EXPECT_TRUE(direct.kind == "NVML" || direct.why.find("CAP_SYS_ADMIN") != std::string::npos) << direct.why;
+  start();
+  namespace fs = std::filesystem;
+  for (const std::string& path : {folder_.path(), folder_.file("a"), folder_.file("b"), folder_.file("sock")}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  ASSERT_EQ(seteuid(65534), 0);  // the effective capabilities go with it
+  const ControlPath with = control_path("nvml:0");
+  zeusd_.reset();
+  const ControlPath without = control_path("nvml:0");
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_EQ(with.kind, "zeusd") << with.why;
+  EXPECT_EQ(with.selector, "zeusd:0");
+  EXPECT_EQ(without.kind, "none");
+  EXPECT_EQ(without.selector, "");
+  EXPECT_THAT(without.why, HasSubstr("neither root nor has CAP_SYS_ADMIN; no zeusd"));
+  EXPECT_FALSE(gpus_[0]->locked());
+}
+
+}  // namespace
+}  // namespace perseus

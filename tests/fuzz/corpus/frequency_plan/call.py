@@ -1,0 +1,1 @@
+[[('forward', __import__('os'))]]

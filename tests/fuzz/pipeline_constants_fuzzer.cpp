@@ -1,0 +1,21 @@
+// Any text is constants of a pipeline or an error; constants that were read can be written and read back.
+#include <cstdint>
+
+#include "wire/pipeline_constants.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace perseus;
+  const auto constants = parse_pipeline_constants({reinterpret_cast<const char*>(data), size}, "fuzz");
+  if (!constants) {
+    PERSEUS_CHECK(constants.error().message.starts_with("fuzz:"), "the error names the file");
+    return 0;
+  }
+  PERSEUS_CHECK(constants->microbatches >= 1, "a pipeline has a microbatch");
+  PERSEUS_CHECK(constants->costs.blocking_power >= Watts(0), "waiting gives no energy");
+  PERSEUS_CHECK(constants->costs.transfer_latency >= Seconds(0), "transfers take time");
+  const std::string written = format_pipeline_constants(*constants);
+  const auto again = parse_pipeline_constants(written, "fuzz");
+  PERSEUS_CHECK(again.ok(), "what was written is read");
+  PERSEUS_CHECK(format_pipeline_constants(*again) == written, "and is the same");
+  return 0;
+}

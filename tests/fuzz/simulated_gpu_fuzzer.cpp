@@ -1,0 +1,40 @@
+// Bytes as the state file of a simulated GPU: refused, or a GPU that can be asked.
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "simulated_gpu/physics.h"
+#include "simulated_gpu/state_file.h"
+
+using namespace perseus::simulated;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static_cast<void>(check_content({reinterpret_cast<const std::byte*>(data), size}, 1e9));
+  // A file has 400 KB, so the rest draws the parts that matter over a good one and has the physics run on it.
+  static const auto spec = std::make_unique<Spec>();
+  static const auto marks = std::make_unique<Marks>();
+  State state{};
+  spec->clocks = 2;
+  spec->clock_mhz[0] = 1000;
+  spec->clock_mhz[1] = 500;
+  spec->computations = 1;
+  spec->blocking_w.fill(70);
+  spec->time_s[0].fill(0.1);
+  spec->power_w[0].fill(100);
+  spec->default_limit_w = 400;
+  spec->refresh_s = 0.1;
+  std::memcpy(&state, data, size < sizeof state ? size : sizeof state);
+  if (!check(*spec).empty() || !check(*spec, state).empty()) return 0;
+  advance(*spec, state, *marks, state.now_s + 1);
+  static_cast<void>(remaining_s(*spec, state));
+  static_cast<void>(average_power_w(state, *marks, state.now_s - 0.5, state.now_s));
+  static_cast<void>(power_w(*spec, state));
+  lock(*spec, state, *marks, 1);
+  begin(*spec, state, *marks, 0);
+  advance(*spec, state, *marks, state.now_s + 1);
+  return 0;
+}

@@ -1,0 +1,55 @@
+// The examples in docs/formats.md are read by the readers that they explain.
+#include <gtest/gtest.h>
+
+#include "wire/action_table.h"
+#include "wire/dag_json.h"
+#include "wire/file.h"
+#include "wire/frequency_plan.h"
+#include "wire/pipeline_constants.h"
+#include "wire/profile_csv.h"
+#include "wire/run_trace_csv.h"
+
+namespace perseus {
+namespace {
+
+/// The first indented block after a heading, or a later one.
+std::string example(const std::string& heading, int which = 0) {
+  const auto text = read_file(std::string(PERSEUS_SOURCE_DIR) + "/docs/formats.md");
+  EXPECT_TRUE(text) << text.error().message;
+  std::size_t at = text->find("\n    ", text->find("\n## " + heading + "\n"));
+  for (; which > 0; --which) at = text->find("\n    ", text->find("\n\n", at));
+  std::string block;
+  for (++at; text->compare(at, 4, "    ") == 0;) {
+    const std::size_t end = text->find('\n', at);
+    block += text->substr(at + 4, end - at - 3);
+    at = end + 1;
+  }
+  return block;
+}
+
+TEST(FormatExamples, CanBeRead) {
+  const auto profile = parse_profile_csv(example("Profile"), "profile");
+  EXPECT_TRUE(profile) << profile.error().message;
+  const auto table = parse_action_table(example("Action table"), "table");
+  EXPECT_TRUE(table) << table.error().message;
+  const auto dag = parse_dag_json(example("DAG of computations"), "dag");
+  EXPECT_TRUE(dag) << dag.error().message;
+  const auto constants = parse_pipeline_constants(example("Constants of a pipeline"), "constants");
+  EXPECT_TRUE(constants) << constants.error().message;
+  const auto plan = parse_frequency_plan(example("Frequency plan"), "plan");
+  EXPECT_TRUE(plan) << plan.error().message;
+}
+
+// Of a trace the page has single rows: they are read, and what is missing after them is all that is said.
+TEST(FormatExamples, OfTracesHaveGoodRows) {
+  const std::string ops = example("Traces of runs");
+  const std::string iterations = example("Traces of runs", 1);
+  ASSERT_TRUE(ops.starts_with("plan,stage,op,")) << ops;
+  ASSERT_TRUE(iterations.starts_with("plan,kind,stage,")) << iterations;
+  const auto trace = parse_run_trace({ops, "ops"}, {iterations, "iterations"});
+  ASSERT_TRUE(trace) << trace.error().message;
+  EXPECT_EQ(trace->plans[0].iteration_time, Seconds(6.953)) << "the row of the pipeline as a whole counts";
+}
+
+}  // namespace
+}  // namespace perseus

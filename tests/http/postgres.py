@@ -1,0 +1,48 @@
+"""A real PostgreSQL server of a test's own, as tests/support/postgres_server.h: in a folder, on a socket in it."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+
+def programs():
+    """Folder of the newest installed version, or None."""
+    found = [path.parent for path in pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb")]
+    return max(found, key=lambda path: int(path.parent.name), default=None)
+
+
+class Postgres:
+    def __init__(self):
+        self.scratch = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.folder = self.scratch.name
+        os.chmod(self.folder, 0o777)
+        # PostgreSQL refuses to run as root.
+        self.user = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.getuid() == 0 else {}
+        self.run("initdb", "-D", self.folder + "/data", "-U", "perseus", "-A", "trust", "-E", "UTF8", "--locale=C",
+                 "--no-sync", "--no-instructions")
+        self.start()
+        self.run("createdb", "-h", self.folder, "-U", "perseus", "test")
+        self.url = f"postgresql://perseus@/test?host={self.folder}"
+
+    def run(self, program, *arguments):
+        subprocess.run([programs() / program, *arguments], check=True, cwd="/", capture_output=True, **self.user)
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [programs() / "postgres", "-D", self.folder + "/data", "-k", self.folder, "-c", "listen_addresses=",
+             "-c", "fsync=off", "-c", "shared_buffers=16MB"],
+            cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.user)
+        while subprocess.run([programs() / "pg_isready", "-q", "-h", self.folder, "-U", "perseus", "-d", "postgres"],
+                             check=False).returncode != 0:
+            assert self.process.poll() is None, "PostgreSQL does not start"
+
+    def stop(self):
+        """At once, throwing its clients out."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(60)
+
+    def close(self):
+        self.stop()
+        self.scratch.cleanup()

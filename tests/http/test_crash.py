@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""`perseus serve` is killed (SIGKILL) at random moments while jobs register, report and wait: nothing acknowledged is lost.
+
+usage: test_crash.py PERSEUS [KILLS [SEED]]   KILLS: 60 unless given
+"""
+
+import random
+import signal
+import sys
+import tempfile
+import time
+
+import served
+from served import Server
+from workload import DP, PP, Addresses, Client, Workload, profile_body
+
+
+def kill_and_check(data, kills, seed):
+    draw = random.Random(seed)
+    addresses = Addresses()
+    server = Server(data)
+    client = Client(addresses, draw)
+    addresses.set([server.address])
+    load = Workload(addresses, seed)
+    characterising = pending = 0
+    try:
+        for _ in range(kills):
+            time.sleep(draw.uniform(0, 0.25))  # the moment is what is tested
+            server.stop(signal.SIGKILL)
+            addresses.set([])
+            load.pause()
+            server = Server(data)
+            addresses.set([server.address])
+            states = load.check(client, draw)
+            characterising += "characterising" in states
+            load.resume()
+        load.pause()
+        while not load.settled(client):
+            pass
+        load.check(client, draw, everything=True)
+        check_logs(load, client, server)
+        print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "
+              f"a job was being characterised after {characterising} restarts")
+        assert len(load.jobs) > 2 and load.lost > 0 and load.plans
+    finally:
+        load.stop()
+        server.stop(signal.SIGKILL)
+
+
+def check_logs(load, client, server):
+    """Every job's log is whole, and notices took effect when they were due."""
+    for job in load.jobs[-10:]:
+        last = client.ask("GET", f"/v1/jobs/{job.id}")[1]["sequence"]
+        due = {f"straggler notice {notice} is in force": at_s for notice, (_, _, at_s) in job.notices.items()}
+        sequences = []
+        for event in server.events(job.id):
+            sequences.append(event["sequence"])
+            if event["text"] in due:
+                assert event["at_s"] >= due[event["text"]], event
+            if event["sequence"] == last:
+                break
+        assert sequences == list(range(1, last + 1)), sequences
+
+
+def half_a_characterisation(data):
+    """Killed while it plans; the rank that waited asks again and gets the plan."""
+    server = Server(data, "--plan-deadlines", "5000")
+    body = profile_body(10**6)
+    body["pipeline"]["microbatches"] = 96
+    job = server.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}})[1]["job"]
+    server.ask("POST", f"/v1/jobs/{job}/ranks", {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0})
+    assert server.ask("PUT", f"/v1/jobs/{job}/profile", body)[0] == 200
+    for _ in range(3):
+        view = server.ask("GET", f"/v1/jobs/{job}")[1]
+        assert view["state"] == "characterising", f"planning was faster than the kill: {view['state']}"
+        server.stop(signal.SIGKILL)
+        server = Server(data)
+    plan = server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+    assert plan["kind"] == "plan", plan
+    server.stop(signal.SIGKILL)
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    served.PROGRAM = sys.argv[1]
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    with tempfile.TemporaryDirectory() as folder:
+        half_a_characterisation(folder + "/half")
+        kill_and_check(folder + "/data", kills, seed)
+
+
+if __name__ == "__main__":
+    main()

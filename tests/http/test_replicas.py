@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Two `perseus serve` on one real PostgreSQL: one after the other is killed, ranks carry on with the other one.
+
+usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: 12 unless given; exit 77 without PostgreSQL
+"""
+
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+
+import postgres
+import served
+from served import Server
+from workload import DP, PP, Addresses, Client, Workload, profile_body
+
+
+def until_it_has_heard(check):
+    """A server that did not do a thing itself is told of it a moment later; what is lost stays lost."""
+    for _ in range(200):
+        try:
+            return check()
+        except AssertionError:
+            time.sleep(0.05)
+    return check()
+
+
+def kill_one_after_the_other(url, kills, seed):
+    draw = random.Random(seed)
+    addresses = Addresses()
+    replicas = [Server(url), Server(url)]
+    addresses.set(server.address for server in replicas)
+    load = Workload(addresses, seed)
+    client = Client(addresses, draw)
+    try:
+        for _ in range(kills):
+            time.sleep(draw.uniform(0.1, 0.6))  # the moment is what is tested
+            victim = draw.randrange(2)
+            replicas[victim].stop(signal.SIGKILL)
+            addresses.set([replicas[1 - victim].address])
+            done = load.done
+            while load.done < done + 20:  # everybody carries on with the other one
+                time.sleep(0.01)
+            load.pause()
+            until_it_has_heard(lambda: load.check(client, draw))
+            replicas[victim] = Server(url)
+            addresses.set([replicas[victim].address])  # and the new one knows as much
+            load.check(client, draw)
+            addresses.set(server.address for server in replicas)
+            load.resume()
+        load.pause()
+        for server in replicas:
+            addresses.set([server.address])
+            while not load.settled(client):
+                pass
+            until_it_has_heard(lambda: load.check(client, draw, everything=True))
+        print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off")
+    finally:
+        load.stop()
+        for server in replicas:
+            server.stop(signal.SIGKILL)
+
+
+def what_one_is_told_the_other_says(url):
+    """A rank waits at one server, the straggler is told to the other; then the first one dies and the rank asks there."""
+    one, other = Server(url), Server(url)
+    assert one.ask("PUT", "/v1/profiles/both", profile_body(7))[0] == 200
+    job = other.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}, "profile": "both"})[1]["job"]
+    for rank in range(DP * PP):
+        status, answer = (one, other)[rank % 2].ask(
+            "POST", f"/v1/jobs/{job}/ranks",
+            {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "accelerator": f"both-{rank}"})
+        assert (status, answer) == (200, {"registered": rank + 1, "expected": DP * PP}), answer
+    path = f"/v1/jobs/{job}/ranks/0/plan"
+    plan = one.ask("GET", path)[1]
+    assert plan["kind"] == "plan" and plan == other.ask("GET", path)[1]
+    answers = []
+    waiting = threading.Thread(target=lambda: answers.append(one.ask("GET", f"{path}?have={plan['version']}")[1]))
+    waiting.start()
+    while b"perseus_waiting_ranks 1" not in one.ask("GET", "/metrics", raw=True)[1]:
+        pass
+    assert other.ask("POST", "/v1/stragglers", {"accelerator": "both-5", "degree": 1.2})[0] == 200
+    waiting.join()
+    assert answers[0]["version"] > plan["version"] and answers[0]["iteration_time_s"] > plan["iteration_time_s"], answers
+    one.stop(signal.SIGKILL)
+    assert other.ask("GET", path)[1] == answers[0]
+    # A token made at one server is asked for by the other as well.
+    one = Server(url)
+    token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"})[1]["token"]
+    while other.ask("GET", "/v1/jobs")[0] != 401:
+        pass
+    assert other.ask("GET", "/v1/jobs", token=token)[0] == 200
+    one.stop()
+    other.stop()
+
+
+def the_database_goes_and_comes_back(database):
+    server = Server(database.url)
+    assert server.ask("PUT", "/v1/profiles/gone", profile_body(8))[0] == 200
+    job = server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "gone"})[1]["job"]
+    rank = {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0}
+    assert server.ask("POST", f"/v1/jobs/{job}/ranks", rank)[0] == 200
+    plan = server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+    database.stop()
+    status, answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {**rank, "rank": 1, "pp_rank": 1})
+    assert status == 503 and answer["error"]["code"] == "unavailable", (status, answer)
+    assert server.ask("GET", "/healthz")[0] == 200
+    database.start()
+    while server.ask("POST", f"/v1/jobs/{job}/ranks", {**rank, "rank": 1, "pp_rank": 1})[0] == 503:
+        pass
+    assert server.ask("GET", f"/v1/jobs/{job}")[1]["ranks"]["registered"] == 2
+    assert server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1] == plan
+    server.stop()
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    if postgres.programs() is None:
+        sys.exit(77)
+    served.PROGRAM = sys.argv[1]
+    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 12
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
+    database = postgres.Postgres()
+    try:
+        the_database_goes_and_comes_back(database)
+        kill_one_after_the_other(database.url, kills, seed)
+        what_one_is_told_the_other_says(database.url)
+    finally:
+        database.close()
+
+
+if __name__ == "__main__":
+    main()

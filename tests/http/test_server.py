@@ -1,0 +1,567 @@
+#!/usr/bin/env python3
+"""The real `perseus serve`, asked over HTTP: the existing clients' calls as they make them, /v1 against its OpenAPI file.
+
+usage: test_server.py PERSEUS [unittest's arguments]; exit 77 without python3-jsonschema
+"""
+
+import csv
+import gzip
+import http.client
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import urllib.parse
+
+import served
+from served import PROFILE, ROOT, Server
+
+try:
+    import jsonschema
+except ImportError:
+    sys.exit(77)
+
+PERSEUS = ""
+PUSH = ["--schedule", "1f1b", "--microbatches", "12", "--blocking-power", "90"]
+
+
+class ServerCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.data = self.folder.name + "/data"
+        self.server = Server(self.data)
+
+    def tearDown(self):
+        self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def push(self, name="sample"):
+        self.server.cli("profile", "push", name, str(PROFILE), *PUSH)
+
+    def zeus_job(self, ranks=4, dp=1):
+        status, job = self.server.ask(
+            "POST",
+            "/register_job",
+            {"job_id": "", "pp_degree": ranks, "dp_degree": dp, "tp_degree": 1, "world_size": ranks * dp,
+             "job_metadata": "sample"},
+        )
+        self.assertEqual(status, 200, job)
+        for rank in range(ranks * dp):
+            self.assertEqual(
+                self.server.ask(
+                    "POST",
+                    f"/register_rank/{urllib.parse.quote(job)}",
+                    {"rank": rank, "dp_rank": rank // ranks, "pp_rank": rank % ranks, "tp_rank": 0,
+                     "available_frequencies": list(range(1500, 200, -15))},
+                ),
+                (200, None),
+            )
+        return job
+
+
+class ExistingClients(ServerCase):
+    def test_zeus_client(self):
+        self.push()
+        job = self.zeus_job()
+        self.assertRegex(job, r"^\d{4}-\d\d-\d\d-\d\d-\d\d-\d\d\+dp1\+pp4\+tp1\+")
+        for rank in range(4):
+            status, schedule = self.server.ask("GET", f"/schedule/{job}?rank={rank}")
+            self.assertEqual(status, 200)
+            self.assertEqual(schedule["rank"], rank)
+            names = [name for name, _ in schedule["frequencies"]]
+            self.assertEqual(names.count("forward"), 12)
+            self.assertEqual(names.count("backward"), 12)
+            self.assertTrue(all(isinstance(mhz, int) and 200 < mhz <= 1500 for _, mhz in schedule["frequencies"]))
+        # The fastest plan is not everything at maximum clock: that is what it is all for.
+        clocks = {mhz for rank in range(4) for _, mhz in self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1]["frequencies"]}
+        self.assertGreater(len(clocks), 1)
+        self.assertEqual(
+            self.server.ask("POST", f"/result/{job}", {"rank": 0, "iter_time": [5.0], "iter_energy": [900.0],
+                                                       "time_breakdown": {}, "energy_breakdown": {}}),
+            (200, None),
+        )
+
+    def test_zeus_metadata_must_name_a_profile(self):
+        status, answer = self.server.ask(
+            "POST", "/register_job",
+            {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "job_metadata": "nobody"})
+        self.assertEqual(status, 404)
+        self.assertIn("nobody", answer["detail"])
+
+    def test_artifact_client_with_a_known_profile(self):
+        self.push("gpt3-xl")
+        self.assertEqual(self.server.ask("GET", "/info")[1]["mode"], "frequency")
+        status, job = self.server.ask(
+            "POST", "/register_job",
+            {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "framework": "Megatron",
+             "model_name": "gpt3-xl", "partition_method": "param", "microbatch_size": 4, "num_microbatches": 12})
+        self.assertEqual(status, 200, job)
+        pipe_schedule = {}
+        for rank in range(4):
+            warm_up = min(3 - rank, 12)
+            compute = ["forward"] * warm_up + ["forward", "backward"] * (12 - warm_up) + ["backward"] * warm_up
+            pipe_schedule[rank] = [part for name in compute for part in (name, "p2p")]
+            self.assertEqual(
+                self.server.ask("POST", "/register_rank",
+                                {"job_id": job, "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0,
+                                 "pipe_schedule": pipe_schedule[rank],
+                                 "power_state_range": list(range(1500, 200, -15))}),
+                (200, None))
+        for window in range(2):  # the client repeats this for the whole training
+            for rank in range(4):
+                status, schedule = self.server.ask("GET", f"/schedule/{job}?rank={rank}")
+                self.assertEqual(status, 200, schedule)
+                states = schedule["power_states"]
+                self.assertEqual(len(states), len(pipe_schedule[rank]))
+                self.assertTrue(all(isinstance(state, int) and state > 0 for state in states))
+                for name, before, state in zip(pipe_schedule[rank][1:], states, states[1:]):
+                    if name == "p2p":
+                        self.assertEqual(state, before)
+            for rank in range(4):
+                self.assertEqual(
+                    self.server.ask("POST", f"/result/{job}",
+                                    {"rank": rank, "iter_time": [5.0, 5.1], "iter_energy": [900.0, 910.0],
+                                     "time_breakdown": {"forward": [[0.1] * 12] * 2, "backward": [[0.2] * 12] * 2},
+                                     "energy_breakdown": {"forward": [], "backward": []}}),
+                    (200, None))
+
+    def test_artifact_client_is_profiled_while_it_trains(self):
+        truth = {}
+        with PROFILE.open() as rows:
+            for row in csv.DictReader(rows):
+                key = int(row["stage"]), row["instruction"], int(row["frequency"])
+                truth[key] = float(row["time"]), float(row["energy"])
+        clocks = sorted({frequency for _, _, frequency in truth}, reverse=True)
+        status, job = self.server.ask(
+            "POST", "/register_job",
+            {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "framework": "Merak",
+             "model_name": "never-seen", "partition_method": "param", "microbatch_size": 4, "num_microbatches": 12})
+        self.assertEqual(status, 200, job)
+        stop = threading.Event()
+        wrong = []
+
+        def train(rank):
+            """As the published client: a schedule, some iterations, their result, and again."""
+            noise = random.Random(rank)
+            warm_up = min(3 - rank, 12)
+            compute = ["forward"] * warm_up + ["forward", "backward"] * (12 - warm_up) + ["backward"] * warm_up
+            pipe_schedule = ["load"] + [part for name in compute for part in (name, "p2p")] + ["cc", "step"]
+            self.server.ask("POST", "/register_rank",
+                            {"job_id": job, "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0,
+                             "pipe_schedule": pipe_schedule, "power_state_range": clocks})
+            while not stop.is_set():
+                status, schedule = self.server.ask("GET", f"/schedule/{job}?rank={rank}")
+                if status != 200 or len(schedule["power_states"]) != len(pipe_schedule):
+                    wrong.append(schedule)
+                    return
+                result = {"rank": rank, "iter_time": [], "iter_energy": [],
+                          "time_breakdown": {"forward": [], "backward": [], "p2p": []},
+                          "energy_breakdown": {"forward": [], "backward": []}}
+                for _ in range(3):
+                    times = {"forward": [], "backward": [], "p2p": [0.001] * 24}
+                    energy = 0
+                    for name, clock in zip(pipe_schedule, schedule["power_states"]):
+                        if name not in ("forward", "backward"):
+                            continue
+                        seconds, joules = truth[rank, name, clock]
+                        times[name].append(seconds * noise.gauss(1, 0.005))
+                        energy += joules * noise.gauss(1, 0.005)
+                    busy = sum(times["forward"]) + sum(times["backward"])
+                    result["iter_time"].append(1.25 * busy)
+                    result["iter_energy"].append(energy + 90 * 0.25 * busy)
+                    for name, values in times.items():
+                        result["time_breakdown"][name].append(values)
+                answer = self.server.ask("POST", f"/result/{job}", result)
+                if answer != (200, None):
+                    wrong.append(answer)
+                    return
+
+        ranks = [threading.Thread(target=train, args=(rank,)) for rank in range(4)]
+        for rank in ranks:
+            rank.start()
+        try:
+            deadline = time.monotonic() + 300
+            view = {}
+            while not wrong and time.monotonic() < deadline and view.get("state") not in ("deployed", "failed"):
+                view = self.server.ask("GET", f"/v1/jobs/{urllib.parse.quote(job)}")[1]
+                time.sleep(0.1)
+        finally:
+            stop.set()
+            self.server.ask("POST", f"/v1/jobs/{urllib.parse.quote(job)}/finish") if wrong else None
+            for rank in ranks:
+                rank.join(60)
+        self.assertEqual(wrong, [])
+        self.assertEqual(view["state"], "deployed", view)
+        self.assertEqual(view["facts"]["profile"], "measured online")
+        self.assertTrue(view["profiling"]["over"])
+        self.assertGreater(view["profiling"]["windows"], 2)
+        costs = view["savings"]["per_iteration"]
+        self.assertLess(costs["energy_j"], 0.97 * costs["all_max_energy_j"])
+        self.assertLess(costs["time_s"], 1.01 * costs["all_max_time_s"])
+
+    def test_wrong_bodies_get_one_clear_message(self):
+        for body, words in [("{", "body:1:2"), ("[]", "object"), ("{}", "dp_degree"), ('{"dp_degree":"x"}', "dp_degree"),
+                            ("[" * 100, "deep"), (b"\xff\xfe", "body")]:
+            status, answer = self.server.ask("POST", "/register_job", body)
+            self.assertEqual(status, 422, body)
+            self.assertIn(words, answer["detail"])
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[1]["jobs"], [])
+
+
+class OwnApi(ServerCase):
+    def test_implementation_and_openapi_agree(self):
+        api = json.loads((ROOT / "docs/openapi.json").read_text())
+        served = self.server.ask("GET", "/v1/openapi.json")[1]
+        self.assertEqual(served, api)
+        # Answers are checked against schemas that allow no member that is not described.
+        seen = set()
+
+        def check(method, template, path, body=None, expect=200):
+            call = api["paths"][template][method.lower()]
+            if body is not None and expect == 200:
+                jsonschema.validate(body, {**call["requestBody"]["content"]["application/json"]["schema"],
+                                           "components": api["components"]})
+            status, answer = self.server.ask(method, path, body)
+            self.assertEqual(status, expect, (method, path, answer))
+            self.assertIn(str(status), call["responses"], f"{method} {template} answers {status}")
+            reply = call["responses"][str(status)]
+            if "$ref" in reply:
+                reply = api["components"]["responses"][reply["$ref"].rsplit("/", 1)[1]]
+            schema = reply["content"]["application/json"]["schema"]
+            jsonschema.validate(answer, {**schema, "components": api["components"]})
+            seen.add((method, template, status))
+            return answer
+
+        profile = {"profile_csv": PROFILE.read_text(),
+                   "pipeline": {"schedule": "1f1b", "microbatches": 12, "blocking_power_w": 90}}
+        check("PUT", "/v1/profiles/{name}", "/v1/profiles/sample", profile)
+        check("PUT", "/v1/profiles/{name}", "/v1/profiles/x", {"profile_csv": "no", "pipeline": {"schedule": "1f1b"}}, 422)
+        check("GET", "/v1/profiles", "/v1/profiles")
+        check("GET", "/v1/profiles/{name}", "/v1/profiles/sample")
+        check("GET", "/v1/profiles/{name}", "/v1/profiles/nobody", expect=404)
+        job = check("POST", "/v1/jobs", "/v1/jobs",
+                    {"name": "a", "degrees": {"dp": 2, "pp": 4, "tp": 1}, "profile": "sample"})["job"]
+        check("POST", "/v1/jobs", "/v1/jobs", {"degrees": {"dp": 0, "pp": 4, "tp": 1}}, 400)
+        check("POST", "/v1/jobs", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "nobody"}, 404)
+        check("POST", "/v1/jobs", "/v1/jobs", {"nonsense": 1}, 422)
+        ranks = f"/v1/jobs/{job}/ranks"
+        for rank in range(8):
+            body = {"rank": rank, "dp_rank": rank // 4, "pp_rank": rank % 4, "tp_rank": 0, "accelerator": f"GPU-{rank}",
+                    "clocks_mhz": list(range(1500, 200, -15)), "host": "h"}
+            check("POST", "/v1/jobs/{job}/ranks", ranks, body)
+        check("POST", "/v1/jobs/{job}/ranks", ranks, body)  # once more: nothing happens
+        check("POST", "/v1/jobs/{job}/ranks", ranks, {**body, "host": "elsewhere", "pp_rank": 0}, 409)
+        check("POST", "/v1/jobs/{job}/ranks", "/v1/jobs/nobody/ranks", body, 404)
+        plan = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")
+        self.assertEqual(plan["kind"], "plan")
+        same = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?have={plan['version']}&wait_s=0.01")
+        self.assertTrue(same["unchanged"])
+        check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?has=1", expect=400)
+        check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/99/plan", expect=404)
+        check("GET", "/v1/jobs", "/v1/jobs")
+        check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")
+        check("GET", "/v1/jobs/{job}", "/v1/jobs/nobody", expect=404)
+        check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=1")
+        check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=7", expect=404)
+        check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?pipeline=1&point=0")
+        check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?point=99999", expect=404)
+        check("POST", "/v1/jobs/{job}/iterations", f"/v1/jobs/{job}/iterations",
+              {"rank": 0, "iteration_time_s": [plan["iteration_time_s"]], "iteration_energy_j": [900.0], "last_iteration": 1})
+        check("POST", "/v1/stragglers", "/v1/stragglers", {"accelerator": "GPU-1", "delay_s": 3600, "degree": 1.1})
+        check("POST", "/v1/stragglers", "/v1/stragglers", {"accelerator": "GPU-99", "degree": 1.1}, 404)
+        stragglers = f"/v1/jobs/{job}/stragglers"
+        notices = check("POST", "/v1/jobs/{job}/stragglers", stragglers, {"pipeline": 1, "delay_s": 3600, "degree": 1.2})
+        check("POST", "/v1/jobs/{job}/stragglers", stragglers, {"pipeline": 1, "rank": 2, "degree": 1.2}, 400)
+        check("POST", "/v1/jobs/{job}/stragglers", stragglers, {"pipeline": 1, "degree": 0.5}, 400)
+        notice = notices["notices"][0]["id"]
+        check("DELETE", "/v1/jobs/{job}/stragglers/{notice}", f"{stragglers}/{notice}")
+        check("DELETE", "/v1/jobs/{job}/stragglers/{notice}", f"{stragglers}/{notice}", expect=404)
+        check("PUT", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap", {"average_w": 1500.0})
+        check("PUT", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap", {"watts": 1}, 422)
+        check("DELETE", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap")
+        check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{job}/profile", {**profile, "pipelines": [1]})
+        check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
+        check("DELETE", "/v1/profiles/{name}", "/v1/profiles/sample")
+        check("GET", "/v1/openapi.json", "/v1/openapi.json")
+        token = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"})[1]
+        for method, path, body in [("GET", "/v1/tokens", None), ("DELETE", f"/v1/tokens/{token['id']}", None)]:
+            self.assertEqual(self.server.ask(method, path, body)[0], 401)
+            self.assertEqual(self.server.ask(method, path, body, token["token"])[0], 200)
+        streams = {("GET", "/v1/jobs/{job}/events"), ("GET", "/v1/events")}
+        tokens = {("GET", "/v1/tokens"), ("POST", "/v1/tokens"), ("DELETE", "/v1/tokens/{token}")}
+        described = {(m.upper(), path) for path, calls in api["paths"].items() for m in calls}
+        reached = {(method, path) for method, path, status in seen if status == 200}
+        self.assertEqual(described - reached, streams | tokens)
+
+    def test_events_resume(self):
+        self.push()
+        job = self.zeus_job()
+        self.server.ask("GET", f"/schedule/{job}?rank=0")
+        connection = http.client.HTTPConnection(self.server.address, timeout=60)
+        connection.request("GET", f"/v1/jobs/{urllib.parse.quote(job)}/events?after=0")
+        reply = connection.getresponse()
+        self.assertEqual(reply.headers["Content-Type"], "text/event-stream")
+        sequences, kinds = [], []
+        while "plan_deployed" not in kinds:
+            line = reply.readline().decode()
+            if line.startswith("id: "):
+                sequences.append(int(line[4:]))
+            if line.startswith("event: "):
+                kinds.append(line[7:].strip())
+        connection.close()
+        self.assertEqual(sequences, list(range(1, len(sequences) + 1)))
+        self.assertEqual(kinds[0], "job_registered")
+
+    def test_tokens_and_roles(self):
+        self.push()
+        boss = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure", "name": "boss"})[1]["token"]
+        made = {role: self.server.ask("POST", "/v1/tokens", {"role": role}, boss)[1]["token"]
+                for role in ("job", "read-only")}
+        other = self.server.ask("POST", "/v1/tokens", {"role": "job"}, boss)[1]["token"]
+        new_job = {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "sample"}
+        self.assertEqual(self.server.ask("POST", "/v1/jobs", new_job)[0], 401)
+        self.assertEqual(self.server.ask("POST", "/v1/jobs", new_job, "perseus_guess")[0], 401)
+        self.assertEqual(self.server.ask("POST", "/v1/jobs", new_job, made["read-only"])[0], 403)
+        job = self.server.ask("POST", "/v1/jobs", new_job, made["job"])[1]["job"]
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=made["job"])[0], 200)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=made["read-only"])[0], 200)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=other)[0], 403)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish", {}, other)[0], 403)
+        self.assertEqual(self.server.ask("POST", "/register_rank", {"job_id": job, "rank": 0, "dp_rank": 0, "pp_rank": 0,
+                         "tp_rank": 0, "pipe_schedule": ["forward"], "power_state_range": [1410]}, other)[0], 403)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs", token=other)[1]["jobs"], [])
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/x", {}, made["job"])[0], 403)
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(self.server.ask("GET", "/", raw=True)[0], 200)
+        text = (pathlib.Path(self.data) / "perseus.db").read_bytes()
+        wal = pathlib.Path(self.data) / "perseus.db-wal"
+        text += wal.read_bytes() if wal.exists() else b""
+        self.assertNotIn(boss.encode(), text, "only hashes are kept")
+        self.assertEqual(self.server.stop(), 0)
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=made["job"])[0], 200)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=other)[0], 403)
+
+
+class Operations(ServerCase):
+    def test_probes_and_metrics(self):
+        self.assertEqual(self.server.ask("GET", "/readyz")[0], 200)
+        self.assertEqual(self.server.ask("GET", "/nowhere")[0], 404)
+        self.assertEqual(self.server.ask("PUT", "/v1/jobs", {})[0], 405)
+        status, text = self.server.ask("GET", "/metrics", raw=True)
+        self.assertEqual(status, 200)
+        self.assertIn(b'perseus_requests_seconds_count{route="/readyz",status="200"} 1', text)
+        for line in text.decode().splitlines():
+            self.assertRegex(line, r'^(# (HELP|TYPE) perseus_\w+ .+|perseus_\w+(\{[^}]*\})? [0-9.e+-]+)$')
+
+    def test_what_was_acknowledged_survives_kill_9(self):
+        self.push()
+        job = self.zeus_job()
+        before = [self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1] for rank in range(4)]
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data)
+        self.assertEqual([self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1] for rank in range(4)], before)
+        self.assertIn("sample", self.server.cli("profile", "list").stdout)
+
+    def test_backup_while_it_runs(self):
+        self.push()
+        job = self.zeus_job()
+        copy = self.folder.name + "/restored/perseus.db"
+        pathlib.Path(copy).parent.mkdir()
+        done = subprocess.run([PERSEUS, "backup", "--data", self.data, copy, "--json"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout), {"backup": copy, "bytes": os.path.getsize(copy)})
+        again = subprocess.run([PERSEUS, "backup", "--data", self.data, copy], capture_output=True, text=True)
+        self.assertEqual(again.returncode, 73)
+        self.assertIn("exists already", again.stderr)
+        nowhere = subprocess.run([PERSEUS, "backup", "--data", self.folder.name, copy + "2"], capture_output=True, text=True)
+        self.assertEqual(nowhere.returncode, 66, nowhere.stderr)
+        self.server.ask("POST", f"/v1/jobs/{job}/finish", {})  # after the copy
+        restored = Server(self.folder.name + "/restored")
+        self.assertEqual(restored.ask("GET", f"/v1/jobs/{job}")[1]["ranks"], {"expected": 4, "registered": 4})
+        self.assertNotEqual(restored.ask("GET", f"/v1/jobs/{job}")[1]["state"], "finished")
+        restored.stop()
+
+    def test_a_damaged_database_is_refused_and_left_alone(self):
+        self.push()
+        self.zeus_job()
+        self.assertEqual(self.server.stop(), 0)
+        database = pathlib.Path(self.data) / "perseus.db"
+        whole = database.read_bytes()
+        pages = bytearray(whole)
+        for page in range(4096, len(pages), 4096):
+            pages[page] = 0x5a  # no kind of page
+        for damage in (bytes(pages), b"not a database at all " * 500, whole[: len(whole) // 8192 * 4096]):
+            database.write_bytes(damage)
+            done = subprocess.run([PERSEUS, "serve", "--listen", "127.0.0.1:0", "--data", self.data],
+                                  capture_output=True, text=True, timeout=600)
+            self.assertEqual(done.returncode, 65, done.stderr + done.stdout)
+            self.assertIn("perseus.db", done.stderr)
+            self.assertIn("damaged", done.stderr)
+            self.assertEqual(database.read_bytes(), damage)
+        database.write_bytes(whole)
+        self.server = Server(self.data)
+        self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 1)
+
+    def test_a_full_disk_is_said_and_survived(self):
+        self.push()
+        job = self.zeus_job()
+        self.server.ask("GET", f"/schedule/{job}?rank=0")
+
+        def limit(size):  # no file may grow beyond that: what a full disk looks like to SQLite
+            resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+        limit(max(os.path.getsize(path) for path in pathlib.Path(self.data).iterdir()) + 8192)
+        for n in range(100):
+            status, answer = self.server.ask("POST", "/v1/jobs", {"name": "x" * 200, "degrees": {"dp": 1, "pp": 4, "tp": 1}})
+            if status != 200:
+                break
+        self.assertEqual((status, answer["error"]["code"]), (503, "unavailable"), answer)
+        self.assertIn("perseus.db", answer["detail"])
+        self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 1 + n, "nothing is half there")
+        self.assertEqual(self.server.ask("GET", f"/schedule/{job}?rank=0")[0], 200, "reading goes on")
+        limit(resource.RLIM_INFINITY)
+        self.assertEqual(self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}})[0], 200)
+        self.assertEqual(self.server.stop(), 0)
+        self.server = Server(self.data)
+        self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 2 + n)
+
+    def test_pages_are_compressed_for_those_who_take_it(self):
+        def get(path, **headers):
+            connection = http.client.HTTPConnection(self.server.address, timeout=60)
+            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            reply = connection.getresponse()
+            content = reply.read()
+            connection.close()
+            return reply, content
+
+        for path in ("/", "/v1/openapi.json"):
+            plain, text = get(path)
+            packed, content = get(path, Accept_Encoding="br, gzip;q=0.8")
+            self.assertIsNone(plain.headers["Content-Encoding"])
+            self.assertEqual(packed.headers["Content-Encoding"], "gzip")
+            self.assertEqual(gzip.decompress(content), text)
+            self.assertLess(len(content), len(text) / 2)
+            self.assertNotEqual(plain.headers["ETag"], packed.headers["ETag"])
+            self.assertEqual(packed.headers["Vary"], "Accept-Encoding")
+            same, nothing = get(path, Accept_Encoding="gzip", If_None_Match=packed.headers["ETag"])
+            self.assertEqual((same.status, nothing), (304, b""))
+
+    def test_every_error_says_its_code(self):
+        for method, path, body, status, code in [("PUT", "/v1/jobs", {}, 405, "usage"), ("GET", "/nowhere", None, 404, "not_found"),
+                                                 ("GET", "/%zz", None, 400, "usage"), ("POST", "/v1/jobs", "{", 422, "invalid_input"),
+                                                 ("POST", "/v1/jobs", "x" * (17 << 20), 413, "too_large"),
+                                                 ("GET", "/" + "x" * 20000, None, 431, "too_large")]:
+            try:
+                found, answer = self.server.ask(method, path, body)
+            except ConnectionError:
+                self.assertEqual(status, 413)  # it does not read on, and the client still writes
+                continue
+            self.assertEqual((found, answer["error"]["code"]), (status, code), answer)
+            self.assertEqual(answer["detail"], answer["error"]["message"])
+
+    def test_the_systemd_unit_is_in_order(self):
+        unit = ROOT / "data/perseus.service"
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("no systemd-analyze here")
+        with tempfile.TemporaryDirectory() as folder:
+            installed = pathlib.Path(folder) / "perseus.service"
+            installed.write_text(unit.read_text().replace("/usr/local/bin/perseus", os.path.abspath(PERSEUS)))
+            done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(installed)], capture_output=True, text=True)
+            self.assertNotIn("perseus.service", done.stdout + done.stderr)
+
+    def test_stopping_drains(self):
+        self.push()
+        job = self.zeus_job()
+        version = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]["version"]
+        answers = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={version}")))
+        waiting.start()
+        while b"perseus_waiting_ranks 1" not in self.server.ask("GET", "/metrics", raw=True)[1]:
+            pass
+        self.assertEqual(self.server.stop(), 0)
+        waiting.join()
+        self.assertEqual(answers[0][0], 503)
+        self.server = Server(self.data)
+        for line in self.server.log:
+            json.loads(line)
+
+    def test_straggler_reaches_who_waits(self):
+        self.push()
+        job = self.zeus_job(dp=2)
+        plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+        answers = []
+        waiting = threading.Thread(
+            target=lambda: answers.append(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={plan['version']}")))
+        waiting.start()
+        self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1.2")
+        waiting.join()
+        self.assertGreater(answers[0][1]["version"], plan["version"])
+        self.assertGreater(answers[0][1]["iteration_time_s"], plan["iteration_time_s"])
+        shown = self.server.cli("job", "show", job).stdout
+        self.assertIn("1.2", shown)
+
+    def test_refuses_to_listen_to_everybody_without_tokens(self):
+        with tempfile.TemporaryDirectory() as data:
+            done = subprocess.run([PERSEUS, "serve", "--listen", "0.0.0.0:0", "--data", data], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn("token", done.stderr)
+            token = subprocess.run([PERSEUS, "token", "create", "--role", "infrastructure", "--data", data],
+                                   capture_output=True, text=True, check=True).stdout.strip()
+            server = Server(data, listen="0.0.0.0:0")
+            server.address = server.address.replace("0.0.0.0", "127.0.0.1")
+            self.assertEqual(server.ask("GET", "/v1/jobs")[0], 401)
+            self.assertEqual(server.ask("GET", "/v1/jobs", token=token)[0], 200)
+            server.stop()
+
+    def test_settings(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            def run(text, *arguments, **environment):
+                file.seek(0)
+                file.truncate()
+                file.write(text)
+                file.flush()
+                return subprocess.run([PERSEUS, "serve", "--config", file.name, *arguments], capture_output=True, text=True,
+                                      env={**os.environ, **environment})
+
+            self.assertIn("workers = 3\n", run("workers = 3", "--print-config").stdout)
+            self.assertIn("workers = 4\n", run("workers = 3", "--print-config", PERSEUS_WORKERS="4").stdout)
+            self.assertIn("workers = 5\n", run("", "--print-config", "--workers", "5", PERSEUS_WORKERS="4").stdout)
+            for text, words in [("x = 1", ":1: there is no setting 'x'"), ("workers = [", file.name),
+                                ("workers = 0", "'0' is not a number from 1"), ("", "--data")]:
+                done = run(text)
+                self.assertEqual(done.returncode, 64)
+                self.assertIn(words, done.stderr)
+        printed = subprocess.run([PERSEUS, "serve", "--print-config"], capture_output=True, text=True, check=True).stdout
+        self.assertIn(printed, (ROOT / "docs/serve.md").read_text(), "docs/serve.md shows the settings as they are")
+
+    def test_tls(self):
+        key, certificate = self.folder.name + "/key.pem", self.folder.name + "/certificate.pem"
+        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                               "-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                              capture_output=True)
+        if made.returncode != 0:
+            self.skipTest("no openssl to make a certificate")
+        server = Server(self.folder.name + "/tls", "--tls-certificate", certificate, "--tls-key", key)
+        server.url = server.url.replace("127.0.0.1", "localhost")
+        self.assertTrue(server.url.startswith("https://"))
+        self.assertIn("jobs", server.cli("job", "list", "--ca", certificate).stdout)
+        refused = server.cli("job", "list", ok=False)
+        self.assertEqual(refused.returncode, 69)
+        self.assertIn("certificate", refused.stderr)
+        server.stop()
+
+
+if __name__ == "__main__":
+    PERSEUS = served.PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)

@@ -1,0 +1,118 @@
+// `perseus partition` as a user runs it: what it prints, what it writes, how it refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "partition/partition.h"
+#include "wire/json_reader.h"
+#include "wire/profile_csv.h"
+
+namespace perseus {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string text;  ///< standard output and error together
+};
+
+Outcome run(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = ::popen(("'" PERSEUS_PROGRAM "' partition " + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return outcome;
+  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) outcome.text += static_cast<char>(c);
+  const int status = ::pclose(pipe);
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  return outcome;
+}
+
+class PartitionCommand : public ::testing::Test {
+ protected:
+  PartitionCommand() { std::filesystem::create_directories(folder); }
+  ~PartitionCommand() override { std::filesystem::remove_all(folder); }
+
+  [[nodiscard]] std::string file(const std::string& name, const std::string& content) const {
+    std::ofstream(folder / name) << content;
+    return (folder / name).string();
+  }
+
+  const std::filesystem::path folder =
+      std::filesystem::path(::testing::TempDir()) /
+      ("perseus_partition_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+};
+
+TEST_F(PartitionCommand, CutsACsv) {
+  const std::string layers = file("l.csv", "name,kind,forward_s\na,,1\nb,,1\nc,,1\nd,,1\nhead,head,1.5\n");
+  const Outcome text = run(layers + " --stages 2");
+  EXPECT_EQ(text.exit_code, 0);
+  EXPECT_THAT(text.text, HasSubstr("boundaries: 0 3 5\nimbalance:  1.2000"));
+  EXPECT_THAT(text.text, HasSubstr("--pipeline-model-parallel-layout \"Et*3|tL\""));
+
+  const Outcome json = run(layers + " --stages 2 --json");
+  EXPECT_EQ(json.exit_code, 0);
+  const auto document = parse_json(json.text, "output");
+  ASSERT_TRUE(document.ok()) << document.error().message;
+  JsonFields fields(document->root());
+  EXPECT_EQ(fields.integers("boundaries"), (std::vector{0, 3, 5}));
+  EXPECT_DOUBLE_EQ(fields.number("imbalance"), 1.2);
+  EXPECT_DOUBLE_EQ(fields.number("longest_stage_s"), 3);
+  EXPECT_EQ(fields.string("megatron_layout"), "Et*3|tL");
+  EXPECT_FALSE(fields.error());
+}
+
+TEST_F(PartitionCommand, ZooToProfileAndBack) {
+  const std::string model = "--model gpt3-1b --gpu A100-PCIe --without-embedding ";
+  const std::string profile_path = (folder / "p.csv").string();
+  const std::string layers_path = (folder / "l.csv").string();
+  const Outcome zoo = run(model + "--stages 4 --profile-out " + profile_path + " --layers-out " + layers_path);
+  EXPECT_EQ(zoo.exit_code, 0) << zoo.text;
+  EXPECT_THAT(zoo.text, HasSubstr("boundaries: 0 7 13 19 25"));
+  const auto profile = read_profile_csv(profile_path);
+  ASSERT_TRUE(profile.ok()) << profile.error().message;
+  EXPECT_EQ(profile->num_stages(), 4);
+  // What the zoo estimated, read again, is cut the same way.
+  EXPECT_THAT(run(layers_path + " --stages 4").text, HasSubstr("boundaries: 0 7 13 19 25"));
+  const Outcome energy = run(layers_path + " --stages 4 --objective energy -m 8 --blocking-power 75 --json");
+  EXPECT_EQ(energy.exit_code, 0) << energy.text;
+  EXPECT_THAT(energy.text, HasSubstr("\"all_tried\":false"));
+}
+
+TEST_F(PartitionCommand, Refuses) {
+  const std::string bad = file("bad.csv", "name,forward_s\na,1\nb,-1\n");
+  const std::string good = file("good.csv", "name,forward_s\na,1\nb,1\n");
+  const auto expect = [](const std::string& arguments, int exit_code, const std::string& says) {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << arguments;
+    EXPECT_THAT(outcome.text, HasSubstr(says)) << arguments;
+  };
+  expect(bad + " --stages 2", 65, "bad.csv:3: forward_s: '-1'; allowed:");
+  expect(good + " --stages 3", 65, "3 stages; 2 layers can be cut into 1 to 2");
+  expect(good + " --stages 2 --objective energy --blocking-power 1", 65, "layer 'a': a profile needs");
+  expect(good + " --stages 2 --profile-out " + (folder / "no").string(), 65, "a profile needs");
+  expect(good, 64, "--stages is required");
+  expect(good + " --stages 2 --model gpt3-1b", 64, "either LAYERS.csv or --model");
+  expect("--stages 2", 64, "either LAYERS.csv or --model");
+  expect("--model gpt3-1b --stages 2", 64, "--gpu");
+  expect("--model gpt4 --gpu A40 --stages 2", 66, "no model is called 'gpt4'");
+  expect("--model gpt3-1b --gpu A41 --stages 2", 66, "no GPU is called 'A41'");
+  expect((folder / "none.csv").string() + " --stages 2", 66, "none.csv");
+  expect("--model gpt3-1b --gpu A40 --stages 2 --objective energy --deadline 0.001", 65, "finishes in 0.001 s");
+  EXPECT_FALSE(std::filesystem::exists(folder / "no"));
+}
+
+TEST_F(PartitionCommand, Lists) {
+  const Outcome list = run("--list");
+  EXPECT_EQ(list.exit_code, 0);
+  for (const char* name : {"gpt3-175b", "deepseek-v3", "wide-resnet101", "A40", "B200-SXM"}) {
+    EXPECT_THAT(list.text, HasSubstr(name));
+  }
+  EXPECT_TRUE(parse_json(run("--list --json").text, "output").ok());
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,292 @@
+// What `perseus plan --out` leaves behind: all of it or nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "program.h"
+#include "tests/shared_data.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> plan_words(const std::string& out, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"plan", sample_profile(), "--blocking-power", "90", "--out", out};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The rows of frontier.csv by column name, but for the columns that have a value for each rank.
+std::vector<std::map<std::string, double>> read_frontier(const fs::path& path) {
+  const auto cells = [](const std::string& line) {
+    std::istringstream stream(line);
+    std::vector<std::string> all;
+    for (std::string cell; std::getline(stream, cell, ',');) all.push_back(cell);
+    return all;
+  };
+  const std::vector<std::string> lines = lines_of(content_of(path));
+  const std::vector<std::string> names = cells(lines.at(0));
+  std::vector<std::map<std::string, double>> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> values = cells(lines[i]);
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k == 0) rows.emplace_back();
+      if (!names[k].starts_with("rank_")) rows.back()[names[k]] = std::stod(values.at(k));
+    }
+  }
+  return rows;
+}
+
+/// Whole: every file is there, as many plans as points, and verify finds nothing wrong.
+void expect_whole(const std::string& folder) {
+  for (const char* name : {"frontier.csv", "plans.json", "report.html", "frontier.svg", "timeline.svg", "trace.json"}) {
+    EXPECT_TRUE(fs::is_regular_file(fs::path(folder) / name)) << name;
+  }
+  const auto plans = std::distance(fs::directory_iterator(fs::path(folder) / "plans"), fs::directory_iterator());
+  EXPECT_EQ(static_cast<std::size_t>(plans), read_frontier(fs::path(folder) / "frontier.csv").size());
+  const Outcome verified = run_perseus({"verify", folder});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
+TEST(PlanOutput, IsWholeAndVerifies) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(plan_words(scratch.path("deeper/plans")));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  expect_whole(scratch.path("deeper/plans"));
+}
+
+TEST(PlanOutput, FrontierKeepsItsPromises) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(run_perseus(plan_words(scratch.path("plans"))).exit_code, 0);
+  const auto rows = read_frontier(scratch.path("plans/frontier.csv"));
+  ASSERT_GT(rows.size(), 100U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    EXPECT_EQ(row.at("point"), static_cast<double>(i));
+    // 4 ranks of one accelerator that waits at 90 W: eq. (1) of the paper.
+    EXPECT_NEAR(row.at("energy_j"), row.at("effective_energy_j") + 4 * 90 * row.at("time_s"), 1e-7);
+    EXPECT_LE(row.at("bound_j"), row.at("energy_j") * (1 + 1e-9));
+    EXPECT_NEAR(row.at("average_power_w"), row.at("energy_j") / row.at("time_s"), 1e-6);
+    if (i > 0) {
+      EXPECT_LT(row.at("time_s"), rows[i - 1].at("time_s"));
+      EXPECT_GT(row.at("effective_energy_j"), rows[i - 1].at("effective_energy_j"));
+    }
+  }
+}
+
+TEST(PlanOutput, JsonSaysTheSameAsTheTable) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(plan_words(scratch.path("plans"), {"--json", "--straggler", "1.2"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::object all = json::parse(outcome.out).as_object();
+  const auto rows = read_frontier(scratch.path("plans/frontier.csv"));
+  const json::array& points = all.at("points").as_array();
+  ASSERT_EQ(points.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const auto& [name, value] : rows[i]) {
+      EXPECT_NEAR(points[i].at(name).to_number<double>(), value, 1e-9 * std::abs(value) + 1e-12) << name;
+    }
+  }
+  EXPECT_NEAR(all.at("straggler").at("deadline_s").as_double(), 1.2 * rows.back().at("time_s"), 1e-9);
+}
+
+TEST(PlanOutput, OtherCommandsSpeakJsonToo) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const json::value verified = json::parse(run_perseus({"verify", plans, "--json"}).out);
+  EXPECT_TRUE(verified.at("ok").as_bool());
+  const json::value shown = json::parse(run_perseus({"show", plans, "--json"}).out);
+  EXPECT_EQ(shown.at("timeline").as_array().size(), 4U * 12 * 2);
+  const json::value bound = json::parse(run_perseus({"plan", sample_profile(), "--bound-only", "--json"}).out);
+  EXPECT_GT(bound.at("bound").as_array().size(), 2U);
+}
+
+TEST(PlanOutput, LookupFindsTheSlowestPlanInTime) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const auto rows = read_frontier(plans + "/frontier.csv");
+  const auto found = [&](double deadline_s) {
+    return json::parse(run_perseus({"lookup", plans, "--deadline", std::to_string(deadline_s), "--json"}).out);
+  };
+  const double fastest = rows.back().at("time_s");
+  for (const double ratio : {1.01, 1.1, 1.3}) {
+    const json::value answer = found(ratio * fastest);
+    const auto point = static_cast<std::size_t>(answer.at("point").as_int64());
+    EXPECT_LE(rows[point].at("time_s"), ratio * fastest + 1e-6);
+    EXPECT_GT(rows.at(point - 1).at("time_s"), ratio * fastest - 1e-6);
+    EXPECT_TRUE(answer.at("feasible").as_bool());
+  }
+  const json::value early = found(0.5 * fastest);
+  EXPECT_FALSE(early.at("feasible").as_bool());
+  EXPECT_EQ(early.at("point").as_int64(), static_cast<std::int64_t>(rows.size()) - 1);
+  EXPECT_EQ(found(100 * fastest).at("point").as_int64(), 0);
+}
+
+TEST(PlanOutput, VerifySeesAForgedClockAndAForgedClaim) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const fs::path clocks = fs::path(plans) / "plans/freqs_pipeline_00005.py";
+  std::string text = content_of(clocks);
+  const std::size_t digit = text.find("forward', ") + 10;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  std::ofstream(clocks) << text;
+  const Outcome forged_clock = run_perseus({"verify", plans});
+  EXPECT_EQ(forged_clock.exit_code, 1);
+  EXPECT_THAT(forged_clock.out, HasSubstr("freqs_pipeline_00005.py"));
+
+  // plans.json alone, with the first energy of a point made smaller.
+  json::value file = json::parse(content_of(plans + "/plans.json"));
+  json::value& energy = file.at("points").at(7).at("energy_j");
+  energy = energy.to_number<double>() * 0.999;
+  const Outcome forged_claim = run_perseus({"verify", scratch.file("forged.json", json::serialize(file))});
+  EXPECT_EQ(forged_claim.exit_code, 1) << forged_claim.out << forged_claim.err;
+  EXPECT_THAT(forged_claim.out, HasSubstr("NOT verified"));
+}
+
+TEST(PlanOutput, ShowReadsBackThePlansForZeus) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const json::value from_json = json::parse(run_perseus({"show", plans, "--point", "3", "--json"}).out);
+  const Outcome shown = run_perseus({"show", plans + "/plans/freqs_pipeline_00003.py", "--profile", sample_profile(),
+                                     "--blocking-power", "90", "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(from_json.at("timeline"), json::parse(shown.out).at("timeline"));
+  for (const char* picture : {"t.svg", "t.html", "t.json"}) {
+    EXPECT_EQ(run_perseus({"show", plans, "--out", scratch.path(picture)}).exit_code, 0);
+    EXPECT_GT(fs::file_size(scratch.path(picture)), 1000U);
+  }
+  EXPECT_EQ(run_perseus({"show", plans, "--out", scratch.path("t.bmp")}).exit_code, 64);
+  EXPECT_EQ(run_perseus({"show", plans, "--point", "99999"}).exit_code, 64);
+}
+
+TEST(PlanOutput, ReplacesAnEarlierPlanOnly) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  ASSERT_EQ(run_perseus(plan_words(plans, {"-m", "2"})).exit_code, 0);  // fewer points: no old files may stay
+  expect_whole(plans);
+  EXPECT_THAT(scratch.names(), ElementsAre("plans"));
+
+  std::ofstream(plans + "/notes.txt") << "mine";
+  const std::string before = content_of(plans + "/frontier.csv");
+  const Outcome refused = run_perseus(plan_words(plans));
+  EXPECT_EQ(refused.exit_code, 73);
+  EXPECT_THAT(refused.err, HasSubstr("'notes.txt'"));
+  EXPECT_EQ(content_of(plans + "/frontier.csv"), before);
+  EXPECT_THAT(scratch.names(), ElementsAre("plans"));
+}
+
+TEST(PlanOutput, FullDiskLeavesNothing) {
+  const ScratchFolder scratch;
+  RunOptions small_files;
+  small_files.prepare = [] {  // as good as a full disk: writes fail after 4 kB
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);
+  };
+  const Outcome outcome = run_perseus(plan_words(scratch.path("plans")), small_files);
+  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(scratch.path("plans/")));
+  EXPECT_THAT(scratch.names(), IsEmpty());
+}
+
+/// Kills the program as soon as it has begun to write plans.
+RunOptions kill_while_writing(const ScratchFolder& scratch, int signal) {
+  RunOptions options;
+  options.meanwhile = [&scratch, signal](pid_t program) {
+    for (;;) {
+      if (::kill(program, 0) != 0) return;
+      siginfo_t ended{};
+      if (::waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
+        return;
+      for (const std::string& name : scratch.names()) {
+        const fs::path third = fs::path(scratch.path(name)) / "plans/freqs_pipeline_00002.py";
+        if (name.starts_with(".plans.perseus-") && fs::exists(third)) {
+          ::kill(program, signal);
+          return;
+        }
+      }
+      ::sched_yield();
+    }
+  };
+  return options;
+}
+
+TEST(PlanOutput, KilledInTheMiddleLeavesNoHalfPlan) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  const Outcome outcome = run_perseus(plan_words(plans, {"-m", "200"}), kill_while_writing(scratch, SIGKILL));
+  if (outcome.signal == SIGKILL) {
+    EXPECT_FALSE(fs::exists(plans));
+  } else {  // it was faster than we
+    expect_whole(plans);
+  }
+  // What was left behind disturbs nobody.
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  expect_whole(plans);
+}
+
+TEST(PlanOutput, KilledInTheMiddleKeepsTheEarlierPlan) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  (void)run_perseus(plan_words(plans, {"-m", "200"}), kill_while_writing(scratch, SIGKILL));
+  expect_whole(plans);
+}
+
+TEST(PlanOutput, InterruptedTidiesUp) {
+  const ScratchFolder scratch;
+  const Outcome outcome =
+      run_perseus(plan_words(scratch.path("plans"), {"-m", "200"}), kill_while_writing(scratch, SIGINT));
+  if (outcome.signal == SIGINT) {
+    EXPECT_THAT(scratch.names(), ::testing::AnyOf(IsEmpty(), ElementsAre("plans")));
+  } else {
+    EXPECT_EQ(outcome.exit_code, 0);
+  }
+  if (fs::exists(scratch.path("plans"))) expect_whole(scratch.path("plans"));
+}
+
+TEST(PlanOutput, EveryPublishedProfile) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  int profiles = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(data)) {
+    const fs::path& path = entry.path();
+    const bool is_profile = path.filename().string().find("profile") != std::string::npos ||
+                            path.parent_path().filename() == "stage_profile";
+    if (!entry.is_regular_file() || !is_profile) continue;
+    const ScratchFolder scratch;
+    const Outcome outcome = run_perseus({"plan", path.string(), "--deadlines", "50", "--out", scratch.path("plans")});
+    if (path.filename() == "A100_bert-huge-uncased_pp4.profile_grid.csv") {  // published without stage 1's forward
+      EXPECT_EQ(outcome.exit_code, 65);
+      EXPECT_THAT(outcome.err, HasSubstr("stage 1 has backward but no forward"));
+      EXPECT_THAT(scratch.names(), IsEmpty());
+      continue;
+    }
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    expect_whole(scratch.path("plans"));
+    ++profiles;
+  }
+  EXPECT_GE(profiles, 9);
+}
+
+}  // namespace
+}  // namespace perseus::testing

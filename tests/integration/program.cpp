@@ -1,0 +1,64 @@
+#include "program.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/result.h"
+
+namespace perseus::testing {
+
+namespace fs = std::filesystem;
+
+std::string content_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  PERSEUS_CHECK(file.good(), path.c_str());
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string sample_profile() { return PERSEUS_SOURCE_DIR "/data/sample_profile.csv"; }
+
+Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options) {
+  const ScratchFolder said;
+  std::vector<char*> words{const_cast<char*>(PERSEUS_PROGRAM)};
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  const std::string out = said.path("out");
+  const std::string err = said.path("err");
+
+  const pid_t program = ::fork();
+  PERSEUS_CHECK(program >= 0, "fork");
+  if (program == 0) {
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    if (::dup2(::open(out.c_str(), flags, 0600), STDOUT_FILENO) < 0) ::_exit(126);
+    if (::dup2(::open(err.c_str(), flags, 0600), STDERR_FILENO) < 0) ::_exit(126);
+    if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(126);
+    if (options.prepare) options.prepare();
+    ::execv(words[0], words.data());
+    ::_exit(127);
+  }
+  if (options.meanwhile) options.meanwhile(program);
+  int status = 0;
+  PERSEUS_CHECK(::waitpid(program, &status, 0) == program, "waitpid");
+  Outcome outcome;
+  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
+  outcome.out = content_of(out);
+  outcome.err = content_of(err);
+  return outcome;
+}
+
+}  // namespace perseus::testing

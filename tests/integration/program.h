@@ -1,0 +1,37 @@
+// Runs the real program and keeps what it said.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/scratch_folder.h"
+
+namespace perseus::testing {
+
+struct Outcome {
+  int exit_code = -1;  ///< -1 if a signal ended it
+  int signal = 0;
+  std::string out;
+  std::string err;
+};
+
+struct RunOptions {
+  std::string folder;                            ///< to run in; "" is here
+  std::function<void()> prepare;                 ///< in the child, before it becomes the program
+  std::function<void(pid_t program)> meanwhile;  ///< in the parent, while it runs
+};
+
+Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options = {});
+
+std::string content_of(const std::filesystem::path& path);
+std::vector<std::string> lines_of(const std::string& text);
+
+/// The project's own sample profile.
+std::string sample_profile();
+
+}  // namespace perseus::testing

@@ -1,0 +1,29 @@
+// Every plan of a tiny pipeline: the true optimum that planners are compared with.
+//
+// Input: a valid DAG with at most `max_plans` plans. Output: the Pareto set of realised (time, effective energy),
+// fastest first, strictly rising in time and falling in energy. Cost: plans * (computations + dependencies).
+#pragma once
+
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "oracles/longest_path.h"
+
+namespace perseus::testing {
+
+/// How many plans the DAG has (as a double: it overflows integers).
+double num_plans(const ComputationDag& dag);
+
+class BruteForce {
+ public:
+  explicit BruteForce(const ComputationDag& dag, double max_plans = 200'000);
+  [[nodiscard]] const std::vector<Realised>& pareto_set() const& { return pareto_set_; }
+  void pareto_set() const&& = delete;
+  /// Least effective energy of all plans whose time is at most `deadline`, which must not be below the fastest.
+  [[nodiscard]] Joules best_at(Seconds deadline) const;
+
+ private:
+  std::vector<Realised> pareto_set_;
+};
+
+}  // namespace perseus::testing

@@ -1,0 +1,32 @@
+// Random pipelines, the awkward ones included: ties, dominated and repeated rows, noise, single options, constant-time
+// operations, no blocking power, very small and very large energies, every schedule, and DAGs that are no pipeline.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+#include "model/profile.h"
+#include "oracles/dice.h"
+
+namespace perseus::testing {
+
+struct InstanceLimits {
+  int max_ranks = 4;
+  int max_microbatches = 6;
+  int max_options = 6;
+  double max_plans = 1e300;  ///< options are dropped until there are no more plans than that
+};
+
+/// Options of one computation, highest clock first.
+std::vector<Measurement> random_options(Dice& dice, int max_options, Watts blocking_power);
+/// A profile with all that the named schedule runs.
+Profile random_profile(Dice& dice, const Schedule& schedule, int max_options, Watts blocking_power);
+ComputationDag random_pipeline(Dice& dice, const std::string& schedule_name, const InstanceLimits& limits);
+ComputationDag random_generic_dag(Dice& dice, const InstanceLimits& limits);
+/// Any of the above.
+ComputationDag random_dag(Dice& dice, const InstanceLimits& limits = {});
+Plan random_plan(Dice& dice, const ComputationDag& dag);
+
+}  // namespace perseus::testing

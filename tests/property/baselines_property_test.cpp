@@ -1,0 +1,135 @@
+// What holds for every baseline on every pipeline: its plans verify and none beats the lower bound. And how the exact
+// planner stands at their points: never worse on the published profiles, hardly ever on random ones.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "baselines/methods.h"
+#include "model/schedule.h"
+#include "oracles/dice.h"
+#include "oracles/instances.h"
+#include "oracles/published.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "shared_data.h"
+#include "verify/verify_plan.h"
+
+namespace perseus {
+namespace {
+
+using testing::Dice;
+using testing::SeededDice;
+using testing::ShrinkingDice;
+
+/// The same measurements along the same path may be summed in another order.
+constexpr double kRounding = 1e-12;
+
+using PointVisitor = std::function<void(std::string_view method, const FrontierPoint&)>;
+
+/// Every point of every baseline; returns the first claim that does not hold, or nothing.
+std::string judge_all(const ComputationDag& dag, const LowerBound& bound, const PointVisitor& visit = {}) {
+  VerifyOptions options;
+  options.reaches_both_ends = false;
+  for (const BaselineMethod& method : baseline_methods()) {
+    const Result<BaselinePlans> found = method.plans(dag);
+    if (!found) return fmt::format("{}: {}", method.name, found.error().message);
+    const Frontier judged = judge(dag, found->plans, bound);
+    if (judged.points.empty()) return fmt::format("{}: no plan", method.name);
+    const Verification verified = verify_frontier(dag, judged, {}, options);
+    if (!verified.ok()) return fmt::format("{}: {}", method.name, verified.findings[0].message);
+    for (const FrontierPoint& point : judged.points) {
+      if (point.energy < point.bound * (1 - 1e-9)) {
+        return fmt::format("{} needs {} J at {} s, below the bound of {} J", method.name, point.energy.value(),
+                           point.time.value(), point.bound.value());
+      }
+      if (visit) visit(method.name, point);
+    }
+  }
+  return "";
+}
+
+/// What the exact planner needs more at that point's T, in % of the point's energy; 100 if it is not that fast.
+double excess_pct(const Frontier& exact, const FrontierPoint& point) {
+  const Seconds deadline = point.time * (1 + kRounding);
+  const FrontierPoint& ours = look_up(exact, deadline);
+  if (ours.time > deadline) return 100;
+  return 100 * ((ours.effective_energy - point.effective_energy) / point.energy);
+}
+
+RC_GTEST_PROP(Baselines, VerifyAndNeverBeatTheLowerBound, ()) {
+  ShrinkingDice dice;
+  const std::vector<std::string>& names = schedule_names();
+  const ComputationDag dag =
+      testing::random_pipeline(dice, names[dice.roll(0, static_cast<int>(names.size()) - 1)], {});
+  RC_ASSERT(judge_all(dag, compute_lower_bound(dag).bound) == "");
+}
+
+class BaselinesOf : public ::testing::TestWithParam<testing::PublishedCase> {};
+
+TEST_P(BaselinesOf, NeverBeatTheExactPlanner) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const ComputationDag dag = testing::load(data, GetParam());
+  const Frontier exact = plan_exact(dag);
+  const std::string violation = judge_all(dag, exact.bound, [&](std::string_view method, const FrontierPoint& point) {
+    EXPECT_LE(excess_pct(exact, point), 1e-7) << method << " at " << point.time.value() << " s";
+  });
+  EXPECT_EQ(violation, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, BaselinesOf, ::testing::ValuesIn(testing::published_cases()),
+                         [](const auto& published) { return published.param.name; });
+
+/// 1F1B on GPUs as they are: part of the time scales with the clock, power with its cube, measured within 1 %.
+ComputationDag plausible_pipeline(Dice& dice) {
+  const int stages = dice.roll(2, 6), microbatches = dice.roll(2, 12), clocks = dice.roll(3, 16);
+  const double idle_w = dice.real(20, 90), compute_share = dice.real(0.6, 1);
+  constexpr int highest_mhz = 1410, range_mhz = 900;
+  Profile profile;
+  profile.accelerators.assign(stages, 1);
+  for (int stage = 0; stage < stages; ++stage) {
+    const double load = dice.real(0.7, 1.3);
+    for (const auto& [instruction, fastest_s] : {std::pair("forward", 0.1 * load), std::pair("backward", 0.2 * load)}) {
+      std::vector<Measurement>& measured =
+          profile.entries.emplace_back(ProfileEntry{stage, instruction, {}}).measurements;
+      for (int k = 0; k < clocks; ++k) {
+        const int clock_mhz = highest_mhz - k * range_mhz / clocks;
+        const double speed = static_cast<double>(clock_mhz) / highest_mhz;
+        const double time_s = fastest_s * (compute_share / speed + 1 - compute_share);
+        const double power_w = (idle_w + 50 + 250 * speed * speed * speed) * dice.real(0.99, 1.01);
+        measured.push_back({Megahertz(clock_mhz), Seconds(time_s), Joules(power_w * time_s), {}, {}, 1});
+      }
+    }
+  }
+  const Result<Schedule> schedule = make_schedule("1f1b", {stages, microbatches, 1});
+  return build_dag(profile, *schedule, {Watts(idle_w), Seconds(0)}).value();
+}
+
+// The exact planner rounds, so on a pipeline of a few computations a scan of uniform clocks may hit one that it misses.
+// Seen over 3000 such pipelines: 0.07 % of the baselines' points, by 0.84 % at most.
+TEST(Baselines, HardlyEverBeatTheExactPlannerOnRandomPipelines) {
+  constexpr int pipelines = 300;
+  int points = 0, better = 0;
+  for (int seed = 1; seed <= pipelines; ++seed) {
+    SeededDice dice(seed);
+    const ComputationDag dag = plausible_pipeline(dice);
+    const Frontier exact = plan_exact(dag);
+    const std::string violation = judge_all(dag, exact.bound, [&](std::string_view method, const FrontierPoint& point) {
+      const double excess = excess_pct(exact, point);
+      ++points;
+      better += excess > 1e-7 ? 1 : 0;
+      EXPECT_LE(excess, 1) << method << " at " << point.time.value() << " s, seed " << seed;
+    });
+    ASSERT_EQ(violation, "") << "seed " << seed;
+  }
+  RecordProperty("points", points);
+  RecordProperty("better", better);
+  EXPECT_GT(points, 10 * pipelines);
+  EXPECT_LE(better, points / 400);
+}
+
+}  // namespace
+}  // namespace perseus

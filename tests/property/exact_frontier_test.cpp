@@ -1,0 +1,144 @@
+// The exact planner's realised frontier: verified by the independent checker, compared with brute force, and on the
+// degenerate pipelines where planners trip.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <cmath>
+
+#include "oracles/brute_force.h"
+#include "oracles/dice.h"
+#include "oracles/instances.h"
+#include "oracles/published.h"
+#include "planner/exact.h"
+#include "shared_data.h"
+#include "verify/certificate_check.h"
+#include "verify/verify_plan.h"
+
+namespace perseus {
+namespace {
+
+using testing::BruteForce;
+using testing::ShrinkingDice;
+
+constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
+
+PlannerOptions few_deadlines(Effort effort = Effort::normal) {
+  PlannerOptions options;
+  options.deadlines = 50;
+  options.effort = effort;
+  return options;
+}
+
+/// Empty if the frontier verifies, certificates in every piece of its bound included; else the first finding.
+std::string first_finding(const ComputationDag& dag, const Frontier& frontier) {
+  const LowerBoundResult proof = compute_lower_bound(dag, deadlines_to_certify(frontier.bound));
+  const Verification v = verify_frontier(dag, frontier, proof.certificates);
+  if (!v.ok()) return v.findings[0].message;
+  if (v.fastest_time > v.max_clock_makespan) return "the fastest point is slower than all-maximum-clock";
+  return "";
+}
+
+RC_GTEST_PROP(ExactFrontier, Verifies, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  const Effort effort = std::array{Effort::low, Effort::normal, Effort::high}[dice.roll(0, 2)];
+  RC_ASSERT(first_finding(dag, plan_exact(dag, few_deadlines(effort))) == "");
+}
+
+RC_GTEST_PROP(ExactFrontier, IsNeverBetterThanBruteForceNorWorseThanItsGap, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice, kTiny);
+  const BruteForce brute_force(dag);
+  for (const FrontierPoint& point : plan_exact(dag, few_deadlines()).points) {
+    const Joules optimum = brute_force.best_at(point.time * (1 + 1e-12)) + dag.total_blocking_power() * point.time;
+    const Joules rounding = 1e-9 * point.energy;
+    RC_ASSERT(point.energy >= optimum - rounding);
+    RC_ASSERT(point.bound <= optimum + rounding);
+    RC_ASSERT(point.energy - optimum <= point.bound * (point.gap_pct() / 100) + rounding);
+  }
+}
+
+class ExactFrontierOf : public ::testing::TestWithParam<testing::PublishedCase> {};
+
+TEST_P(ExactFrontierOf, Verifies) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const ComputationDag dag = testing::load(data, GetParam());
+  const Frontier frontier = plan_exact(dag);
+  EXPECT_EQ(first_finding(dag, frontier), "");
+  EXPECT_GT(frontier.points.size(), 10u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, ExactFrontierOf, ::testing::ValuesIn(testing::published_cases()),
+                         [](const auto& published) { return published.param.name; });
+
+// ---- degenerate pipelines ----
+
+Measurement at(int clock_mhz, double time_s, double energy_j) {
+  return {Megahertz(clock_mhz), Seconds(time_s), Joules(energy_j), {}, {}, 1};
+}
+
+/// A 1F1B pipeline whose stages all have these options.
+ComputationDag pipeline(int ranks, int microbatches, const std::vector<Measurement>& forward,
+                        const std::vector<Measurement>& backward, double blocking_power_w = 10) {
+  Profile profile;
+  for (int stage = 0; stage < ranks; ++stage) {
+    profile.entries.push_back({stage, "forward", forward});
+    profile.entries.push_back({stage, "backward", backward});
+  }
+  profile.accelerators.assign(ranks, 1);
+  const Result<Schedule> schedule = make_schedule("1f1b", {ranks, microbatches, 1});
+  Result<ComputationDag> dag = build_dag(profile, *schedule, {Watts(blocking_power_w), Seconds(0)});
+  PERSEUS_CHECK(dag.ok(), "degenerate pipeline");
+  return std::move(*dag);
+}
+
+const std::vector<Measurement> kForward = {at(1400, 1, 300), at(1200, 1.125, 280), at(1000, 1.375, 270)};
+const std::vector<Measurement> kBackward = {at(1400, 2, 600), at(1200, 2.25, 560), at(1000, 2.75, 540)};
+
+struct Degenerate {
+  std::string name;
+  ComputationDag dag;
+  std::size_t points;  ///< how many the frontier must have; 0: any number
+};
+
+std::vector<Degenerate> degenerate_cases() {
+  const std::vector<Measurement> single = {at(1400, 1, 300)};
+  const std::vector<Measurement> repeated = {at(1400, 1, 300), at(1200, 1, 300), at(1000, 1, 300)};
+  // Effective energy 290 J at every clock: waiting saves nothing.
+  const std::vector<Measurement> flat = {at(1400, 1, 300), at(1200, 2, 310), at(1000, 4, 330)};
+  // The highest clock is throttled: slower and hungrier than the next.
+  const std::vector<Measurement> throttled = {at(1400, 1.25, 350), at(1200, 1, 300), at(1000, 1.5, 250)};
+  // Slower and cheaper, and free: an option without energy.
+  const std::vector<Measurement> free = {at(1400, 1, 1), at(700, 2, 0)};
+  // Two options that differ in the tenth digit.
+  const std::vector<Measurement> twins = {at(1400, 1, 300), at(1200, 1 + 1e-10, 200)};
+  return {{"IdenticalStages", pipeline(4, 8, kForward, kBackward), 0},
+          {"SingleStage", pipeline(1, 8, kForward, kBackward), 0},
+          {"SingleMicrobatch", pipeline(4, 1, kForward, kBackward), 0},
+          {"SingleComputationPair", pipeline(1, 1, kForward, kBackward), 0},
+          {"FewerMicrobatchesThanStages", pipeline(6, 2, kForward, kBackward), 0},
+          {"SingleClock", pipeline(4, 6, single, single), 1},
+          {"RepeatedOption", pipeline(4, 6, repeated, repeated), 1},
+          {"NoSlope", pipeline(4, 6, flat, flat), 1},
+          {"Throttled", pipeline(4, 6, throttled, throttled), 0},
+          {"NoBlockingPower", pipeline(4, 6, kForward, kBackward, 0), 0},
+          {"HugeBlockingPower", pipeline(4, 6, kForward, kBackward, 1e6), 0},
+          {"FreeOption", pipeline(2, 3, free, free, 0), 0},
+          {"Twins", pipeline(2, 3, twins, twins), 0},
+          {"OneOfManyHasAChoice", pipeline(4, 6, single, kBackward), 0}};
+}
+
+class ExactFrontierOfDegenerate : public ::testing::TestWithParam<Degenerate> {};
+
+TEST_P(ExactFrontierOfDegenerate, Verifies) {
+  const Frontier frontier = plan_exact(GetParam().dag, few_deadlines());
+  EXPECT_EQ(first_finding(GetParam().dag, frontier), "");
+  if (GetParam().points > 0) { EXPECT_EQ(frontier.points.size(), GetParam().points); }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ExactFrontierOfDegenerate, ::testing::ValuesIn(degenerate_cases()),
+                         [](const auto& degenerate) { return degenerate.param.name; });
+
+}  // namespace
+}  // namespace perseus

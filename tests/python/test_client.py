@@ -1,0 +1,354 @@
+"""perseus.client: what it asks of the library, and that nothing that is wrong gets into training."""
+
+import os
+import subprocess
+import sys
+import threading
+import types
+import unittest
+from unittest import mock
+
+from recording import RecordedTest
+
+from perseus import client, job_id
+from perseus.client import controller, profiler
+
+
+class Number:
+    """As numpy's."""
+
+    def __index__(self):
+        return 5
+
+
+class Calls(RecordedTest):
+    def test_paper_listing(self):
+        client.start(server="http://host:7787")
+        for name in ("forward", "backward"):
+            controller.set_speed(name)
+            profiler.begin(name)
+            profiler.end(name)
+        self.assertEqual(
+            self.calls(),
+            ["set_speed 0 -1 -1", "begin 0 -1 -1", "end 0 -1 -1", "set_speed 1 -1 -1", "begin 1 -1 -1", "end 1 -1 -1"],
+        )
+
+    def test_microbatch_and_chunk(self):
+        client.start()
+        controller.set_speed("forward", 3)
+        profiler.begin("input_gradient", microbatch=2, chunk=1)
+        profiler.end("weight_gradient", Number(), None)
+        self.assertEqual(self.calls(), ["set_speed 0 3 -1", "begin 2 2 1", "end 3 5 -1"])
+
+    def test_functions_taken_before_start_work(self):
+        begin, set_speed = profiler.begin, controller.set_speed
+        begin("forward")
+        client.start()
+        begin("forward")
+        set_speed("forward")
+        client.stop()
+        begin("forward")
+        self.assertEqual(self.calls(), ["begin 0 -1 -1", "set_speed 0 -1 -1", "stop"])
+
+    def test_steps(self):
+        client.start()
+        client.on_step_begin()
+        client.on_step_end()
+        client.on_step_begin("evaluate")
+        client.on_step_end()
+        self.assertEqual(self.calls(), ["step_begin 0", "step_end", "step_begin 1", "step_end"])
+
+    def test_wrong_calls_are_said_once_and_nothing_else(self):
+        client.start()
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(3):
+                for call in (controller.set_speed, profiler.begin, profiler.end, client.on_instruction_begin):
+                    call("p2p")
+                    call(["forward"])
+                    call("forward", "first")
+                    call("forward", 2**70)
+        self.assertLessEqual(len(logged.output), 4)
+        self.assertIn("no instruction is called 'p2p', it is left alone", logged.output[0])
+
+    def test_threads_may_call(self):
+        client.start()
+        threads = [threading.Thread(target=controller.set_speed, args=("forward", i)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(self.calls()), [f"set_speed 0 {i} -1" for i in range(8)])
+
+
+class Starting(RecordedTest):
+    def test_options_arrive(self):
+        client.init(
+            server="http://host:7787", token="t", job="j", job_name="n", facts={"model": "gpt"}, profile="p",
+            schedule="1f1b", microbatches=8, chunks=2, rank=5, dp_degree=2, pp_degree=4, device="none",
+            accelerator="a", helper="/h", ca_file="/c", blocking_power_w=75, transfer_latency_s=0.001, start_limit_s=1,
+            report_interval_s=3, advice_only=True, no_energy=True,
+        )  # fmt: skip
+        self.assertEqual(
+            self.options(),
+            {
+                "server": "http://host:7787", "token": "t", "job": "j", "job_name": "n", "facts": "model=gpt", "profile": "p",
+                "schedule": "1f1b", "microbatches": "8", "chunks": "2", "ranks": "5 1 2 0", "degrees": "2 4 1",
+                "device": "none", "accelerator": "a", "helper": "/h", "ca_file": "/c", "numbers": "75 0.001 1 3", "flags": "3",
+            },
+        )  # fmt: skip
+
+    def test_log_comes_from_any_thread(self):
+        with self.assertLogs("perseus", "INFO") as logged:
+            client.start()
+        self.assertEqual(logged.output, ["INFO:perseus:started", "WARNING:perseus:from a thread: \xe9 \ufffd"])
+
+    def test_once(self):
+        first = client.start()
+        self.assertIs(client.start(), first)
+        client.stop()
+        client.stop()
+        self.assertFalse(first.active)
+        self.assertTrue(client.start().active)
+        self.assertEqual(self.calls(), ["stop"])
+
+    def test_wrong_options_are_inert(self):
+        with self.assertLogs("perseus", "ERROR") as logged:
+            started = client.start(microbatches="many")
+        self.assertIn("option microbatches: 'many' is no whole number", logged.output[0])
+        self.assertEqual((started.active, started.job, started.statistics()), (False, "", {}))
+        self.assertIn("microbatches", started.status()["error"])
+        self.assertFalse(started.time_with_cuda(0))
+        profiler.begin("forward")
+        self.assertEqual(self.calls(), [])
+
+    def test_strict(self):
+        with mock.patch.dict(os.environ, PERSEUS_STRICT="1"), self.assertRaises(TypeError):
+            client.start(microbatches="many")
+        self.assertIsNone(client.current())
+
+    def test_disabled(self):
+        with mock.patch.dict(os.environ, PERSEUS_DISABLE="1"):
+            self.assertFalse(client.start().active)
+        self.assertEqual(self.calls(), [])
+
+    def test_what_it_tells(self):
+        started = client.start()
+        statistics = started.statistics()
+        self.assertEqual((statistics["state"], statistics["iteration"], statistics["server_reached"]), ("planned", 7, 1))
+        self.assertNotIn("size", statistics)
+        self.assertEqual(started.status(), {"state": "planned"})
+        self.assertEqual(started.job, "job-1")
+        self.assertTrue(started.time_with_cuda(0x1230))
+        started.time_with(lambda: 42)
+        self.assertEqual(self.calls(), ["time_with_cuda 0x1230", "time_with 42"])
+
+    def test_process_exit_stops_it_and_a_forked_child_does_not(self):
+        program = (
+            "import os\nfrom perseus import client\nclient.start()\n"
+            "child = os.fork()\n"
+            "if child == 0: raise SystemExit(client.current() is not None)\n"
+            "raise SystemExit(os.waitpid(child, 0)[1] != 0)"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True)
+        self.assertEqual(self.calls(), ["stop"])
+
+
+    def test_a_forked_child_may_start_its_own(self):
+        program = (
+            "import os\nfrom perseus import client\nclient.start()\n"
+            "if os.fork() == 0: raise SystemExit(not client.start(job_name='mine').active)\n"
+            "raise SystemExit(os.wait()[1] != 0)"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)
+        self.assertEqual((self.calls(), self.options()["job_name"]), (["stop", "stop"], "mine"))
+
+
+class Zeus(RecordedTest):
+    def test_code_written_for_zeus(self):
+        self.enterContext(mock.patch.dict(os.environ, PERSEUS_JOB="j"))  # where there is no torch.distributed
+        optimizer = client.PipelineFrequencyOptimizer(
+            rank=5, dp_rank=1, pp_rank=2, tp_rank=0, device_id=1, dp_degree=2, pp_degree=4, tp_degree=1, world_size=8,
+            server_url="http://host:7787", job_metadata="gpt3-xl",
+        )  # fmt: skip
+        options = self.options()
+        self.assertEqual((options["ranks"], options["degrees"], options["device"]), ("5 1 2 0", "2 4 1", "nvml:1"))
+        self.assertEqual((options["profile"], options["job_name"]), ("gpt3-xl", "gpt3-xl"))
+        optimizer.on_step_begin()
+        optimizer.on_instruction_begin("forward")
+        optimizer.on_instruction_end("forward")
+        optimizer.on_step_end()
+        self.assertEqual(
+            self.calls(), ["step_begin 0", "set_speed 0 -1 -1", "begin 0 -1 -1", "end 0 -1 -1", "step_end"]
+        )
+
+    def test_device_ids_count_visible_devices(self):
+        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="GPU-b, GPU-a"):
+            self.assertEqual(client._device_of_id(1), "nvml:GPU-a")
+
+
+class Store(dict):
+    """torch.distributed's, as far as it is used."""
+
+    def set(self, key, value):
+        self[key] = value.encode()
+
+    def check(self, keys):
+        return all(key in self for key in keys)
+
+
+class OldStore(Store):
+    check = property()  # has none
+
+    def wait(self, keys, timeout):
+        threading.Event().wait(timeout.total_seconds())
+        if any(key not in self for key in keys):
+            raise RuntimeError("Socket Timeout")
+
+
+class JobId(RecordedTest):
+    def as_rank(self, rank, store, **options):
+        distributed = types.SimpleNamespace(
+            is_available=lambda: True,
+            is_initialized=lambda: True,
+            get_rank=lambda: rank,
+            distributed_c10d=types.SimpleNamespace(_get_default_store=lambda: store),
+        )
+        client.stop()
+        job_id._starts = 0  # each call is another process
+        with mock.patch.dict(sys.modules, {"torch.distributed": distributed}):
+            return client.start(**{"server": "http://host", "pp_degree": 4, "rank": rank, **options})
+
+    def wait_until(self, condition):
+        while not condition():  # for as long as the test's own limit is
+            threading.Event().wait(0.01)
+
+    def test_ranks_learn_it_from_rank_0(self):
+        store = Store()
+        self.as_rank(0, store)
+        self.assertNotIn("job", self.options())
+        self.as_rank(3, store)
+        self.assertEqual(self.options()["job"], "job-1")
+
+    def test_it_may_come_late(self):
+        for store in (Store(), OldStore()):
+            with self.subTest(type(store).__name__):
+                self.restart()
+                self.come_late(store)
+
+    def come_late(self, store):
+        with mock.patch.dict(os.environ, PERSEUS_RECORDING_JOB=""):
+            first = self.as_rank(0, store)  # the server is not there
+        self.assertEqual(store, {})
+        self.restart()
+        last = self.as_rank(3, store, start_limit_s=0)
+        self.assertEqual((last.active, last.reason, self.options()), (False, "waiting for the job's id", {}))
+        profiler.begin("forward")
+        self.assertEqual(self.calls(), [])
+        store.set("perseus/job/1", "job-2")
+        self.wait_until(lambda: last.active)
+        self.assertEqual(last.reason, "")
+        profiler.begin("forward")
+        self.assertEqual(self.options()["job"], "job-2")
+        self.assertIn("begin 0 -1 -1", self.calls())
+        self.assertTrue(first.stopped.is_set())
+
+    def test_rank_0_tells_it_when_it_has_it(self):
+        store = Store()
+        rendezvous = job_id.Rendezvous()
+        rendezvous._store, rendezvous._rank = store, 0
+        late = types.SimpleNamespace(job="", stopped=threading.Event())
+        with mock.patch.object(job_id, "_LONGEST_PAUSE_S", 0.01):
+            rendezvous.publish(late)
+            self.assertEqual(store, {})
+            late.job = "job-3"
+            self.wait_until(lambda: store)
+        self.assertEqual(list(store.values()), [b"job-3"])
+
+    def test_stopped_while_it_waits(self):
+        waiting = self.as_rank(3, Store(), start_limit_s=0)
+        client.stop()
+        self.assertFalse(waiting.active)
+        self.assertFalse(waiting._starting.is_alive())
+        self.assertEqual(self.calls(), [])
+
+    def test_rank_0_that_cannot_start_keeps_nobody_waiting(self):
+        store = Store()
+        with self.assertLogs("perseus", "ERROR"):
+            self.as_rank(0, store, microbatches="many")
+        self.assertEqual(store, {"perseus/job/1": b""})
+        with self.assertLogs("perseus", "ERROR") as logged:
+            self.as_rank(3, store)
+        self.assertIn("rank 0 registers no job", logged.output[0])
+
+    def test_a_store_that_fails(self):
+        with self.assertLogs("perseus", "WARNING") as logged:
+            self.as_rank(0, types.SimpleNamespace())
+            self.as_rank(3, types.SimpleNamespace())
+        self.assertIn("the other ranks cannot be told the job's id", "".join(logged.output))
+        self.assertIn("the job's id cannot be asked of rank 0", "".join(logged.output))
+
+    def test_without_torch(self):
+        with self.assertLogs("perseus", "ERROR") as logged:
+            client.start(server="http://host", pp_degree=4, rank=1)
+        self.assertIn("rank 1 does not know the job's id: give job=...", logged.output[0])
+        client.stop()
+        client.start(server="http://host", pp_degree=4, rank=1, job="j")
+        self.assertEqual(self.options()["job"], "j")
+
+
+class Cuda(RecordedTest):
+    """With a stand-in for torch.cuda."""
+
+    def setUp(self):
+        super().setUp()
+        self.entered = entered = []
+
+        class Device:
+            def __init__(self, index):
+                entered.append(index)
+
+            __enter__ = __exit__ = lambda *_: None
+
+        self.torch = types.SimpleNamespace(
+            cuda=types.SimpleNamespace(
+                is_available=lambda: True,
+                is_initialized=lambda: True,
+                current_device=lambda: 3,
+                get_device_properties=lambda index: types.SimpleNamespace(uuid=f"uuid-of-{index}"),
+                current_stream=lambda: types.SimpleNamespace(cuda_stream=0x1230),
+                device=Device,
+            ),
+            version=types.SimpleNamespace(cuda="12.4"),
+        )
+        self.enterContext(mock.patch.dict(sys.modules, torch=self.torch))
+
+    def test_the_gpu_and_the_stream_of_torch(self):
+        client.start()
+        self.assertEqual(self.options()["device"], "nvml:GPU-uuid-of-3")
+        self.assertEqual((self.calls(), self.entered), (["time_with_cuda 0x1230"], [3]))
+        client.stop()
+        client.start(device="simulated:x")
+        self.assertEqual(self.options()["device"], "simulated:x")
+        self.assertEqual(client._device_of_id(1), "nvml:GPU-uuid-of-1")
+
+    def test_older_torch_does_not_tell_uuids(self):
+        self.torch.cuda.get_device_properties = lambda index: types.SimpleNamespace()
+        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="4,5,6,7"):
+            client.start()
+        self.assertEqual(self.options()["device"], "nvml:7")
+        self.assertEqual(self.calls(), ["time_with_cuda 0x1230"])
+
+    def test_rocm_is_not_cuda(self):
+        self.torch.version.cuda = None
+        client.start()
+        self.assertNotIn("device", self.options())
+        self.assertEqual(self.calls(), [])
+
+    def test_a_torch_that_fails(self):
+        self.torch.cuda.current_device = lambda: 1 / 0
+        with self.assertLogs("perseus", "WARNING"):
+            self.assertTrue(client.start().active)
+
+
+if __name__ == "__main__":
+    unittest.main()

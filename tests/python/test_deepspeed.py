@@ -1,0 +1,124 @@
+"""The adapter for DeepSpeed's pipeline engine, on a stand-in that executes instructions as it does."""
+
+import importlib.util
+import sys
+import types
+import unittest
+from pathlib import Path
+from unittest import mock
+
+from recording import RecordedTest
+from tables import computations, table_of
+
+from perseus import client
+from perseus.adapters import deepspeed
+
+REAL = importlib.util.find_spec("deepspeed") is not None
+sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
+
+from deepspeed.runtime.pipe import engine, schedule  # noqa: E402
+
+
+class DeepSpeed(RecordedTest):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(deepspeed.uninstall)
+
+    def test_1f1b(self):
+        for ranks, microbatches in ((4, 8), (4, 2), (1, 3), (3, 5)):
+            table = table_of("1f1b", ranks, microbatches)
+            for rank in range(ranks):
+                with self.subTest(ranks=ranks, rank=rank, microbatches=microbatches):
+                    self.restart()
+                    deepspeed.uninstall()
+                    deepspeed.install()
+                    pipeline = engine.PipelineEngine(engine.Grid((rank, ranks)), microbatches)
+                    self.assertEqual(pipeline.train_batch(), "loss")
+                    self.assertEqual(self.computations(), computations(table, rank))
+                    self.assertEqual(len(pipeline.ran), 2 * microbatches)
+                    self.assertEqual(self.steps(), ["step_begin 0", "step_end"])
+
+    def test_place(self):
+        deepspeed.install(server="http://host", job="j")
+        engine.PipelineEngine(engine.Grid((1, 4), (2, 3), (1, 2)), 5, global_rank=11).train_batch()
+        options = self.options()
+        self.assertEqual((options["ranks"], options["degrees"]), ("11 2 1 1", "3 4 2"))
+        self.assertEqual((options["microbatches"], options["schedule"]), ("5", "1f1b"))
+        self.assertEqual((options["facts"], options["server"]), ("framework=deepspeed", "http://host"))
+
+    def test_evaluation(self):
+        deepspeed.install()
+        pipeline = engine.PipelineEngine(engine.Grid((0, 2)), 3)
+        pipeline.eval_batch()
+        self.assertIsNone(client.current())
+        pipeline.train_batch()
+        pipeline.eval_batch()
+        self.assertEqual([line for line in self.steps() if "begin" in line], ["step_begin 0", "step_begin 1"])
+
+    def test_exceptions_pass(self):
+        deepspeed.install()
+        pipeline = engine.PipelineEngine(engine.Grid((0, 2)), 3)
+        pipeline.fails = True
+        with self.assertRaises(FloatingPointError):
+            pipeline.train_batch()
+        self.assertEqual(self.calls()[-2:], ["end 0 0 0", "step_end"])
+
+    def test_install_and_uninstall(self):
+        before, table = dict(vars(engine.PipelineEngine)), dict(engine.PipelineEngine._INSTRUCTION_MAP)
+        first = deepspeed.install()
+        self.assertIs(deepspeed.install(), first)
+        self.assertNotEqual(engine.PipelineEngine._INSTRUCTION_MAP, table)
+        deepspeed.uninstall()
+        deepspeed.uninstall()
+        self.assertEqual(dict(vars(engine.PipelineEngine)), before)
+        self.assertEqual(engine.PipelineEngine._INSTRUCTION_MAP, table)
+
+    def test_a_schedule_of_its_own(self):
+        """Microbatches in order, where there is no _step_to_micro_batch."""
+
+        class FillAndDrain(schedule.PipeSchedule):
+            def steps(self):
+                yield [schedule.ForwardPass(i) for i in range(self.micro_batches)]
+                yield [schedule.BackwardPass(i) for i in range(self.micro_batches)]
+
+        deepspeed.install()
+        engine.PipelineEngine(engine.Grid((0, 2)), 3)._exec_schedule(FillAndDrain(3, 2, 0))
+        self.assertEqual(self.computations(), computations(table_of("gpipe", 2, 3), 0))
+
+    def test_another_version(self):
+        class Engine:
+            grid = None
+
+            def _exec_schedule(self, pipe_schedule):
+                return "executed"
+
+        with self.assertLogs("perseus", "WARNING") as logged:
+            deepspeed.install(Engine, types.SimpleNamespace())
+            for _ in range(2):
+                self.assertEqual(Engine()._exec_schedule(None), "executed")
+        self.assertIn("Engine has no ForwardPass in this version", logged.output[0])
+
+    def test_no_deepspeed(self):
+        with mock.patch.dict(sys.modules, {"deepspeed.runtime.pipe.engine": None}):
+            with self.assertLogs("perseus", "WARNING"):
+                self.assertIsNone(deepspeed.install())
+            deepspeed.uninstall()
+
+    @unittest.skipUnless(REAL, "DeepSpeed is not installed")
+    def test_the_real_one_has_these_names(self):
+        stand_ins = sys.path.pop(0)
+        try:
+            with mock.patch.dict(sys.modules):
+                for name in [name for name in sys.modules if name.partition(".")[0] == "deepspeed"]:
+                    del sys.modules[name]
+                real = importlib.import_module("deepspeed.runtime.pipe.schedule")
+                for stage in range(4):
+                    theirs, ours = real.TrainSchedule(8, 4, stage), schedule.TrainSchedule(8, 4, stage)
+                    for step in range(22):
+                        self.assertEqual(theirs._step_to_micro_batch(step), ours._step_to_micro_batch(step))
+        finally:
+            sys.path.insert(0, stand_ins)
+
+
+if __name__ == "__main__":
+    unittest.main()

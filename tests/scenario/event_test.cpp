@@ -1,0 +1,78 @@
+#include "server/event.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace perseus::server {
+namespace {
+
+std::vector<EventBody> one_of_each_kind() {
+  PipelineShape shape;
+  shape.schedule = "interleaved-1f1b";
+  shape.microbatches = 8;
+  shape.chunks = 2;
+  shape.blocking_power = Watts(83.64);
+  shape.split_backward = 0.5;
+  return {
+      JobRegistered{"gpt3 \"big\"", {8, 4, 2}, true, true, shape, {{"model_name", "gpt3"}}, true},
+      RankRegistered{3, 1, 2, 1, {1410, 1200}, "GPU-1", "host", 0.001, 0.01, {"forward", "backward"}},
+      ProfileKnown{"key", "gpt3", {0, 2}, "1f1b", 8, "good"},
+      ProfilingStarted{{0, 2}, {{1410, 1200}, {1410}}},
+      WindowHandedOut{7, 1, 5, true, true, {{1410, 0}, {1200}}, "late", 0.25, "text"},
+      ResultReported{0, 1, {1.25}, {300.5}, {{"forward", {{0.1, 0.2}}}}, {{"forward", {{}}}}, {true, false}},
+      ProfilingFailed{"why"},
+      CharacterisationStarted{{"key"}},
+      Characterised{"key", 40, 1.0 / 3, 0.5},
+      CharacterisationFailed{"key", "why\nnot"},
+      StragglerNoticed{"s1", {"GPU-1", std::nullopt, std::nullopt}, 2, 1.2, 1e9 + 0.1, true},
+      StragglerTookEffect{"s1"},
+      StragglerWithdrawn{"s1"},
+      PolicySet{PowerCap{Watts(250000)}},
+      PolicyCleared{"power_cap"},
+      PlanDeployed{3, 104, {{"key", 12}, {"", -1}}, {0, 0, 1}, 4.68, 4.5, "reason"},
+      IterationsCounted{100, 12.5, 99, true, 1234567890123},
+      JobSeen{},
+      JobFinished{},
+      JobExpired{},
+  };
+}
+
+TEST(Event, EveryKindIsReadBackAsItWas) {
+  std::set<std::size_t> kinds;
+  for (const EventBody& body : one_of_each_kind()) {
+    const Event event{1'800'000'000.123456, body};
+    const auto read = parse_event(format_event(event), "log");
+    ASSERT_TRUE(read.ok()) << read.error().message << " in " << format_event(event);
+    EXPECT_EQ(*read, event) << format_event(event);
+    EXPECT_FALSE(text_of(event).empty());
+    kinds.insert(body.index());
+  }
+  EXPECT_EQ(kinds.size(), num_event_kinds);
+}
+
+TEST(Event, DefaultsAreReadBackToo) {
+  for (const EventBody& body : {EventBody(RankRegistered{}), EventBody(IterationsCounted{}), EventBody(PlanDeployed{}),
+                                EventBody(PolicySet{Pin{std::nullopt, 0}}),
+                                EventBody(PolicySet{MaxSlowdown{1.5, 3, {{1, 2}, {3, 4}}, "EUR/MWh"}})}) {
+    const Event event{0, body};
+    const auto read = parse_event(format_event(event), "log");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(*read, event) << format_event(event);
+  }
+}
+
+TEST(Event, SaysWhatIsWrong) {
+  const auto error_of = [](const char* text) {
+    const auto event = parse_event(text, "log");
+    return event ? "" : event.error().message;
+  };
+  EXPECT_EQ(error_of(R"({"kind":"job_lost","at_s":1})"),
+            "log: $: found an object of 2 members; expected a kind of event");
+  EXPECT_EQ(error_of(R"({"kind":"straggler_withdrawn","at_s":1,"id":7})"), "log: $.id: found 7; expected a string");
+  EXPECT_EQ(error_of(R"({"kind":"job_seen","at_s":1,"who":2})"),
+            "log: $.who: found 2; expected no such member; allowed: kind, at_s");
+}
+
+}  // namespace
+}  // namespace perseus::server

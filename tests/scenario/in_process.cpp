@@ -1,0 +1,168 @@
+#include "scenario/in_process.h"
+
+namespace perseus::testing {
+
+using namespace server;
+
+InProcess::InProcess(ServiceOptions options, std::shared_ptr<MemoryDatabase> database)
+    : options_(std::move(options)), database_(std::move(database)) {
+  if (options_.owner.empty()) options_.owner = "the only server";
+  restart();
+}
+
+InProcess::~InProcess() {
+  service_.reset();
+  store_.reset();
+}
+
+void InProcess::restart() {
+  service_.reset();
+  store_.reset();
+  queue_.clear();
+  held_.clear();
+  store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { queue_.push_back(std::move(work)); },
+                                         database_);
+  auto opened = Service::open(options_, *store_, clock_, *this);
+  PERSEUS_CHECK(opened.ok(), opened.ok() ? "" : opened.error().message.c_str());
+  service_ = *std::move(opened);
+  service_->tick();
+  settle();
+}
+
+void InProcess::submit(Work work) {
+  if (holding_) {
+    held_.push_back(std::move(work));
+    return;
+  }
+  queue_.push_back([work = std::move(work)] { work()(); });
+}
+
+bool InProcess::hold_work(bool hold) {
+  holding_ = hold;
+  if (!hold) {
+    for (Work& work : held_) submit(std::move(work));
+    held_.clear();
+    settle();
+  }
+  return true;
+}
+
+bool InProcess::break_store(bool broken) {
+  if (broken) {
+    database_->failure = Error{ErrorCode::unavailable, "the disk is full"};
+  } else {
+    database_->failure.reset();
+  }
+  return true;
+}
+
+void InProcess::do_held(std::size_t number) {
+  const Work work = std::move(held_[number]);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(number));
+  work()();
+  settle();
+}
+
+void InProcess::step(int pieces) {
+  for (; pieces > 0 && !queue_.empty(); --pieces) {
+    const auto work = std::move(queue_.front());
+    queue_.pop_front();
+    work();
+  }
+}
+
+void InProcess::settle() {
+  while (!queue_.empty()) step(1);
+}
+
+void InProcess::go_to(double seconds) {
+  const double until_s = start_s_ + seconds;
+  while (true) {
+    const auto next = service_->next_wake();
+    if (!next || *next > until_s) break;
+    // A store that does not answer is asked again and again; time must go on all the same.
+    clock_.turn_to(std::max(*next, clock_.now_s()));
+    service_->tick();
+    settle();
+    if (service_->next_wake() == next) break;
+  }
+  clock_.turn_to(std::max(until_s, clock_.now_s()));
+  service_->tick();
+  settle();
+}
+
+template <class T>
+Result<T> InProcess::answer(const std::function<void(Done<T>)>& call) {
+  // The answer may come after a restart has taken this frame's place: it is shared.
+  auto result = std::make_shared<std::optional<Result<T>>>();
+  const std::size_t held_before = held();
+  call([result](Result<T> value) {
+    PERSEUS_CHECK(!*result, "a second answer");
+    *result = std::move(value);
+  });
+  settle();
+  // What the answer itself needs of the executor is done even while planning stands still.
+  while (!*result && held() > held_before) do_held(held_before);
+  PERSEUS_CHECK(result->has_value(), "no answer");
+  return **result;
+}
+
+namespace {
+
+Status status_of(const auto& result) {
+  if (result) return Ok{};
+  return result.error();
+}
+
+}  // namespace
+
+Status InProcess::put_profile(const NamedProfile& profile) {
+  return status_of(answer<StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
+}
+Result<RegisteredJob> InProcess::register_job(const RegisterJob& request) {
+  return answer<RegisteredJob>([&](auto done) { service_->register_job(request, done); });
+}
+Status InProcess::register_rank(const RegisterRank& request) {
+  return status_of(answer<RegisteredRank>([&](auto done) { service_->register_rank(request, done); }));
+}
+Status InProcess::upload_profile(const std::string& job, const NamedProfile& profile) {
+  return answer<Ok>([&](auto done) { service_->upload_profile(job, profile, {}, done); });
+}
+Status InProcess::report_iterations(const ReportIterations& request) {
+  return status_of(answer<ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
+}
+Status InProcess::finish_job(const std::string& job) {
+  return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
+}
+Result<StragglerSet> InProcess::set_straggler(const SetStraggler& request) {
+  return answer<StragglerSet>([&](auto done) { service_->set_straggler(request, done); });
+}
+Status InProcess::withdraw_straggler(const WithdrawStraggler& request) {
+  return answer<Ok>([&](auto done) { service_->withdraw_straggler(request, done); });
+}
+Status InProcess::set_policy(const SetPolicy& request) {
+  return answer<Ok>([&](auto done) { service_->set_policy(request, done); });
+}
+Status InProcess::clear_policy(const ClearPolicy& request) {
+  return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
+}
+Result<JobView> InProcess::job(const std::string& job) {
+  auto view = service_->job(job);
+  settle();
+  return service_->job(job);
+}
+
+int InProcess::wait_for_plan(const WaitForPlan& request) {
+  auto result = std::make_shared<std::optional<Result<PlanAnswer>>>();
+  waits_.push_back(result);
+  service_->wait_for_plan(request, [result](Result<PlanAnswer> value) {
+    PERSEUS_CHECK(!*result, "a second answer");
+    *result = std::move(value);
+  });
+  settle();
+  return static_cast<int>(waits_.size()) - 1;
+}
+
+std::optional<Result<PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
+
+}  // namespace perseus::testing

@@ -1,0 +1,72 @@
+// The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
+//
+// The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
+// it. restart() drops the service and everything that was queued, keeps the database, and opens a new one.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "scenario/scenario.h"
+#include "server/service.h"
+#include "store/memory_store.h"
+
+namespace perseus::testing {
+
+class InProcess final : public ScenarioTarget, public server::Executor {
+ public:
+  explicit InProcess(server::ServiceOptions options = {},
+                     std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>());
+  ~InProcess() override;
+
+  Status put_profile(const server::NamedProfile& profile) override;
+  Result<server::RegisteredJob> register_job(const server::RegisterJob& request) override;
+  Status register_rank(const server::RegisterRank& request) override;
+  Status upload_profile(const std::string& job, const server::NamedProfile& profile) override;
+  Status report_iterations(const server::ReportIterations& request) override;
+  Status finish_job(const std::string& job) override;
+  Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) override;
+  Status withdraw_straggler(const server::WithdrawStraggler& request) override;
+  Status set_policy(const server::SetPolicy& request) override;
+  Status clear_policy(const server::ClearPolicy& request) override;
+  Result<server::JobView> job(const std::string& job) override;
+  int wait_for_plan(const server::WaitForPlan& request) override;
+  std::optional<Result<server::PlanAnswer>> answer_of(int wait) override;
+  void go_to(double seconds) override;
+  [[nodiscard]] double now_s() const override { return clock_.now_s(); }
+  bool hold_work(bool hold) override;
+  void restart() override;
+  bool break_store(bool broken) override;
+
+  void submit(Work work) override;
+
+  server::Service& service() { return *service_; }
+  MemoryDatabase& database() { return *database_; }
+  /// Work that stands still, and doing one piece of it all the same: what an answer itself needs.
+  [[nodiscard]] std::size_t held() const { return held_.size(); }
+  void do_held(std::size_t number);
+  /// Runs what is queued, and what that queues.
+  void settle();
+  /// Runs only that many queued pieces: a crash may come between any two.
+  void step(int pieces);
+
+ private:
+  template <class T>
+  Result<T> answer(const std::function<void(server::Done<T>)>& call);
+
+  server::ServiceOptions options_;
+  std::shared_ptr<MemoryDatabase> database_;
+  HandTurnedClock clock_{1'800'000'000};
+  double start_s_ = clock_.now_s();
+  std::deque<std::function<void()>> queue_;
+  std::deque<Work> held_;
+  bool holding_ = false;
+  std::unique_ptr<MemoryStore> store_;
+  std::unique_ptr<server::Service> service_;
+  std::vector<std::shared_ptr<std::optional<Result<server::PlanAnswer>>>> waits_;
+};
+
+}  // namespace perseus::testing

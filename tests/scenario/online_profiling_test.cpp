@@ -1,0 +1,164 @@
+// A job that starts without a profile: windows, results, the plan, and what happens when ranks fall silent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/exact.h"
+#include "profiling/plan_loss.h"
+#include "scenario/in_process.h"
+#include "scenario/training.h"
+#include "server/pipeline_input.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace server;
+using ::testing::HasSubstr;
+using Kind = StageSchedule::Kind;
+
+constexpr int online_microbatches = 6;
+
+RegisterJob online_job(Degrees degrees) {
+  RegisterJob request;
+  request.degrees = degrees;
+  request.profile_online = true;
+  request.facts = {{"model_name", "invented"}};
+  request.shape.emplace();
+  request.shape->microbatches = online_microbatches;
+  request.shape->blocking_power = Watts(83.64);
+  return request;
+}
+
+struct OnlineProfiling : ::testing::Test {
+  std::string begin(const RegisterJob& request) {
+    const auto registered = target.register_job(request);
+    EXPECT_TRUE(registered.ok()) << registered.error().message;
+    return registered->job;
+  }
+  JobView view(const std::string& job) { return target.job(job).value(); }
+
+  InProcess target;
+};
+
+TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
+  const Degrees degrees{2, 3, 2};
+  const std::string job = begin(online_job(degrees));
+  EXPECT_EQ(view(job).row.state, "registered");
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  EXPECT_EQ(view(job).row.state, "profiling");
+  EXPECT_EQ(view(job).profiling->waiting_for.size(), 6U);
+
+  ASSERT_EQ(training.run_window().value(), 12);
+  EXPECT_EQ(training.told(0)->kind, Kind::profiling_window);
+  EXPECT_EQ(training.told(11)->window, 0);
+  const Status planned = training.run_until_plan(100);
+  ASSERT_TRUE(planned.ok()) << planned.error().message;
+  EXPECT_EQ(training.told(11)->kind, Kind::plan);
+
+  const JobView now = view(job);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_TRUE(now.profiling->over);
+  EXPECT_GT(now.profiling->windows, 2);
+  EXPECT_THAT(now.profiling->text, HasSubstr("expected to lose"));
+  const Frontier best = plan_exact(training.truth());
+  EXPECT_NEAR(now.plan->t_min->value(), best.points.back().time.value(), 0.01 * best.points.back().time.value());
+}
+
+TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
+  const Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_EQ(training.run_window({0, 1}).value(), 0);
+  const auto report = [&](ReportIterations result) {
+    std::optional<Result<ReportedIterations>> answer;
+    target.service().report_iterations(std::move(result), [&](const auto& reported) { answer = reported; });
+    target.settle();
+    return *answer;
+  };
+  ReportIterations good = training.report_of(0).value();
+
+  ReportIterations odd = good;
+  odd.time_s["forward"].front().pop_back();
+  EXPECT_THAT(report(odd).error().message, HasSubstr("5 values; the rank runs it 6 times"));
+  odd = good;
+  odd.window = 1;
+  EXPECT_THAT(report(odd).error().message, HasSubstr("window: 1; 1 were handed out"));
+  EXPECT_EQ(view(job).profiling->waiting_for.size(), 2U);
+
+  good.throttled = {true};
+  const auto reported = report(good);
+  ASSERT_TRUE(reported.ok()) << reported.error().message;
+  EXPECT_THAT(reported->rejected, ::testing::ElementsAre(HasSubstr("rank 0, window 0, iteration 0: throttled")));
+  EXPECT_EQ(report(good)->rejected, reported->rejected) << "a retry";
+  const JobView now = view(job);
+  EXPECT_EQ(now.profiling->rejected, 1);
+  EXPECT_EQ(now.profiling->rejections, reported->rejected);
+  EXPECT_EQ(now.profiling->waiting_for, std::vector<int>{1});
+
+  // Of a window that is over nothing is used.
+  ASSERT_EQ(training.run_window({0}).value(), 1);
+  ASSERT_EQ(view(job).profiling->windows, 2);
+  EXPECT_THAT(report(good)->rejected, ::testing::ElementsAre(HasSubstr("window 0 is over: window 1 runs now")));
+}
+
+TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
+  const Degrees degrees{2, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_EQ(training.run_window({0, 1, 2, 3}).value(), 0);
+  const auto ask = [&](int rank) { return target.wait_for_plan({job, rank, 0, std::nullopt, std::nullopt}); };
+  const auto window_of = [&](int wait) {
+    const auto answer = target.answer_of(wait);
+    return answer ? (*answer)->schedule->window : -1;
+  };
+  for (const int rank : {1, 3, 0}) {
+    EXPECT_EQ(window_of(ask(rank)), 0);
+    EXPECT_EQ(window_of(ask(rank)), 0) << "it was lost on its way";
+    ReportIterations result = training.report_of(rank).value();
+    result.window.reset();
+    const int before = rank == 0 ? -1 : ask(rank);
+    ASSERT_TRUE(target.report_iterations(result).ok());
+    if (rank == 0) break;  // the last of the pipeline that measures
+    EXPECT_EQ(window_of(before), 0);
+    EXPECT_EQ(window_of(ask(rank)), -1) << "it has run that one";
+  }
+  for (const int rank : {0, 1, 2, 3}) EXPECT_EQ(window_of(ask(rank)), 1);
+}
+
+TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
+  const auto database = std::make_shared<MemoryDatabase>();
+  ServiceOptions options;
+  options.owner = "one";
+  InProcess one(options, database);
+  options.owner = "other";
+  InProcess other(options, database);
+  const auto both = [&] {
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+  };
+  const Degrees degrees{1, 2, 1};
+  const std::string job = one.register_job(online_job(degrees)).value().job;
+  Training training(one, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  both();
+  ASSERT_EQ(training.run_window().value(), 2);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 2);
+  one.hold_work(true);  // has claimed the work, and does not do it
+  ASSERT_EQ(training.run_window().value(), 2);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 2);
+  for (const double now_s : {20, 40, 70, 80}) other.go_to(now_s);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 3);
+  EXPECT_EQ(one.job(job)->profiling->windows, 3);
+  one.hold_work(false);  // it was only slow: what it found comes too late
+  both();
+  EXPECT_EQ(one.job(job)->profiling->windows, 3);
+  EXPECT_EQ(one.job(job)->sequence, other.job(job)->sequence);
+  EXPECT_EQ(training.run_window().value(), 2) << "and on it goes";
+}
+
+}  // namespace
+}  // namespace perseus::testing

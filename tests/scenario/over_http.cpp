@@ -1,0 +1,370 @@
+#include "scenario/over_http.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+
+#include "base/error_table.h"
+#include "server/api_bodies.h"
+#include "server/json_fields.h"
+#include "wire/json_reader.h"
+
+namespace perseus::testing {
+
+using namespace server;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// One connection with one request.
+class OverHttp::Client {
+ public:
+  Client(asio::io_context& io, std::uint16_t port, const std::string& text) : socket_(io) {
+    socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+    asio::write(socket_, asio::buffer(text));
+    socket_.non_blocking(true);
+  }
+  /// What has come so far is the whole answer: its body, or the error that it says. Nothing: it is not whole.
+  std::optional<Result<std::string>> answer() {
+    std::array<char, 65536> bytes{};
+    boost::system::error_code problem;
+    while (true) {
+      const std::size_t count = socket_.read_some(asio::buffer(bytes), problem);
+      if (problem) break;
+      text_.append(bytes.data(), count);
+    }
+    constexpr std::string_view length_header = "Content-Length: ";
+    const std::size_t head = text_.find("\r\n\r\n");
+    const std::size_t at = text_.find(length_header);
+    if (head == std::string::npos || at == std::string::npos) return std::nullopt;
+    std::size_t length = 0;
+    std::from_chars(text_.data() + at + length_header.size(), text_.data() + head, length);
+    if (text_.size() < head + 4 + length) return std::nullopt;
+    const std::string body = text_.substr(head + 4);
+    if (text_.starts_with("HTTP/1.1 200 ")) return Result<std::string>(body);
+    return Result<std::string>(error_in(body));
+  }
+
+ private:
+  static Error error_in(const std::string& body) {
+    const auto document = parse_json(body, "answer");
+    if (!document) return document.error();
+    JsonFields fields(document->root());
+    JsonFields error(fields.value("error"));
+    const std::string code(error.string("code"));
+    for (const ErrorEntry& entry : error_table()) {
+      if (entry.name == code) return {entry.code, std::string(error.string("message"))};
+    }
+    return {ErrorCode::internal, "an error without a code: " + body};
+  }
+
+  tcp::socket socket_;
+  std::string text_;
+};
+
+OverHttp::OverHttp() {
+  token_store_ = std::make_unique<MemoryStore>([](const std::function<void()>& work) { work(); }, database_);
+  tokens_ = std::make_unique<Tokens>(*token_store_);
+  open();
+}
+
+OverHttp::~OverHttp() {
+  http_.reset();
+  io_.restart();
+  io_.poll();
+}
+
+void OverHttp::open() {
+  api_ = std::make_unique<Api>(inner_.service(), *tokens_, clock_, ApiOptions{});
+  http_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, [this](HttpRequest request, Responder responder) {
+    api_->handle(std::move(request), std::move(responder));
+  });
+  const auto port = http_->listen({"127.0.0.1", 0});
+  PERSEUS_CHECK(port.ok(), "a free port");
+  port_ = *port;
+}
+
+void OverHttp::settle() {
+  io_.restart();
+  do inner_.settle();
+  while (io_.poll() > 0);
+}
+
+void OverHttp::restart() {
+  http_.reset();  // nobody is answered any more
+  io_.restart();
+  io_.poll();
+  api_.reset();
+  inner_.restart();
+  open();
+}
+
+void OverHttp::go_to(double seconds) {
+  inner_.go_to(seconds);
+  settle();
+}
+bool OverHttp::hold_work(bool hold) {
+  const bool held = inner_.hold_work(hold);
+  settle();
+  return held;
+}
+bool OverHttp::break_store(bool broken) { return inner_.break_store(broken); }
+
+namespace {
+
+std::string request_text(const std::string& method, const std::string& target, const std::string& body) {
+  return fmt::format(
+      "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
+      target, body.size(), body);
+}
+
+std::string in_job(const std::string& job, const std::string& rest) { return "/v1/jobs/" + percent_encode(job) + rest; }
+
+Status status_of(const Result<std::string>& answer) {
+  if (answer) return Ok{};
+  return answer.error();
+}
+
+}  // namespace
+
+Result<std::string> OverHttp::ask(const std::string& method, const std::string& target, const std::string& body) {
+  const std::size_t held_before = inner_.held();
+  Client client(io_, port_, request_text(method, target, body));
+  // The kernel hands over what is written to this machine at once, but nobody promises that.
+  std::optional<Result<std::string>> answer;
+  for (int turn = 0; !answer; ++turn) {
+    PERSEUS_CHECK(turn < 1'000'000, ("no answer to " + method + " " + target).c_str());
+    settle();
+    answer = client.answer();
+    if (!answer && inner_.held() > held_before) inner_.do_held(held_before);
+  }
+  return *std::move(answer);
+}
+
+namespace {
+
+/// Members that the path says.
+std::string profile_body(const NamedProfile& profile) { return json_text(ProfileBody{profile, {}}); }
+
+}  // namespace
+
+Status OverHttp::put_profile(const NamedProfile& profile) {
+  return status_of(ask("PUT", "/v1/profiles/" + percent_encode(profile.name), profile_body(profile)));
+}
+
+Result<RegisteredJob> OverHttp::register_job(const RegisterJob& request) {
+  JobBody body{request, {}};
+  for (const auto& [pipeline, profile] : request.profile_of) body.profile_of[std::to_string(pipeline)] = profile;
+  const auto answer = ask("POST", "/v1/jobs", json_text(body));
+  if (!answer) return answer.error();
+  const auto document = parse_json(*answer, "answer");
+  if (!document) return document.error();
+  JsonFields fields(document->root());
+  RegisteredJob job{std::string(fields.string("job")), std::string(fields.string("state"))};
+  if (fields.error()) return *fields.error();
+  return job;
+}
+
+Status OverHttp::register_rank(const RegisterRank& request) {
+  return status_of(ask("POST", in_job(request.job, "/ranks"), json_text(request)));
+}
+Status OverHttp::upload_profile(const std::string& job, const NamedProfile& profile) {
+  return status_of(ask("PUT", in_job(job, "/profile"), profile_body(profile)));
+}
+Status OverHttp::report_iterations(const ReportIterations& request) {
+  return status_of(ask("POST", in_job(request.job, "/iterations"), json_text(request)));
+}
+Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST", in_job(job, "/finish"))); }
+
+Result<StragglerSet> OverHttp::set_straggler(const SetStraggler& request) {
+  const auto answer =
+      ask("POST", request.job.empty() ? "/v1/stragglers" : in_job(request.job, "/stragglers"), json_text(request));
+  if (!answer) return answer.error();
+  const auto document = parse_json(*answer, "answer");
+  if (!document) return document.error();
+  StragglerSet set;
+  JsonFields fields(document->root());
+  const Status read = fields.value("notices").for_each([&](const JsonReader& element) -> Status {
+    JsonFields notice(element);
+    set.notices.push_back({std::string(notice.string("job")), std::string(notice.string("id")),
+                           notice.integer("pipeline"), notice.number("at_s")});
+    return notice.error() ? Status(*notice.error()) : Status(Ok{});
+  });
+  if (!read) return read.error();
+  return set;
+}
+
+Status OverHttp::withdraw_straggler(const WithdrawStraggler& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/stragglers/" + percent_encode(request.id))));
+}
+
+Status OverHttp::set_policy(const SetPolicy& request) {
+  const std::string body = std::visit([](const auto& policy) { return json_text(policy); }, request.policy);
+  return status_of(ask("PUT", in_job(request.job, fmt::format("/policies/{}", kind_of(request.policy))), body));
+}
+Status OverHttp::clear_policy(const ClearPolicy& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/policies/" + percent_encode(request.kind))));
+}
+
+namespace {
+
+std::optional<Seconds> seconds_in(JsonFields& fields, std::string_view name) {
+  if (!fields.optional(name)) return std::nullopt;
+  return Seconds(fields.number(name));
+}
+
+std::string text_in(JsonFields& fields, std::string_view name) {
+  return fields.optional(name) ? std::string(fields.string(name)) : "";
+}
+
+bool says_yes(JsonFields& fields, std::string_view name) {
+  const auto member = fields.optional(name);
+  return member && member->boolean() && *member->boolean();
+}
+
+JobView::PlanInForce plan_in(const JsonReader& json) {
+  JsonFields fields(json);
+  JobView::PlanInForce plan;
+  plan.version = fields.integer("version");
+  plan.from_iteration = fields.integer("from_iteration");
+  plan.t_min = seconds_in(fields, "t_min_s");
+  plan.t_star = seconds_in(fields, "t_star_s");
+  plan.t_straggler = seconds_in(fields, "t_straggler_s");
+  plan.t_opt = seconds_in(fields, "t_opt_s");
+  plan.reason = text_in(fields, "reason");
+  return plan;
+}
+
+JobView::PipelineView pipeline_in(const JsonReader& json) {
+  JsonFields fields(json);
+  JobView::PipelineView pipeline;
+  pipeline.pipeline = fields.integer("pipeline");
+  pipeline.straggler = says_yes(fields, "straggler");
+  if (fields.optional("point")) pipeline.point = fields.integer("point");
+  if (fields.optional("points")) pipeline.points = fields.integer("points");
+  pipeline.time = seconds_in(fields, "time_s").value_or(Seconds(0));
+  return pipeline;
+}
+
+JobView::Profiling profiling_in(const JsonReader& json) {
+  JsonFields fields(json);
+  JobView::Profiling profiling;
+  profiling.over = says_yes(fields, "over");
+  profiling.windows = fields.integer("windows");
+  profiling.iterations = fields.integer("iterations");
+  if (fields.optional("uncertainty_pct")) profiling.uncertainty_pct = fields.number("uncertainty_pct");
+  profiling.text = text_in(fields, "text");
+  if (fields.optional("waiting_for")) profiling.waiting_for = fields.integers("waiting_for");
+  if (fields.optional("rejected")) profiling.rejected = fields.integer("rejected");
+  return profiling;
+}
+
+void savings_in(const JsonReader& json, JobView& view) {
+  JsonFields savings(json);
+  if (const auto costs = savings.optional("per_iteration")) {
+    JsonFields fields(*costs);
+    view.per_iteration = {Joules(fields.number("energy_j")), Joules(fields.number("all_max_energy_j")),
+                          Seconds(fields.number("time_s")), Seconds(fields.number("all_max_time_s"))};
+  }
+  if (const auto total = savings.optional("total")) {
+    JsonFields fields(*total);
+    view.total = {static_cast<std::int64_t>(fields.number("iterations")), Joules(fields.number("saved_j")),
+                  Joules(fields.number("all_max_energy_j")), says_yes(fields, "from_reports")};
+  }
+}
+
+}  // namespace
+
+/// What scenarios look at.
+Result<JobView> OverHttp::job(const std::string& job) {
+  const auto answer = ask("GET", in_job(job, ""));
+  if (!answer) return answer.error();
+  settle();  // as in-process: reading may have woken something
+  const auto document = parse_json(*ask("GET", in_job(job, "")), "answer");
+  if (!document) return document.error();
+  JsonFields fields(document->root());
+  JobView view;
+  view.row.job = fields.string("id");
+  view.row.state = fields.string("state");
+  view.reason = text_in(fields, "reason");
+  view.sequence = fields.integer("sequence");
+  JsonFields degrees(fields.value("degrees"));
+  view.degrees = {degrees.integer("dp"), degrees.integer("pp"), degrees.integer("tp")};
+  view.ranks_registered = JsonFields(fields.value("ranks")).integer("registered");
+  if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
+  if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
+  if (const auto profiling = fields.optional("profiling")) view.profiling = profiling_in(*profiling);
+  if (const auto facts = fields.optional("facts")) {
+    if (const auto profile = JsonFields(*facts).optional("profile")) view.facts["profile"] = *profile->string();
+  }
+  for (const Status& read : {fields.value("pipelines").for_each([&](const JsonReader& element) -> Status {
+                               view.pipelines.push_back(pipeline_in(element));
+                               return Ok{};
+                             }),
+                             fields.value("stragglers").for_each([&](const JsonReader& element) -> Status {
+                               JobView::StragglerView& straggler = view.stragglers.emplace_back();
+                               straggler.in_force = JsonFields(element).string("state") == "in_force";
+                               return Ok{};
+                             }),
+                             fields.value("policies").for_each([&](const JsonReader& element) -> Status {
+                               view.policies.emplace_back();
+                               view.policy_texts.emplace_back(JsonFields(element).string("text"));
+                               return Ok{};
+                             })}) {
+    if (!read) return read.error();
+  }
+  if (fields.error()) return *fields.error();
+  return view;
+}
+
+int OverHttp::wait_for_plan(const WaitForPlan& request) {
+  std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
+  if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
+  if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
+  waits_.push_back(std::make_unique<Client>(io_, port_, request_text("GET", target, "")));
+  // It has begun when the server has answered what came after it.
+  (void)ask("GET", "/healthz").ok();
+  return static_cast<int>(waits_.size()) - 1;
+}
+
+std::optional<Result<PlanAnswer>> OverHttp::answer_of(int wait) {
+  settle();
+  const auto answer = waits_[wait]->answer();
+  if (!answer) return std::nullopt;
+  if (!*answer) return Result<PlanAnswer>(answer->error());
+  const auto document = parse_json(**answer, "answer");
+  if (!document) return Result<PlanAnswer>(document.error());
+  JsonFields fields(document->root());
+  PlanAnswer plan{nullptr, fields.integer("rank")};
+  if (says_yes(fields, "unchanged")) return Result<PlanAnswer>(plan);
+  auto schedule = std::make_shared<StageSchedule>();
+  schedule->version = fields.integer("version");
+  schedule->from_iteration = fields.integer("from_iteration");
+  schedule->reason = text_in(fields, "reason");
+  if (fields.optional("window")) schedule->window = fields.integer("window");
+  if (fields.optional("iterations")) schedule->iterations = fields.integer("iterations");
+  const std::string kind(fields.string("kind"));
+  schedule->kind = kind == "plan"               ? StageSchedule::Kind::plan
+                   : kind == "profiling_window" ? StageSchedule::Kind::profiling_window
+                                                : StageSchedule::Kind::maximum_clock;
+  const Status read = fields.value("clocks").for_each([&](const JsonReader& pair) -> Status {
+    std::vector<JsonReader> parts;
+    const Status both = pair.for_each([&](const JsonReader& part) -> Status {
+      parts.push_back(part);
+      return Ok{};
+    });
+    if (!both || parts.size() != 2) return pair.error("an instruction and a clock");
+    schedule->clocks.push_back({std::string(parts[0].string() ? *parts[0].string() : ""),
+                                Megahertz(parts[1].integer() ? *parts[1].integer() : -1)});
+    return Ok{};
+  });
+  if (!read) return Result<PlanAnswer>(read.error());
+  if (fields.error()) return Result<PlanAnswer>(*fields.error());
+  plan.schedule = std::move(schedule);
+  return Result<PlanAnswer>(plan);
+}
+
+}  // namespace perseus::testing

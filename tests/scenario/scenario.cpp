@@ -1,0 +1,483 @@
+#include "scenario/scenario.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "base/error_table.h"
+#include "scenario/training.h"
+#include "wire/number.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace server;
+
+/// One line: words, and name=value (name~value, name>value, name<value) among them.
+struct Step {
+  std::vector<std::string> words;
+  struct Option {
+    std::string name;
+    char relation;
+    std::string value;
+  };
+  std::vector<Option> options;
+
+  [[nodiscard]] std::optional<std::string> find(const std::string& name) const {
+    for (const Option& option : options) {
+      if (option.name == name) return option.value;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string text(const std::string& name, const std::string& otherwise = "") const {
+    return find(name).value_or(otherwise);
+  }
+  [[nodiscard]] double number(const std::string& name, double otherwise) const {
+    const auto value = find(name);
+    return value ? number_in<double>(*value).value_or(NAN) : otherwise;
+  }
+  [[nodiscard]] int whole(const std::string& name, int otherwise) const {
+    return static_cast<int>(number(name, otherwise));
+  }
+};
+
+std::vector<std::string> split(const std::string& line) {
+  std::vector<std::string> parts;
+  std::string part;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '#' && !quoted) break;
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      if (!part.empty()) parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+Step parse(const std::string& line) {
+  Step step;
+  for (const std::string& part : split(line)) {
+    const std::size_t relation = part.find_first_of("=~<>");
+    if (relation == std::string::npos || relation == 0) {
+      step.words.push_back(part);
+    } else {
+      step.options.push_back({part.substr(0, relation), part[relation], part.substr(relation + 1)});
+    }
+  }
+  return step;
+}
+
+Error wrong(const std::string& message) { return {ErrorCode::usage, message}; }
+
+template <class T>
+Status status_of(const Result<T>& result) {
+  if (result) return Ok{};
+  return result.error();
+}
+
+class Player {
+ public:
+  Player(std::string folder, ScenarioTarget& target) : folder_(std::move(folder)), target_(target) {}
+
+  /// Ok, or what did not go as the line says.
+  Status play_line(const std::string& line) {
+    Step step = parse(line);
+    if (step.words.empty()) return Ok{};
+    if (step.words[0] == "fails") {
+      if (step.words.size() < 3) return wrong("fails CODE STEP...");
+      const std::string code = step.words[1];
+      step.words.erase(step.words.begin(), step.words.begin() + 2);
+      const Status done = play_step(step);
+      if (done) return wrong(fmt::format("expected the error {}, but it was done", code));
+      if (entry_of(done.error().code).name == code) return Ok{};
+      return wrong(fmt::format("expected the error {}, found {}: {}", code, entry_of(done.error().code).name,
+                               done.error().message));
+    }
+    return play_step(step);
+  }
+
+ private:
+  using Action = Status (Player::*)(const Step&);
+
+  Status play_step(const Step& step) {
+    static const std::map<std::string, Action> actions{
+        {"profile", &Player::profile},   {"job", &Player::job},
+        {"ranks", &Player::ranks},       {"rank", &Player::rank},
+        {"upload", &Player::upload},     {"report", &Player::report},
+        {"finish", &Player::finish},     {"straggler", &Player::straggler},
+        {"withdraw", &Player::withdraw}, {"policy", &Player::policy},
+        {"clear", &Player::clear},       {"wait", &Player::wait},
+        {"answered", &Player::answered}, {"waiting", &Player::waiting},
+        {"expect", &Player::expect},     {"at", &Player::at},
+        {"hold", &Player::hold},         {"go", &Player::go},
+        {"restart", &Player::restart},   {"break", &Player::break_store},
+        {"mend", &Player::mend_store},   {"train", &Player::train},
+    };
+    const auto action = actions.find(step.words[0]);
+    if (action == actions.end()) return wrong(fmt::format("no step '{}'", step.words[0]));
+    return (this->*action->second)(step);
+  }
+
+  [[nodiscard]] std::string id(const Step& step) const {
+    const std::string name = step.words.size() > 1 ? step.words[1] : "";
+    const auto known = job_ids_.find(name);
+    return known == job_ids_.end() ? name : known->second;
+  }
+
+  [[nodiscard]] Result<NamedProfile> read_profile(const Step& step) const {
+    if (step.words.size() < 3) return wrong("profile|upload NAME FILE.csv microbatches=M ...");
+    std::ifstream file(folder_ + "/" + step.words[2]);
+    if (!file) return wrong(fmt::format("cannot read {}", step.words[2]));
+    std::stringstream content;
+    content << file.rdbuf();
+    NamedProfile profile{step.words[1], content.str(), {}, ""};
+    profile.shape.schedule = step.text("schedule", "1f1b");
+    profile.shape.microbatches = step.whole("microbatches", 4);
+    if (step.find("blocking_power")) profile.shape.blocking_power = Watts(step.number("blocking_power", 0));
+    return profile;
+  }
+
+  Status profile(const Step& step) {
+    const auto profile = read_profile(step);
+    return profile ? target_.put_profile(*profile) : Status(profile.error());
+  }
+
+  Status upload(const Step& step) {
+    auto profile = read_profile(step);
+    if (!profile) return profile.error();
+    profile->name.clear();
+    return target_.upload_profile(id(step), *profile);
+  }
+
+  Status job(const Step& step) {
+    RegisterJob request;
+    request.name = step.words.size() > 1 ? step.words[1] : "";
+    request.degrees = {step.whole("dp", 1), step.whole("pp", 1), step.whole("tp", 1)};
+    request.world_size = step.whole("world_size", 0);
+    request.profile = step.text("profile");
+    request.detect_stragglers = step.text("detect_stragglers") == "yes";
+    for (int p = 0; p < request.degrees.dp; ++p) {
+      if (const auto own = step.find(fmt::format("profile.{}", p))) request.profile_of[p] = *own;
+    }
+    request.profile_online = step.text("profile_online") == "yes";
+    request.plain_profiling = step.text("plain_profiling") == "yes";
+    if (step.find("model")) request.facts["model_name"] = step.text("model");
+    const int microbatches = step.whole("microbatches", 6);
+    if (request.profile_online) {
+      request.shape.emplace();
+      request.shape->microbatches = microbatches;
+    }
+    const auto registered = target_.register_job(request);
+    if (!registered) return registered.error();
+    job_ids_[request.name] = registered->job;
+    degrees_[request.name] = request.degrees;
+    if (request.profile_online) {
+      SimulationOptions simulation;
+      simulation.energy_breakdown = step.text("iteration_energies") != "yes";
+      training_.erase(request.name);
+      training_.try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation);
+    }
+    return Ok{};
+  }
+
+  RegisterRank rank_request(const Step& step, int rank) {
+    const Degrees d = degrees_[step.words[1]];
+    RegisterRank request;
+    request.job = id(step);
+    request.rank = rank;
+    request.dp_rank = rank / (d.pp * d.tp);
+    request.pp_rank = rank / d.tp % d.pp;
+    request.tp_rank = rank % d.tp;
+    if (const auto training = training_.find(step.words[1]); training != training_.end()) {
+      request = training->second.registration(rank);
+    }
+    request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
+    return request;
+  }
+
+  Status ranks(const Step& step) {
+    for (int rank = 0; rank < degrees_[step.words[1]].world_size(); ++rank) {
+      if (Status registered = target_.register_rank(rank_request(step, rank)); !registered) return registered;
+    }
+    return Ok{};
+  }
+
+  Status rank(const Step& step) {
+    RegisterRank request = rank_request(step, step.whole("rank", 0));
+    request.dp_rank = step.whole("dp", request.dp_rank);
+    request.pp_rank = step.whole("pp", request.pp_rank);
+    request.tp_rank = step.whole("tp", request.tp_rank);
+    request.accelerator = step.text("accelerator", request.accelerator);
+    if (step.find("clock")) request.clocks_mhz = {step.whole("clock", 0)};
+    return target_.register_rank(request);
+  }
+
+  Status report(const Step& step) {
+    ReportIterations request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    if (step.find("iteration")) request.last_iteration = step.whole("iteration", 0);
+    if (step.find("time")) request.iteration_time.assign(1, Seconds(step.number("time", 0)));
+    if (step.find("slower")) {  // than planned
+      const auto view = target_.job(request.job);
+      if (!view) return view.error();
+      const int pipeline = request.rank / (view->degrees.pp * view->degrees.tp);
+      request.iteration_time.assign(1, step.number("slower", 1) * view->pipelines[pipeline].time);
+    }
+    for (int n = step.whole("times", 1); n > 0; --n) {
+      if (Status reported = target_.report_iterations(request); !reported) return reported;
+    }
+    return Ok{};
+  }
+
+  Status train(const Step& step) {
+    const auto training = training_.find(step.words.size() > 1 ? step.words[1] : "");
+    if (training == training_.end()) return wrong("no such job with profile_online=yes");
+    if (!step.find("windows")) return training->second.run_until_plan(step.whole("most", 200));
+    std::set<int> silent;
+    std::stringstream ranks(step.text("silent"));
+    for (std::string rank; std::getline(ranks, rank, ',');) silent.insert(number_in<int>(rank).value_or(-1));
+    for (int n = step.whole("windows", 1); n > 0; --n) {
+      if (const auto ran = training->second.run_window(silent); !ran) return ran.error();
+    }
+    return Ok{};
+  }
+
+  Status finish(const Step& step) { return target_.finish_job(id(step)); }
+
+  Status straggler(const Step& step) {
+    SetStraggler request;
+    if (step.words.size() > 1 && step.words[1] != "any") request.job = id(step);
+    request.target.accelerator = step.text("accelerator");
+    if (step.find("rank")) request.target.rank = step.whole("rank", 0);
+    if (step.find("pipeline")) request.target.pipeline = step.whole("pipeline", 0);
+    request.delay = Seconds(step.number("delay", 0));
+    request.degree = step.number("degree", 1);
+    const auto set = target_.set_straggler(request);
+    if (!set) return set.error();
+    if (const auto name = step.find("as")) notices_[*name] = set->notices.at(0).id;
+    return Ok{};
+  }
+
+  Status withdraw(const Step& step) {
+    if (step.words.size() < 3) return wrong("withdraw JOB NOTICE");
+    const auto known = notices_.find(step.words[2]);
+    return target_.withdraw_straggler({id(step), known == notices_.end() ? step.words[2] : known->second});
+  }
+
+  Status policy(const Step& step) {
+    const auto set = [&](Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
+    if (step.find("power_cap")) return set(PowerCap{Watts(step.number("power_cap", 0))});
+    if (step.find("pinned_point")) return set(Pin{std::nullopt, step.whole("pinned_point", 0)});
+    if (step.find("pinned_time")) return set(Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
+    if (!step.find("slowdown"))
+      return wrong("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
+    MaxSlowdown slowdown{step.number("slowdown", 1), step.number("threshold", 0), {}, ""};
+    std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
+    for (std::string sample; std::getline(samples, sample, ',');) {
+      const std::size_t colon = sample.find(':');
+      const auto from = number_in<double>(std::string_view(sample).substr(0, colon));
+      const auto value = number_in<double>(std::string_view(sample).substr(colon + 1));
+      if (!from || !value) return wrong(fmt::format("signal: {}", sample));
+      slowdown.signal.push_back({start_s_ + *from, *value});
+    }
+    return set(slowdown);
+  }
+
+  Status clear(const Step& step) {
+    return target_.clear_policy({id(step), step.words.size() > 2 ? step.words[2] : ""});
+  }
+
+  Status wait(const Step& step) {
+    WaitForPlan request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    request.have_version = step.whole("have", 0);
+    if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
+    if (step.find("most")) request.max_wait_s = step.number("most", 0);
+    const int wait = target_.wait_for_plan(request);
+    waits_[step.text("as", "w")] = wait;
+    const auto answer = target_.answer_of(wait);
+    return answer ? status_of(*answer) : Status(Ok{});
+  }
+
+  Status waiting(const Step& step) {
+    const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
+    if (wait == waits_.end()) return wrong("no such wait");
+    if (const auto answer = target_.answer_of(wait->second)) {
+      return wrong(fmt::format("expected to wait still, but there is an answer: version {}",
+                               *answer && (*answer)->schedule ? (*answer)->schedule->version : -1));
+    }
+    return Ok{};
+  }
+
+  Status answered(const Step& step) {
+    const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
+    if (wait == waits_.end()) return wrong("no such wait");
+    const auto answer = target_.answer_of(wait->second);
+    if (!answer) return wrong("expected an answer, but it still waits");
+    if (!*answer) return answer->error();
+    const auto& schedule = (*answer)->schedule;
+    std::map<std::string, double> numbers{{"unchanged", schedule ? 0 : 1}};
+    std::map<std::string, std::string> texts;
+    if (schedule) {
+      numbers["version"] = static_cast<double>(schedule->version);
+      numbers["from_iteration"] = static_cast<double>(schedule->from_iteration);
+      numbers["instructions"] = static_cast<double>(schedule->clocks.size());
+      int highest = 0;
+      int lowest = 1 << 30;
+      for (const ClockedInstruction& c : schedule->clocks) {
+        highest = std::max(highest, c.clock.value());
+        lowest = std::min(lowest, c.clock.value());
+      }
+      numbers["highest"] = highest;
+      numbers["lowest"] = lowest;
+      texts["kind"] = schedule->kind == StageSchedule::Kind::plan               ? "plan"
+                      : schedule->kind == StageSchedule::Kind::profiling_window ? "profiling_window"
+                                                                                : "maximum_clock";
+      texts["reason"] = schedule->reason;
+    }
+    return compare(step, numbers, texts);
+  }
+
+  Status expect(const Step& step) {
+    const auto view = target_.job(id(step));
+    if (!view) return view.error();
+    std::map<std::string, double> numbers{
+        {"ranks", view->ranks_registered},
+        {"events", static_cast<double>(view->sequence)},
+        {"policies", static_cast<double>(view->policies.size())},
+        {"version", view->plan ? static_cast<double>(view->plan->version) : 0},
+        {"from_iteration", view->plan ? static_cast<double>(view->plan->from_iteration) : 0},
+    };
+    std::map<std::string, std::string> texts{{"state", view->row.state}, {"why", view->reason}};
+    std::vector<int> straggling;
+    int pending = 0;
+    for (const auto& notice : view->stragglers) pending += notice.in_force ? 0 : 1;
+    numbers["pending"] = pending;
+    numbers["in_force"] = static_cast<double>(view->stragglers.size()) - pending;
+    for (const auto& p : view->pipelines) {
+      const std::string name = fmt::format("pipeline.{}", p.pipeline);
+      texts[name] = p.straggler ? "straggler" : "normal";
+      if (!p.point) continue;
+      numbers[name + ".point"] = *p.point;
+      numbers[name + ".from_fastest"] = p.points - 1 - *p.point;
+      if (view->plan && view->plan->t_min) numbers[name + ".slowdown"] = p.time / *view->plan->t_min;
+    }
+    if (view->plan) {
+      texts["reason"] = view->plan->reason;
+      if (view->plan->t_min && view->plan->t_opt) numbers["t_opt"] = *view->plan->t_opt / *view->plan->t_min;
+      if (view->plan->t_min && view->plan->t_star) numbers["t_star"] = *view->plan->t_star / *view->plan->t_min;
+      if (view->plan->t_min && view->plan->t_straggler)
+        numbers["t_straggler"] = *view->plan->t_straggler / *view->plan->t_min;
+      texts["has_straggler"] = view->plan->t_straggler ? "yes" : "no";
+    }
+    if (const auto& profiling = view->profiling) {
+      texts["profiling"] = profiling->over ? "over" : "under way";
+      texts["measured"] = profiling->text;
+      numbers["windows"] = profiling->windows;
+      numbers["profiling_iterations"] = profiling->iterations;
+      numbers["waiting_for"] = static_cast<double>(profiling->waiting_for.size());
+      numbers["rejected"] = static_cast<double>(profiling->rejected);
+      if (profiling->uncertainty_pct) numbers["uncertainty"] = *profiling->uncertainty_pct;
+    }
+    if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
+    if (view->total) {
+      numbers["iterations"] = static_cast<double>(view->total->iterations);
+      numbers["saved_j"] = view->total->saved.value();
+    }
+    if (view->per_iteration && view->per_iteration->time > Seconds(0)) {
+      numbers["power_w"] = (view->per_iteration->energy / view->per_iteration->time).value();
+    }
+    return compare(step, numbers, texts);
+  }
+
+  static Status compare(const Step& step, const std::map<std::string, double>& numbers,
+                        const std::map<std::string, std::string>& texts) {
+    for (const Step::Option& option : step.options) {
+      if (const auto text = texts.find(option.name); text != texts.end()) {
+        const bool holds = option.relation == '~' ? text->second.find(option.value) != std::string::npos
+                                                  : text->second == option.value;
+        if (!holds) {
+          return wrong(
+              fmt::format("expected {}{}{}, found '{}'", option.name, option.relation, option.value, text->second));
+        }
+        continue;
+      }
+      const auto number = numbers.find(option.name);
+      const auto wanted = number_in<double>(option.value);
+      if (number == numbers.end() || !wanted) {
+        return wrong(
+            fmt::format("expected {}{}{}, but there is no such thing now", option.name, option.relation, option.value));
+      }
+      const double found = number->second;
+      const bool equal = std::abs(found - *wanted) <= 1e-6 * std::max(1.0, std::abs(*wanted));
+      const bool holds = option.relation == '<' ? found < *wanted : option.relation == '>' ? found > *wanted : equal;
+      if (!holds) {
+        return wrong(fmt::format("expected {}{}{}, found {}", option.name, option.relation, option.value, found));
+      }
+    }
+    return Ok{};
+  }
+
+  Status at(const Step& step) {
+    std::string time = step.words.size() > 1 ? step.words[1] : "";
+    double unit = 1;
+    if (!time.empty()) {
+      unit = time.back() == 'd' ? 86400 : time.back() == 'h' ? 3600 : time.back() == 'm' ? 60 : 1;
+      time.pop_back();
+    }
+    const auto seconds = number_in<double>(time);
+    if (!seconds) return wrong("at TIME, for example 30s, 5m, 2h, 7d");
+    target_.go_to(*seconds * unit);
+    return Ok{};
+  }
+  Status hold(const Step&) { return target_.hold_work(true) ? Status(Ok{}) : wrong("this target cannot hold work"); }
+  Status go(const Step&) { return target_.hold_work(false) ? Status(Ok{}) : wrong("this target cannot hold work"); }
+  Status restart(const Step&) {
+    target_.restart();
+    return Ok{};
+  }
+  Status break_store(const Step&) {
+    return target_.break_store(true) ? Status(Ok{}) : wrong("this target cannot break its store");
+  }
+  Status mend_store(const Step&) {
+    return target_.break_store(false) ? Status(Ok{}) : wrong("this target cannot mend its store");
+  }
+
+  std::string folder_;
+  ScenarioTarget& target_;
+  double start_s_ = target_.now_s();
+  std::map<std::string, std::string> job_ids_;
+  std::map<std::string, Degrees> degrees_;
+  std::map<std::string, std::string> notices_;
+  std::map<std::string, int> waits_;
+  std::map<std::string, Training> training_;
+};
+
+}  // namespace
+
+Status play(std::string_view text, const std::string& name, const std::string& folder, ScenarioTarget& target) {
+  Player player(folder, target);
+  std::stringstream lines{std::string(text)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (Status played = player.play_line(line); !played) {
+      return Error{played.error().code, fmt::format("{}:{}: {}: {}", name, number, line, played.error().message)};
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace perseus::testing

@@ -1,0 +1,377 @@
+// Whatever happens in whatever order, crashes and retries among it: nothing acknowledged is lost, memory and log tell
+// the same story, and what is deployed is the look-up of the effective T'.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "oracles/dice.h"
+#include "scenario/in_process.h"
+#include "scenario/stored_log.h"
+#include "server/event.h"
+#include "server/job.h"
+#include "server/pipeline_input.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace server;
+
+std::string small_profile() {
+  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+NamedProfile profile_of(const std::string& name, int microbatches) {
+  static const std::string csv = small_profile();
+  NamedProfile profile{name, csv, {}, ""};
+  profile.shape.microbatches = microbatches;
+  profile.shape.blocking_power = Watts(70);
+  return profile;
+}
+
+/// A database that knows two profiles and their frontiers, so that no case plans them anew.
+std::shared_ptr<MemoryDatabase> known_profiles() {
+  static const auto blobs = [] {
+    InProcess target;
+    for (const auto& profile : {profile_of("short", 3), profile_of("long", 4)}) {
+      PERSEUS_CHECK(target.put_profile(profile).ok(), "put_profile");
+    }
+    return target.database().blobs;
+  }();
+  auto database = std::make_shared<MemoryDatabase>();
+  database->blobs = blobs;
+  return database;
+}
+
+struct FrontierTimes {
+  Frontier frontier;
+  Watts waiting;
+};
+const FrontierTimes& frontier_of(const MemoryDatabase& database, const std::string& input) {
+  static std::map<std::string, FrontierTimes> known;
+  auto found = known.find(input);
+  if (found == known.end()) {
+    auto parsed = parse_frontier(input, database.blobs.at("frontier/" + input));
+    PERSEUS_CHECK(parsed.ok(), "a stored frontier");
+    const Watts waiting = parsed->dag.total_blocking_power();
+    found = known.emplace(input, FrontierTimes{std::move(parsed->frontier), waiting}).first;
+  }
+  return found->second;
+}
+
+/// The slowest point that is fast enough, by looking at every one.
+int slowest_within(const Frontier& frontier, Seconds deadline) {
+  for (std::size_t i = 0; i < frontier.points.size(); ++i) {
+    if (frontier.points[i].time <= deadline) return static_cast<int>(i);
+  }
+  return static_cast<int>(frontier.points.size()) - 1;
+}
+
+void check_deployed_point(const MemoryDatabase& database, const Job& job, double now_s) {
+  if (!job.plan || !job.live()) return;
+  std::vector<double> degrees(job.num_pipelines(), 1);
+  for (const Notice& n : job.notices) {
+    RC_ASSERT(n.in_force || n.effective_s > now_s);
+    if (n.in_force) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
+  }
+  Seconds pace;
+  Seconds t_min;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const Seconds own = frontier_of(database, job.input_of[p]).frontier.points.back().time;
+    t_min = std::max(t_min, own);
+    pace = std::max(pace, degrees[p] * own);
+  }
+  if (const auto found = job.policies.find("max_slowdown"); found != job.policies.end()) {
+    const auto& policy = std::get<MaxSlowdown>(found->second);
+    double level = -INFINITY;
+    for (const auto& sample : policy.signal) {
+      if (sample.from_s <= now_s) level = sample.value;
+    }
+    if (level > policy.threshold) pace = std::max(pace, policy.slowdown * t_min);
+  }
+  if (const auto found = job.policies.find("pinned"); found != job.policies.end()) {
+    const auto& points = frontier_of(database, job.input_of[0]).frontier.points;
+    const auto point = static_cast<std::size_t>(*std::get<Pin>(found->second).point);
+    pace = points[std::min(point, points.size() - 1)].time;
+  }
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const Frontier& frontier = frontier_of(database, job.input_of[p]).frontier;
+    const int wanted = degrees[p] > 1 ? static_cast<int>(frontier.points.size()) - 1 : slowest_within(frontier, pace);
+    RC_ASSERT(job.plan->of(p).input == job.input_of[p]);
+    RC_ASSERT(job.plan->of(p).point == wanted);
+  }
+}
+
+/// What was acknowledged, as a client remembers it.
+struct Acknowledged {
+  std::set<int> ranks;
+  std::set<std::string> notices;
+  std::int64_t version = 0;  ///< the highest that a rank was given
+  bool finished = false;
+};
+
+/// Dice with faces from 0.
+class Faces : public ShrinkingDice {
+ public:
+  int below(int faces) { return roll(0, faces - 1); }
+};
+
+class Story {
+ public:
+  Story() {
+    const auto registered = target_.register_job([this] {
+      RegisterJob request;
+      request.degrees = {dice_.below(4) + 1, 2, dice_.below(2) + 1};
+      request.profile = "short";
+      if (dice_.below(3) == 0) request.profile_of[request.degrees.dp - 1] = "long";
+      return request;
+    }());
+    RC_ASSERT(registered.ok());
+    job_ = registered->job;
+    degrees_ = folded(target_.database(), job_).spec.degrees;
+  }
+
+  void play(int steps) {
+    for (; steps > 0; --steps) {
+      one_step();
+      check();
+    }
+  }
+
+ private:
+  int random_rank() { return dice_.below(degrees_.world_size() + 1); }
+
+  RegisterRank rank_request(int rank) const {
+    RegisterRank request;
+    request.job = job_;
+    request.rank = rank;
+    request.dp_rank = rank / (degrees_.pp * degrees_.tp);
+    request.pp_rank = rank / degrees_.tp % degrees_.pp;
+    request.tp_rank = rank % degrees_.tp;
+    request.clocks_mhz = {1410, 1050};
+    request.accelerator = "gpu-" + std::to_string(rank);
+    return request;
+  }
+
+  void one_step() {
+    switch (dice_.below(10)) {
+      case 0:
+      case 1: {
+        RegisterRank request = rank_request(random_rank());
+        if (dice_.below(6) == 0) request.pp_rank = dice_.below(3);
+        const bool possible = !acknowledged_.finished;
+        if (target_.register_rank(request)) {
+          RC_ASSERT(possible);
+          acknowledged_.ranks.insert(request.rank);
+        }
+        break;
+      }
+      case 2:
+      case 3: {
+        SetStraggler request;
+        request.job = job_;
+        if (dice_.below(2) == 0) request.target.pipeline = dice_.below(degrees_.dp + 1);
+        if (dice_.below(4) == 0) request.target.rank = random_rank();
+        if (dice_.below(4) == 0) request.target.accelerator = "gpu-" + std::to_string(random_rank());
+        request.delay = Seconds(dice_.below(3) == 0 ? 0 : 10 * dice_.below(5));
+        request.degree = dice_.below(3) == 0 ? 1 : 0.9 + 0.1 * dice_.below(6);
+        const int times = dice_.below(4) == 0 ? 2 : 1;  // a retry
+        for (int i = 0; i < times; ++i) {
+          const auto set = target_.set_straggler(request);
+          if (set && !set->notices.at(0).id.empty()) acknowledged_.notices.insert(set->notices[0].id);
+        }
+        break;
+      }
+      case 4: {
+        const std::string id = "s" + std::to_string(dice_.below(12));
+        (void)target_.withdraw_straggler({job_, id}).ok();
+        break;
+      }
+      case 5:
+        if (dice_.below(2) == 0) {
+          (void)target_.set_policy({job_, Pin{std::nullopt, dice_.below(40)}}).ok();
+        } else {
+          const double now_s = target_.now_s();
+          (void)target_
+              .set_policy({job_, MaxSlowdown{1.0 + 0.1 * dice_.below(4), 5, {{now_s - 5, 9}, {now_s + 25, 1}}, "EUR"}})
+              .ok();
+        }
+        break;
+      case 6:
+        (void)target_.clear_policy({job_, dice_.below(2) == 0 ? "pinned" : "max_slowdown"}).ok();
+        break;
+      case 7: {
+        WaitForPlan request{job_, random_rank(), dice_.below(2) == 0 ? 0 : acknowledged_.version, 7, std::nullopt};
+        const int wait = target_.wait_for_plan(request);
+        if (const auto answer = target_.answer_of(wait); answer && *answer && (*answer)->schedule) {
+          RC_ASSERT((*answer)->schedule->version >= acknowledged_.version);
+          acknowledged_.version = (*answer)->schedule->version;
+        }
+        break;
+      }
+      case 8:
+        seconds_ += dice_.below(40);
+        target_.go_to(seconds_);
+        break;
+      default:
+        crash_or_finish();
+    }
+  }
+
+  void crash_or_finish() {
+    const int what = dice_.below(8);
+    if (what == 0) {
+      if (target_.finish_job(job_)) acknowledged_.finished = true;
+    } else if (what == 1) {
+      target_.break_store(true);
+      SetStraggler request{job_, {}, Seconds(0), 2 + 0.01 * ++broken_};  // no retry of what is known
+      request.target.pipeline = 0;
+      RC_ASSERT(!target_.set_straggler(request).ok());
+      target_.break_store(false);
+      target_.go_to(seconds_ += 3);
+    } else {
+      // Dies in the middle of a request, whose client hears nothing.
+      SetStraggler request{job_, {}, Seconds(dice_.below(2) * 20), 1 + 0.1 * dice_.below(3)};
+      request.target.pipeline = dice_.below(degrees_.dp);
+      target_.service().set_straggler(request, [](const Result<StragglerSet>&) {});
+      target_.step(dice_.below(3));
+      target_.restart();
+    }
+  }
+
+  void check() {
+    const MemoryDatabase& database = target_.database();
+    const Job job = folded(database, job_);
+    const auto view = target_.job(job_);
+    RC_ASSERT(view.ok());
+    RC_ASSERT(view->sequence == job.sequence);
+    RC_ASSERT(view->row.state == name_of(job.state));
+    RC_ASSERT(view->ranks_registered == job.ranks_registered);
+    RC_ASSERT(view->stragglers.size() == job.notices.size());
+    RC_ASSERT(view->policies.size() == job.policies.size());
+    RC_ASSERT((view->plan ? view->plan->version : 0) == (job.plan ? job.plan->version : 0));
+    RC_ASSERT(database.jobs.at(job_).index.state == name_of(job.state));
+
+    for (const int rank : acknowledged_.ranks) RC_ASSERT(job.ranks[rank].has_value());
+    RC_ASSERT(job.version >= acknowledged_.version);
+    if (acknowledged_.finished) RC_ASSERT(job.state == JobState::finished);
+    std::set<std::string> noticed;
+    for (const StoredEvent& item : database.jobs.at(job_).events) {
+      const auto event = parse_event(item.body, "log");
+      if (const auto* notice = std::get_if<StragglerNoticed>(&event->body)) noticed.insert(notice->id);
+    }
+    for (const std::string& id : acknowledged_.notices) RC_ASSERT(noticed.contains(id));
+    check_deployed_point(database, job, target_.now_s());
+  }
+
+  Faces dice_;
+  InProcess target_{{}, known_profiles()};
+  std::string job_;
+  Degrees degrees_;
+  Acknowledged acknowledged_;
+  double seconds_ = 0;
+  int broken_ = 0;
+};
+
+RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
+
+// Two servers on one database, neither of which knows what the other is about to do.
+RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
+  Faces dice;
+  const auto database = known_profiles();
+  ServiceOptions options;
+  options.owner = "one";
+  InProcess one(options, database);
+  options.owner = "other";
+  InProcess other(options, database);
+  RegisterJob request;
+  request.degrees = {3, 2, 1};
+  request.profile = "short";
+  const auto registered = one.register_job(request);
+  RC_ASSERT(registered.ok());
+  other.settle();
+  const std::string job = registered->job;
+  std::set<int> ranks;
+  double seconds = 0;
+  for (int step = 0; step < 25; ++step) {
+    // Both are asked before either hears of the other.
+    std::vector<std::shared_ptr<std::optional<bool>>> answers;
+    for (InProcess* server : {&one, &other}) {
+      auto answered = answers.emplace_back(std::make_shared<std::optional<bool>>());
+      if (dice.below(2) == 0) {
+        RegisterRank rank;
+        rank.job = job;
+        rank.rank = dice.below(6);
+        rank.dp_rank = rank.rank / 2;
+        rank.pp_rank = rank.rank % 2;
+        server->service().register_rank(rank, [answered, &ranks, number = rank.rank](const Result<RegisteredRank>& r) {
+          *answered = r.ok();
+          if (r) ranks.insert(number);
+        });
+      } else {
+        SetStraggler straggler{job, {}, Seconds(dice.below(3) * 10), 1 + 0.1 * dice.below(3)};
+        straggler.target.pipeline = dice.below(3);
+        server->service().set_straggler(straggler, [answered](const Result<StragglerSet>& r) { *answered = r.ok(); });
+      }
+    }
+    for (int i = 0; i < 20; ++i) one.step(dice.below(3)), other.step(dice.below(3));
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+    for (const auto& answered : answers) RC_ASSERT(answered->has_value() && **answered);
+    seconds += dice.below(8);
+    one.go_to(seconds), other.go_to(seconds);
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+    const Job story = folded(*database, job);
+    for (InProcess* server : {&one, &other}) {
+      const auto view = server->job(job);
+      RC_ASSERT(view.ok());
+      RC_ASSERT(view->sequence == story.sequence);
+      RC_ASSERT(view->plan->version == story.plan->version);
+    }
+    for (const int rank : ranks) RC_ASSERT(story.ranks[rank].has_value());
+    check_deployed_point(*database, story, one.now_s());
+  }
+}
+
+TEST(StateMachine, OnlyLiveJobsChange) {
+  for (std::size_t kind = 0; kind < num_event_kinds; ++kind) {
+    EXPECT_FALSE(next_state(JobState::finished, kind)) << kind_name(kind);
+    EXPECT_FALSE(next_state(JobState::expired, kind)) << kind_name(kind);
+    EXPECT_EQ(next_state(JobState::none, kind).has_value(), kind == kind_of_type<JobRegistered>()) << kind_name(kind);
+  }
+}
+
+TEST(StateMachine, ARefusedEventChangesNothing) {
+  Job job;
+  job.id = "j";
+  ASSERT_TRUE(apply(job, {1, JobRegistered{"", {2, 2, 1}, false, false, std::nullopt, {}, false}}).ok());
+  ASSERT_TRUE(apply(job, {2, RankRegistered{0, 0, 0, 0, {}, "", "", {}, {}, {}}}).ok());
+  const Job before = job;
+  const std::vector<EventBody> refused{
+      JobRegistered{},
+      RankRegistered{0, 0, 0, 0, {}, "", "", {}, {}, {}},
+      RankRegistered{1, 0, 0, 0, {}, "", "", {}, {}, {}},
+      RankRegistered{9, 0, 0, 0, {}, "", "", {}, {}, {}},
+      StragglerTookEffect{"s1"},
+      StragglerWithdrawn{"s1"},
+      PolicyCleared{"pinned"},
+      Characterised{"key", 1, 1, 1},
+      PlanDeployed{},
+      ProfileKnown{"key", "", {2}, "", 0, ""},
+      WindowHandedOut{},
+  };
+  for (const EventBody& body : refused) {
+    EXPECT_FALSE(apply(job, {3, body}).ok()) << kind_name(body.index());
+    EXPECT_EQ(job, before) << kind_name(body.index());
+  }
+}
+
+}  // namespace
+}  // namespace perseus::testing

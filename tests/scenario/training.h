@@ -1,0 +1,47 @@
+// The ranks of a training job that is profiled online, as clients of a scenario's target.
+//
+// They ask for what to run, run it on an invented GPU (tests/simulated_profile.h, 1 % of noise), and report. Each call
+// of run_window() asks for all ranks, and reports for those that got a window which they have not run.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "scenario/scenario.h"
+#include "tests/simulated_job.h"
+#include "tests/simulated_profile.h"
+
+namespace perseus::testing {
+
+class Training {
+ public:
+  Training(ScenarioTarget& target, std::string job, server::Degrees degrees, int microbatches,
+           SimulationOptions options = {}, std::uint64_t seed = 1, InventedGpu gpu = {});
+
+  [[nodiscard]] server::RegisterRank registration(int rank) const;
+  Status register_ranks();
+  /// How many ranks reported; `silent` ones say nothing this time.
+  Result<int> run_window(const std::set<int>& silent = {});
+  /// What a rank would report of the window that it was told to run last, whether it has or not.
+  std::optional<server::ReportIterations> report_of(int rank);
+  /// Until ranks get a plan (or the maximum clock), at most so many windows.
+  Status run_until_plan(int most_windows);
+  /// What a rank was told last; null: nothing yet.
+  [[nodiscard]] std::shared_ptr<const server::StageSchedule> told(int rank) const;
+  [[nodiscard]] const ComputationDag& truth() const { return simulated_.dag(); }
+
+ private:
+  [[nodiscard]] std::optional<ProfilingWindow> window() const;
+  [[nodiscard]] server::ReportIterations report(int rank, const RankResult& result) const;
+
+  ScenarioTarget& target_;
+  std::string job_;
+  server::Degrees degrees_;
+  SimulatedJob simulated_;
+  std::map<int, std::shared_ptr<const server::StageSchedule>> told_;
+  std::map<int, int> run_;  ///< the last window that each rank ran
+};
+
+}  // namespace perseus::testing

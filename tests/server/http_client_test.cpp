@@ -1,0 +1,102 @@
+// What programs that wait for an answer get: event streams above all.
+#include "net/http_client.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/post.hpp>
+#include <thread>
+
+#include "net/http_server.h"
+
+namespace perseus {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// A server on a thread of its own.
+class HttpClientTest : public ::testing::Test {
+ protected:
+  void start(HttpHandler handler) {
+    server_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, std::move(handler));
+    const auto port = server_->listen({"127.0.0.1", 0});
+    ASSERT_TRUE(port.ok());
+    peer_.url = fmt::format("http://127.0.0.1:{}", *port);
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  ~HttpClientTest() override {
+    boost::asio::post(io_, [this] {
+      server_.reset();
+      io_.stop();
+    });
+    if (thread_.joinable()) thread_.join();
+  }
+  boost::asio::io_context io_{1};
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+  HttpPeer peer_;
+};
+
+TEST_F(HttpClientTest, FollowsEventsUntilItHasEnough) {
+  std::string last_id;
+  start([&](const HttpRequest& request, const Responder& responder) {
+    last_id = request.header("Last-Event-ID").value_or("none");
+    responder.open_stream();
+    for (int i = 8; i < 20; ++i) responder.event(std::to_string(i), "kind", fmt::format("line {}\nand another", i));
+  });
+  std::vector<std::string> seen;
+  const auto reply = follow_events(peer_, "/events", "7", [&](const ServerSentEvent& event) {
+    seen.push_back(event.id + " " + event.name + " " + event.data);
+    return seen.size() < 2;
+  });
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(reply->status, 200);
+  EXPECT_THAT(seen, ElementsAre("8 kind line 8\nand another", "9 kind line 9\nand another"));
+  EXPECT_EQ(last_id, "7");
+}
+
+TEST_F(HttpClientTest, FollowsEventsUntilTheStreamEnds) {
+  start([](const HttpRequest&, const Responder& responder) {
+    responder.open_stream();
+    responder.event("1", "", "only");
+    responder.end_stream();
+  });
+  int events = 0;
+  const auto reply = follow_events(peer_, "/events", "", [&](const ServerSentEvent&) { return ++events > 0; });
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(events, 1);
+}
+
+TEST_F(HttpClientTest, AnAnswerThatIsNoStreamIsReturned) {
+  start([](const HttpRequest&, const Responder& responder) { responder.send(error_response(404, "no job j_9")); });
+  const auto reply = follow_events(peer_, "/events", "", [](const ServerSentEvent&) { return true; });
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(reply->status, 404);
+  EXPECT_EQ(reply->body, R"({"detail":"no job j_9","error":{"code":"not_found","message":"no job j_9"}})");
+}
+
+TEST_F(HttpClientTest, SaysWhoDoesNotAnswer) {
+  peer_.url = "http://127.0.0.1:1";
+  const auto reply = http_call(peer_, {"GET", "/", "", ""});
+  ASSERT_FALSE(reply.ok());
+  EXPECT_EQ(reply.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(reply.error().message, HasSubstr("http://127.0.0.1:1"));
+}
+
+TEST(EventReader, TakesBytesInAnyPieces) {
+  const std::string text = ": comment\r\nid: 1\nevent: a\ndata: x\ndata:y\n\ndata: z\n\nid: 3\n\nunknown: u\ndata\n\n";
+  for (std::size_t piece = 1; piece < text.size(); ++piece) {
+    EventReader reader;
+    std::vector<std::string> seen;
+    for (std::size_t at = 0; at < text.size(); at += piece) {
+      reader.put(std::string_view(text).substr(at, piece));
+      while (const auto event = reader.next()) seen.push_back(event->id + "/" + event->name + "/" + event->data);
+    }
+    EXPECT_THAT(seen, ElementsAre("1/a/x\ny", "1//z", "3//")) << piece;
+  }
+}
+
+}  // namespace
+}  // namespace perseus

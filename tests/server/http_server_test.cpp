@@ -1,0 +1,342 @@
+// The server over real sockets, byte for byte.
+#include "net/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "net/http_client.h"
+
+namespace perseus {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// A client that reads and writes bytes, on the same thread and io_context as the server.
+class RawClient {
+ public:
+  RawClient(asio::io_context& io, std::uint16_t port) : io_(io), socket_(io) {
+    socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+    read();
+  }
+  void write(std::string_view text) { asio::write(socket_, asio::buffer(text)); }
+  /// Runs the server until the text has come; the text up to its end, taken away.
+  std::string until(std::string_view end) {
+    while (true) {
+      const std::size_t at = text_.find(end);
+      if (at != std::string::npos) {
+        std::string taken = text_.substr(0, at + end.size());
+        text_.erase(0, at + end.size());
+        return taken;
+      }
+      if (closed_) return std::exchange(text_, {}) + "<closed>";
+      io_.run_one();
+    }
+  }
+  std::string until_closed() {
+    while (!closed_) io_.run_one();
+    return std::exchange(text_, {});
+  }
+  void half_close() { socket_.shutdown(asio::socket_base::shutdown_send); }
+  void close() { socket_.close(); }
+
+ private:
+  void read() {
+    socket_.async_read_some(asio::buffer(bytes_), [this](boost::system::error_code problem, std::size_t count) {
+      text_.append(bytes_.data(), count);
+      if (problem) {
+        closed_ = true;
+      } else {
+        read();
+      }
+    });
+  }
+  asio::io_context& io_;
+  asio::ip::tcp::socket socket_;
+  std::array<char, 4096> bytes_{};
+  std::string text_;
+  bool closed_ = false;
+};
+
+class HttpServerTest : public ::testing::Test {
+ protected:
+  void start(HttpServerOptions options = {}) {
+    server_ = std::make_unique<HttpServer>(io_, std::move(options), [this](HttpRequest request, Responder responder) {
+      ++handled_;
+      if (handler_) return handler_(std::move(request), std::move(responder));
+      responder.send(json_response(200, request.method + " " + request.path + " " + request.body));
+    });
+    const auto port = server_->listen({"127.0.0.1", 0});
+    ASSERT_TRUE(port.ok()) << port.error().message;
+    port_ = *port;
+  }
+  RawClient client() { return {io_, port_}; }
+  /// What the server answers to these bytes, until it closes.
+  std::string answer_to(std::string_view bytes) {
+    RawClient raw = client();
+    raw.write(bytes);
+    return raw.until_closed();
+  }
+
+  asio::io_context io_{1};
+  HttpHandler handler_;
+  int handled_ = 0;
+  std::uint16_t port_ = 0;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
+  start();
+  RawClient raw = client();
+  raw.write("POST /a%20b?x=1 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc");
+  EXPECT_THAT(raw.until("POST /a b abc"),
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), HasSubstr("Content-Length: 13\r\n")));
+  raw.write("GET /again HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(raw.until("GET /again "), StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_EQ(server_->counts().accepted, 1);
+}
+
+TEST_F(HttpServerTest, RequestsMayComeByteByByteOrSeveralAtOnce) {
+  start();
+  RawClient raw = client();
+  const std::string request = "POST /1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+  for (const char byte : request) {
+    raw.write({&byte, 1});
+    io_.poll();
+  }
+  EXPECT_THAT(raw.until("POST /1 abcde"), StartsWith("HTTP/1.1 200"));
+  std::string many;
+  for (int i = 0; i < 2000; ++i) many += "GET /" + std::to_string(i) + " HTTP/1.1\r\n\r\n";
+  raw.write(many);
+  for (int i = 0; i < 2000; ++i) EXPECT_THAT(raw.until("GET /" + std::to_string(i) + " "), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, AnswersComeInTheOrderOfTheRequests) {
+  std::vector<Responder> parked;
+  handler_ = [&](HttpRequest request, Responder responder) {
+    if (request.path == "/slow") {
+      parked.push_back(responder);
+    } else {
+      responder.send(json_response(200, "fast"));
+    }
+  };
+  start();
+  RawClient raw = client();
+  raw.write("GET /slow HTTP/1.1\r\n\r\nGET /fast HTTP/1.1\r\n\r\n");
+  while (parked.empty()) io_.run_one();
+  io_.poll();
+  EXPECT_EQ(handled_, 1) << "the second request waits for the first one's answer";
+  EXPECT_EQ(server_->counts().waiting, 1);
+  parked.front().send(json_response(200, "slow"));
+  parked.front().send(json_response(500, "twice"));
+  EXPECT_THAT(raw.until("slow"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(raw.until("fast"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
+  HttpServerOptions options;
+  options.limits = {.head_bytes = 1000, .body_bytes = 100};
+  start(options);
+  const std::vector<std::pair<std::string, int>> cases{
+      {"what is this\r\n\r\n", 400},
+      {"GET /%zz HTTP/1.1\r\n\r\n", 400},
+      {"GET nowhere HTTP/1.1\r\n\r\n", 400},
+      {"GET / HTTP/3.0\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n", 431},
+      {"GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n", 431},
+      {"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n", 413},
+      {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + std::string(200, 'x'), 413},
+      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {std::string("\0\0\0\0\r\n\r\n", 8), 400},
+  };
+  for (const auto& [bytes, status] : cases) {
+    const std::string answer = answer_to(bytes);
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 " + std::to_string(status))) << bytes;
+    EXPECT_THAT(answer, AllOf(HasSubstr("Connection: close\r\n"), HasSubstr("{\"detail\":\""))) << bytes;
+  }
+  EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, SlowClientsAreCut) {
+  HttpServerOptions options;
+  options.request_time = 20ms;
+  options.idle_time = 20ms;
+  start(options);
+  EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab"), StartsWith("HTTP/1.1 408"));
+  EXPECT_EQ(answer_to(""), "") << "who never says anything is closed";
+  RawClient raw = client();
+  raw.write("GET /1 HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(raw.until_closed(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("GET /1")));
+  EXPECT_EQ(server_->counts().connections, 0);
+  EXPECT_EQ(handled_, 1);
+}
+
+TEST_F(HttpServerTest, AClientThatDoesNotReadIsCut) {
+  HttpServerOptions options;
+  options.response_time = 1ms;
+  options.slowest_bytes_per_s = 1U << 30U;
+  handler_ = [](HttpRequest, Responder responder) { responder.send(json_response(200, std::string(50'000'000, 'x'))); };
+  start(options);
+  asio::ip::tcp::socket silent(io_);
+  silent.connect({asio::ip::make_address("127.0.0.1"), port_});
+  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\n\r\n")));
+  while (server_->counts().timed_out == 0) io_.run_one();
+  EXPECT_EQ(server_->counts().connections, 0);
+}
+
+TEST_F(HttpServerTest, AVanishedClientIsNoticedAndItsAnswerGoesNowhere) {
+  std::vector<Responder> parked;
+  int closed = 0;
+  handler_ = [&](HttpRequest, Responder responder) {
+    responder.on_closed([&] { ++closed; });
+    parked.push_back(std::move(responder));
+  };
+  start();
+  RawClient raw = client();
+  raw.write("GET / HTTP/1.1\r\n\r\n");
+  while (parked.empty()) io_.run_one();
+  EXPECT_TRUE(parked.front().open());
+  raw.close();
+  while (closed == 0) io_.run_one();
+  EXPECT_FALSE(parked.front().open());
+  parked.front().send(json_response(200, ""));
+  parked.clear();
+  EXPECT_EQ(closed, 1);
+  EXPECT_EQ(server_->counts().connections, 0);
+}
+
+TEST_F(HttpServerTest, ADroppedRequestIsAnswered) {
+  handler_ = [](HttpRequest, Responder) {};
+  start();
+  RawClient raw = client();
+  raw.write("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(raw.until("}"), StartsWith("HTTP/1.1 500"));
+}
+
+TEST_F(HttpServerTest, HeadExpectAndOldHttp) {
+  start();
+  EXPECT_THAT(answer_to("HEAD /x HTTP/1.1\r\nConnection: close\r\n\r\n"),
+              ::testing::EndsWith("Connection: close\r\n\r\n"));
+  EXPECT_THAT(answer_to("GET /x HTTP/1.0\r\n\r\n"), HasSubstr("Connection: close\r\n"));
+  RawClient raw = client();
+  raw.write("POST /x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_EQ(raw.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  raw.write("ab");
+  EXPECT_THAT(raw.until("POST /x ab"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, StreamsOfEvents) {
+  std::vector<Responder> streams;
+  HttpServerOptions options;
+  options.comment_time = 20ms;
+  handler_ = [&](HttpRequest, Responder responder) {
+    responder.open_stream();
+    streams.push_back(std::move(responder));
+  };
+  start(options);
+  RawClient raw = client();
+  raw.write("GET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(raw.until("\r\n\r\n"), AllOf(HasSubstr("text/event-stream"), HasSubstr("chunked")));
+  EXPECT_TRUE(streams.front().event("7", "plan", "two\nlines"));
+  EXPECT_THAT(raw.until("\n\n\r\n"), HasSubstr("id: 7\nevent: plan\ndata: two\ndata: lines\n\n"));
+  EXPECT_THAT(raw.until("\n\n"), HasSubstr(": keep-alive"));
+  EXPECT_EQ(server_->counts().streams, 1);
+  streams.clear();  // the last handle gone ends it
+  EXPECT_THAT(raw.until("0\r\n\r\n"), ::testing::Not(HasSubstr("<closed>")));
+  EXPECT_EQ(server_->counts().streams, 0);
+}
+
+TEST_F(HttpServerTest, AStreamThatNobodyReadsIsCut) {
+  std::vector<Responder> streams;
+  HttpServerOptions options;
+  options.stream_bytes = 1000;
+  handler_ = [&](HttpRequest, Responder responder) {
+    responder.open_stream();
+    streams.push_back(std::move(responder));
+  };
+  start(options);
+  asio::ip::tcp::socket silent(io_);
+  silent.connect({asio::ip::make_address("127.0.0.1"), port_});
+  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\n\r\n")));
+  while (streams.empty()) io_.run_one();
+  const std::string data(900, 'x');
+  int sent = 0;
+  while (streams.front().event("", "", data)) ASSERT_LT(++sent, 100'000);
+  EXPECT_FALSE(streams.front().open());
+}
+
+TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
+  HttpServerOptions options;
+  options.connections = 1;
+  start(options);
+  RawClient first = client();
+  first.write("GET /1 HTTP/1.1\r\n\r\n");
+  first.until("GET /1");
+  EXPECT_THAT(client().until_closed(), StartsWith("HTTP/1.1 503"));
+  EXPECT_EQ(server_->counts().turned_away, 1);
+}
+
+TEST_F(HttpServerTest, DrainingAnswersWhatIsThereAndClosesTheRest) {
+  std::vector<Responder> parked;
+  handler_ = [&](HttpRequest request, Responder responder) {
+    if (request.path == "/wait") return parked.push_back(std::move(responder));
+    responder.send(json_response(200, "idle"));
+  };
+  start();
+  RawClient idle = client();
+  idle.write("GET /idle HTTP/1.1\r\n\r\n");
+  idle.until("idle");
+  RawClient waiting = client();
+  waiting.write("GET /wait HTTP/1.1\r\n\r\n");
+  while (parked.empty()) io_.run_one();
+  bool drained = false;
+  server_->drain(10s, [&] { drained = true; });
+  EXPECT_EQ(idle.until_closed(), "");
+  EXPECT_FALSE(drained);
+  parked.front().send(json_response(200, "late"));
+  EXPECT_THAT(waiting.until("late"), HasSubstr("Connection: close\r\n"));
+  waiting.close();
+  while (!drained) io_.run_one();
+  asio::ip::tcp::socket refused(io_);
+  boost::system::error_code problem;
+  refused.connect({asio::ip::make_address("127.0.0.1"), port_}, problem);
+  EXPECT_TRUE(problem);
+}
+
+TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
+  std::vector<Responder> parked;
+  handler_ = [&](HttpRequest, Responder responder) { parked.push_back(std::move(responder)); };
+  HttpServerOptions options;
+  options.comment_time = 20ms;  // sweeps often
+  start(options);
+  RawClient waiting = client();
+  waiting.write("GET / HTTP/1.1\r\n\r\n");
+  while (parked.empty()) io_.run_one();
+  bool drained = false;
+  server_->drain(1ms, [&] { drained = true; });
+  while (!drained) io_.run_one();
+  EXPECT_EQ(waiting.until_closed(), "");
+}
+
+TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
+  start();
+  const auto again = server_->listen({"127.0.0.1", port_});
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().message, HasSubstr("cannot listen on 127.0.0.1:" + std::to_string(port_)));
+}
+
+}  // namespace
+}  // namespace perseus

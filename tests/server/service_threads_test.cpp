@@ -1,0 +1,183 @@
+// The io thread, the workers and the store's writer together, under clients that come from everywhere at once; for the
+// thread sanitizer above all.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "net/http_client.h"
+#include "server/api.h"
+#include "server/worker_pool.h"
+#include "store/sqlite_store.h"
+#include "tests/support/scratch_folder.h"
+#include "wire/json_reader.h"
+
+namespace perseus::server {
+namespace {
+
+namespace asio = boost::asio;
+
+/// As `perseus serve` puts it together.
+class Running {
+ public:
+  explicit Running(const std::string& database) {
+    auto opened = open_sqlite_store(database, post_);
+    PERSEUS_CHECK(opened.ok(), "the store opens");
+    store_ = *std::move(opened);
+    workers_ = std::make_unique<WorkerPool>(2, post_);
+    ServiceOptions options;
+    options.owner = "server";
+    options.plan_deadlines = 20;
+    auto service = Service::open(options, *store_, clock_, *workers_);
+    PERSEUS_CHECK(service.ok(), "the service opens");
+    service_ = *std::move(service);
+    tokens_ = std::make_unique<Tokens>(*store_);
+    api_ = std::make_unique<Api>(*service_, *tokens_, clock_, ApiOptions{});
+    http_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, [this](HttpRequest request, Responder responder) {
+      api_->handle(std::move(request), std::move(responder));
+    });
+    const auto port = http_->listen({"127.0.0.1", 0});
+    PERSEUS_CHECK(port.ok(), "a free port");
+    peer.url = fmt::format("http://127.0.0.1:{}", *port);
+    tick();
+    thread_ = std::thread([this] { io_.run(); });
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() {
+    asio::post(io_, [this] { io_.stop(); });
+    thread_.join();
+    http_.reset();
+    service_.reset();
+    workers_.reset();  // work that has begun ends first
+    store_.reset();
+  }
+
+  HttpPeer peer;
+
+ private:
+  void tick() {
+    timer_.expires_after(std::chrono::milliseconds(5));
+    timer_.async_wait([this](boost::system::error_code stopped) {
+      if (stopped) return;
+      service_->tick();
+      tick();
+    });
+  }
+
+  asio::io_context io_{1};
+  Post post_ = [this](std::function<void()> work) { asio::post(io_, std::move(work)); };
+  SystemClock clock_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<WorkerPool> workers_;
+  std::unique_ptr<Service> service_;
+  std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<Api> api_;
+  std::unique_ptr<HttpServer> http_;
+  asio::steady_timer timer_{io_};
+  std::thread thread_;
+};
+
+std::string profile_json(double scale) {
+  std::string csv = "stage,instruction,frequency,time,energy\\n";
+  for (int stage = 0; stage < 2; ++stage) {
+    for (const auto& [instruction, work] : {std::pair{"forward", 0.1}, {"backward", 0.2}}) {
+      for (const int clock : {1400, 1200, 1000, 800}) {
+        csv += fmt::format("{},{},{},{:.6f},{:.6f}\\n", stage, instruction, clock, scale * work * 1400 / clock,
+                           work * (100 + 2e-4 * clock * clock));
+      }
+    }
+  }
+  return fmt::format(
+      R"({{"profile_csv":"{}","pipeline":{{"schedule":"1f1b","microbatches":6,"blocking_power_w":70}}}})", csv);
+}
+
+/// The body of an answer that must be 200.
+std::string asked(const HttpPeer& peer, const std::string& method, const std::string& target,
+                  const std::string& body = "") {
+  const auto reply = http_call(peer, {method, target, body});
+  EXPECT_TRUE(reply.ok()) << reply.error().message;
+  if (!reply) return "{}";
+  EXPECT_EQ(reply->status, 200) << method << " " << target << ": " << reply->body;
+  return reply->body;
+}
+
+std::string text_in(const std::string& body, std::string_view member) {
+  const auto document = parse_json(body, "answer");
+  EXPECT_TRUE(document.ok()) << body;
+  if (!document) return "";
+  return std::string(JsonFields(document->root()).string(member));
+}
+
+int number_in(const std::string& body, std::string_view member) {
+  const auto document = parse_json(body, "answer");
+  return document ? JsonFields(document->root()).integer(member) : -1;
+}
+
+/// One job from its registration to its end, with a straggler that takes effect in between.
+void live_through(const HttpPeer& peer, int number) {
+  const std::string job = text_in(asked(peer, "POST", "/v1/jobs", R"({"degrees":{"dp":2,"pp":2,"tp":1}})"), "job");
+  const std::string path = "/v1/jobs/" + job;
+  std::vector<std::thread> ranks;
+  std::atomic<int> planned{0};
+  for (int rank = 0; rank < 4; ++rank) {
+    ranks.emplace_back([&, rank] {
+      asked(peer, "POST", path + "/ranks",
+            fmt::format(R"({{"rank":{0},"dp_rank":{1},"pp_rank":{2},"tp_rank":0,"accelerator":"GPU-{3}-{0}"}})", rank,
+                        rank / 2, rank % 2, number));
+      const auto plan_after = [&](int version) {
+        return number_in(asked(peer, "GET", fmt::format("{}/ranks/{}/plan?have={}", path, rank, version)), "version");
+      };
+      const int first = plan_after(0);
+      ++planned;
+      EXPECT_GT(plan_after(first), first) << "the straggler's";
+      asked(peer, "POST", path + "/iterations",
+            fmt::format(R"({{"rank":{},"iteration_time_s":[1.5],"last_iteration":{}}})", rank, 10 + rank));
+    });
+  }
+  asked(peer, "PUT", path + "/profile", profile_json(1 + 0.01 * number));
+  while (planned < 4) asked(peer, "GET", path);
+  asked(peer, "POST", path + "/stragglers", R"({"pipeline":1,"degree":1.2,"delay_s":0.05})");
+  for (std::thread& rank : ranks) rank.join();
+  asked(peer, "POST", path + "/finish");
+}
+
+TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
+  const testing::ScratchFolder folder;
+  const std::string database = folder.path("perseus.db");
+  constexpr int jobs = 4;
+  {
+    Running server(database);
+    std::thread reader([&] {
+      const auto followed = follow_events(server.peer, "/v1/events", "", [&](const ServerSentEvent& event) {
+        return event.name != "straggler_in_force";  // the first of them
+      });
+      EXPECT_TRUE(followed.ok());
+    });
+    while (asked(server.peer, "GET", "/metrics").find("perseus_subscriptions 1\n") == std::string::npos) {}
+    std::vector<std::thread> clients;
+    for (int number = 0; number < jobs; ++number) {
+      clients.emplace_back([&, number] { live_through(server.peer, number); });
+    }
+    for (std::thread& client : clients) client.join();
+    reader.join();
+    // The server goes while its workers are at work.
+    const std::string job =
+        text_in(asked(server.peer, "POST", "/v1/jobs", R"({"degrees":{"dp":1,"pp":2,"tp":1}})"), "job");
+    asked(server.peer, "PUT", "/v1/jobs/" + job + "/profile", profile_json(3));
+  }
+  Running again(database);
+  const std::string all = asked(again.peer, "GET", "/v1/jobs");
+  std::size_t finished = 0;
+  for (std::size_t at = all.find("\"finished\""); at != std::string::npos; at = all.find("\"finished\"", at + 1))
+    ++finished;
+  EXPECT_EQ(finished, jobs);
+}
+
+}  // namespace
+}  // namespace perseus::server

@@ -1,0 +1,119 @@
+// A training job that runs any clocks one asks for and reports what it measured, noise included.
+//
+// Truth is a profile; every occurrence takes its time and energy there, each times an independent 1 + noise * normal.
+// The iteration takes as long as the longest path through these times, and waits at blocking power. The meter of whole
+// iterations may be noisy too.
+#pragma once
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "profiling/online_profiler.h"
+
+namespace perseus::testing {
+
+struct SimulationOptions {
+  double noise = 0.01;     ///< of every time and energy of a computation
+  double meter_noise = 0;  ///< of an iteration's energy
+  bool energy_breakdown = true;
+  Watts blocking_power{83.64};
+  std::vector<double> replica_slowness = {1};  ///< of every rank: times of its replicas
+};
+
+class SimulatedJob {
+ public:
+  SimulatedJob(const Profile& truth, Schedule schedule, SimulationOptions options, std::uint64_t seed)
+      : schedule_(std::move(schedule)),
+        options_(std::move(options)),
+        dag_(build_dag(truth, schedule_, {options_.blocking_power, Seconds(0)}).value()),
+        engine_(seed) {}
+
+  [[nodiscard]] ProfilingJob job(bool tell_blocking_power = true) const {
+    ProfilingJob job;
+    job.schedule = schedule_;
+    job.clocks.resize(schedule_.num_stages);
+    for (const ComputationType& type : dag_.types) {
+      std::vector<Megahertz>& clocks = job.clocks[type.stage];
+      if (!clocks.empty()) continue;
+      for (const Measurement& m : type.options) clocks.push_back(m.clock);
+    }
+    job.replicas.assign(schedule_.ranks.size(), static_cast<int>(options_.replica_slowness.size()));
+    if (tell_blocking_power) job.blocking_power = options_.blocking_power;
+    return job;
+  }
+  [[nodiscard]] const ComputationDag& dag() const { return dag_; }
+
+  /// One result per rank and replica, ranks first.
+  std::vector<RankResult> run(const ProfilingWindow& window) {
+    std::vector<RankResult> results;
+    for (std::size_t replica = 0; replica < options_.replica_slowness.size(); ++replica) {
+      const std::size_t first = results.size();
+      for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+        results.push_back({rank, static_cast<int>(replica), window.number, {}, {}, {}, {}, {}});
+      }
+      for (int i = 0; i < window.iterations; ++i) {
+        run_iteration(window, options_.replica_slowness[replica], results, first);
+      }
+    }
+    return results;
+  }
+
+ private:
+  double noise(double size) {
+    // Box and Muller, for the same numbers with every standard library.
+    const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(engine_() >> 11) * 0x1p-53));
+    return 1 + size * radius * std::cos(6.283185307179586 * static_cast<double>(engine_() >> 11) * 0x1p-53);
+  }
+
+  void run_iteration(const ProfilingWindow& window, double slowness, std::vector<RankResult>& results,
+                     std::size_t first) {
+    std::vector<double> time(dag_.computations.size()), energy(dag_.computations.size());
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+      for (std::size_t a = 0; a < dag_.rank_order[rank].size(); ++a) {
+        const int c = dag_.rank_order[rank][a];
+        for (const Measurement& m : dag_.type_of(c).options) {
+          if (m.clock != window.clocks[rank][a]) continue;
+          time[c] = m.time.value() * slowness * noise(options_.noise);
+          energy[c] = m.energy.value() * noise(options_.noise);
+        }
+      }
+    }
+    std::vector<double> start(dag_.computations.size());
+    std::vector<std::vector<int>> after(dag_.computations.size());
+    for (const Dependency& d : dag_.dependencies) after[d.before].push_back(d.after);
+    double end = 0;
+    for (std::size_t c = 0; c < start.size(); ++c) {
+      const double finish = start[c] + time[c];
+      end = std::max(end, finish);
+      for (const int next : after[c]) start[next] = std::max(start[next], finish);
+    }
+    for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
+      RankResult& result = results[first + static_cast<std::size_t>(rank)];
+      const std::size_t iteration = result.iteration_time.size();
+      double busy_s = 0, busy_j = 0;
+      for (const int c : dag_.rank_order[rank]) {
+        const std::string& name = dag_.type_of(c).instruction;
+        busy_s += time[c];
+        busy_j += energy[c];
+        result.time_s[name].resize(iteration + 1);
+        result.time_s[name].back().push_back(time[c]);
+        result.energy_j[name].resize(iteration + 1);
+        if (options_.energy_breakdown) result.energy_j[name].back().push_back(energy[c]);
+      }
+      result.iteration_time.emplace_back(end);
+      result.iteration_energy.emplace_back((busy_j + options_.blocking_power.value() * (end - busy_s)) *
+                                           noise(options_.meter_noise));
+    }
+  }
+
+  Schedule schedule_;
+  SimulationOptions options_;
+  ComputationDag dag_;
+  std::mt19937_64 engine_;
+};
+
+}  // namespace perseus::testing

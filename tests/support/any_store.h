@@ -1,0 +1,153 @@
+// What every store promises, asked of each kind: a test that includes this says INSTANTIATE_TEST_SUITE_P for its kinds.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "store/store.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/store_executor.h"
+
+namespace perseus::testing {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Kind {
+  const char* name;
+  Result<std::unique_ptr<Store>> (*open)(const std::string& folder, Post post);
+};
+
+inline Append to(const std::string& job, std::int64_t expected, std::vector<std::string> bodies) {
+  Append append;
+  append.job = job;
+  append.expected_sequence = expected;
+  append.bodies = std::move(bodies);
+  append.index = {job, "registered", "name of " + job, 1.5, 2.5, std::nullopt, 0};
+  return append;
+}
+
+class AnyStore : public ::testing::TestWithParam<Kind> {
+ protected:
+  AnyStore() : store_(open()) {}
+
+  std::unique_ptr<Store> open() {
+    auto store = GetParam().open(folder_.path(), executor_.post());
+    PERSEUS_CHECK(store.ok(), store.ok() ? "" : store.error().message.c_str());
+    return std::move(*store);
+  }
+  Result<Appended> append(Append append) {
+    return executor_.outcome<Appended>([&](auto done) { store_->append(std::move(append), done); });
+  }
+  bool claim(const std::string& owner, double now_s, double lease_s) {
+    return *executor_.outcome<bool>([&](auto done) { store_->claim("work", owner, now_s, lease_s, done); });
+  }
+  void put_blob(const std::string& key, const std::string& bytes) {
+    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_blob({key, bytes}, done); }).ok());
+  }
+
+  ScratchFolder folder_;
+  StoreExecutor executor_;
+  std::unique_ptr<Store> store_;
+};
+
+TEST_P(AnyStore, KeepsAJobsEventsInOrder) {
+  EXPECT_EQ(*append(to("a", 0, {"{1}", "{2}"})), Appended::committed);
+  EXPECT_EQ(*append(to("b", 0, {"{b}"})), Appended::committed);
+  EXPECT_EQ(*append(to("a", 2, {"{3}"})), Appended::committed);
+  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}, StoredEvent{2, "{2}"}, StoredEvent{3, "{3}"}));
+  EXPECT_THAT(*store_->read("a", 2), ElementsAre(StoredEvent{3, "{3}"}));
+  EXPECT_THAT(*store_->read("a", 7), IsEmpty());
+  EXPECT_THAT(*store_->read("nobody", 0), IsEmpty());
+}
+
+TEST_P(AnyStore, RefusesAnAppendThatDidNotKnowTheLastEvent) {
+  EXPECT_EQ(*append(to("a", 0, {"{1}"})), Appended::committed);
+  EXPECT_EQ(*append(to("a", 0, {"{other}"})), Appended::conflict);
+  EXPECT_EQ(*append(to("a", 2, {"{other}"})), Appended::conflict);
+  EXPECT_EQ(*append(to("new", 1, {"{other}"})), Appended::conflict);
+  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}));
+  EXPECT_THAT(*store_->read("new", 0), IsEmpty());
+}
+
+TEST_P(AnyStore, KeepsTheIndexAndTheBlobsOfAnAppend) {
+  Append with_all = to("a", 0, {"{1}"});
+  with_all.index.next_wake_s = 77.25;
+  with_all.blobs = {{"frontier/1", std::string("\0\xff binary", 9)}};
+  EXPECT_EQ(*append(with_all), Appended::committed);
+  Append refused = to("a", 0, {"{2}"});
+  refused.blobs = {{"frontier/2", "x"}};
+  EXPECT_EQ(*append(refused), Appended::conflict);
+
+  EXPECT_THAT(*store_->jobs(), ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1}));
+  EXPECT_EQ(*store_->blob("frontier/1"), std::string("\0\xff binary", 9));
+  EXPECT_EQ(*store_->blob("frontier/2"), std::nullopt);
+}
+
+TEST_P(AnyStore, RemovesAJobAndLeavesTheOthers) {
+  (void)append(to("a", 0, {"{1}"}));
+  (void)append(to("b", 0, {"{1}"}));
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->remove_job("a", done); }).ok());
+  EXPECT_THAT(*store_->read("a", 0), IsEmpty());
+  ASSERT_EQ(store_->jobs()->size(), 1U);
+  EXPECT_EQ(store_->jobs()->front().job, "b");
+  EXPECT_EQ(*append(to("a", 1, {"{2}"})), Appended::conflict);
+}
+
+TEST_P(AnyStore, FindsBlobsByPrefix) {
+  for (const char* key : {"profile/b", "profile/a", "profile", "profile_other", "q"}) put_blob(key, key);
+  EXPECT_THAT(*store_->blob_keys("profile/"), ElementsAre("profile/a", "profile/b"));
+  put_blob("q", "second");
+  EXPECT_EQ(*store_->blob("q"), "second");
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->remove_blob("q", done); }).ok());
+  EXPECT_EQ(*store_->blob("q"), std::nullopt);
+}
+
+TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {
+  EXPECT_TRUE(claim("one", 100, 10));
+  EXPECT_FALSE(claim("two", 105, 10));
+  EXPECT_TRUE(claim("one", 109, 10));  // renewed
+  EXPECT_FALSE(claim("two", 111, 10));
+  EXPECT_TRUE(claim("two", 119, 10));
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "one", done); }).ok());
+  EXPECT_FALSE(claim("one", 120, 10));  // the release was not the owner's
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "two", done); }).ok());
+  EXPECT_TRUE(claim("one", 120, 10));
+}
+
+TEST_P(AnyStore, KeepsTokens) {
+  const TokenRow token{"hash", "job", "a", "training", 3.5};
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_token(token, done); }).ok());
+  EXPECT_THAT(*store_->tokens(), ElementsAre(token));
+  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->revoke_token("hash", done); }).ok());
+  EXPECT_THAT(*store_->tokens(), IsEmpty());
+}
+
+TEST_P(AnyStore, AnswersInTheOrderOfTheCalls) {
+  std::vector<int> answered;
+  for (int i = 0; i < 100; ++i) {
+    store_->append(to("a", i, {"{}"}), [&answered, i](Result<Appended> result) {
+      EXPECT_TRUE(result.ok() && *result == Appended::committed) << i;
+      answered.push_back(i);
+    });
+  }
+  while (answered.size() < 100) executor_.run_one();
+  EXPECT_TRUE(std::ranges::is_sorted(answered));
+  EXPECT_EQ(store_->jobs()->front().last_sequence, 100);
+}
+
+TEST_P(AnyStore, LeavesWithEverythingCommitted) {
+  if (std::string(GetParam().name) == "memory") GTEST_SKIP() << "a store that forgets";
+  int answered = 0;
+  for (int i = 0; i < 50; ++i) store_->append(to("a", i, {"{}"}), [&](const Result<Appended>&) { ++answered; });
+  store_.reset();
+  while (answered < 50) executor_.run_one();
+  store_ = open();
+  EXPECT_EQ(store_->read("a", 0)->size(), 50U);
+}
+
+}  // namespace perseus::testing

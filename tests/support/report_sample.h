@@ -1,0 +1,15 @@
+// A synthetic pipeline and a handful of plans for it, for looking at and testing reports without a planner.
+//
+// 1F1B, N ranks with M microbatches, 24 clocks from 1410 MHz down, stages of slightly different length. The plans slow
+// every stage down together, light stages more; the bound is drawn a little below them. No planner made these numbers.
+#pragma once
+
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus {
+
+ComputationDag sample_dag(int ranks, int microbatches);
+Frontier sample_frontier(const ComputationDag& dag, int points);
+
+}  // namespace perseus

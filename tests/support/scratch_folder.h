@@ -1,0 +1,27 @@
+// Scratch folders that go away with the test.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perseus::testing {
+
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder();
+  [[nodiscard]] std::string path(std::string_view name = "") const;
+  /// Writes a file there and returns its path.
+  [[nodiscard]] std::string file(std::string_view name, std::string_view content) const;
+  /// Names of everything in it, hidden things included, sorted.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace perseus::testing

@@ -1,0 +1,120 @@
+// Traces of runs of a pipeline whose every constant is known, made by the simulator: what calibration must find again.
+#pragma once
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "model/run_trace.h"
+#include "tests/oracles/dice.h"
+#include "verify/simulator.h"
+
+namespace perseus::testing {
+
+/// The truth. Power of a stage is base_w + slope_w_per_mhz * clock; times are cycles / clock.
+struct TrueRun {
+  int stages = 3;
+  int microbatches = 6;
+  int plans = 12;
+  Watts blocking_power = Watts(70);
+  Seconds transfer_latency = Seconds(0.004);
+  bool blocking_transfers = true;
+  Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
+  Seconds tail = Seconds(0.05);
+  double first_backward_factor = 1;  ///< what the first microbatch's backward takes, relative to the others
+  double time_noise = 0;             ///< relative, of each computation
+  double iteration_noise = 0;        ///< relative, of iteration times and energies
+
+  [[nodiscard]] Seconds time(int stage, Instruction instruction, Megahertz clock) const {
+    return Seconds((instruction == Instruction::forward ? 60 : 150) * (1 + 0.07 * stage) / clock.value());
+  }
+  [[nodiscard]] Watts power(int stage, Megahertz clock) const {
+    return Watts(60 + 5 * stage + (0.12 + 0.01 * stage) * clock.value());
+  }
+};
+
+inline std::vector<Megahertz> synthetic_clocks() {
+  std::vector<Megahertz> clocks;
+  for (int mhz = 1410; mhz >= 810; mhz -= 120) clocks.emplace_back(mhz);
+  return clocks;
+}
+
+/// Each plan gives each stage's forwards and backwards a clock of their own, and the first microbatch another.
+inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
+  const std::vector<Megahertz> clocks = synthetic_clocks();
+  Profile profile;
+  profile.accelerators.assign(run.stages, 1);
+  for (int stage = 0; stage < run.stages; ++stage) {
+    for (const Instruction instruction : {Instruction::forward, Instruction::backward}) {
+      ProfileEntry entry{stage, std::string(name_of(instruction)), {}};
+      for (const Megahertz clock : clocks)
+        entry.measurements.push_back({clock, run.time(stage, instruction, clock), {}, {}, {}});
+      profile.entries.push_back(entry);
+    }
+    if (run.loading > Seconds(0) && (stage == 0 || stage == run.stages - 1))
+      profile.entries.push_back({stage, "load", {{Megahertz(0), run.loading, {}, {}, {}}}});
+    if (run.tail > Seconds(0))
+      profile.entries.push_back({stage, "optimizer_step", {{Megahertz(0), run.tail, {}, {}, {}}}});
+  }
+  const Schedule schedule = *make_schedule("1f1b", {run.stages, run.microbatches, 1});
+  const auto noise = [&](double relative) {
+    double sum = -6;  // of twelve uniforms: nearly a normal deviate
+    for (int i = 0; i < 12; ++i) sum += dice.real(0, 1);
+    return 1 + relative * sum;
+  };
+
+  RunTrace trace;
+  for (int p = 0; p < run.plans; ++p) {
+    // One type per computation, so that each may take a time of its own.
+    ComputationDag dag =
+        *build_dag(profile, schedule, {run.blocking_power, run.transfer_latency, run.blocking_transfers});
+    std::vector<ComputationType> types;
+    TracedPlan plan;
+    plan.id = p;
+    plan.kind = "synthetic";
+    plan.stages.resize(run.stages);
+    for (std::size_t c = 0; c < dag.computations.size(); ++c) {
+      types.push_back(dag.type_of(static_cast<int>(c)));
+      types.back().options.resize(1);
+      dag.computations[c].type = static_cast<int>(c);
+    }
+    dag.types = types;
+    std::vector<Seconds> busy(run.stages);
+    plan.energy.resize(run.stages);
+    for (int stage = 0; stage < run.stages; ++stage) {
+      const auto any_clock = [&] { return clocks[dice.roll(0, static_cast<int>(clocks.size()) - 1)]; };
+      const Megahertz steady[] = {any_clock(), any_clock()}, first[] = {any_clock(), any_clock()};
+      for (const int c : dag.rank_order[stage]) {
+        const Instruction instruction = *instruction_named(dag.type_of(c).instruction);
+        if (is_constant_time(instruction)) continue;
+        const bool backward = instruction == Instruction::backward, is_first = dag.computations[c].microbatch == 0;
+        const Megahertz clock = (is_first ? first : steady)[backward ? 1 : 0];
+        Seconds time = run.time(stage, instruction, clock) * noise(run.time_noise);
+        if (backward && is_first) time = time * run.first_backward_factor;
+        dag.types[c].options.front() = {clock, time, {}, {}, {}};
+        plan.stages[stage].push_back({instruction, dag.computations[c].microbatch, clock, time});
+        plan.energy[stage] += run.power(stage, clock) * time;
+        busy[stage] += time;
+      }
+    }
+    plan.iteration_time = simulate(dag, Plan(dag.computations.size())).makespan;
+    for (int stage = 0; stage < run.stages; ++stage) {
+      plan.energy[stage] += run.blocking_power * (plan.iteration_time - busy[stage]);
+      plan.energy[stage] = plan.energy[stage] * noise(run.iteration_noise);
+      const bool loads = stage == 0 || stage == run.stages - 1;
+      plan.loading.push_back(loads ? run.loading * run.microbatches : Seconds(0));
+    }
+    plan.iteration_time = plan.iteration_time * noise(run.iteration_noise);
+    trace.plans.push_back(std::move(plan));
+  }
+  return trace;
+}
+
+inline std::vector<int> all_plans(const RunTrace& trace) {
+  std::vector<int> plans(trace.plans.size());
+  for (std::size_t p = 0; p < plans.size(); ++p) plans[p] = static_cast<int>(p);
+  return plans;
+}
+
+}  // namespace perseus::testing

@@ -1,0 +1,79 @@
+#include "server/worker_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+#include <set>
+
+namespace perseus::server {
+namespace {
+
+/// An io thread's queue, run by the test.
+class IoQueue {
+ public:
+  void post(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(work));
+    changed_.notify_one();
+  }
+  void run_one() {
+    std::function<void()> work;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return !queue_.empty(); });
+      work = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    work();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> queue_;
+};
+
+TEST(WorkerPool, RunsEveryPieceOnceAndAnswersOnTheIoThread) {
+  IoQueue io;
+  WorkerPool pool(2, [&](auto work) { io.post(std::move(work)); });
+  const auto io_thread = std::this_thread::get_id();
+  std::set<int> answered;
+  for (int i = 0; i < 100; ++i) {
+    pool.submit([&, i]() -> std::function<void()> {
+      EXPECT_NE(std::this_thread::get_id(), io_thread);
+      return [&, i] {
+        EXPECT_EQ(std::this_thread::get_id(), io_thread);
+        EXPECT_TRUE(answered.insert(i).second);
+      };
+    });
+  }
+  for (int i = 0; i < 100; ++i) io.run_one();
+  EXPECT_EQ(answered.size(), 100U);
+}
+
+TEST(WorkerPool, WaitsForWhatHasBegunAndDropsTheRest) {
+  std::atomic<int> begun = 0;
+  std::atomic<int> ended = 0;
+  {
+    IoQueue io;
+    WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
+    std::mutex gate;
+    gate.lock();
+    for (int i = 0; i < 10; ++i) {
+      pool.submit([&]() -> std::function<void()> {
+        ++begun;
+        const std::lock_guard wait(gate);
+        ++ended;
+        return {};
+      });
+    }
+    while (begun == 0) std::this_thread::yield();
+    gate.unlock();
+  }
+  EXPECT_EQ(begun, ended);
+  EXPECT_GE(ended, 1);
+}
+
+}  // namespace
+}  // namespace perseus::server

@@ -1,0 +1,331 @@
+#include "profiling/online_profiler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "planner/exact.h"
+#include "profiling/plan_loss.h"
+#include "tests/simulated_job.h"
+#include "tests/simulated_profile.h"
+
+namespace perseus {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::SimulatedJob;
+
+Schedule small_schedule() { return make_schedule("1f1b", {3, 6, 1}).value(); }
+
+SimulatedJob small_job(testing::SimulationOptions options = {}, std::uint64_t seed = 1) {
+  return {testing::invented_profile({}, 7), small_schedule(), std::move(options), seed};
+}
+
+/// Runs until the profiler is done, or that many windows.
+std::string run(OnlineProfiler& profiler, SimulatedJob& job, int most_windows) {
+  for (int w = 0; w < most_windows; ++w) {
+    const ProfilingStep step = profiler.next();
+    if (step.done() != nullptr) return step.done()->why;
+    const ProfilingWindow& window = *step.window();
+    EXPECT_TRUE(profiler.window_complete());
+    EXPECT_TRUE(profiler.hand_out(window).ok());
+    EXPECT_FALSE(profiler.window_complete());
+    for (const RankResult& result : job.run(window)) {
+      const auto rejections = profiler.report(result);
+      EXPECT_TRUE(rejections.ok()) << rejections.error().message;
+      EXPECT_EQ(rejections->size(), 0U) << rejections->front().message;
+    }
+  }
+  return "";
+}
+
+ProfilingWindow next_window(const OnlineProfiler& profiler) { return *profiler.next().window(); }
+
+/// All ranks at these clocks: of forward and of everything else.
+ProfilingWindow window_at(const Schedule& schedule, int number, int iterations, int forward_mhz, int other_mhz) {
+  ProfilingWindow window{number, iterations, false, false, {}};
+  for (const auto& actions : schedule.ranks) {
+    std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+    for (const Action& action : actions) {
+      clocks.emplace_back(action.instruction == Instruction::forward ? forward_mhz : other_mhz);
+    }
+  }
+  return window;
+}
+
+TEST(OnlineProfiler, PlainGoesFromTheHighestClockDownOneUniformClockAtATime) {
+  SimulatedJob job = small_job();
+  ProfilingOptions options;
+  options.mode = ProfilingMode::plain;
+  options.iterations_per_window = 5;
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), options).value();
+  std::vector<int> order;
+  for (int w = 0; w < 6; ++w) {
+    const ProfilingWindow window = next_window(profiler);
+    EXPECT_EQ(window.iterations, 5);
+    EXPECT_EQ(window.warm_up, w < 2);
+    std::set<int> clocks;
+    for (const auto& rank : window.clocks) {
+      for (const Megahertz clock : rank) clocks.insert(clock.value());
+    }
+    ASSERT_EQ(clocks.size(), 1U) << "window " << w;
+    order.push_back(*clocks.begin());
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  EXPECT_THAT(order, ::testing::ElementsAre(1400, 1400, 1400, 1350, 1300, 1250));
+}
+
+TEST(OnlineProfiler, PlainStopsAnInstructionWhoseEnergyKeepsRising) {
+  Profile truth = testing::invented_profile({.clocks = 14}, 7);
+  for (ProfileEntry& entry : truth.entries) {
+    if (entry.instruction != "forward") continue;
+    for (std::size_t c = 3; c < entry.measurements.size(); ++c) {
+      entry.measurements[c].energy = entry.measurements[2].energy * (1 + 0.05 * static_cast<double>(c));
+    }
+  }
+  SimulatedJob job(truth, small_schedule(), {}, 3);
+  ProfilingOptions options;
+  options.mode = ProfilingMode::plain;
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), options).value();
+  EXPECT_THAT(run(profiler, job, 40), HasSubstr("keeps rising"));
+  const ProfileEstimate estimate = profiler.estimate().value();
+  for (std::size_t e = 0; e < estimate.sources.size(); ++e) {
+    const auto measured = std::ranges::count(estimate.sources[e], ProfileSource::measured);
+    EXPECT_EQ(measured, estimate.profile.entries[e].instruction == "forward" ? 8 : 14);
+  }
+  EXPECT_EQ(for_planning(estimate).find(0, "forward")->measurements.size(), 8U);
+}
+
+TEST(OnlineProfiler, AdaptiveFindsAPlanAsGoodAsTheTruths) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  EXPECT_THAT(run(profiler, job, 100), HasSubstr("expected to lose"));
+  EXPECT_LT(profiler.iterations_handed_out(), 100);
+  const ProfileEstimate estimate = profiler.estimate().value();
+  const ComputationDag dag =
+      build_dag(for_planning(estimate), small_schedule(), {estimate.blocking_power, Seconds(0)}).value();
+  const Plan plan = plan_exact(dag).points.back().plan;
+  const Frontier best = plan_exact(job.dag());  // clocks are tried from the highest down: same option, same clock
+  const PlanLoss loss = plan_loss(job.dag(), best, plan, best.points.back().time);
+  EXPECT_LT(loss.loss_pct, 0.5);
+  EXPECT_LT(loss.late_pct, 0.5);
+  EXPECT_GT(profiler.iterations_handed_out(), 1);
+}
+
+TEST(OnlineProfiler, RunsThePlanItselfBeforeItStops) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  std::vector<bool> confirming;
+  for (int w = 0; w < 100; ++w) {
+    const ProfilingStep step = profiler.next();
+    if (step.done() != nullptr) break;
+    confirming.push_back(step.window()->confirming);
+    ASSERT_TRUE(profiler.hand_out(*step.window()).ok());
+    for (const RankResult& result : job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  ASSERT_GT(confirming.size(), 4U);
+  EXPECT_FALSE(confirming.front());
+  // At T_min and at 1.2 T_min, twice, one after the other.
+  for (std::size_t last = 1; last <= 4; ++last) EXPECT_TRUE(confirming[confirming.size() - last]);
+}
+
+TEST(OnlineProfiler, TakesAsManyIterationsAsAClientHasRun) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  ProfilingWindow window = next_window(profiler);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  window.iterations = 3;
+  for (const RankResult& result : job.run(window)) {
+    ASSERT_TRUE(profiler.check(result).ok());
+    ASSERT_TRUE(profiler.report(result).ok());
+    EXPECT_FALSE(profiler.check(result).ok()) << "it came before";
+  }
+  EXPECT_TRUE(profiler.window_complete());
+}
+
+TEST(OnlineProfiler, ClocksVaryWithinAnIteration) {
+  SimulatedJob job = small_job();
+  const OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = next_window(profiler);
+  for (const auto& rank : window.clocks) {
+    const std::set<Megahertz> distinct(rank.begin(), rank.end());
+    EXPECT_GE(distinct.size(), 6U);
+    EXPECT_TRUE(distinct.contains(Megahertz(1400)));
+  }
+}
+
+TEST(OnlineProfiler, StartsAgainWhereItsLogEnds) {
+  SimulatedJob job = small_job();
+  OnlineProfiler first = OnlineProfiler::create(job.job(), {}).value();
+  OnlineProfiler again = OnlineProfiler::create(job.job(), {}).value();
+  for (int w = 0; w < 3; ++w) {
+    const ProfilingWindow window = next_window(first);
+    ASSERT_TRUE(first.hand_out(window).ok());
+    ASSERT_TRUE(again.hand_out(window).ok());
+    for (const RankResult& result : job.run(window)) {
+      ASSERT_TRUE(first.report(result).ok());
+      ASSERT_TRUE(again.report(result).ok());
+    }
+  }
+  EXPECT_EQ(next_window(first).clocks, next_window(again).clocks);
+  EXPECT_EQ(first.estimate()->profile.entries[1].measurements[2].energy,
+            again.estimate()->profile.entries[1].measurements[2].energy);
+}
+
+TEST(OnlineProfiler, NothingOfAThrottledIterationIsUsed) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = window_at(small_schedule(), 0, 2, 1400, 1300);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  std::vector<RankResult> results = job.run(window);
+  for (double& time : results[1].time_s["forward"][1]) time *= 1.2;
+  results[1].throttled = {false, true};
+  for (const RankResult& result : results) {
+    const auto rejections = profiler.report(result);
+    ASSERT_TRUE(rejections.ok());
+    ASSERT_EQ(rejections->size(), result.rank == 1 ? 1U : 0U);
+    if (result.rank != 1) continue;
+    EXPECT_EQ(rejections->front().iteration, 1);
+    EXPECT_THAT(rejections->front().message, HasSubstr("rank 1, window 0, iteration 1: throttled"));
+  }
+  const ProfileEstimate estimate = profiler.estimate().value();
+  EXPECT_EQ(estimate.profile.find(1, "forward")->measurements[0].samples, 6);
+  EXPECT_EQ(estimate.profile.find(0, "forward")->measurements[0].samples, 12);
+}
+
+TEST(OnlineProfiler, AnOutlierIsLeftOutAndSaidToBe) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  for (int w = 0; w < 2; ++w) {
+    const ProfilingWindow window = window_at(small_schedule(), w, 2, 1400, 1300);
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    std::vector<RankResult> results = job.run(window);
+    if (w == 1) results[2].time_s["forward"][1][4] *= 1.15;
+    for (const RankResult& result : results) {
+      const auto rejections = profiler.report(result);
+      ASSERT_TRUE(rejections.ok()) << rejections.error().message;
+      ASSERT_EQ(rejections->size(), w == 1 && result.rank == 2 ? 1U : 0U);
+      if (rejections->empty()) continue;
+      const Rejection& rejection = rejections->front();
+      EXPECT_EQ(rejection.occurrence, 4);
+      EXPECT_DOUBLE_EQ(rejection.value, result.time_s.at("forward")[1][4]);
+      EXPECT_THAT(rejection.message, HasSubstr("rank 2, window 1, iteration 1: forward 4 of stage 2 at 1400 MHz took"));
+      EXPECT_THAT(rejection.message, HasSubstr("was expected"));
+    }
+  }
+}
+
+TEST(OnlineProfiler, AnIterationShorterThanItsComputationsIsLeftOut) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = window_at(small_schedule(), 0, 1, 1400, 1300);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  RankResult result = job.run(window).front();
+  result.iteration_time[0] = result.iteration_time[0] * 0.3;
+  const auto rejections = profiler.report(result);
+  ASSERT_TRUE(rejections.ok());
+  ASSERT_EQ(rejections->size(), 1U);
+  EXPECT_THAT(rejections->front().message, HasSubstr("its computations take"));
+  EXPECT_THAT(profiler.estimate().error().message, HasSubstr("forward of stage 0"));
+}
+
+TEST(OnlineProfiler, FirstResultsThatWereThrottledAreDroppedInTheEnd) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  bool dropped = false;
+  for (int w = 0; w < 5; ++w) {
+    const ProfilingWindow window = window_at(small_schedule(), w, 1, 1400, 1400);
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    for (RankResult& result : job.run(window)) {
+      if (w == 0) {
+        for (double& time : result.time_s["forward"][0]) time *= 1.4;
+        result.iteration_time[0] = result.iteration_time[0] * 1.4;
+      }
+      const auto rejections = profiler.report(result);
+      ASSERT_TRUE(rejections.ok());
+      for (const Rejection& rejection : *rejections) {
+        dropped = dropped || rejection.message.find("dropped") != std::string::npos;
+      }
+    }
+  }
+  EXPECT_TRUE(dropped);
+  const double seen = profiler.estimate()->profile.find(1, "forward")->measurements[0].time.value();
+  const double truth = testing::invented_profile({}, 7).find(1, "forward")->measurements[0].time.value();
+  EXPECT_NEAR(seen / truth, 1, 0.02);
+}
+
+TEST(OnlineProfiler, ResultsThatMakeNoSenseChangeNothing) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = next_window(profiler);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  const std::vector<RankResult> good = job.run(window);
+  const auto error_of = [&](auto change) {
+    RankResult bad = good[0];
+    change(bad);
+    const auto result = profiler.report(bad);
+    return result.ok() ? "accepted" : result.error().message;
+  };
+  EXPECT_THAT(error_of([](RankResult& r) { r.rank = 3; }), HasSubstr("rank 3; must be 0 to 2"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.replica = 1; }), HasSubstr("replica 1 of rank 0; must be 0 to 0"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.window = 1; }), HasSubstr("window 1; 1 were handed out"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.iteration_time.clear(); }), HasSubstr("iter_time has 0 iterations"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.time_s.erase("backward"); }), HasSubstr("lacks backward"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.time_s["forward"][0].pop_back(); }),
+              HasSubstr("5 values; the rank runs it 6"));
+  EXPECT_THAT(error_of([](RankResult& r) { r.time_s["high"] = {{1.0}}; }), HasSubstr("no instruction 'high'"));
+  EXPECT_FALSE(profiler.estimate().ok());
+  ASSERT_TRUE(profiler.report(good[0]).ok());
+  EXPECT_THAT(error_of([](RankResult&) {}), HasSubstr("has reported window 0 before"));
+}
+
+TEST(OnlineProfiler, JobsThatMakeNoSenseAreRefused) {
+  const auto error_of = [](auto change) {
+    ProfilingJob job = small_job().job();
+    ProfilingOptions options;
+    change(job, options);
+    const auto result = OnlineProfiler::create(std::move(job), options);
+    return result.ok() ? "accepted" : result.error().message;
+  };
+  EXPECT_THAT(error_of([](auto& job, auto&) { job.clocks.pop_back(); }), HasSubstr("clocks of 2 stages"));
+  EXPECT_THAT(error_of([](auto& job, auto&) { job.clocks[1].clear(); }), HasSubstr("stage 1 has no supported clock"));
+  EXPECT_THAT(error_of([](auto& job, auto&) { std::ranges::reverse(job.clocks[2]); }), HasSubstr("highest first"));
+  EXPECT_THAT(error_of([](auto& job, auto&) { job.replicas = {1, 0, 1}; }), HasSubstr("0 replicas"));
+  EXPECT_THAT(error_of([](auto&, auto& options) { options.slowdowns = {0.5}; }), HasSubstr("slowdown 0.5"));
+  EXPECT_THAT(error_of([](auto&, auto& options) { options.iterations_per_window = 0; }), HasSubstr("must be >= 1"));
+}
+
+TEST(OnlineProfiler, MergedReplicasAreAsSlowAsTheSlowestAndNeedTheSum) {
+  testing::SimulationOptions options;
+  options.replica_slowness = {1, 1.05, 1};
+  SimulatedJob job = small_job(options);
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  for (int w = 0; w < 4; ++w) {
+    const ProfilingWindow window = window_at(small_schedule(), w, 4, 1400, 1300);
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  const Profile truth = testing::invented_profile({}, 7);
+  const ProfileEstimate estimate = profiler.estimate().value();
+  EXPECT_EQ(estimate.profile.accelerators, (std::vector{3, 3, 3}));
+  for (int stage = 0; stage < 3; ++stage) {
+    const Measurement& seen = estimate.profile.find(stage, "forward")->measurements[0];
+    const Measurement& one = truth.find(stage, "forward")->measurements[0];
+    EXPECT_NEAR(seen.time / one.time, 1.05, 0.01);
+    EXPECT_NEAR(seen.energy / one.energy, 3, 0.03);
+  }
+}
+
+TEST(OnlineProfiler, BlockingPowerIsWhatIsLeftOverWhileWaiting) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(false), {}).value();
+  run(profiler, job, 3);
+  const ProfileEstimate estimate = profiler.estimate().value();
+  EXPECT_NEAR(estimate.blocking_power.value(), 83.64, 1e-6);
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,53 @@
+#include "wire/pipeline_constants.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace perseus {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(PipelineConstants, ReadBackAsWritten) {
+  const PipelineConstants written{
+      "1f1b", 128, {Watts(106.16014), Seconds(0.0034694109133670006), true}, Watts(4.1), Seconds(1e-5)};
+  const auto read = parse_pipeline_constants(format_pipeline_constants(written), "constants.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->schedule, "1f1b");
+  EXPECT_EQ(read->microbatches, 128);
+  EXPECT_EQ(read->costs.blocking_power, written.costs.blocking_power);
+  EXPECT_EQ(read->costs.transfer_latency, written.costs.transfer_latency);
+  EXPECT_TRUE(read->costs.blocking_transfers);
+  EXPECT_EQ(read->blocking_power_stddev, Watts(4.1));
+  EXPECT_EQ(read->transfer_latency_stddev, Seconds(1e-5));
+}
+
+TEST(PipelineConstants, MayLeaveOutWhatHasADefault) {
+  const auto read =
+      parse_pipeline_constants(R"({"microbatches": 4, "blocking_power_w": 70, "transfer_latency_s": 0})", "c.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_FALSE(read->schedule);
+  EXPECT_FALSE(read->costs.blocking_transfers);
+}
+
+TEST(PipelineConstants, SaysWhatIsWrong) {
+  const auto error = [](const char* text) {
+    const auto read = parse_pipeline_constants(text, "c.json");
+    return read ? "no error" : read.error().message;
+  };
+  EXPECT_THAT(error(R"({"microbatches": 4, "blocking_power_w": 70})"), HasSubstr("transfer_latency_s"));
+  EXPECT_THAT(error(R"({"microbatches": 0, "blocking_power_w": 70, "transfer_latency_s": 0})"),
+              HasSubstr("$.microbatches: found 0; expected an integer >= 1"));
+  EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": -70, "transfer_latency_s": 0})"),
+              HasSubstr("$.blocking_power_w: found -70; expected a number >= 0"));
+  EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": 0, "schedule": "2f2b"})"),
+              HasSubstr("expected one of gpipe, 1f1b"));
+  EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": 0, "blocking": true})"),
+              HasSubstr("blocking"));
+  EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": 0, "blocking_transfers": 1})"),
+              HasSubstr("expected true or false"));
+  EXPECT_THAT(error("[]"), HasSubstr("c.json"));
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,244 @@
+// The published artifact's folder read, and the two accountings on a case that is worked by hand.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "baselines/methods.h"
+#include "reproduce/artifact.h"
+#include "reproduce/bar_chart.h"
+#include "reproduce/emulated_case.h"
+#include "reproduce/line_chart.h"
+
+namespace perseus {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// An artifact's folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "perseus_artifact_XXXXXX").string();
+    PERSEUS_CHECK(::mkdtemp(name.data()) != nullptr, "no scratch folder");
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  void file(const std::string& name, const std::string& content) const {
+    fs::create_directories((path_ / name).parent_path());
+    std::ofstream(path_ / name, std::ios::binary) << content;
+  }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+const std::string profile_text =
+    "stage,instruction,frequency,time,energy\n"
+    "0,forward,1000,1.0,100\n0,backward,1000,2.0,200\n";
+const std::string profile_name = "emulation/stage_profile/tiny+gpu_x_bf16.csv";
+const std::string envpipe_name = "emulation/envpipe_result.csv";
+const std::string frontier_name = "emulation/iteration_time_energy/gpu_x/tiny_bf16_mb4.csv";
+
+TEST(ReadArtifact, TakesWhicheverModelsAndGpusAreThere) {
+  const Folder folder;
+  folder.file(profile_name, profile_text);
+  folder.file("emulation/stage_profile/big-1+a40_bf16.csv", profile_text);
+  folder.file("emulation/stage_profile/notes.txt", "not a profile");
+  folder.file(envpipe_name,
+              "model,precision,device,num_microbatches,num_pipelines,iteration_time,energy\n"
+              "tiny,bf16,gpu_x,4,2,120,9600\n");
+  folder.file(frontier_name, "time,energy\n5,10\n4,12\n");
+  const Artifact artifact = read_artifact(folder.path()).value();
+  ASSERT_EQ(artifact.profiles.size(), 2u);
+  EXPECT_EQ(artifact.profiles[0].model, "big-1");
+  EXPECT_EQ(artifact.profiles[0].gpu, "a40");
+  EXPECT_EQ(artifact.profiles[1].gpu, "gpu_x");
+  EXPECT_EQ(artifact.envpipe_of(artifact.profiles[0], 4), nullptr);
+  EXPECT_EQ(artifact.envpipe_of(artifact.profiles[1], 5), nullptr);
+  const PublishedIteration* envpipe = artifact.envpipe_of(artifact.profiles[1], 4);
+  ASSERT_NE(envpipe, nullptr);
+  EXPECT_EQ(envpipe->time, Seconds(12));
+  EXPECT_EQ(envpipe->energy, Joules(120));
+  const auto frontier = read_published_frontier(folder.path(), artifact.profiles[1], 4).value();
+  ASSERT_TRUE(frontier.has_value());
+  ASSERT_EQ(frontier->size(), 2u);
+  EXPECT_EQ((*frontier)[1].planned_time, Seconds(4));
+  EXPECT_EQ((*frontier)[1].energy, Joules(12));
+  EXPECT_FALSE(read_published_frontier(folder.path(), artifact.profiles[1], 5).value().has_value());
+  EXPECT_THAT(artifact.left_out, ElementsAre(HasSubstr("notes.txt")));
+
+  folder.file("emulation/iteration_time_energy/gpu_x/tiny_bf16_mb32.csv.gz", "");
+  folder.file("emulation/iteration_time_energy/gpu_x/tiny_bf16_mbmany.csv", "");
+  folder.file("emulation/iteration_time_energy/gpu_x/tiny-2_bf16_mb8.csv", "");
+  EXPECT_THAT(published_microbatches(folder.path(), artifact, artifact.profiles[1]), ElementsAre(4, 32));
+  EXPECT_THAT(published_microbatches(folder.path(), artifact, artifact.profiles[0]), ElementsAre());
+}
+
+TEST(ReadArtifact, TakesTheEnvPipeResultGzippedAsWell) {
+  const Folder folder;
+  folder.file(profile_name, profile_text);
+  folder.file(envpipe_name + ".gz", "model,device,num_microbatches,iteration_time,energy\ntiny,gpu_x,4,120,9600\n");
+  EXPECT_EQ(read_artifact(folder.path()).value().envpipe.size(), 1u);
+}
+
+TEST(ReadArtifact, SaysWhatIsWrongWhereNoProfileIsLeft) {
+  const Folder folder;
+  folder.file(profile_name, "stage,instruction\n");
+  const auto artifact = read_artifact(folder.path());
+  ASSERT_FALSE(artifact.ok());
+  EXPECT_EQ(artifact.error().code, ErrorCode::invalid_input);
+  EXPECT_THAT(artifact.error().message, HasSubstr("tiny+gpu_x_bf16.csv:1: missing columns"));
+}
+
+TEST(ReadArtifact, RefusesAFolderWithoutProfiles) {
+  const Folder folder;
+  const auto missing = read_artifact(folder.path() / "nowhere");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::not_found);
+  EXPECT_THAT(missing.error().message, HasSubstr("nowhere/emulation/stage_profile: no such directory"));
+  folder.file("emulation/stage_profile/_bf16.csv", profile_text);
+  folder.file("emulation/stage_profile/+gpu_bf16.csv", profile_text);
+  folder.file("emulation/stage_profile/model+_bf16.csv", profile_text);
+  const auto none = read_artifact(folder.path());
+  ASSERT_FALSE(none.ok());
+  EXPECT_EQ(none.error().code, ErrorCode::not_found);
+  EXPECT_THAT(none.error().message, HasSubstr("no profiles; expected files named MODEL+GPU_bf16.csv"));
+}
+
+TEST(ReadArtifact, LeavesOutWhatIsBadNamingFileAndLine) {
+  const std::string header = "model,precision,device,num_microbatches,num_pipelines,iteration_time,energy\n";
+  const struct {
+    std::string name, content, says;
+  } bad[] = {
+      {"emulation/stage_profile/bad+gpu_x_bf16.csv", profile_text + "0,forward,900,-1,1\n", "_bf16.csv:4:"},
+      {"emulation/stage_profile/notes.txt", "", "notes.txt: not named MODEL+GPU_bf16.csv"},
+      {"emulation/stage_profile/cut+gpu_x_bf16.csv.gz", "\x1f\x8b\x08", "cut+gpu_x_bf16.csv.gz: broken gzip file"},
+      {profile_name + ".gz", profile_text, "is there without .gz as well"},
+      {envpipe_name, "", "empty file"},
+      {envpipe_name, "model,device\n", "envpipe_result.csv:1: missing column: num_microbatches"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; a number above 0"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,5,nan\n", ":2: energy: 'nan'"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,four,2,5,5\n", ":2: num_microbatches: 'four'; a whole number"},
+      {envpipe_name, header + "tiny,bf16\n", ":2: 2 fields; the header has 7"},
+  };
+  for (const auto& [name, content, says] : bad) {
+    const Folder folder;
+    folder.file(profile_name, profile_text);
+    folder.file(name, content);
+    const auto artifact = read_artifact(folder.path());
+    ASSERT_TRUE(artifact.ok()) << artifact.error().message;
+    EXPECT_THAT(artifact->left_out, ElementsAre(HasSubstr(says)));
+    ASSERT_EQ(artifact->profiles.size(), 1u) << "what is wrong with one file does not stop the others";
+    EXPECT_EQ(artifact->profiles[0].model, "tiny");
+  }
+  const Folder folder;
+  folder.file(profile_name, profile_text);
+  folder.file(envpipe_name, header + "tiny,bf16,gpu_x,1,2,1,1\nshort\ntiny,bf16,gpu_x,2,2,1,1\n\"never ends,1\n");
+  const Artifact artifact = read_artifact(folder.path()).value();
+  EXPECT_THAT(artifact.left_out, ElementsAre(HasSubstr(":3: 1 fields"), HasSubstr(":5: a quote that never ends")));
+  EXPECT_EQ(artifact.envpipe.size(), 2u) << "rows before and after a bad one";
+  folder.file(frontier_name, "time,energy\n");
+  EXPECT_THAT(read_published_frontier(folder.path(), artifact.profiles[0], 4).error().message, HasSubstr("no rows"));
+  folder.file(frontier_name, "time,energy\n5,x\n");
+  EXPECT_THAT(read_published_frontier(folder.path(), artifact.profiles[0], 4).error().message,
+              HasSubstr(":2: energy: 'x'"));
+}
+
+// One stage, one microbatch, N P = 10 W. Forward: 1.0 s with 100 J or 2.1 s with 60 J; backward: 2.4 s, 200 J.
+// tau = 0.5 s floors the durations to 1.0, 2.0 and 2.0: planned times 4.0 (the start, not published), 3.5, 3.0;
+// measured ones 4.5 and 3.4. Effective energies are planned with floored durations, too: forward 90 and 40 J, by a
+// straight line 65 J at 1.5 s, which no clock does; backward 180 J. What they are compared with is 90 + 176 J.
+TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
+  const Folder folder;
+  folder.file(profile_name,
+              "stage,instruction,frequency,time,energy\n"
+              "0,forward,1000,1.0,100\n0,forward,500,2.1,60\n0,backward,1000,2.4,200\n");
+  const Artifact artifact = read_artifact(folder.path()).value();
+  const ComputationDag dag =
+      build_dag(artifact.profiles[0].profile, make_schedule("1f1b", {1, 1, 1}).value(), {Watts(10), Seconds(0)})
+          .value();
+  const IterationCost envpipe{Seconds(3.4), Joules(300), {}};
+  const EmulatedCase plans = EmulatedCase::plan(dag, Seconds(0.5), {}, envpipe).value();
+  EXPECT_NEAR(plans.all_max().time.value(), 3.4, 1e-12);
+  EXPECT_NEAR(plans.all_max().energy.value(), 300, 1e-9);
+  EXPECT_NEAR(plans.planned_fastest().value(), 3.0, 1e-12);
+  EXPECT_NEAR(plans.planned_slowest().value(), 3.5, 1e-12);
+  EXPECT_NEAR(plans.fastest().value(), 3.4, 1e-12);
+
+  const EmulatedCase::Savings fastest = plans.at_fastest();
+  EXPECT_NEAR(fastest.paper_planned_pct, -100 * 4 / (90 + 176 + 10 * 3.0), 1e-4);
+  EXPECT_NEAR(fastest.paper_realised_pct, 0, 1e-9);
+  EXPECT_NEAR(fastest.ours_realised_pct, 0, 1e-9);
+  EXPECT_NEAR(fastest.bound_pct, 0, 1e-6);
+  EXPECT_NEAR(*fastest.envpipe_pct, 0, 1e-9);
+
+  // T' is 1.2 * 3.0 = 3.6 s as planned, for the baseline too; in truth 1.2 * 3.4 = 4.08 s, too short for 4.5 s.
+  const EmulatedCase::Savings little = plans.at_slowdown(1.2);
+  EXPECT_NEAR(little.paper_planned_pct, 100 * (25 - 4) / (90 + 176 + 10 * 3.6), 1e-4);
+  EXPECT_NEAR(little.paper_realised_pct, 0, 1e-9);
+  EXPECT_NEAR(little.ours_realised_pct, 0, 1e-9);
+  // T' = 1.5 * 3.4 = 5.1 s: the slow forward fits and saves 90 - 39 J.
+  const EmulatedCase::Savings slow = plans.at_slowdown(1.5);
+  const double of_all = 90 + 176 + 10 * 5.1;
+  EXPECT_NEAR(slow.paper_realised_pct, 100 * 51 / of_all, 1e-9);
+  EXPECT_NEAR(slow.ours_realised_pct, 100 * 51 / of_all, 1e-9);
+  EXPECT_NEAR(slow.bound_pct, 100 * 51 / of_all, 1e-6);
+  EXPECT_NEAR(*slow.envpipe_pct, 0, 1e-9);
+  EXPECT_NEAR(plans.intrinsic_at_slowdown(1.5).ours_realised_pct, 0, 1e-9);
+
+  // The baselines on the same DAG: what needs 4.5 s saves nothing where T' is less, and 51 J where it is not.
+  for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
+    const std::string name(baseline_methods()[k].name);
+    const bool has_fast_plan = name != "min-energy";
+    const bool has_slow_plan = name != "all-max" && name != "envpipe";
+    ASSERT_EQ(little.baselines_pct[k].has_value(), has_fast_plan) << name;
+    EXPECT_NEAR(little.baselines_pct[k].value_or(0), 0, 1e-9) << name;
+    ASSERT_TRUE(slow.baselines_pct[k].has_value()) << name;
+    EXPECT_NEAR(*slow.baselines_pct[k], has_slow_plan ? 100 * 51 / of_all : 0, 1e-9) << name;
+  }
+}
+
+TEST(LineChart, DrawsEverySeriesOnceInTheLegendAndEscapesNames) {
+  const ChartSeries line{"a<b", 0, {1, 2, 3}, {4, 5, 6}};
+  const ChartSeries dot{"dot", 4, {2}, {5}};
+  const std::string svg = line_chart("title", "x", "y", {{"one", {line, dot}}, {"two", {line}}, {"empty", {}}});
+  EXPECT_THAT(svg, HasSubstr("a&lt;b"));
+  EXPECT_EQ(svg.find("a<b"), std::string::npos);
+  EXPECT_EQ(svg.find("a&lt;b"), svg.rfind("a&lt;b"));
+  EXPECT_THAT(svg, HasSubstr("<circle"));
+  EXPECT_THAT(svg, ::testing::EndsWith("</svg>\n"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+TEST(LineChart, MarksAPlaceOnTheXAxis) {
+  const ChartSeries line{"a", 9, {1, 2}, {4, 5}};
+  const std::string svg = line_chart("title", "x", "y", {{"one", {line}, 3.0, "the <end>"}});
+  EXPECT_THAT(svg, HasSubstr("the &lt;end&gt;"));
+  EXPECT_EQ(line_chart("title", "x", "y", {{"one", {line}, {}, {}}}).find("1 4"), std::string::npos);
+}
+
+TEST(BarChart, DrawsBothPartsToScaleAndSaysTheNumbers) {
+  const std::string svg = bar_chart("title", "first", "second", {{"a<b", {{"long", 10, 30}, {"negative", 5, -1}}}});
+  EXPECT_THAT(svg, HasSubstr("a&lt;b"));
+  EXPECT_THAT(svg, HasSubstr("width=\"110.0\""));
+  EXPECT_THAT(svg, HasSubstr("width=\"330.0\""));
+  EXPECT_THAT(svg, HasSubstr("10.0 + 30.0 = 40.0 %"));
+  EXPECT_THAT(svg, HasSubstr("5.0 + -1.0 = 4.0 %"));
+  EXPECT_EQ(svg.find("width=\"-"), std::string::npos);
+  EXPECT_THAT(bar_chart("title", "first", "second", {}), ::testing::EndsWith("</svg>\n"));
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,121 @@
+// A scenario is read as written, and every error names file, line, table, key, the value and what was allowed.
+#include "wire/scenario_toml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace perseus {
+namespace {
+
+const std::string head =
+    "duration_s = 3600\n"      // 1
+    "[cluster]\n"              // 2
+    "blocking_power_w = 80\n"  // 3
+    "[[pipelines]]\n"          // 4
+    "name = \"whole\"\n"       // 5
+    "profile = \"p.csv\"\n"    // 6
+    "microbatches = 12\n"      // 7
+    "count = 4\n";             // 8
+
+TEST(ScenarioToml, ReadsWhatIsThereAndFillsInTheRest) {
+  const Result<Scenario> scenario = parse_scenario(head, "a/s.toml", "a");
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  EXPECT_EQ(scenario->name, "s");
+  EXPECT_EQ(scenario->duration, Seconds(3600));
+  EXPECT_FALSE(scenario->iterations.has_value());
+  EXPECT_EQ(scenario->blocking_power, Watts(80));
+  EXPECT_EQ(scenario->tensor_parallel, 1);
+  EXPECT_EQ(scenario->kinds[0].profile, "a/p.csv");
+  EXPECT_EQ(scenario->kinds[0].schedule, "1f1b");
+  EXPECT_EQ(scenario->num_pipelines(), 4);
+  EXPECT_EQ(scenario->methods, (std::vector<std::string>{"all-max", "exact"}));
+  EXPECT_FALSE(scenario->timing.optimizer_power.has_value());
+}
+
+TEST(ScenarioToml, ReadsTheSample) {
+  const Result<Scenario> read = read_scenario(PERSEUS_SOURCE_DIR "/data/sample_scenario.toml");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->kinds[1].name, "without a stage");
+  EXPECT_EQ(read->kinds[1].profile, PERSEUS_SOURCE_DIR "/data/sample_profile_3_stages.csv");
+  ASSERT_EQ(read->stragglers.size(), 2u);
+  EXPECT_EQ(read->stragglers[0].hardship.stage, 2);
+  EXPECT_EQ(read->stragglers[0].hardship.gpus, 1);
+  EXPECT_EQ(read->stragglers[1].hardship.becomes, 1);
+  EXPECT_EQ(read->stragglers[1].hardship.restart, Seconds(30));
+  EXPECT_EQ(read->random[1].most_slowdown, 2);
+  EXPECT_EQ(read->timing.synchronisation_power, Watts(140));
+  EXPECT_EQ(read->delivery.notice_delay, Seconds(5));
+  ASSERT_TRUE(read->sweep.has_value());
+  EXPECT_EQ(read->sweep->scaling, (std::vector<Scaling>{Scaling::strong, Scaling::weak}));
+  EXPECT_EQ(read->sweep->slowdowns.size(), 11u);
+  EXPECT_DOUBLE_EQ(read->sweep->slowdowns.back(), 1.5);
+}
+
+struct Bad {
+  std::string text;
+  std::string says;
+};
+
+TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
+  const std::string straggler =
+      "[[straggler]]\ncause = \"thermal\"\npipeline = 1\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n";  // lines 9 to 14
+  const Bad cases[] = {
+      {"", "s.toml:1: cluster: is missing; allowed: a table [cluster] with blocking_power_w"},
+      {"duration_s = \n", "s.toml:1: "},
+      {"duration_s = -1\n" + head.substr(head.find('\n') + 1),
+       "s.toml:1: duration_s: -1; allowed: a number from 1e-06 to 1000000000"},
+      {"iterations = 5\n" + head, "s.toml:1: iterations: 5; allowed: duration_s or iterations, not both"},
+      {head.substr(head.find('\n') + 1), "s.toml:1: duration_s: is missing; allowed: duration_s or iterations"},
+      {"duratoin_s = 3\n" + head, "s.toml:1: unknown key 'duratoin_s'; allowed: seed, duration_s"},
+      {head + "[clusters]\n", "s.toml:9: unknown key 'clusters'"},
+      {head + "[timing]\nload_s = \"long\"\n",
+       "s.toml:10: [timing] load_s: 'long'; allowed: a number from 0 to 1000000000"},
+      {head + "[timing]\nload = 1\n", "s.toml:10: [timing] unknown key 'load'; allowed: transfer_latency_s"},
+      {head + "[server]\nswitch_latency_s = inf\n", "s.toml:10: [server] switch_latency_s: inf; allowed: "},
+      {head + "[[pipelines]]\nname = \"whole\"\nprofile = \"q\"\nmicrobatches = 1\ncount = 0\n",
+       "s.toml:10: [[pipelines]] name: 'whole'; allowed: a name that no other [[pipelines]] has"},
+      {head + "[[pipelines]]\nname = \"b\"\nprofile = \"q\"\nmicrobatches = 1.5\ncount = 0\n",
+       "s.toml:12: [[pipelines]] microbatches: 1.5; allowed: an integer from 1 to 1048576"},
+      {head + "[[pipelines]]\nname = \"b\"\nprofile = \"q\"\nschedule = \"2f2b\"\nmicrobatches = 1\ncount = 0\n",
+       "s.toml:12: [[pipelines]] schedule: '2f2b'; allowed: gpipe, 1f1b"},
+      {head + "[[straggler]]\ncause = \"laziness\"\n",
+       "s.toml:10: [[straggler]] cause: 'laziness'; allowed: thermal, power, storage, failure"},
+      {head + "[[straggler]]\ncause = \"thermal\"\npipeline = 4\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n",
+       "s.toml:11: [[straggler]] pipeline: 4; allowed: an integer from 0 to 3"},
+      {head + straggler + "[[straggler]]\ncause = \"thermal\"\npipeline = 0\nslowdown = 0.9\n",
+       "s.toml:18: [[straggler]] slowdown: 0.9; allowed: a number from 1 to 100"},
+      {head + straggler + "becomes = \"whole\"\n", "s.toml:15: [[straggler]] unknown key 'becomes'"},
+      {head + "[[straggler]]\ncause = \"failure\"\nbecomes = \"half\"\n",
+       "s.toml:11: [[straggler]] becomes: 'half'; allowed: the name of a [[pipelines]]: whole"},
+      {head + "[[straggler]]\ncause = \"failure\"\nbecomes = \"whole\"\nrestart_s = 1\n",
+       "s.toml:9: [[straggler]]: pipelines fail, but [cluster] idle_power_w is missing"},
+      {head + "[[random]]\ncause = \"power\"\nmean_between_s = 0\n",
+       "s.toml:11: [[random]] mean_between_s: 0; allowed: a number from 1e-06"},
+      {head + "[[random]]\ncause = \"power\"\nmean_between_s = 9\nmean_for_s = 9\nslowdown = [1.4, 1.1]\n",
+       "s.toml:13: [[random]] slowdown: a list; allowed: two numbers from 1 to 100, [least, most]"},
+      {head + "[sweep]\nscaling = [\"strong\"]\ngpus = [8, 0]\nslowdowns = [1]\n",
+       "s.toml:11: [sweep] gpus: a list; allowed: a list of at least one, each a number from 1 to 100000000"},
+      {head + "[sweep]\nscaling = [\"sideways\"]\ngpus = [8]\nslowdowns = [1]\n", "s.toml:10: [sweep] scaling: a list"},
+      {head +
+           "[sweep]\nscaling = [\"weak\"]\ngpus = [8]\nslowdown_from = 1.5\nslowdown_to = 1.2\nslowdown_step = 0.1\n",
+       "s.toml:13: [sweep] slowdown_to: 1.2; allowed: at least slowdown_from, 1.5"},
+      {"sweep = 3\n" + head, "s.toml:1: sweep: 3; allowed: a table, [sweep]"},
+      {"straggler = 3\n" + head, "s.toml:1: straggler: 3; allowed: tables, each under [[straggler]]"},
+  };
+  for (const Bad& bad : cases) {
+    const Result<Scenario> scenario = parse_scenario(bad.text, "s.toml");
+    ASSERT_FALSE(scenario.ok()) << bad.says;
+    EXPECT_THAT(scenario.error().message, ::testing::StartsWith(bad.says));
+    EXPECT_EQ(scenario.error().code, ErrorCode::invalid_input);
+    EXPECT_EQ(scenario.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(ScenarioToml, AMissingFileIsNotFound) {
+  const Result<Scenario> scenario = read_scenario("/nowhere/s.toml");
+  ASSERT_FALSE(scenario.ok());
+  EXPECT_EQ(scenario.error().code, ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Sees each check fail: plants a violation in a copy and expects it to be caught, at its file and line.
+
+A check that has never failed may be dead.   usage: test_checks.py layers|format|tidy|web_bundle
+"""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOOLS = pathlib.Path(__file__).resolve().parent
+ROOT = TOOLS.parent
+
+
+def run(*command) -> tuple[int, str]:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def expect(what: str, result: tuple[int, str], fails: bool, says: str = "") -> None:
+    code, output = result
+    if (code != 0) != fails or says not in output:
+        sys.exit(f"{what}: expected {'a failure' if fails else 'success'} that says '{says}', got {code}:\n{output}")
+    print(f"{what}: as expected")
+
+
+def copy_sources(folder: str) -> pathlib.Path:
+    copy = pathlib.Path(folder)
+    for name in ["CMakeLists.txt", ".clang-format"]:
+        shutil.copy(ROOT / name, copy)
+    shutil.copytree(ROOT / "src", copy / "src")
+    return copy
+
+
+def test_layers() -> None:
+    check = TOOLS / "check_layers.py"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_sources(folder)
+        expect("clean copy", run(check, copy), fails=False)
+        for planted, line in [
+            ("src/graph/planted.h", '#include "model/profile.h"'),  # a room that it does not list
+            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # nobody knows the programs
+            ("src/model/planted.cpp", '#include "../wire/json.h"'),  # not even the long way round
+        ]:
+            (copy / planted).parent.mkdir(exist_ok=True)
+            (copy / planted).write_text(f"// planted\n{line}\n")
+            expect(line, run(check, copy), fails=True, says=f"{planted}:2: {line}")
+            (copy / planted).unlink()
+        (copy / "src/attic").mkdir()
+        (copy / "src/attic/planted.h").write_text("\n")
+        expect("undeclared room", run(check, copy), fails=True, says="'attic' is not declared")
+
+
+def test_format() -> None:
+    check = TOOLS / "check_format.sh"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copy_sources(folder)
+        expect("clean copy", run(check, copy), fails=False)
+        (copy / "src/base/planted.h").write_text("int  planted ;\n")
+        expect("bad spaces", run(check, copy), fails=True, says="src/base/planted.h:1:")
+
+
+def test_tidy() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder)
+        shutil.copytree(TOOLS, copy / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / ".clang-tidy", copy)
+        source = copy / "src/base/planted.cpp"
+        source.parent.mkdir(parents=True)
+        command = {"directory": folder, "file": str(source), "command": f"c++ -std=c++20 -c {source}"}
+        build = copy / "build"
+        build.mkdir()
+        (build / "compile_commands.json").write_text(json.dumps([command]))
+        check = copy / "tools/check_tidy.py"
+        source.write_text("#include <string>\nstd::size_t f(const std::string& s) { return s.size(); }\n")
+        expect("clean file", run(check, build), fails=False)
+        source.write_text(
+            "#include <string>\n#include <utility>\nstd::string g(std::string s) {\n"
+            "  std::string t = std::move(s);\n  return t + s;\n}\n"
+        )
+        expect("use after move", run(check, build), fails=True, says="planted.cpp:5:")
+
+
+def test_web_bundle() -> None:
+    check = TOOLS / "check_web_bundle.sh"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder)
+        shutil.copytree(ROOT / "web", copy / "web", ignore=shutil.ignore_patterns("node_modules"))
+        lock = copy / "web/package-lock.json"
+        text = lock.read_text()
+        lock.write_text(text.replace('"version"', '"resolved": "somewhere", "version"', 1))
+        expect("lock file with addresses", run(check, copy), fails=True, says="names where packages come from")
+        lock.write_text(text)
+        clean = run(check, copy)
+        if clean[0] == 77:
+            print(clean[1])
+            sys.exit(77)
+        expect("clean copy", clean, fails=False)
+        source = copy / "web/src/format.js"
+        text = source.read_text()
+        source.write_text(text.replace("'fixed clock'", "'planted'"))
+        expect("source changed, not built", run(check, copy), fails=True, says="report.js differ")
+        source.write_text(text)
+        (copy / "web/dist/LICENSES").write_text("none\n")
+        expect("licences changed", run(check, copy), fails=True, says="LICENSES differ")
+
+
+if __name__ == "__main__":
+    {"layers": test_layers, "format": test_format, "tidy": test_tidy, "web_bundle": test_web_bundle}[sys.argv[1]]()

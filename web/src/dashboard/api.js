@@ -1,0 +1,80 @@
+// The server's /v1 as this page uses it (src/server/view_json.h writes it); members that are missing, null or unknown do
+// no harm.
+//
+// GET /v1/jobs            { jobs: [{ id, name, state, created_at_s, ranks, pipelines, stragglers,
+//                           saved_pct, iteration_time_s }] }, newest first
+// GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
+//                           world_size, ranks: { expected, registered }, facts: { accelerator, framework, ... },
+//                           profiling: { iterations, uncertainty_pct, text },
+//                           plan: { version, from_iteration, deployed_at_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
+//                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
+//                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
+//                           policies: [{ kind, text }],
+//                           savings: { per_iteration: { energy_j, all_max_energy_j, time_s, all_max_time_s },
+//                                      total: { iterations, saved_j, all_max_energy_j, from_reports },
+//                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
+// GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/report/report_data.h
+// GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
+// GET /v1/jobs/ID/events, /v1/events             server-sent events { job, sequence, kind, at_s, text }
+//
+// Events are hints that something changed: what is shown always comes from the other requests.
+// Errors: status and { detail: MESSAGE }. Tokens: Authorization: Bearer, also for events, which are therefore
+// read with fetch() (stream.js) and not with EventSource, which can send no header.
+const tokenKey = 'perseus-token';
+export const token = {
+  get: () => sessionStorage.getItem(tokenKey) ?? '',
+  set: (text) => (text ? sessionStorage.setItem(tokenKey, text) : sessionStorage.removeItem(tokenKey)),
+};
+
+/** What the server said no with; status 0: it said nothing. */
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+  get needsToken() {
+    return this.status === 401 || this.status === 403;
+  }
+  get isGone() {
+    return this.status === 404;
+  }
+  /** Nobody there, or somebody in between who cannot reach it. */
+  get isUnreachable() {
+    return this.status === 0 || this.status >= 500;
+  }
+}
+
+export async function request(path, { headers = {}, signal } = {}) {
+  const bearer = token.get();
+  let response;
+  try {
+    response = await fetch(path, { headers: { ...headers, ...(bearer && { authorization: `Bearer ${bearer}` }) }, signal,
+      cache: 'no-store' });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'The server does not answer');
+  }
+  if (!response.ok) throw new ApiError(response.status, await messageOf(response));
+  return response;
+}
+
+async function messageOf(response) {
+  const text = await response.text().catch(() => '');
+  try {
+    return String(JSON.parse(text).detail);
+  } catch {
+    return text.slice(0, 300) || `The server answers ${response.status}`;
+  }
+}
+
+export async function getJson(path, signal) {
+  const response = await request(path, { signal });
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new ApiError(0, 'The server stopped in the middle of an answer');
+  }
+}
+
+export const jobPath = (id, part = '') => `/v1/jobs/${encodeURIComponent(id)}${part}`;

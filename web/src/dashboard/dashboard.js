@@ -1,0 +1,175 @@
+// The dashboard: a list of jobs, and one of them in full. What is shown is fetched; events say when to fetch again.
+import { element } from '../dom.js';
+import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
+import { getJson, jobPath } from './api.js';
+import { createConnectionSign } from './connection.js';
+import { createJobList } from './job-list.js';
+import { createJobView } from './job-view.js';
+import { createRefresher } from './refresher.js';
+import { openStream, readEvent } from './stream.js';
+import { createTokenDialog } from './token-dialog.js';
+
+const part = (id) => document.getElementById(id);
+const main = part('main');
+const narrow = matchMedia('(max-width: 860px)'); // list and job are two views there; the same width as in dashboard.css
+const state = { jobs: null, id: null, view: null, job: null };
+
+const dialog = createTokenDialog(part('token-dialog'), reconnect);
+part('token-button').addEventListener('click', () => dialog.open());
+const sign = createConnectionSign(part('connection'), part('banner'), { onRetry: reconnect, onToken: () => dialog.open() });
+const list = createJobList(part('jobs'));
+
+// Theme
+const themeButton = part('theme-button');
+const themeKey = 'perseus-theme';
+function showTheme() {
+  const other = currentTheme() === 'dark' ? 'light' : 'dark';
+  themeButton.textContent = other === 'dark' ? '☾' : '☀';
+  themeButton.ariaLabel = themeButton.title = `Switch to ${other} colours`;
+}
+themeButton.addEventListener('click', () => {
+  const chosen = chooseTheme(currentTheme() === 'dark' ? 'light' : 'dark');
+  if (chosen) localStorage.setItem(themeKey, chosen);
+  else localStorage.removeItem(themeKey);
+});
+onThemeChange(showTheme);
+const kept = localStorage.getItem(themeKey);
+if (kept && kept !== currentTheme()) chooseTheme(kept);
+showTheme();
+
+// Jobs
+const retry_ms = 3000;
+const listSpacing_ms = 1000; // thousands of jobs may be long
+const jobSpacing_ms = 250; // and thousands of ranks may register
+let stream = null;
+let listening = false; // whether events come in
+let again = 0;
+const jobs = createRefresher((signal) => getJson('/v1/jobs', signal), ({ jobs: all }) => {
+  const first = state.jobs === null;
+  state.jobs = all;
+  if (listening) sign.live();
+  list.show(all);
+  if (first || state.id === null) route();
+}, (error) => {
+  if (error.needsToken) return refuse(error);
+  sign.lost(error, Date.now() + retry_ms);
+  clearTimeout(again);
+  again = setTimeout(jobs.ask, retry_ms);
+}, listSpacing_ms);
+
+function refuse(error) {
+  sign.refused(error.message);
+  if (state.jobs === null) dialog.open();
+}
+
+function connect() {
+  stream = openStream('/v1/events', {
+    onOpen() {
+      listening = true;
+      jobs.ask(); // and when they are here, the page is live
+      state.job?.ask();
+    },
+    onEvent({ data }) {
+      jobs.ask();
+      if ((readEvent(data)?.job ?? state.id) === state.id) state.job?.ask();
+    },
+    onLost(error, retryAt_ms) {
+      listening = false;
+      if (error.needsToken) stop(error);
+      else sign.lost(error, retryAt_ms);
+    },
+  });
+}
+/** Without a token there is no use in trying again. */
+function stop(error) {
+  pause();
+  refuse(error);
+}
+function pause() {
+  stream?.close();
+  stream = null;
+  listening = false;
+}
+function reconnect() {
+  pause();
+  connect();
+}
+addEventListener('online', reconnect);
+
+// A page that nobody looks at holds no connection: a browser has few of them for all its tabs.
+const unseen_ms = 20_000;
+let unseen = 0;
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(unseen);
+  if (document.hidden) unseen = setTimeout(pause, unseen_ms);
+  else if (!listening) reconnect();
+});
+addEventListener('pagehide', pause);
+addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
+
+// One job
+const wanted = () => {
+  const [, id] = /^#\/jobs\/([^/]+)/.exec(location.hash) ?? [];
+  return id === undefined ? null : decodeURIComponent(id);
+};
+
+function route() {
+  const asked = wanted();
+  const id = asked ?? (narrow.matches ? null : state.id ?? state.jobs?.[0]?.id ?? null);
+  document.documentElement.dataset.view = asked === null ? 'list' : 'job';
+  if (id === state.id && (state.view || id === null)) {
+    if (id === null) showNothing();
+    return;
+  }
+  closeJob();
+  state.id = id;
+  list.choose(id);
+  if (id === null) showNothing();
+  else openJob(id);
+}
+
+function openJob(id) {
+  const view = createJobView(main, id, (text) => {
+    part('news').textContent = text;
+  });
+  state.view = view;
+  state.job = createRefresher((signal) => getJson(jobPath(id), signal), (job) => view.show(job), (error) => {
+    if (error.needsToken) refuse(error);
+    else if (!error.isUnreachable) view.fail(error);
+  }, jobSpacing_ms);
+  state.job.ask();
+}
+
+function closeJob() {
+  state.job?.close();
+  state.view?.close();
+  state.job = state.view = null;
+}
+
+function showNothing() {
+  document.title = 'Perseus';
+  if (state.jobs === null || state.jobs.length > 0) {
+    main.replaceChildren(element('p', { class: 'empty-line', text: state.jobs === null ? 'Connecting to the server …' : 'Choose a job.' }));
+    return;
+  }
+  const code = (text) => element('code', { text });
+  main.replaceChildren(element('div', { class: 'empty' }, element('h2', { text: 'No jobs yet' }),
+    element('p', {}, 'A job appears here as soon as a training run registers. Point its client at this server, ', code(location.origin), ', or try:'),
+    element('pre', {}, code(`perseus job --help\nperseus profile --help`))));
+}
+
+part('skip').addEventListener('click', (event) => {
+  event.preventDefault(); // the hash is the chosen job's
+  main.focus();
+});
+addEventListener('hashchange', () => {
+  route();
+  if (wanted() !== null) main.focus({ preventScroll: !narrow.matches });
+  else if (narrow.matches) list.focus();
+  if (narrow.matches) scrollTo(0, 0);
+});
+narrow.addEventListener('change', route);
+
+route();
+connect();
+document.documentElement.dataset.ready = 'true';

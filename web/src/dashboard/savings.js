@@ -1,0 +1,98 @@
+// What the plan in force saves against everything at maximum clock: now, per day, and so far; as energy, cost and carbon.
+import { element } from '../dom.js';
+import { percent, seconds, change } from '../format.js';
+import { carbon, count, energy, kilowattHours, money } from './words.js';
+
+const ownKey = 'perseus-factors';
+const fields = [
+  ['price_per_kwh', 'Price per kWh', { type: 'number', min: 0, step: 'any', inputmode: 'decimal' }],
+  ['currency', 'Currency', { type: 'text', maxlength: 3, size: 4, placeholder: 'EUR' }],
+  ['carbon_g_per_kwh', 'Carbon, g CO₂ per kWh', { type: 'number', min: 0, step: 'any', inputmode: 'decimal' }],
+];
+
+function ownFactors() {
+  try {
+    return JSON.parse(localStorage.getItem(ownKey)) ?? {};
+  } catch {
+    return {};
+  }
+}
+
+/** The figures at the top of a job. Returns { show(job) }. */
+export function createSavings(parent) {
+  let job = null;
+  const figures = element('dl', { class: 'figures', id: 'figures' });
+  const inputs = Object.fromEntries(fields.map(([key, , attributes]) => [key, element('input', { id: `factor-${key}`,
+    ...attributes, oninput: keep })]));
+  const factorsForm = element('details', { class: 'factors' }, element('summary', { text: 'Price and carbon' }),
+    element('div', { class: 'factor-fields' }, ...fields.map(([key, label]) =>
+      element('div', {}, element('label', { for: `factor-${key}`, text: label }), inputs[key]))),
+    element('p', { class: 'note', text: 'Kept in this browser. An empty field means what the server was configured with, if anything.' }));
+  parent.append(figures, factorsForm);
+  const own = ownFactors();
+  for (const [key] of fields) inputs[key].value = own[key] ?? '';
+
+  function keep() {
+    const given = Object.fromEntries(fields.map(([key]) => [key, inputs[key].value.trim()]).filter(([, value]) => value !== ''));
+    try {
+      localStorage.setItem(ownKey, JSON.stringify(given));
+    } catch {
+      // a browser that stores nothing: they hold until the page is closed
+    }
+    draw();
+  }
+
+  function factors() {
+    const servers = job.savings?.factors ?? {};
+    for (const [key] of fields) inputs[key].placeholder = servers[key] ?? (key === 'currency' ? 'EUR' : '');
+    const price = Number(inputs.price_per_kwh.value || servers.price_per_kwh || 0);
+    const carbon_g = Number(inputs.carbon_g_per_kwh.value || servers.carbon_g_per_kwh || 0);
+    return { price, currency: (inputs.currency.value || servers.currency || 'EUR').toUpperCase(), carbon_g };
+  }
+
+  const figure = (name, value, ...notes) => element('div', { class: 'figure' }, element('dt', { text: name }),
+    element('dd', {}, value, ...notes.filter(Boolean).map((note) => element('small', { text: note }))));
+
+  /** "€3.10, 4.7 kg CO₂" for some saved energy; empty without factors. */
+  function worth(j) {
+    const { price, currency, carbon_g } = factors();
+    return [price > 0 && money((j / 3.6e6) * price, currency), carbon_g > 0 && carbon((j / 3.6e6) * carbon_g)]
+      .filter(Boolean).join(', ');
+  }
+
+  function draw() {
+    const { plan, savings } = job;
+    const now = savings?.per_iteration;
+    const made = [];
+    if (now) {
+      const saved = now.all_max_energy_j - now.energy_j;
+      const perDay = (saved / now.time_s) * 86_400;
+      made.push(
+        figure('Saved now', percent((100 * saved) / now.all_max_energy_j), 'against everything at maximum clock',
+          `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration`),
+        figure('Saved in a day at this rate', kilowattHours(perDay), energy(perDay), worth(perDay)),
+        figure('Iteration', seconds(now.time_s), now.all_max_time_s > 0 &&
+          `${change((100 * (now.time_s - now.all_max_time_s)) / now.all_max_time_s)} against maximum clock`,
+          `${energy(now.energy_j)}, ${(now.energy_j / now.time_s / 1000).toLocaleString('en', { maximumSignificantDigits: 3 })} kW`));
+    }
+    const total = savings?.total;
+    if (total) {
+      made.push(figure('Saved so far', kilowattHours(total.saved_j),
+        `${energy(total.saved_j)} in ${count(total.iterations, 'iteration')}` +
+        (total.all_max_energy_j > 0 ? `, ${percent((100 * total.saved_j) / total.all_max_energy_j)}` : ''), worth(total.saved_j),
+        total.from_reports === false && 'estimated from elapsed time'));
+    }
+    if (plan?.t_opt_s > 0) {
+      made.push(figure('Effective T_opt', seconds(plan.t_opt_s), plan.reason ?? ''));
+    }
+    figures.replaceChildren(...made);
+    figures.hidden = made.length === 0;
+    factorsForm.hidden = !now && !total;
+  }
+  return {
+    show(shown) {
+      job = shown;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,48 @@
+// States, times and amounts in the words of people.
+
+const states = {
+  registered: ['registered', 'waiting'],
+  profiling: ['profiling', 'busy'],
+  characterising: ['characterising', 'busy'],
+  deployed: ['plan in force', 'good'],
+  finished: ['finished', 'over'],
+  expired: ['expired', 'over'],
+  failed: ['failed', 'bad'],
+};
+/** [text, kind]; kind is waiting, busy, good, over or bad. */
+export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
+export const isOver = (state) => stateWords(state)[1] === 'over';
+
+export const count = (n, one, many = `${one}s`) => `${Number(n).toLocaleString('en')} ${n === 1 ? one : many}`;
+
+const day_s = 86_400;
+export function clockTime(at_s, now_s = Date.now() / 1000) {
+  const date = new Date(at_s * 1000);
+  const time = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+  return Math.abs(now_s - at_s) < day_s / 2 ? time : `${date.toLocaleDateString([], { day: 'numeric', month: 'short' })}, ${time}`;
+}
+
+/** "12 s", "3 min", "2 h", "5 days" */
+export function duration(s) {
+  const span = Math.max(0, Math.round(s));
+  if (span < 90) return `${span} s`;
+  if (span < 90 * 60) return `${Math.round(span / 60)} min`;
+  if (span < 2 * day_s) return `${Math.round(span / 3600)} h`;
+  return `${Math.round(span / day_s)} days`;
+}
+
+function scaled(value, steps) {
+  const [, size, unit] = steps.find(([from]) => Math.abs(value) >= from) ?? steps.at(-1);
+  return `${(value / size).toLocaleString('en', { maximumSignificantDigits: 4 })} ${unit}`;
+}
+/** Energy of any size: J up to GJ. */
+export const energy = (j) => scaled(j, [[1e9, 1e9, 'GJ'], [1e6, 1e6, 'MJ'], [1e5, 1e3, 'kJ'], [0, 1, 'J']]);
+export const kilowattHours = (j) => scaled(j / 3.6e6, [[1e4, 1e3, 'MWh'], [1e-2, 1, 'kWh'], [0, 1e-3, 'Wh']]);
+export const carbon = (g) => scaled(g, [[1e6, 1e6, 't CO₂'], [1e3, 1e3, 'kg CO₂'], [0, 1, 'g CO₂']]);
+export function money(amount, currency) {
+  try {
+    return new Intl.NumberFormat([], { style: 'currency', currency }).format(amount);
+  } catch {
+    return `${amount.toLocaleString([], { maximumFractionDigits: 2 })} ${currency ?? ''}`.trim(); // no such currency
+  }
+}

@@ -1,0 +1,23 @@
+// The parts of Apache ECharts that our drawings use; nothing else is bundled.
+import * as echarts from 'echarts/core';
+import { CustomChart, LineChart, ScatterChart } from 'echarts/charts';
+import { AriaComponent, DataZoomComponent, GridComponent, MarkLineComponent } from 'echarts/components';
+import { CanvasRenderer } from 'echarts/renderers';
+
+echarts.use([
+  AriaComponent, CanvasRenderer, CustomChart, DataZoomComponent, GridComponent, LineChart, MarkLineComponent,
+  ScatterChart,
+]);
+
+/** A chart that follows its element's size, until it is disposed of. */
+export function createChart(element) {
+  const chart = echarts.init(element, null, { renderer: 'canvas' });
+  const observer = new ResizeObserver(() => chart.resize());
+  observer.observe(element);
+  const dispose = chart.dispose.bind(chart);
+  chart.dispose = () => {
+    observer.disconnect();
+    dispose();
+  };
+  return chart;
+}

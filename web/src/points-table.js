@@ -1,0 +1,85 @@
+// All points as a table of which only the visible rows exist, and as a CSV file.
+import { element } from './dom.js';
+import { change, joules, percent, seconds, watts } from './format.js';
+
+const rowHeight = 34;
+const spare = 8; // rows drawn beyond the visible ones
+
+const columns = [
+  ['point', (f, p) => String(p), (f, p) => p],
+  ['time', (f, p) => seconds(f.points.time_s[p]), (f, p) => f.points.time_s[p], 'time_s'],
+  ['energy', (f, p) => joules(f.points.energy_j[p]), (f, p) => f.points.energy_j[p], 'energy_j'],
+  ['against max', (f, p) => change(against(f, p)), (f, p) => against(f, p).toFixed(4), 'against_max_pct'],
+  ['effective', (f, p) => joules(f.points.effective_energy_j[p]), (f, p) => f.points.effective_energy_j[p],
+    'effective_energy_j', 'wide'],
+  ['bound', (f, p) => joules(f.points.bound_j[p]), (f, p) => f.points.bound_j[p], 'bound_j', 'wide'],
+  ['gap', (f, p) => percent(gap(f, p)), (f, p) => gap(f, p).toFixed(4), 'gap_pct'],
+  ['mean power', (f, p) => watts(power(f, p)), (f, p) => power(f, p).toFixed(3), 'average_power_w', 'wide'],
+];
+const against = (f, p) => (100 * (f.points.energy_j[p] - f.summary.all_max.energy_j)) / f.summary.all_max.energy_j;
+const gap = (f, p) => (100 * (f.points.energy_j[p] - f.points.bound_j[p])) / f.points.bound_j[p];
+const power = (f, p) => f.points.energy_j[p] / f.points.time_s[p];
+
+export function pointsCsv(frontier) {
+  const lines = [columns.map(([name, , , key]) => key ?? name).join(',')];
+  frontier.points.time_s.forEach((_, p) => lines.push(columns.map(([, , value]) => value(frontier, p)).join(',')));
+  return `${lines.join('\n')}\n`;
+}
+
+/** Returns { choose(point) }. */
+export function createPointsTable(parent, frontier, onChoose) {
+  const count = frontier.points.time_s.length;
+  const state = { chosen: count - 1 };
+  const head = element('tr', {}, ...columns.map(([name, , , , kind]) => element('th', { scope: 'col', class: kind, text: name })));
+  const body = element('tbody');
+  const table = element('table', { 'aria-rowcount': count + 1 }, element('thead', {}, head), body);
+  const scroller = element('div', { class: 'table', tabindex: '0', role: 'region',
+    'aria-label': 'Points of the frontier. Arrow keys choose one.' }, table);
+  parent.append(scroller);
+
+  function row(p) {
+    const cells = columns.map(([, text, , , kind], k) =>
+      k === 0
+        ? element('th', { scope: 'row' }, element('button', { type: 'button', tabindex: '-1', 'data-point': p, text: text(frontier, p),
+            'aria-label': `Choose point ${p}` }))
+        : element('td', { class: kind, text: text(frontier, p) }));
+    return element('tr', { 'aria-rowindex': p + 2, 'data-point': p, 'aria-current': p === state.chosen && 'true' }, ...cells);
+  }
+  const gapRow = (rows) => element('tr', { 'aria-hidden': 'true', class: 'gap', style: `height:${rows * rowHeight}px` });
+
+  function draw() {
+    const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - spare);
+    const last = Math.min(count, Math.ceil((scroller.scrollTop + scroller.clientHeight) / rowHeight) + spare);
+    const rows = [];
+    for (let p = first; p < last; ++p) rows.push(row(p));
+    body.replaceChildren(...(first > 0 ? [gapRow(first)] : []), ...rows, ...(last < count ? [gapRow(count - last)] : []));
+  }
+
+  function bringIntoView() {
+    const top = state.chosen * rowHeight;
+    const room = scroller.clientHeight - 2 * rowHeight; // header, and one row of air
+    if (top < scroller.scrollTop) scroller.scrollTop = top;
+    else if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
+  }
+
+  scroller.addEventListener('scroll', draw, { passive: true });
+  new ResizeObserver(draw).observe(scroller);
+  body.addEventListener('click', (event) => {
+    const point = event.target.closest('[data-point]')?.dataset.point;
+    if (point !== undefined) onChoose(Number(point));
+  });
+  const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -count, End: count };
+  scroller.addEventListener('keydown', (event) => {
+    if (!(event.key in steps)) return;
+    event.preventDefault();
+    onChoose(Math.min(count - 1, Math.max(0, state.chosen + steps[event.key])));
+  });
+  draw();
+  return {
+    choose(point) {
+      state.chosen = point;
+      bringIntoView();
+      draw();
+    },
+  };
+}

@@ -1,0 +1,90 @@
+// report.html: puts the drawings into the page that src/report/html.cpp writes, and keeps them on one chosen point.
+import { element } from './dom.js';
+import { download } from './download.js';
+import { seconds } from './format.js';
+import { createFrontierChart, frontierLegend } from './frontier-chart.js';
+import { allMaximumClock, readIteration, readPlan } from './iteration.js';
+import { pointFacts } from './point-facts.js';
+import { createPointsTable, pointsCsv } from './points-table.js';
+import { createTimelineChart } from './timeline-chart.js';
+import { timelineOf } from './timeline.js';
+
+const data = JSON.parse(document.getElementById('perseus-data').textContent);
+const section = (id, title) => {
+  const found = document.getElementById(id);
+  const heading = element('div', { class: 'heading' }, element('h2', { id: `${id}-title`, text: title }));
+  found.append(heading);
+  return { found, heading };
+};
+
+const iteration = readIteration(data);
+const frontier = { ...data, waiting_w: iteration.waiting.reduce((a, b) => a + b, 0) };
+const { points, plans, summary } = data;
+const fastest = points.time_s.length - 1;
+
+/** The sent plan nearest to a point. */
+function drawnPlan(point) {
+  let best = 0;
+  plans.point.forEach((p, k) => {
+    if (Math.abs(p - point) < Math.abs(plans.point[best] - point)) best = k;
+  });
+  return best;
+}
+function panelOf(point) {
+  const k = drawnPlan(point);
+  const drawn = plans.point[k];
+  const name = drawn === point ? `Point ${point}` : `Point ${drawn}, the nearest one kept in this file to point ${point}`;
+  return { name, timeline: timelineOf(iteration, readPlan(iteration, plans.runs[k])) };
+}
+
+// Frontier
+const frontierPart = section('frontier', 'Frontier');
+const unit = (text, value, checked) => element('label', {},
+  element('input', { type: 'radio', name: 'energy', value, checked, onchange: () => chart.setEffective(value === 'effective') }), text);
+frontierPart.heading.append(element('fieldset', { class: 'switch' }, element('legend', { class: 'visually-hidden', text: 'Energy axis' }),
+  unit('total energy', 'total', true), unit('effective energy', 'effective', false)));
+const chartSide = element('div', { class: 'chart-side' }, frontierLegend(summary.straggler && 'plan under the straggler, T′'));
+const facts = element('dl', { class: 'facts', 'aria-live': 'polite' });
+const shortcut = (text, point) => element('button', { type: 'button', text, onclick: () => choose(point) });
+const leastEnergy = points.energy_j.indexOf(points.energy_j.reduce((a, b) => Math.min(a, b)));
+const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Fastest', fastest), shortcut('Least energy', leastEnergy),
+  shortcut('Slowest', 0));
+if (summary.straggler) shortcuts.append(shortcut('Under T′', summary.straggler.point));
+frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('aside', { 'aria-label': 'Chosen point' }, facts, shortcuts)));
+const chart = createFrontierChart(chartSide, frontier, choose);
+chartSide.append(element('p', { class: 'note', text: 'Effective energy leaves out what the accelerators would burn anyway ' +
+  'while they wait: it is what a plan can still influence. Click a point, or focus the chart and use the arrow keys.' }));
+
+// Timeline
+const timelinePart = section('timeline', 'One iteration, rank by rank');
+const picker = element('input', { type: 'range', min: 0, max: fastest, step: 1, id: 'picker',
+  oninput: () => choose(fastest - Number(picker.value)) });
+const picked = element('output', { for: 'picker' });
+timelinePart.heading.append(element('div', { class: 'picker' }, element('label', { for: 'picker', text: 'Point' }), picker, picked));
+const timeline = createTimelineChart(timelinePart.found, [
+  { name: 'Everything at maximum clock', timeline: timelineOf(iteration, allMaximumClock(iteration)) },
+  panelOf(fastest),
+]);
+timelinePart.found.append(element('p', { class: 'note', text: 'Letters are instructions (F forward, B backward), numbers are ' +
+  'microbatches. Drag or use the slider to move, Ctrl + wheel to zoom, arrow keys to walk over the computations.' }));
+
+// Points
+const pointsPart = section('points', 'All points');
+pointsPart.heading.append(element('button', { type: 'button', text: 'Download CSV',
+  onclick: () => download('frontier.csv', 'text/csv', pointsCsv(frontier)) }));
+const table = createPointsTable(pointsPart.found, frontier, choose);
+
+let pending = 0;
+function choose(point) {
+  chart.choose(point);
+  table.choose(point);
+  facts.replaceChildren(...pointFacts(data, point));
+  picker.value = String(fastest - point);
+  picked.textContent = `${point}: ${seconds(points.time_s[point])}`;
+  picker.setAttribute('aria-valuetext', `point ${point}, ${seconds(points.time_s[point])}`);
+  document.documentElement.dataset.point = String(point);
+  cancelAnimationFrame(pending); // a dragged slider asks more often than a large timeline can be drawn
+  pending = requestAnimationFrame(() => timeline.setPanel(1, panelOf(point)));
+}
+choose(fastest);
+document.documentElement.dataset.ready = 'true';

@@ -1,0 +1,125 @@
+// Paints one timeline's bars into a canvas. Bars narrower than a few pixels are merged into pixel columns with their
+// mean power, so that 65,536 of them cost what the pixels cost.
+import { letter } from './format.js';
+
+const narrow = 3; // device pixels: bars below this are merged
+const leastBusy = 0.02; // of a column, to be painted at all
+
+export function paintTimeline(canvas, timeline, view) {
+  const { width, height, pixelRatio, from, to, ramp, range, colours, font } = view;
+  canvas.width = Math.max(1, Math.round(width * pixelRatio));
+  canvas.height = Math.max(1, Math.round(height * pixelRatio));
+  const paint = canvas.getContext('2d');
+  const scale = canvas.width / (to - from);
+  const rowHeight = canvas.height / Math.max(1, timeline.rows.length);
+  const gap = rowHeight >= 10 * pixelRatio ? 2 * pixelRatio : rowHeight >= 4 ? Math.max(1, rowHeight * 0.12) : 0;
+  const last = ramp.colours.length - 1;
+  const level = (power) => {
+    const span = range.high - range.low;
+    return span > 0 ? Math.round(Math.min(1, Math.max(0, (power - range.low) / span)) * last) : 0;
+  };
+  const geometry = { paint, canvas, scale, rowHeight, gap, from, to, level, ramp, pixelRatio, colours, font };
+  paint.fillStyle = colours.wait;
+  for (let r = 0; r < timeline.rows.length; ++r) {
+    paint.fillRect(-from * scale, r * rowHeight, timeline.makespan * scale, rowHeight - gap);
+  }
+  for (let r = 0; r < timeline.rows.length; ++r) paintRow(timeline, r, geometry);
+  paintCriticalPath(timeline, geometry);
+}
+
+function firstEndingAfter(timeline, row, time) {
+  let low = 0;
+  let high = row.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (timeline.end[row[middle]] <= time) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function paintRow(timeline, rank, g) {
+  const row = timeline.rows[rank];
+  const top = rank * g.rowHeight;
+  const tall = g.rowHeight - g.gap;
+  const columns = g.canvas.width;
+  let busy = null;
+  let energy = null;
+  g.paint.font = `${Math.round(Math.min(11, (tall / g.pixelRatio) * 0.7) * g.pixelRatio)}px ${g.font}`;
+  g.paint.textAlign = 'center';
+  g.paint.textBaseline = 'middle';
+  for (let k = firstEndingAfter(timeline, row, g.from); k < row.length && timeline.start[row[k]] < g.to; ++k) {
+    const i = row[k];
+    const x = (timeline.start[i] - g.from) * g.scale;
+    const end = (timeline.end[i] - g.from) * g.scale;
+    if (end - x >= narrow) {
+      const colour = g.level(timeline.power[i]);
+      const air = end - x > 8 * g.pixelRatio ? g.pixelRatio : Math.min(g.pixelRatio, 0.2 * (end - x));
+      g.paint.fillStyle = g.ramp.colours[colour];
+      g.paint.fillRect(x, top, end - x - air, tall);
+      paintLabel(timeline, i, x, end, top + tall / 2, colour, g);
+      continue;
+    }
+    busy ??= new Float32Array(columns);
+    energy ??= new Float32Array(columns);
+    for (let c = Math.max(0, Math.floor(x)); c < columns && c < end; ++c) {
+      const share = Math.min(end, c + 1) - Math.max(x, c);
+      busy[c] += share;
+      energy[c] += share * timeline.power[i];
+    }
+  }
+  if (busy) paintColumns(busy, energy, top, tall, g);
+}
+
+/** Neighbouring columns of one colour are one rectangle; a half-busy column is half transparent. */
+function paintColumns(busy, energy, top, tall, g) {
+  const look = (c) => (busy[c] < leastBusy ? -1 : g.level(energy[c] / busy[c]) * 8 + Math.min(7, Math.floor(busy[c] * 8)));
+  for (let c = 0; c < busy.length; ) {
+    const from = c;
+    const is = look(c);
+    while (c < busy.length && look(c) === is) ++c;
+    if (is < 0) continue;
+    g.paint.globalAlpha = ((is & 7) + 1) / 8;
+    g.paint.fillStyle = g.ramp.colours[is >> 3];
+    g.paint.fillRect(from, top, c - from, tall);
+  }
+  g.paint.globalAlpha = 1;
+}
+
+function paintLabel(timeline, i, x, end, y, colour, g) {
+  const { type, types, microbatch } = timeline.iteration;
+  const text = letter(types[type[i]].instruction) + (microbatch[i] < 0 ? '' : microbatch[i]);
+  if (g.rowHeight < 13 * g.pixelRatio || end - x < g.paint.measureText(text).width + 3 * g.pixelRatio) return;
+  g.paint.fillStyle = g.ramp.texts[colour];
+  g.paint.fillText(text, (x + end) / 2, y);
+}
+
+/** Along the bottom of its bars and from rank to rank; what is closer than a pixel is left out. */
+function paintCriticalPath(timeline, g) {
+  const { paint } = g;
+  const bottom = (i) => timeline.iteration.rank[i] * g.rowHeight + g.rowHeight - g.gap - g.pixelRatio;
+  paint.beginPath();
+  let lastX = -Infinity;
+  let lastRank = -1;
+  let drawing = false;
+  for (const i of timeline.critical) {
+    if (timeline.end[i] < g.from || timeline.start[i] > g.to) continue;
+    const x = (timeline.start[i] - g.from) * g.scale;
+    const end = (timeline.end[i] - g.from) * g.scale;
+    const rank = timeline.iteration.rank[i];
+    if (rank === lastRank && end - lastX < 1) continue;
+    if (drawing) paint.lineTo(x, bottom(i));
+    else paint.moveTo(x, bottom(i));
+    paint.lineTo(end, bottom(i));
+    drawing = true;
+    lastX = end;
+    lastRank = rank;
+  }
+  const width = g.rowHeight >= 10 * g.pixelRatio ? 2.5 : 1.5;
+  paint.lineJoin = 'round';
+  for (const [ink, wide] of [[g.colours.halo, width + 1.5], [g.colours.critical, width]]) {
+    paint.strokeStyle = ink;
+    paint.lineWidth = wide * g.pixelRatio;
+    paint.stroke();
+  }
+}

@@ -1,0 +1,64 @@
+// When each computation runs under a plan: longest path, and one critical path back from the end. The same rules as
+// src/report/timeline.cpp.
+
+export function timelineOf(iteration, plan) {
+  const { count, type, types, rank, incoming } = iteration;
+  const { first, before, latency } = incoming;
+  const start = new Float64Array(count);
+  const end = new Float64Array(count);
+  const power = new Float64Array(count);
+  const decider = new Int32Array(count).fill(-1); // the dependency that a computation starts right after
+  const rows = Array.from({ length: iteration.ranks }, () => []);
+  let last = -1;
+  let effective = 0;
+  for (let i = 0; i < count; ++i) {
+    for (let k = first[i]; k < first[i + 1]; ++k) {
+      const ready = end[before[k]] + latency[k];
+      const closer = ready === start[i] && (decider[i] < 0 || rank[before[k]] === rank[i]);
+      if (ready > start[i] || closer) decider[i] = before[k];
+      if (ready > start[i]) start[i] = ready;
+    }
+    const options = types[type[i]];
+    const time = options.time_s[plan[i]];
+    end[i] = start[i] + time;
+    power[i] = options.energy_j[plan[i]] / time;
+    effective += options.energy_j[plan[i]] - iteration.waiting[rank[i]] * time;
+    if (last < 0 || end[i] > end[last]) last = i;
+    rows[rank[i]].push(i);
+  }
+  const makespan = last < 0 ? 0 : end[last];
+  const critical = [];
+  const onPath = new Uint8Array(count);
+  for (let i = last; i >= 0; i = decider[i]) {
+    critical.push(i);
+    onPath[i] = 1;
+  }
+  const energy = effective + iteration.waiting.reduce((a, b) => a + b, 0) * makespan;
+  return { iteration, plan, start, end, power, rows, critical: critical.reverse(), onPath, makespan, energy };
+}
+
+/** The computation on `rank` that runs at `time`, or the nearest one if `nearest`; -1 if there is none. */
+export function computationAt(timeline, rank, time, nearest = false) {
+  const row = timeline.rows[rank] ?? [];
+  let low = 0;
+  let high = row.length; // first bar that starts after `time`
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (timeline.start[row[middle]] <= time) low = middle + 1;
+    else high = middle;
+  }
+  const left = row[low - 1] ?? -1;
+  if (left >= 0 && time < timeline.end[left]) return left;
+  if (!nearest) return -1;
+  const right = row[low] ?? -1;
+  if (left < 0 || right < 0) return Math.max(left, right);
+  return time - timeline.end[left] <= timeline.start[right] - time ? left : right;
+}
+
+/** From a waiting rank's power to the highest of any bar. */
+export function powerRange(timelines) {
+  let high = 0;
+  for (const t of timelines) for (const p of t.power) high = Math.max(high, p);
+  const low = Math.min(...timelines.map((t) => Math.min(...t.iteration.waiting)));
+  return { low, high: Math.max(low, high) };
+}
