@@ -218,6 +218,8 @@ std::vector<MeteredStep> EnergyMeter::flush() {
     result.push_back(metered(step));
     step.tag = -1;
   }
+  // An edge that comes later ends an interval of which nobody knows any more what ran in it.
+  if (!steps_.empty()) unknown_.push_back({steps_.front().from_s, steps_.back().to_s});
   steps_.clear();
   return result;
 }

@@ -12,6 +12,7 @@ namespace perseus::client {
 namespace {
 
 constexpr double events_interval_s = 0.1;  ///< between looks at clock and throttling
+constexpr double powers_interval_s = 1;    ///< the model is solved for them
 constexpr double patience_s = 3;           ///< for an edge after an iteration's end
 constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
 constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
@@ -23,11 +24,13 @@ int lowest(const std::vector<int>& clocks) { return clocks.empty() ? 999 : clock
 
 }  // namespace
 
-IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints)
+IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
+                               std::function<double()> clock)
     : gpu_(gpu),
       chunks_(std::clamp(chunks, 1, 16)),
       highest_mhz_(highest(clocks_mhz)),
       complaints_(complaints),
+      clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
       meter_(chunked * chunks_ + num_instructions - chunked, lowest(clocks_mhz), highest(clocks_mhz)),
       gives_energy_(gpu != nullptr) {}
 
@@ -122,7 +125,6 @@ double IterationMeter::next_look_s() const { return gives_energy_ ? std::max(edg
 
 void IterationMeter::look(double now_s) {
   if (!gives_energy_) return;
-  const auto clock_now = [] { return seconds(host_now_ns()); };
   const auto energy = gpu_->energy();
   if (!energy) {
     const DeviceFault fault = energy.error().fault;
@@ -133,7 +135,7 @@ void IterationMeter::look(double now_s) {
     complaints_.raise(Cause::energy, fmt::format("energy is not measured: {}", energy.error().message));
     return;
   }
-  const double after = clock_now();
+  const double after = clock_();
   if (std::exchange(failures_, 0) > 0) complaints_.clear(Cause::energy, "energy is measured again");
   retry_s_ = 0;
   if (const auto edge = edges_.read(now_s, after, energy->value())) {
@@ -208,42 +210,48 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
     finish({next_tag_, -1, false, {}}, result);  // whatever is left
   }
-  if (pending_.size() < waiting && now_s >= next_publish_s_) {
-    publish();
-    next_publish_s_ = now_s + 1;
+  if (pending_.size() == waiting) return result;
+  publish();
+  if (now_s >= next_powers_s_) {
+    publish_powers();
+    next_powers_s_ = now_s + powers_interval_s;
   }
   return result;
 }
 
 void IterationMeter::publish() {
-  EnergyFacts facts;
+  const std::lock_guard lock(mutex_);
+  facts_.known = first_edge_j_ >= 0;
+  facts_.counter_period_s = edges_.period_s();
+  facts_.total_j = facts_.known ? last_edge_j_ - first_edge_j_ : 0;
+  facts_.last_iteration_j = last_iteration_j_;
+  facts_.intervals = meter_.intervals();
+  facts_.throttled = meter_.intervals_throttled();
+  facts_.rejected = meter_.intervals_rejected();
+}
+
+void IterationMeter::publish_powers() {
   const PowerModel& model = meter_.model();
-  facts.known = first_edge_j_ >= 0;
-  facts.counter_period_s = edges_.period_s();
-  facts.total_j = facts.known ? last_edge_j_ - first_edge_j_ : 0;
-  facts.last_iteration_j = last_iteration_j_;
-  facts.intervals = meter_.intervals();
-  facts.throttled = meter_.intervals_throttled();
-  facts.rejected = meter_.intervals_rejected();
-  if (model.seen_s(meter_.waiting()) > 0.5) facts.blocking = model.power(meter_.waiting(), highest_mhz_);
+  const bool known = first_edge_j_ >= 0 && model.seen_s(meter_.waiting()) > 0.5;
+  PowerEstimate blocking;
+  if (known) blocking = model.power(meter_.waiting(), highest_mhz_);
+  std::vector<MeasuredPower> powers;
   for (const Seen& seen : seen_work_) {
     std::vector<double> times = seen.times_s;
     std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
     const int instruction =
         seen.kind < chunked * chunks_ ? seen.kind / chunks_ : seen.kind - chunked * chunks_ + chunked;
-    facts.powers.push_back({std::string(name_of(static_cast<Instruction>(instruction))),
-                            seen.kind < chunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
-                            model.power(seen.kind, seen.clock_mhz), times[times.size() / 2], seen.samples});
-    if (facts.known && model.seen_s(meter_.waiting()) > 0.5) {
-      const bool told = std::ranges::any_of(
-          facts.powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });
-      if (!told) {
-        facts.powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
-      }
-    }
+    powers.push_back({std::string(name_of(static_cast<Instruction>(instruction))),
+                      seen.kind < chunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
+                      model.power(seen.kind, seen.clock_mhz), times[times.size() / 2], seen.samples});
+    if (!known) continue;
+    const bool told = std::ranges::any_of(
+        powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });
+    if (!told) powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
   }
   const std::lock_guard lock(mutex_);
-  facts_ = std::move(facts);
+  facts_.blocking = blocking;
+  facts_.powers = std::move(powers);
 }
 
 EnergyFacts IterationMeter::facts() const {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -44,8 +45,10 @@ struct EnergyFacts {
 
 class IterationMeter {
  public:
-  /// `gpu` may be null; it is used from take() and look() only.
-  IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints);
+  /// `gpu` may be null; it is used from take() and look() only. `clock`: of steps and looks, s; the host's if not
+  /// given.
+  IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
+                 std::function<double()> clock = {});
 
   /// How long a clock takes from request to effect, as far as it is known.
   void switch_latency(double seconds) { switch_latency_s_ = seconds; }
@@ -71,11 +74,13 @@ class IterationMeter {
   void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
   void count_in_window(Pending& pending);
   void publish();
+  void publish_powers();
 
   Gpu* gpu_;
   int chunks_;
   int highest_mhz_;
   Complaints& complaints_;
+  std::function<double()> clock_;
   CounterEdges edges_;
   EnergyMeter meter_;
   double switch_latency_s_ = 0;
@@ -96,7 +101,7 @@ class IterationMeter {
   bool gives_energy_;
   double first_edge_j_ = -1, last_edge_j_ = 0;
   double last_iteration_j_ = -1;
-  double next_publish_s_ = 0;
+  double next_powers_s_ = 0;
   struct Seen {
     int kind, clock_mhz;
     std::vector<double> times_s;  ///< the last few

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/gpu.h"
+#include "simulated_gpu/simulated_gpu.h"
 
 namespace perseus {
 
@@ -24,7 +25,7 @@ std::vector<std::string> find_amd();
 /// Whether the library is there, and its version or why not.
 std::pair<bool, std::string> amd_presence();
 
-DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path);
+DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path, SimulatedGpu::TimeSource now = {});
 /// $PERSEUS_SIMULATED_GPUS: state files, or folders of them, separated by colons.
 std::vector<std::string> find_simulated();
 

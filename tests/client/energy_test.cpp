@@ -226,5 +226,22 @@ TEST(Energy, ADriverLoadedAgainSpoilsOneIterationOnly) {
   EXPECT_EQ(meter.intervals_rejected(), 1);
 }
 
+TEST(Energy, WhatRanWhileNobodyReadTheCounterTeachesNothing) {
+  EnergyMeter meter(2, 900, 1410);
+  const auto edge_at = [&](double at_s) { meter.edge({at_s, 1e-4, 200 * at_s}); };
+  const auto step_at = [&](double from_s) { meter.step(1, from_s, from_s + 0.4, {{0, from_s, from_s + 0.4}}); };
+  for (int i = 0; i < 20; ++i) edge_at(0.1 * i);
+  step_at(0);
+  step_at(0.4);
+  meter.take();
+  for (int i = 0; i < 5; ++i) step_at(2 + 0.4 * i);
+  EXPECT_EQ(meter.flush().back().energy_j, -1);  // no edge came for so long
+  edge_at(4.5);
+  edge_at(4.6);
+  step_at(4.55);
+  meter.take();
+  EXPECT_EQ(meter.intervals_rejected(), 1);
+}
+
 }  // namespace
 }  // namespace perseus::client

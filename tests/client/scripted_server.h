@@ -118,6 +118,10 @@ class Said {
     for (const std::string& line : lines_) count += line.find(part) != std::string::npos ? 1 : 0;
     return count;
   }
+  void forget() {
+    const std::lock_guard lock(mutex_);
+    lines_.clear();
+  }
 
  private:
   mutable std::mutex mutex_;

@@ -1,0 +1,126 @@
+// A rank that trains on a simulated GPU with the client's iteration meter beside it, all on one hand-turned clock.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/iteration_meter.h"
+#include "device/backends.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "tests/client/scripted_server.h"
+
+namespace perseus::client {
+
+class HandTurnedRank {
+ public:
+  explicit HandTurnedRank(const SimulatedGpuSpec& spec, bool with_device = true) : spec_(spec) {
+    std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    const auto clock = [this] { return now_s; };
+    gpu = std::move(SimulatedGpu::create(folder_ + "/gpu", spec, clock).value());
+    device = std::move(open_simulated(folder_ + "/gpu", clock).value());
+    std::vector<int> clocks;
+    for (const Megahertz mhz : spec.clocks) clocks.push_back(mhz.value());
+    meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, clocks, 1, complaints, clock);
+  }
+  HandTurnedRank(const HandTurnedRank&) = delete;
+  HandTurnedRank& operator=(const HandTurnedRank&) = delete;
+  ~HandTurnedRank() { std::filesystem::remove_all(folder_); }
+
+  /// Time passes; the meter looks whenever it wants to.
+  void go_to(double until_s) {
+    while (meter->next_look_s() <= until_s) {
+      now_s = std::max(now_s, meter->next_look_s());
+      meter->look(now_s);
+      now_s += 2e-5;
+    }
+    now_s = std::max(now_s, until_s);
+  }
+
+  void begin_step(int window = -1, int iterations = 0) {
+    step_ = {};
+    step_.iteration = iteration_++;
+    step_.window = window;
+    step_.window_iterations = iterations;
+    step_.followed = true;
+    step_.begin_ns = step_.begin_mark = ns();
+  }
+  /// The clock is asked for now; the GPU has it one latency later.
+  void ask(int clock_mhz) {
+    if (clock_mhz == asked_) return;
+    asked_ = clock_mhz;
+    ASSERT_TRUE(device->lock_clock(Megahertz(clock_mhz)));
+    step_.requests.push_back({ns(), clock_mhz});
+    step_.num_requests = step_.requests.size();
+  }
+  /// How long it took.
+  double compute(Instruction instruction) {
+    const double from_s = now_s;
+    Computation computation;
+    computation.begin = ns();
+    computation.clock = asked_;
+    computation.instruction = instruction;
+    gpu->begin(static_cast<int>(instruction));
+    for (double left = gpu->remaining().value(); left > 0; left = gpu->remaining().value()) go_to(now_s + left);
+    gpu->wait();
+    computation.end = ns();
+    step_.computations.push_back(computation);
+    step_.count = step_.computations.size();
+    return now_s - from_s;
+  }
+  void wait(double seconds) { go_to(now_s + seconds); }
+  void end_step() {
+    step_.end_ns = step_.end_mark = ns();
+    meter->take(step_, now_s);
+    collect();
+  }
+  /// Iterations that are done since.
+  void collect() {
+    for (MeasuredIteration& one : meter->measured(now_s, false)) measured.push_back(std::move(one));
+  }
+
+  double now_s = 1;
+  std::unique_ptr<SimulatedGpu> gpu;
+  std::unique_ptr<Gpu> device;
+  Said said;
+  Complaints complaints{said.log()};
+  std::unique_ptr<IterationMeter> meter;
+  std::vector<MeasuredIteration> measured;
+
+ private:
+  [[nodiscard]] std::uint64_t ns() const { return static_cast<std::uint64_t>(std::llround(now_s * 1e9)); }
+
+  SimulatedGpuSpec spec_;
+  std::string folder_;
+  Step step_;
+  std::int64_t iteration_ = 0;
+  int asked_ = 0;
+};
+
+/// Forward and backward in proportion to 1 / clock, waiting at 80 W.
+inline SimulatedGpuSpec two_computations(double forward_s, double refresh_s) {
+  SimulatedGpuSpec spec;
+  SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};
+  for (const int mhz : {1410, 1200, 1050, 900}) {
+    const double slower = 1410.0 / mhz;
+    spec.clocks.emplace_back(mhz);
+    forward.time.emplace_back(forward_s * slower);
+    forward.power.emplace_back(300 / slower);
+    backward.time.emplace_back(2 * forward_s * (0.3 + 0.7 * slower));
+    backward.power.emplace_back(340 / slower);
+    spec.blocking_power.emplace_back(80);
+  }
+  spec.computations = {forward, backward};
+  spec.counter_refresh = Seconds(refresh_s);
+  return spec;
+}
+
+}  // namespace perseus::client
