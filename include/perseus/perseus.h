@@ -132,6 +132,8 @@ typedef struct perseus_statistics {
   int64_t samples, samples_throttled, samples_rejected;
   int64_t server_failures;                /* requests that failed */
   int32_t controls_clock, server_reached; /* 1: now */
+  /* Whose clock changed under way; and of these, whose time at their own clock could not be told. */
+  int64_t computations_mixed, computations_unsure;
 } perseus_statistics;
 
 PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);

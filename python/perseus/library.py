@@ -98,6 +98,8 @@ class Statistics(ctypes.Structure):
         ("server_failures", c_int64),
         ("controls_clock", c_int32),
         ("server_reached", c_int32),
+        ("computations_mixed", c_int64),
+        ("computations_unsure", c_int64),
     ]
 
 

@@ -23,6 +23,17 @@ std::size_t computations_a_step(const ClientOptions& options) {
 
 double seconds_now() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
+struct SwitchLatency {
+  double seconds, stddev_s;
+};
+/// As long as nobody saw a clock change: at least what the device's call takes, with a usual doubt.
+SwitchLatency switch_latency_of(const SpeedStatistics& speeds) {
+  if (speeds.request_to_clock_p50_s <= 0) return {speeds.request_to_device_p50_s, 0.002};
+  constexpr double p99_over_p50 = 2.3;  // in standard deviations
+  return {speeds.request_to_clock_p50_s,
+          (speeds.request_to_clock_p99_s - speeds.request_to_clock_p50_s) / p99_over_p50};
+}
+
 std::string host_name() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
@@ -296,8 +307,8 @@ void Client::look_after() {
   }
   if (control_) {
     const SpeedStatistics speeds = control_->statistics();
-    meter_->switch_latency(speeds.request_to_clock_p50_s > 0 ? speeds.request_to_clock_p50_s
-                                                             : speeds.request_to_device_p50_s);
+    const SwitchLatency latency = switch_latency_of(speeds);
+    meter_->switch_latency(latency.seconds, latency.stddev_s);
     const bool works = control_->working();
     control_works_.store(works, std::memory_order_relaxed);
     if (works) {
@@ -342,6 +353,8 @@ void Client::statistics(perseus_statistics& s) {
     s.samples = energy.intervals;
     s.samples_throttled = energy.throttled;
     s.samples_rejected = energy.rejected;
+    s.computations_mixed = energy.mixed;
+    s.computations_unsure = energy.unsure;
   }
   if (opened && control_) {
     const SpeedStatistics control = control_->statistics();
@@ -390,13 +403,15 @@ std::string Client::status() {
       "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
       "\"clocks_applied\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
-      "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},\"profile\":[{}],"
+      "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
+      "\"computations_mixed\":{},\"computations_unsure\":{},\"profile\":[{}],"
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), s.iteration, s.plan_version,
       s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
       s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.begin_end_ns, s.set_speed_ns,
       s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
-      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, powers, wrong);
+      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, s.computations_mixed,
+      s.computations_unsure, powers, wrong);
 }
 
 }  // namespace perseus::client

@@ -143,7 +143,6 @@ MeteredStep EnergyMeter::metered(Step& step) const {
     MeteredSpan metered{span};
     parts.clear();
     cut_at_clocks(span.from_s, span.to_s, span.kind, parts);
-    double longest = 0;
     if (step.detailed) metered.energy_j = 0;
     for (const TimedPiece& part : parts) {
       if (step.detailed) {
@@ -151,12 +150,7 @@ MeteredStep EnergyMeter::metered(Step& step) const {
         metered.energy_j += power.power_w * part.work.seconds;
         metered.stddev_j += power.stddev_w * part.work.seconds;
       }
-      if (part.work.seconds > longest) {
-        longest = part.work.seconds;
-        metered.clock_mhz = part.work.clock_mhz;
-      }
     }
-    metered.one_clock = longest >= 0.98 * (span.to_s - span.from_s);
     result.spans.push_back(metered);
   }
   return result;

@@ -26,8 +26,6 @@ struct WorkSpan {
 
 struct MeteredSpan {
   WorkSpan span;
-  int clock_mhz = 0;      ///< that it ran at for most of the time
-  bool one_clock = true;  ///< at least 98 % of the time
   double energy_j = -1, stddev_j = 0;
 };
 

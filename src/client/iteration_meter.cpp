@@ -15,6 +15,8 @@ constexpr double events_interval_s = 0.1;  ///< between looks at clock and throt
 constexpr double powers_interval_s = 1;    ///< the model is solved for them
 constexpr double patience_s = 3;           ///< for an edge after an iteration's end
 constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
+constexpr double sure_within = 0.02;       ///< ... of a time that was set right
+constexpr double mixed_share = 0.02;       ///< of its time at another clock: mixed
 constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -32,6 +34,7 @@ IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int
       complaints_(complaints),
       clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
       meter_(chunked * chunks_ + num_instructions - chunked, lowest(clocks_mhz), highest(clocks_mhz)),
+      speeds_(static_cast<std::size_t>(meter_.waiting())),
       gives_energy_(gpu != nullptr) {}
 
 int IterationMeter::kind_of(const Computation& computation) const {
@@ -71,6 +74,24 @@ void IterationMeter::check_clocks(double until_s) {
   while (asked_.size() > 64 && asked_[1].at_s < until_s - 10) asked_.pop_front();
 }
 
+IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, double from_s, double to_s) const {
+  Ran ran{kind_of(computation), computation.clock, {}};
+  auto next = std::ranges::upper_bound(asked_, from_s, {}, &TimedClock::at_s);
+  int clock = next == asked_.begin() ? highest_mhz_ : (next - 1)->clock_mhz;
+  const double took_s = to_s - from_s;
+  while (from_s < to_s) {
+    const double until_s = next == asked_.end() ? to_s : std::min(next->at_s, to_s);
+    ran.pieces.push_back({clock, until_s - from_s});
+    if (until_s < to_s) clock = (next++)->clock_mhz;
+    from_s = until_s;
+  }
+  if (ran.clock_mhz == 0) ran.clock_mhz = clock;
+  double other_s = 0;
+  for (const ClockedTime& piece : ran.pieces) other_s += piece.clock_mhz == ran.clock_mhz ? 0 : piece.seconds;
+  ran.mixed = !is_constant_time(computation.instruction) && other_s > mixed_share * took_s;
+  return ran;
+}
+
 void IterationMeter::take(const Step& step, double now_s) {
   const double begin = seconds(step.begin_ns);
   const double end = seconds(step.end_ns);
@@ -85,7 +106,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   last_iteration_ = step.iteration;
   last_end_s_ = end;
 
-  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, {}};
+  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, {}, {}};
   MeasuredIteration& iteration = pending.iteration;
   iteration.iteration = step.iteration;
   iteration.plan_version = step.plan_version;
@@ -104,6 +125,7 @@ void IterationMeter::take(const Step& step, double now_s) {
       last = std::max(last, c_end);
     }
     iteration.computations.push_back({c.instruction, std::max(c_end - on_host(c.begin), 0.0), -1});
+    pending.ran.push_back(ran_at(c, on_host(c.begin), c_end));
     from = std::max(from, on_host(c.begin));  // work that overlaps is the earlier one's
     if (c_end <= from) continue;
     pending.computation_of_span.push_back(i);
@@ -155,31 +177,69 @@ void IterationMeter::look(double now_s) {
   next_events_s_ = now_s + events_interval_s;
 }
 
+/// Each computation's time as if it had run at its clock alone; what was learnt from it.
+void IterationMeter::settle_times(Pending& pending) {
+  MeasuredIteration& iteration = pending.iteration;
+  for (std::size_t i = 0; i < pending.ran.size(); ++i) {
+    Ran& ran = pending.ran[i];
+    MeasuredComputation& computation = iteration.computations[i];
+    mixed_ += ran.mixed ? 1 : 0;
+    if (iteration.throttled || ran.pieces.empty()) continue;
+    SpeedCurve& speed = speeds_[static_cast<std::size_t>(ran.kind)];
+    TimeEstimate time{computation.time_s, 0};
+    if (ran.mixed) time = speed.alone(ran.pieces, ran.clock_mhz, switch_latency_stddev_s_);
+    speed.learn(ran.clock_mhz, time);
+    if (time.stddev_s > sure_within * time.time_s) {
+      ++unsure_;
+      if (iteration.window >= 0) iteration.throttled = true;
+      continue;
+    }
+    iteration.time_s += time.time_s - computation.time_s;
+    computation.time_s = time.time_s;
+    ran.time_stddev_s = time.stddev_s;
+    const auto seen = std::ranges::find_if(
+        seen_work_, [&](const Seen& s) { return s.kind == ran.kind && s.clock_mhz == ran.clock_mhz; });
+    Seen& work = seen != seen_work_.end() ? *seen : seen_work_.emplace_back(Seen{ran.kind, ran.clock_mhz, {}, 0});
+    if (work.times_s.size() == 15) work.times_s.erase(work.times_s.begin());
+    work.times_s.push_back(computation.time_s);
+    ++work.samples;
+  }
+}
+
+void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) {
+  MeasuredIteration& iteration = pending.iteration;
+  iteration.energy_j = step.energy_j;
+  if (iteration.window < 0 || step.energy_j < 0) return;
+  for (std::size_t i = 0; i < step.spans.size(); ++i) {
+    const MeteredSpan& span = step.spans[i];
+    const Ran& ran = pending.ran[pending.computation_of_span[i]];
+    MeasuredComputation& computation = iteration.computations[pending.computation_of_span[i]];
+    double energy_j = span.energy_j;
+    double stddev_j = span.stddev_j;
+    if (ran.mixed) {
+      const PowerEstimate power = meter_.model().power(ran.kind, ran.clock_mhz);
+      energy_j = power.power_w * computation.time_s;
+      stddev_j = std::hypot(power.stddev_w * computation.time_s, power.power_w * ran.time_stddev_s);
+      iteration.energy_j += energy_j - span.energy_j;
+    }
+    if (energy_j > 0 && stddev_j < known_within * energy_j) computation.energy_j = energy_j;
+  }
+}
+
 void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIteration>& into) {
   while (!pending_.empty() && pending_.front().tag <= step.tag) {
     Pending pending = std::move(pending_.front());
     pending_.pop_front();
     MeasuredIteration& iteration = pending.iteration;
+    const double time_s = iteration.time_s;
+    iteration.throttled = pending.tag == step.tag && step.throttled;
+    settle_times(pending);
     if (pending.tag == step.tag) {
-      iteration.energy_j = step.energy_j;
-      iteration.throttled = step.throttled;
+      settle_energies(pending, step);
       last_iteration_j_ = step.energy_j;
-      for (std::size_t i = 0; i < step.spans.size(); ++i) {
-        const MeteredSpan& span = step.spans[i];
-        MeasuredComputation& computation = iteration.computations[pending.computation_of_span[i]];
-        const bool known = step.energy_j >= 0 && span.energy_j > 0 && span.stddev_j < known_within * span.energy_j;
-        if (known) computation.energy_j = span.energy_j;
-        if (!span.one_clock || step.throttled) continue;
-        const auto seen = std::ranges::find_if(
-            seen_work_, [&](const Seen& s) { return s.kind == span.span.kind && s.clock_mhz == span.clock_mhz; });
-        Seen& work =
-            seen != seen_work_.end() ? *seen : seen_work_.emplace_back(Seen{span.span.kind, span.clock_mhz, {}, 0});
-        if (work.times_s.size() == 15) work.times_s.erase(work.times_s.begin());
-        work.times_s.push_back(computation.time_s);
-        ++work.samples;
-      }
     }
     if (iteration.window < 0) {
+      iteration.time_s = time_s;
       iteration.computations.clear();
     } else {
       count_in_window(pending);
@@ -228,6 +288,8 @@ void IterationMeter::publish() {
   facts_.intervals = meter_.intervals();
   facts_.throttled = meter_.intervals_throttled();
   facts_.rejected = meter_.intervals_rejected();
+  facts_.mixed = mixed_;
+  facts_.unsure = unsure_;
 }
 
 void IterationMeter::publish_powers() {

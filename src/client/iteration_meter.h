@@ -3,7 +3,10 @@
 // Problem: bring together what the training thread recorded, when clocks took effect, what the device shows, and the
 // energy meter. Input: steps as they end; look() whenever next_look_s() says. Output: iterations in order, with time
 // always, with energies where they are known (a computation's within 5 %); facts for statistics. An iteration comes out
-// when the counter's next edge has come, or after a while without energy. Errors: Complaints (energy); a device without
+// when the counter's next edge has come, or after a while without energy. A *mixed* computation is one during which the
+// clock changed: it began before the clock that it had asked for was there. In a profiling window its time and energy,
+// and the iteration's with them, are set to what they would be at that clock alone; where that is not known within 2 %,
+// the iteration is marked as throttled, since it is as little use. Errors: Complaints (energy); a device without
 // a counter gives iterations without energy. Cost: see energy_meter; some 40 driver calls a second. Threads: one;
 // facts() any. Source: paper section 5 (Profiler).
 #pragma once
@@ -18,6 +21,7 @@
 #include "client/complaints.h"
 #include "client/energy_meter.h"
 #include "client/messages.h"
+#include "client/speed_curve.h"
 #include "client/step_recorder.h"
 #include "device/gpu.h"
 
@@ -40,6 +44,7 @@ struct EnergyFacts {
   double last_iteration_j = -1;
   PowerEstimate blocking;  ///< at the highest clock; 0: not known
   std::int64_t intervals = 0, throttled = 0, rejected = 0;
+  std::int64_t mixed = 0, unsure = 0;  ///< computations; unsure: mixed, and not set right
   std::vector<MeasuredPower> powers;
 };
 
@@ -51,7 +56,10 @@ class IterationMeter {
                  std::function<double()> clock = {});
 
   /// How long a clock takes from request to effect, as far as it is known.
-  void switch_latency(double seconds) { switch_latency_s_ = seconds; }
+  void switch_latency(double seconds, double stddev_s) {
+    switch_latency_s_ = seconds;
+    switch_latency_stddev_s_ = stddev_s;
+  }
   void take(const Step& step, double now_s);
   [[nodiscard]] double next_look_s() const;
   void look(double now_s);
@@ -60,17 +68,28 @@ class IterationMeter {
   [[nodiscard]] EnergyFacts facts() const;
 
  private:
+  /// What became of a computation: its kind of work, the clock that it was to run at, and those that it ran at.
+  struct Ran {
+    int kind, clock_mhz;
+    std::vector<ClockedTime> pieces;
+    bool mixed = false;
+    double time_stddev_s = 0;
+  };
   struct Pending {
     std::int64_t tag;
     double end_s;
     bool wanted;
     int window_iterations;
     MeasuredIteration iteration;
+    std::vector<Ran> ran;  ///< per computation
     std::vector<std::size_t> computation_of_span;
   };
   [[nodiscard]] int kind_of(const Computation& computation) const;
   void follow_clocks(const Step& step);
   void check_clocks(double until_s);
+  [[nodiscard]] Ran ran_at(const Computation& computation, double from_s, double to_s) const;
+  void settle_times(Pending& pending);
+  void settle_energies(Pending& pending, const MeteredStep& step);
   void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
   void count_in_window(Pending& pending);
   void publish();
@@ -83,7 +102,9 @@ class IterationMeter {
   std::function<double()> clock_;
   CounterEdges edges_;
   EnergyMeter meter_;
-  double switch_latency_s_ = 0;
+  double switch_latency_s_ = 0, switch_latency_stddev_s_ = 0;
+  std::vector<SpeedCurve> speeds_;  ///< by kind
+  std::int64_t mixed_ = 0, unsure_ = 0;
   std::int64_t next_tag_ = 0;
   std::deque<Pending> pending_;
   int window_ = -1, window_left_ = 0;

@@ -23,6 +23,7 @@ class HelperControl final : public SpeedControl {
             s.request_to_device_p50_s,
             s.request_to_device_p99_s,
             s.request_to_clock_p50_s,
+            s.request_to_clock_p99_s,
             s.helper_cpu_s};
   }
   [[nodiscard]] int helper_pid() const noexcept override { return controller_->helper_pid(); }

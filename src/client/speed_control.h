@@ -16,7 +16,7 @@ struct SpeedStatistics {
   std::int64_t requested = 0, applied = 0, superseded = 0, failed = 0;
   int last_set_mhz = 0;  ///< acknowledged by the device
   double request_to_device_p50_s = 0, request_to_device_p99_s = 0;
-  double request_to_clock_p50_s = 0;  ///< until the device runs at it; 0: not known
+  double request_to_clock_p50_s = 0, request_to_clock_p99_s = 0;  ///< until the device runs at it; 0: not known
   double helper_cpu_s = 0;
 };
 

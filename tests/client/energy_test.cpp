@@ -90,7 +90,8 @@ class Rank {
     meter_->clock(now_ + latency_of(clock), target.value());
     const double from = now_;
     gpu_->begin(computation);
-    for (double left = gpu_->remaining().value(); left > 0; left = gpu_->remaining().value()) go_to(now_ + left);
+    for (double left = gpu_->remaining().value(); left > 0; left = gpu_->remaining().value())
+      go_to(now_ + std::max(left, 1e-9));
     gpu_->wait();
     spans_.push_back({computation, from, now_});
   }

@@ -69,7 +69,8 @@ class HandTurnedRank {
     computation.clock = asked_;
     computation.instruction = instruction;
     gpu->begin(static_cast<int>(instruction));
-    for (double left = gpu->remaining().value(); left > 0; left = gpu->remaining().value()) go_to(now_s + left);
+    for (double left = gpu->remaining().value(); left > 0; left = gpu->remaining().value())
+      go_to(now_s + std::max(left, 1e-9));
     gpu->wait();
     computation.end = ns();
     step_.computations.push_back(computation);

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/client/hand_turned_rank.h"
@@ -61,6 +65,122 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
     EXPECT_LT(rank.now_s - noticed_s, 1) << fails_for_s;
     rank.said.forget();
   }
+}
+
+/// A rank whose clocks take 5 ms and change with every computation, one right after the other.
+class MixedClocks : public ::testing::Test {
+ protected:
+  static SimulatedGpuSpec spec(const std::vector<double>& latencies_s) {
+    SimulatedGpuSpec spec = two_computations(0.03, 0.1);
+    for (const double seconds : latencies_s) spec.switch_latency.emplace_back(seconds);
+    return spec;
+  }
+  explicit MixedClocks(const std::vector<double>& latencies_s = {0.005, 0.005, 0.005, 0.005})
+      : made(spec(latencies_s)) {}
+  void iterate(int window) {
+    rank.begin_step(window, 1);
+    clocks.clear();
+    for (const Instruction instruction : {Instruction::forward, Instruction::backward}) {
+      for (int i = 0; i < 4; ++i) {
+        clocks.push_back(dice() % made.clocks.size());
+        rank.ask(made.clocks[clocks.back()].value());
+        rank.compute(instruction);
+      }
+    }
+    rank.end_step();
+    rank.wait(0.001);
+  }
+  double truth_s(std::size_t computation) const {
+    return made.computations[computation / 4].time[clocks[computation]].value();
+  }
+  double truth_j(std::size_t computation) const {
+    return truth_s(computation) * made.computations[computation / 4].power[clocks[computation]].value();
+  }
+  /// Errors of the last iteration's times and energies, in percent.
+  std::pair<double, double> worst_errors() const {
+    double time = 0, energy = 0;
+    const MeasuredIteration& last = rank.measured.back();
+    for (std::size_t i = 0; i < last.computations.size(); ++i) {
+      time = std::max(time, 100 * std::abs(last.computations[i].time_s / truth_s(i) - 1));
+      energy = std::max(energy, 100 * std::abs(last.computations[i].energy_j / truth_j(i) - 1));
+    }
+    return {time, energy};
+  }
+
+  /// The same, worst of all windows once the model has grown.
+  std::pair<double, double> measure_windows() {
+    double worst_time = 0, worst_energy = 0;
+    int compared = 0;
+    for (int i = 0; i < 60; ++i) {
+      rank.measured.clear();
+      iterate(i);
+      rank.wait(0.11);  // for the counter's next edge
+      rank.collect();
+      if (i < 20 || rank.measured.empty() || rank.measured.back().throttled) continue;
+      EXPECT_EQ(rank.measured.back().iteration, i);
+      ++compared;
+      const auto [time, energy] = worst_errors();
+      worst_time = std::max(worst_time, time);
+      worst_energy = std::max(worst_energy, energy);
+    }
+    EXPECT_GT(compared, 30);
+    return {worst_time, worst_energy};
+  }
+
+  SimulatedGpuSpec made;
+  HandTurnedRank rank{made};
+  std::mt19937 dice{4};
+  std::vector<std::size_t> clocks;
+};
+
+/// As on real GPUs, lower clocks arrive later.
+class LatencyByTarget : public MixedClocks {
+ protected:
+  LatencyByTarget() : MixedClocks({0.004, 0.0047, 0.0053, 0.006}) {}
+};
+
+TEST_F(MixedClocks, TimesAndEnergiesAreThoseOfTheClockThatWasAskedFor) {
+  rank.meter->switch_latency(0.005, 0.0002);
+  const auto [worst_time, worst_energy] = measure_windows();
+  EXPECT_LT(worst_time, 0.1);
+  EXPECT_LT(worst_energy, 0.5);
+  const EnergyFacts facts = rank.meter->facts();
+  EXPECT_GT(facts.mixed, 200);
+  EXPECT_LT(facts.unsure, facts.mixed / 10);
+}
+
+TEST_F(LatencyByTarget, IsMetByTheMiddleOneAndItsSpread) {
+  rank.meter->switch_latency(0.005, 0.001);
+  const auto [worst_time, worst_energy] = measure_windows();
+  EXPECT_LT(worst_time, 2);
+  EXPECT_LT(worst_energy, 3);
+}
+
+TEST_F(MixedClocks, WhatCannotBeToldIsThrottledAndCounted) {
+  rank.meter->switch_latency(0.005, 0.02);  // nobody knows when
+  for (int i = 0; i < 20; ++i) iterate(i);
+  rank.wait(0.2);
+  rank.collect();
+  ASSERT_FALSE(rank.measured.empty());
+  const auto thrown_away = std::ranges::count_if(rank.measured, &MeasuredIteration::throttled);
+  EXPECT_GT(thrown_away, 15);
+  EXPECT_GT(rank.meter->facts().unsure, 15);
+}
+
+TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
+  const std::vector<ClockedTime> run = {{1410, 0.01}, {900, 0.05}};
+  const TimeEstimate time = SpeedCurve().alone(run, 900, 0);
+  EXPECT_NEAR(time.time_s, 0.05 + 0.01 * std::pow(1410.0 / 900, 0.75), 1e-12);
+  EXPECT_GT(time.stddev_s, 0.001);
+}
+
+TEST(SpeedCurve, SharesOfTheWorkAddUp) {
+  SpeedCurve curve;
+  for (int i = 0; i < 10; ++i) curve.learn(1410, {0.1, 0});
+  const std::vector<ClockedTime> run = {{1410, 0.02}, {900, 0.12}};  // 20 % was done at first
+  const TimeEstimate time = curve.alone(run, 900, 0);
+  EXPECT_NEAR(time.time_s, 0.15, 1e-9);
+  EXPECT_LT(time.stddev_s, 0.001);
 }
 
 }  // namespace
