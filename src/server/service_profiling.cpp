@@ -128,11 +128,19 @@ void Service::State::report_window(LiveJob& live, int window, ReportIterations r
                         std::move(request.throttled)};
   for (const Seconds time : request.iteration_time) result.iteration_time_s.push_back(time.value());
   for (const Joules energy : request.iteration_energy) result.iteration_energy_j.push_back(energy.value());
-  const auto decide = [profiling = live.profiling, result](const Job& now, double) -> Result<Decision> {
+  const bool no_energies = result.iteration_energy_j.empty() && result.energy_j.empty();
+  const auto decide = [profiling = live.profiling, result, no_energies](const Job& now, double) -> Result<Decision> {
     Decision decision;
     const bool wanted = is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
                         !now.reported.contains(result.rank);
     if (!wanted) return decision;  // a retry, or too late
+    if (no_energies) {
+      decision.events.emplace_back(ProfilingFailed{fmt::format(
+          "rank {} measures no energies: its device has no energy counter, or may not be asked; a plan needs "
+          "them: upload a profile, or give the job the name of one",
+          result.rank)});
+      return decision;
+    }
     if (profiling && profiling->windows() > result.window) {
       if (Status checked = profiling->check(now, result); !checked) return checked.error();
     }

@@ -186,7 +186,10 @@ class Player {
       SimulationOptions simulation;
       simulation.energy_breakdown = step.text("iteration_energies") != "yes";
       training_.erase(request.name);
-      training_.try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation);
+      auto& training =
+          training_.try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation)
+              .first->second;
+      if (step.text("energies") == "no") training.without_energies();
     }
     return Ok{};
   }

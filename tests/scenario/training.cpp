@@ -86,8 +86,9 @@ ReportIterations Training::report(int rank, const RankResult& result) const {
   report.rank = rank;
   report.window = result.window;
   report.iteration_time = result.iteration_time;
-  report.iteration_energy = result.iteration_energy;
   report.time_s = result.time_s;
+  if (!energies_) return report;
+  report.iteration_energy = result.iteration_energy;
   report.energy_j = result.energy_j;
   return report;
 }

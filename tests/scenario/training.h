@@ -22,6 +22,8 @@ class Training {
 
   [[nodiscard]] server::RegisterRank registration(int rank) const;
   Status register_ranks();
+  /// Its ranks' devices have no energy counter.
+  void without_energies() { energies_ = false; }
   /// How many ranks reported; `silent` ones say nothing this time.
   Result<int> run_window(const std::set<int>& silent = {});
   /// What a rank would report of the window that it was told to run last, whether it has or not.
@@ -40,6 +42,7 @@ class Training {
   std::string job_;
   server::Degrees degrees_;
   SimulatedJob simulated_;
+  bool energies_ = true;
   std::map<int, std::shared_ptr<const server::StageSchedule>> told_;
   std::map<int, int> run_;  ///< the last window that each rank ran
 };
