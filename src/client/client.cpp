@@ -14,6 +14,7 @@ namespace {
 
 constexpr double watch_interval_s = 0.05, look_after_interval_s = 0.05;
 constexpr std::size_t kept_steps = 16;
+constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
 
 /// Forward and backward of every microbatch and chunk, in up to three parts, and load; where nothing is known: plenty.
 std::size_t computations_a_step(const ClientOptions& options) {
@@ -260,7 +261,12 @@ void Client::open_session() {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
   };
-  listener.on_plan = [this](std::unique_ptr<Plan> plan) { follower_.put(std::move(plan)); };
+  listener.on_plan = [this](std::unique_ptr<Plan> plan) {
+    if (plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty()) {
+      complaints_.say(LogLevel::info, fmt::format("no plan for job {}: {}; the highest clock", job(), plan->reason));
+    }
+    follower_.put(std::move(plan));
+  };
   listener.on_held = [this](bool held) { follower_.hold_maximum(held); };
   listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
@@ -317,8 +323,13 @@ void Client::look_after() {
       complaints_.raise(Cause::clock_control, fmt::format("no clock is set any more: {}", control_->why_not()));
     }
   }
-  if (const std::int64_t lost = recorder_.lost_steps(); lost > 0) {
+  const std::int64_t finished = finished_.load(std::memory_order_acquire);
+  if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {
     complaints_.raise(Cause::records, "iterations come faster than they can be taken in; some are not recorded");
+    lost_steps_ = lost;
+    finished_at_loss_ = finished;
+  } else if (finished - finished_at_loss_ > steps_without_loss) {
+    complaints_.clear(Cause::records, "iterations are all recorded again");
   }
 }
 
@@ -384,9 +395,11 @@ std::string Client::status() {
                          name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s);
   }
   EnergyFacts energy;
+  int helper_pid = 0;
   {
     const std::lock_guard lock(mutex_);
     if (opened_) energy = meter_->facts();
+    if (opened_ && control_) helper_pid = control_->helper_pid();
   }
   std::string powers;
   for (const MeasuredPower& p : energy.powers) {
@@ -398,7 +411,7 @@ std::string Client::status() {
         p.power.power_w * p.time_s, p.samples);
   }
   return fmt::format(
-      "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"iteration\":{},\"plan_version\":{},"
+      "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
       "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
       "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
       "\"clocks_applied\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
@@ -406,8 +419,8 @@ std::string Client::status() {
       "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
       "\"computations_mixed\":{},\"computations_unsure\":{},\"profile\":[{}],"
       "\"wrong\":[{}]}}",
-      states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), s.iteration, s.plan_version,
-      s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
+      states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
+      s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
       s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.begin_end_ns, s.set_speed_ns,
       s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
       s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, s.computations_mixed,

@@ -95,6 +95,7 @@ class Client {
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   std::int64_t told_misfit_ = 0;
+  std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
   double next_look_after_s_ = 0;
 
   // The training thread's.

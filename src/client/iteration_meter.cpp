@@ -154,11 +154,15 @@ void IterationMeter::look(double now_s) {
     ++failures_;
     retry_s_ = now_s + std::min(0.1 * failures_, 5.0);
     if (!again) gives_energy_ = fault != DeviceFault::not_supported && fault != DeviceFault::no_driver;
-    complaints_.raise(Cause::energy, fmt::format("energy is not measured: {}", energy.error().message));
+    complaints_.raise(fault == DeviceFault::lost ? Cause::device : Cause::energy,
+                      fmt::format("energy is not measured: {}", energy.error().message));
     return;
   }
   const double after = clock_();
-  if (std::exchange(failures_, 0) > 0) complaints_.clear(Cause::energy, "energy is measured again");
+  if (std::exchange(failures_, 0) > 0) {
+    complaints_.clear(Cause::energy, "energy is measured again");
+    complaints_.clear(Cause::device, "energy is measured again: the device answers");
+  }
   retry_s_ = 0;
   if (const auto edge = edges_.read(now_s, after, energy->value())) {
     if (first_edge_j_ < 0 || edge->energy_j < last_edge_j_) first_edge_j_ = edge->energy_j;

@@ -1,10 +1,14 @@
 // The whole client on a simulated GPU with the real helper process, and every fault on the device's side injected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "client/client.h"
 #include "simulated_gpu/simulated_gpu.h"
@@ -80,6 +84,9 @@ class ClientGpuTest : public ::testing::Test {
   std::unique_ptr<Client> client;
 };
 
+const std::string window_plan =
+    R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
+    R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
 const std::string slow_plan = plan_of(1, R"([["forward",900],["forward",900],["backward",900],["backward",900]])");
 
 TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlansAgain) {
@@ -99,6 +106,7 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   client->step_begin(false);  // evaluation
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); }));
   client->step_end();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   EXPECT_TRUE(client->stop());
   EXPECT_FALSE(gpu->locked());
 }
@@ -115,10 +123,7 @@ TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
 }
 
 TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
-  const std::string window =
-      R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
-      R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, window); });
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();
   std::string report;
@@ -134,8 +139,24 @@ TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
   EXPECT_GT(statistics().energy_total_j, 0);
 }
 
-TEST_F(ClientGpuTest, NoPermissionToSetClocks) {
-  gpu->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
+TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  client->step_begin(true);
+  compute(Instruction::forward);
+  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // a broken off one is the next's end
+  ASSERT_TRUE(trains_until([&] { return said.count("the plan fits") == 1; }));
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_EQ(said.count("does not fit"), 1);
+}
+
+/// NVML's codes: not supported, no permission.
+class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAlone) {
+  gpu->inject("nvmlDeviceSetGpuLockedClocks", GetParam(), -1);
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
@@ -144,6 +165,99 @@ TEST_F(ClientGpuTest, NoPermissionToSetClocks) {
   EXPECT_EQ(said.count("no clock is set"), 1);
   EXPECT_EQ(statistics().controls_clock, 0);
   EXPECT_FALSE(gpu->locked());
+}
+
+INSTANTIATE_TEST_SUITE_P(ClientGpuTest, ClocksRefused, ::testing::Values(3, 4));
+
+TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  const std::string status = client->status();
+  const std::string member = "\"helper_pid\":";
+  const int helper = std::stoi(status.substr(status.find(member) + member.size()));
+  ASSERT_GT(helper, 1);
+  ASSERT_EQ(::kill(helper, SIGKILL), 0);
+  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set any more") == 1; })) << client->status();
+  EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(statistics().controls_clock, 0);
+  EXPECT_EQ(said.count("no clock is set"), 1);
+}
+
+TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItIsBack) {
+  constexpr int lost = 15;
+  ScriptedServer server([](const HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
+  for (const char* const call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceSetGpuLockedClocks"}) {
+    gpu->inject(call, lost, -1);
+  }
+  ASSERT_TRUE(trains_until([&] {
+    return said.count("energy is not measured") == 1 && said.count("no clock is set any more") == 1;
+  })) << client->status();
+  const std::int64_t before = statistics().iteration;
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(statistics().iteration, before + 20);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
+  ASSERT_TRUE(eventually([&] { return said.count("the device answers") == 1; })) << client->status();
+  EXPECT_EQ(said.count("energy is not measured"), 1);
+  EXPECT_EQ(said.count("no clock is set"), 1);
+}
+
+TEST_F(ClientGpuTest, ADeviceThatDoesNotSayItsClocksHasNoneSet) {
+  gpu->inject("nvmlDeviceGetSupportedGraphicsClocks", 3, -1);
+  start();
+  EXPECT_EQ(said.count("nvmlDeviceGetSupportedGraphicsClocks"), 1);
+  iterate();
+  EXPECT_EQ(statistics().iteration, 1);
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 3, -1);
+  const std::string no_plan =
+      R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"reason":"rank 0 measures no energies",)"
+      R"("clocks":[]})";
+  std::atomic<bool> reported{false};
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.body.find(R"("window":4)") != std::string::npos) reported = true;
+    return reported ? well(request, no_plan, 2) : well(request, window_plan);
+  });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("measures no energies; the highest clock") == 1; }))
+      << client->status();
+  const std::vector<std::string> reports = server.asked("POST", "/iterations");
+  const auto of_window = [](const std::string& one) { return one.find(R"("window":4)") != std::string::npos; };
+  const std::string report = *std::ranges::find_if(reports, of_window);
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("time_s":{"forward":[[)"));
+  EXPECT_THAT(report, ::testing::Not(::testing::HasSubstr("energy_j")));
+  EXPECT_EQ(said.count("energy is not measured"), 1);
+}
+
+TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
+  options.device = "none";
+  start();
+  const auto empty_step = [&] {
+    client->step_begin(true);
+    client->step_end();
+  };
+  ASSERT_TRUE(eventually([&] {
+    for (int i = 0; i < 1000; ++i) empty_step();
+    return said.count("faster than") == 1;
+  }));
+  for (int i = 0; i < 1000; ++i) empty_step();
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"records")"));
+  ASSERT_TRUE(eventually([&] {
+    empty_step();
+    return said.count("all recorded again") == 1;
+  }));
+  EXPECT_EQ(said.count("faster than"), 1);
 }
 
 TEST_F(ClientGpuTest, NoHelper) {

@@ -95,6 +95,21 @@ TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
   EXPECT_TRUE(complaints.all().empty());
 }
 
+TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
+  for (const int status : {401, 403, 429}) {
+    ScriptedServer server([=](const HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; })) << status;
+    EXPECT_EQ(said.count("not you"), 1) << status;
+    server.script([](const HttpRequest& request) { return well(request, a_plan); });
+    ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << status;
+    EXPECT_TRUE(complaints.all().empty());
+    session.reset();
+    version = 0;
+    said.forget();
+  }
+}
+
 TEST_F(SessionTest, NobodyThere) {
   start("http://127.0.0.1:9");
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
