@@ -16,6 +16,8 @@
 namespace perseus::client {
 namespace {
 
+/// Of a plan that is asked for and of iterations that are reported, this is the one conflict there is.
+constexpr int job_over_status = 409;
 constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is away; the oldest are forgotten
 
 double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
@@ -45,6 +47,7 @@ struct Session::State {
   bool held = false;
   std::deque<MeasuredIteration> iterations;
   bool window_ready = false;  ///< a whole one is among them
+  bool over = false;          ///< the job, says the server: nothing more is asked or told
 
   std::atomic<bool> reached{false};
   std::atomic<std::int64_t> failures{0};
@@ -61,6 +64,11 @@ struct Session::State {
   std::optional<HttpReply> call(const HttpCall& what, double limit_s, const std::stop_token& stop);
   void failed(Cause cause, const std::string& why);
   void answered();
+  void job_is_over(const std::string& how);
+  bool is_over() {
+    const std::lock_guard lock(mutex);
+    return over;
+  }
   template <class Tell>
   void tell(const Tell& what) {
     const std::lock_guard lock(mutex);
@@ -110,7 +118,7 @@ void Session::stop(double limit_s) {
   std::string job;
   {
     const std::lock_guard lock(s.mutex);
-    if (s.own_job && s.reached) job = s.job;
+    if (s.own_job && s.reached && !s.over) job = s.job;
   }
   if (!job.empty() && now_s() < until) {
     // On a thread, so that a name look-up does not keep the process.
@@ -167,6 +175,7 @@ void Session::State::failed(Cause cause, const std::string& why) {
 void Session::State::answered() {
   reached = true;
   const std::lock_guard lock(mutex);
+  if (over) return;
   silent_since_s.reset();
   if (complaints != nullptr) {
     complaints->clear(Cause::server, peer.url + " answers again");
@@ -176,12 +185,28 @@ void Session::State::answered() {
   held = false;
 }
 
+/// Whoever started it has said so, or it expired. Other ranks hear of that while they end themselves: nothing is wrong.
+/// For one that goes on training, plans are a thing of the past.
+void Session::State::job_is_over(const std::string& how) {
+  reached = true;
+  const std::lock_guard lock(mutex);
+  if (std::exchange(over, true)) return;
+  iterations.clear();
+  if (complaints != nullptr) {
+    complaints->clear(Cause::server, peer.url + " answers again");
+    complaints->clear(Cause::job, fmt::format("{} knows job {} again", peer.url, job));
+    complaints->say(LogLevel::info, fmt::format("{}: {}", peer.url, how));
+  }
+  if (listener && !held) listener->on_held(true);
+  held = true;
+}
+
 // ---- Registering and plans
 
 void Session::State::ask_for_plans(const std::stop_token& stop) {
   double wait_s = timing.least_wait_s;
   std::int64_t have = 0;
-  while (!stop.stop_requested()) {
+  while (!stop.stop_requested() && !is_over()) {
     const bool went_well =
         (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) && wait_for_plan(stop, have);
     if (went_well) {
@@ -253,6 +278,10 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     have = 0;
     return false;
   }
+  if (reply->status == job_over_status) {
+    job_is_over(read_refusal(reply->body));
+    return true;
+  }
   if (reply->status != 200) {
     failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
     return false;
@@ -278,6 +307,7 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
   std::vector<MeasuredIteration> report;
   const std::lock_guard lock(mutex);
   window_ready = false;
+  if (over) iterations.clear();
   while (!iterations.empty() && !job.empty() && report.empty()) {
     const MeasuredIteration& first = iterations.front();
     const auto other = [&](const MeasuredIteration& i) {
@@ -335,8 +365,11 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
       call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report)},
            timing.answer_s, stop);
   if (!reply) return false;
-  if (reply->status / 100 == 2) answered();
-  if (reply->status / 100 != 2 && reply->status != 404) {
+  if (reply->status / 100 == 2) {
+    answered();
+  } else if (reply->status == job_over_status) {
+    job_is_over(read_refusal(reply->body));
+  } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) {
       complaints->say(LogLevel::warning, fmt::format("{} did not take iterations up to {}: {}", peer.url,

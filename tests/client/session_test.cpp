@@ -135,6 +135,41 @@ TEST_F(SessionTest, AnswersThatAreNoPlanCountAsNone) {
   }
 }
 
+TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
+  std::atomic<bool> over{false};
+  const auto script = [&](const HttpRequest& request) {
+    const bool asks_or_tells = request.path.ends_with("/plan") || request.path.ends_with("/iterations");
+    if (over && asks_or_tells) return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
+    return well(request, a_plan);
+  };
+  for (const bool hears_it_by_asking : {true, false}) {
+    over = false;
+    ScriptedServer server(script);
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return version == 1; }));
+    if (!hears_it_by_asking)
+      server.script([&](const HttpRequest& request) {
+        if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // it waits on
+        return script(request);
+      });
+    over = true;
+    session->report(iteration(1, 1));
+    session->report(iteration(2, 2));  // another plan: the one before goes out
+    ASSERT_TRUE(eventually([&] { return held.load(); }));
+    session->report(iteration(3, 3));
+    session->stop(30);
+    EXPECT_EQ(said.count("job j1 is finished"), hears_it_by_asking ? 1 : 2) << "once in each session";
+    EXPECT_EQ(said.count("did not take"), 0);
+    EXPECT_EQ(session->failures(), 0);
+    EXPECT_TRUE(complaints.all().empty());
+    EXPECT_LE(server.asked("POST", "/iterations").size(), 2U) << "the one that was refused, and one before it";
+    EXPECT_TRUE(server.asked("POST", "/finish").empty()) << "it has ended already";
+    session.reset();
+    version = 0;
+    held = false;
+  }
+}
+
 TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
   std::atomic<bool> forgot{false};
   ScriptedServer server([&](const HttpRequest& request) {
