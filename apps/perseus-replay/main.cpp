@@ -75,8 +75,14 @@ class Client final : public WorkerClient {
     return client_ != nullptr ? perseus_job(client_) : "";
   }
 
-  void step_begin() override { perseus_step_begin(client_, PERSEUS_TRAIN); }
-  void step_end() override { perseus_step_end(client_); }
+  void step_begin() override {
+    device_time_s_ = monotonic_now_s();
+    perseus_step_begin(client_, PERSEUS_TRAIN);
+  }
+  void step_end() override {
+    device_time_s_ = monotonic_now_s();
+    perseus_step_end(client_);
+  }
   void set_speed(const ScriptStep& step) override {
     perseus_set_speed(client_, instruction_[step.type], step.microbatch, step.chunk);
   }
@@ -120,7 +126,7 @@ class Client final : public WorkerClient {
   }
 
  private:
-  /// When the device began or ended the computation: what CUDA events would say.
+  /// When the device began or ended the computation: what CUDA events would say. Of a step: now.
   static std::uint64_t device_time(void* self) {
     return static_cast<std::uint64_t>(static_cast<Client*>(self)->device_time_s_ * 1e9);
   }

@@ -104,7 +104,8 @@ PERSEUS_API void perseus_set_speed(perseus_client* client, int instruction, int 
 /* Time computations by CUDA events on that stream (a cudaStream_t or CUstream; NULL: the default stream) of the calling
  * thread's current context, in place of the host's clock. 0: done; else it stays as it was, and `log` says why. */
 PERSEUS_API int perseus_time_with_cuda(perseus_client* client, void* stream);
-/* Time computations by that function (nanoseconds, monotonic), called in begin and end. */
+/* Time computations by that function (nanoseconds, monotonic), called in begin and end; in step_begin, for
+ * where this clock is beside the host's. */
 PERSEUS_API void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void* context), void* context);
 
 enum perseus_state {

@@ -106,7 +106,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   last_iteration_ = step.iteration;
   last_end_s_ = end;
 
-  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, {}, {}};
+  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, begin, end, end, {}, {}};
   MeasuredIteration& iteration = pending.iteration;
   iteration.iteration = step.iteration;
   iteration.plan_version = step.plan_version;
@@ -132,12 +132,14 @@ void IterationMeter::take(const Step& step, double now_s) {
     spans.push_back({kind_of(c), from, c_end});
     from = c_end;
   }
-  iteration.time_s = (step.count == 0 ? end : last) - begin;
+  if (step.count > 0) pending.last_s = last;
+  pending.step_end_s = std::max(end, from);
+  iteration.time_s = pending.last_s - begin;
   // Iterations of a window that did not run at its clocks are nobody's business.
   pending.wanted = iteration.window < 0 || (step.clean && step.followed);
   const bool detailed = iteration.window >= 0 && pending.wanted;
   if (gives_energy_) {
-    meter_.step(pending.tag, begin, std::max(end, from), std::move(spans), detailed);
+    meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
     if (!step.clean) meter_.unknown(begin, end);
   }
   pending_.push_back(std::move(pending));
@@ -210,10 +212,28 @@ void IterationMeter::settle_times(Pending& pending) {
   }
 }
 
+/// All-reduce, optimizer step, and the wait for other ranks: a step has their energy, an iteration's time ends before.
+double IterationMeter::energy_after_last(const Pending& pending, const MeteredStep& step) const {
+  double energy_j = 0;
+  double waits_s = pending.step_end_s - pending.last_s;
+  for (const MeteredSpan& span : step.spans) {
+    if (span.span.from_s < pending.last_s) continue;
+    energy_j += std::max(span.energy_j, 0.0);
+    waits_s -= span.span.to_s - span.span.from_s;
+  }
+  if (waits_s <= 0) return energy_j;
+  const int clock =
+      pending.ran.empty() || pending.ran.back().clock_mhz == 0 ? highest_mhz_ : pending.ran.back().clock_mhz;
+  const double most_w = step.energy_j / (pending.step_end_s - pending.begin_s);  // as long as little is known
+  const double power_w = std::clamp(meter_.model().power(meter_.waiting(), clock).power_w, 0.0, most_w);
+  return energy_j + waits_s * power_w;
+}
+
 void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) {
   MeasuredIteration& iteration = pending.iteration;
   iteration.energy_j = step.energy_j;
   if (iteration.window < 0 || step.energy_j < 0) return;
+  iteration.energy_j -= energy_after_last(pending, step);
   for (std::size_t i = 0; i < step.spans.size(); ++i) {
     const MeteredSpan& span = step.spans[i];
     const Ran& ran = pending.ran[pending.computation_of_span[i]];

@@ -81,7 +81,8 @@ class IterationMeter {
     bool wanted;
     int window_iterations;
     MeasuredIteration iteration;
-    std::vector<Ran> ran;  ///< per computation
+    double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
+    std::vector<Ran> ran;                            ///< per computation
     std::vector<std::size_t> computation_of_span;
   };
   [[nodiscard]] int kind_of(const Computation& computation) const;
@@ -90,6 +91,7 @@ class IterationMeter {
   [[nodiscard]] Ran ran_at(const Computation& computation, double from_s, double to_s) const;
   void settle_times(Pending& pending);
   void settle_energies(Pending& pending, const MeteredStep& step);
+  [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;
   void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
   void count_in_window(Pending& pending);
   void publish();

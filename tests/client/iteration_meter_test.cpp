@@ -167,6 +167,32 @@ TEST_F(MixedClocks, WhatCannotBeToldIsThrottledAndCounted) {
   EXPECT_GT(rank.meter->facts().unsure, 15);
 }
 
+// Its time ends there, so that a server may tell blocking power from what is left of both.
+TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
+  HandTurnedRank rank(two_computations(0.02, 0.1));
+  int compared = 0;
+  for (int i = 0; i < 40; ++i) {
+    rank.measured.clear();
+    rank.begin_step(i, 1);
+    const double began_s = rank.now_s;
+    rank.ask(1410);
+    rank.compute(Instruction::forward);
+    rank.wait(0.03);
+    rank.compute(Instruction::backward);
+    const double computed_s = rank.now_s - began_s;
+    rank.wait(0.2);  // for the other ranks
+    rank.end_step();
+    rank.wait(0.11);
+    rank.collect();
+    if (i < 30 || rank.measured.empty()) continue;
+    const MeasuredIteration& last = rank.measured.back();
+    EXPECT_NEAR(last.time_s, computed_s, 1e-6);
+    EXPECT_NEAR(last.energy_j, 0.02 * 300 + 0.03 * 80 + 0.04 * 340, 0.03 * 22);
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
 TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
   const std::vector<ClockedTime> run = {{1410, 0.01}, {900, 0.05}};
   const TimeEstimate time = SpeedCurve().alone(run, 900, 0);
