@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cmath>
 
 #include "interrupt.h"
 #include "output_directory.h"
@@ -21,12 +22,15 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::array<std::string_view, 4> files{"summary.json", "details.json", "report.html", "timeline.svg"};
+constexpr double least_counted_s = 2;  ///< a twentieth of it is what the counter's moves leave open at both ends
 bool is_part_of_a_demo(std::string_view name) { return std::ranges::find(files, name) != files.end(); }
 
 double slowdown_pct(double time_s, double before_s) { return before_s > 0 ? 100 * (time_s / before_s - 1) : 0; }
 
-std::string pct(double value) { return fmt::format("{:.2f} %", value); }
-std::string points(double value) { return fmt::format("{:+.2f} points", value); }
+/// To two decimals, never "-0.00".
+double rounded(double value) { return std::round(100 * value) / 100 + 0.0; }
+std::string pct(double value) { return fmt::format("{:.2f} %", rounded(value)); }
+std::string points(double value) { return fmt::format("{:+.2f} points", rounded(value)); }
 
 double predicted_saving_pct(const PredictedIteration& p) { return saving_pct(p.energy_j, p.all_max_energy_j); }
 
@@ -99,6 +103,7 @@ json::object details_of(const DemoMeasurement& m) {
   json::object all{{"gpus", "simulated"},
                    {"inputs", std::move(inputs)},
                    {"profile", m.known_profile ? "known" : "measured in vivo"},
+                   {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
                    {"profiling_s", m.profiling_s},
                    {"profiling_iterations", m.profiling_iterations},
                    {"characterising_s", m.characterising_s},
@@ -124,6 +129,8 @@ json::object details_of(const DemoMeasurement& m) {
                            {"saving_against_no_reaction_pct", saving_pct(s.reaction.energy_j, s.no_reaction.energy_j)},
                            {"others_saving_pct",
                             saving_pct(others_energy_j(s.reaction, s.replica), others_energy_j(s.all_max, s.replica))},
+                           {"iterations_to_react", s.iterations_to_react},
+                           {"iterations_to_recover", s.iterations_to_recover},
                            {"slowdown_pct", slowdown_pct(s.reaction.time_s, s.no_reaction.time_s)}};
     if (s.predicted) straggler["predicted"] = json_of(*s.predicted);
     all["straggler"] = std::move(straggler);
@@ -191,8 +198,12 @@ std::vector<ReportFact> overheads(const DemoMeasurement& m) {
                    applied, failed, text_of(Seconds(p50_s)), text_of(Seconds(p99_s)))},
       {"planned clocks",
        fmt::format("{:.2f} % of the computations ended at the clock of their plan", m.at_planned_clock_pct)},
-      {"energy counter", fmt::format("{} an iteration by the clients' counters, {} in truth",
-                                     text_of(Joules(m.counter_energy_j)), text_of(Joules(m.truth_energy_j)))},
+      {"energy counter", m.plan.iterations * m.plan.time_s < least_counted_s
+                             ? fmt::format("the plan was measured for less than {} s, too short for a counter that "
+                                           "moves every 0.1 s",
+                                           least_counted_s)
+                             : fmt::format("{} an iteration by the clients' counters, {} in truth",
+                                           text_of(Joules(m.counter_energy_j)), text_of(Joules(m.truth_energy_j)))},
       {"host",
        fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not made "
                    "up for",
@@ -240,8 +251,35 @@ std::string main_timelines(const ComputationDag& dag, const DemoMeasurement& m) 
   return svg_of(dag, drawn);
 }
 
+std::string result_in_words(const DemoMeasurement& m) {
+  const double slower_pct = rounded(slowdown_pct(m.plan.time_s, m.baseline.time_s));
+  std::string text = fmt::format("{:.1f} % less energy, {:.2f} % {}", saving_pct(m.plan.energy_j, m.baseline.energy_j),
+                                 std::abs(slower_pct), slower_pct < 0 ? "faster" : "slower");
+  if (!m.straggler) return text;
+  const StragglerMeasurement& s = *m.straggler;
+  return text + fmt::format("; with a straggler {:.1f} % less", saving_pct(s.reaction.energy_j, s.all_max.energy_j));
+}
+
+std::vector<ReportFact> course(const DemoMeasurement& m) {
+  std::vector<ReportFact> steps;
+  if (m.known_profile) {
+    steps.push_back({"profile", "given to the server"});
+  } else {
+    steps.push_back({"profile", fmt::format("measured while the job trained: {} iterations, {:.1f} s",
+                                            m.profiling_iterations, m.profiling_s)});
+  }
+  steps.push_back({"plan", fmt::format("in force on all ranks {:.1f} s later", m.characterising_s)});
+  if (m.straggler) {
+    steps.push_back({"straggler", fmt::format("the others had their new plan after {} more iterations, and after {} "
+                                              "when it was gone",
+                                              m.straggler->iterations_to_react, m.straggler->iterations_to_recover)});
+  }
+  steps.push_back({"all of it", fmt::format("{:.0f} s", m.took_s)});
+  return steps;
+}
+
 StaticPage page_of(const ComputationDag& dag, const DemoMeasurement& m) {
-  StaticPage page{"Perseus demo: simulated GPUs", m.title, m.facts, {}};
+  StaticPage page{"Perseus demo: " + m.title, result_in_words(m), m.facts, {}};
   page.sections.push_back(
       {"What was measured",
        {},
@@ -257,7 +295,12 @@ StaticPage page_of(const ComputationDag& dag, const DemoMeasurement& m) {
                            m.known_profile ? "Predicted by the server from the profile that it was given."
                                            : "Predicted by the server from what the clients measured in vivo."});
   page.sections.push_back(
-      {"One iteration of replica 0", {main_timelines(dag, m)}, {}, {}, "Each bar is one computation as it ran."});
+      {"One iteration of replica 0",
+       {main_timelines(dag, m)},
+       {},
+       {},
+       "Each bar is one computation: as it ran, and in the plan as the independent simulator says. Both are drawn "
+       "from the moment when all ranks may start."});
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
     page.sections.push_back(
@@ -270,6 +313,7 @@ StaticPage page_of(const ComputationDag& dag, const DemoMeasurement& m) {
          {},
          fmt::format("The server was told that replica {} is {:.3f} times slower.", s.replica, s.degree)});
   }
+  page.sections.push_back({"How it went", {}, course(m), {}, ""});
   page.sections.push_back({"What it costs", {}, overheads(m), {}, ""});
   return page;
 }
@@ -282,7 +326,8 @@ Status check_demo_output(const std::filesystem::path& directory) {
   return Ok{};
 }
 
-Status write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag, const DemoMeasurement& m) {
+Result<bool> write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag,
+                               const DemoMeasurement& m) {
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_demo);
   if (!out) return out.error();
   const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
@@ -297,7 +342,9 @@ Status write_demo_output(const std::filesystem::path& directory, const Computati
        }) {
     if (!written) return written.error();
   }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  if (InterruptGuard::interrupted()) return false;
+  if (const Status committed = out->commit(); !committed) return committed.error();
+  return true;
 }
 
 std::string demo_table(const DemoMeasurement& m) {

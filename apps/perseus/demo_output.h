@@ -33,6 +33,7 @@ struct StragglerMeasurement {
   PhaseFigures no_reaction;  ///< the plan of before, capped
   PhaseFigures reaction;     ///< the others slowed down
   PhaseFigures after;        ///< when it was gone
+  int iterations_to_react = 0, iterations_to_recover = 0;  ///< from the notice to the new plan
   std::optional<PredictedIteration> predicted;
 };
 
@@ -53,13 +54,16 @@ struct DemoMeasurement {
   double client_whole_pct = 0;      ///< from their start on
   double profiling_s = 0, characterising_s = 0;
   int profiling_iterations = 0;
-  std::vector<ClientFigures> clients;  ///< at the end, per worker
+  std::vector<std::string> job_states;  ///< that the server's job was seen in, in order
+  std::vector<ClientFigures> clients;   ///< at the end, per worker
   std::optional<StragglerMeasurement> straggler;
   double took_s = 0;
 };
 
 Status check_demo_output(const std::filesystem::path& directory);
-Status write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag, const DemoMeasurement& m);
+/// False: interrupted, nothing was written.
+Result<bool> write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag,
+                               const DemoMeasurement& m);
 
 std::string demo_table(const DemoMeasurement& m);
 std::string demo_summary_json(const DemoMeasurement& m);

@@ -1,7 +1,10 @@
 // The demo as a whole, small and quick: what it leaves behind, and that it leaves nothing else behind however it ends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json/object.hpp>
@@ -22,7 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto patience = std::chrono::seconds(60);
@@ -39,7 +44,7 @@ std::vector<std::string> small_demo(const ScratchFolder& scratch, int iterations
                                  "--iterations",
                                  std::to_string(iterations),
                                  "--time-scale",
-                                 "0.2",
+                                 iterations > 2 ? "0.05" : "0.2",
                                  "--dp",
                                  "1",
                                  "--out",
@@ -50,7 +55,8 @@ std::vector<std::string> small_demo(const ScratchFolder& scratch, int iterations
 }
 
 /// Processes of that demo: its scratch folder is in their command lines.
-std::vector<pid_t> processes_of(const ScratchFolder& scratch, const std::string& program) {
+std::vector<pid_t> processes_of(const ScratchFolder& scratch, const std::string& program,
+                                const std::string& argument = "") {
   std::vector<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename().string();
@@ -58,7 +64,9 @@ std::vector<pid_t> processes_of(const ScratchFolder& scratch, const std::string&
     std::ifstream file(entry.path() / "cmdline", std::ios::binary);
     const std::string line{std::istreambuf_iterator<char>(file), {}};
     if (line.find(scratch.path("work")) == std::string::npos) continue;
-    if (line.substr(0, line.find('\0')).ends_with(program)) found.push_back(std::stoi(name));
+    const std::size_t program_end = line.find('\0');
+    if (line.find(argument, program_end) == std::string::npos) continue;
+    if (line.substr(0, program_end).ends_with(program)) found.push_back(std::stoi(name));
   }
   return found;
 }
@@ -122,10 +130,144 @@ TEST(Demo, LeavesASummaryAndNothingElse) {
   expect_nothing_left(scratch);
 }
 
+/// Two stages, the second with more to do, at four clocks.
+std::string few_clocks(const ScratchFolder& scratch) {
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const int stage : {0, 1}) {
+    for (const int mhz : {1400, 1200, 1000, 800}) {
+      const double share = mhz / 1400.0, power_w = 100 + 200 * share * share * share;
+      for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
+        const double t = (1 + 0.5 * stage) * time_s / share;
+        csv += std::to_string(stage) + ',' + instruction + ',' + std::to_string(mhz) + ',' + std::to_string(t) + ',' +
+               std::to_string(t * power_w) + '\n';
+      }
+    }
+  }
+  const std::string path = scratch.path("few_clocks.csv");
+  std::ofstream(path) << csv;
+  return path;
+}
+
+// The whole loop, nothing left out: the clients measure the profile of GPUs that they know nothing of.
+TEST(Demo, MeasuresTheProfileWhileItTrains) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus({"demo", "--json", "--profile", few_clocks(scratch), "--blocking-power", "60",
+                                       "--microbatches", "4", "--dp", "1", "--iterations", "2", "--time-scale", "1",
+                                       "--out", scratch.path("out"), "--scratch", scratch.path("work")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value summary = json::parse(outcome.out);
+  const auto figure = [&](const char* key) { return summary.at(key).to_number<double>(); };
+  EXPECT_GT(figure("baseline_time_s"), 0);
+  EXPECT_GT(figure("plan_time_s"), 0);
+  EXPECT_GT(figure("predicted_energy_saving_pct"), 0);
+  EXPECT_LT(figure("plan_energy_j"), figure("baseline_energy_j")) << "stage 0 has time to spare";
+  EXPECT_NEAR(figure("energy_saving_pct"), 100 * (1 - figure("plan_energy_j") / figure("baseline_energy_j")), 1e-6);
+  EXPECT_NEAR(figure("slowdown_pct"), 100 * (figure("plan_time_s") / figure("baseline_time_s") - 1), 1e-6);
+  const json::value details = json::parse(content_of(scratch.path("out/details.json")));
+  EXPECT_EQ(details.at("profile"), "measured in vivo");
+  EXPECT_GE(details.at("profiling_iterations").as_int64(), 1);
+  std::vector<std::string> states;
+  for (const json::value& state : details.at("job_states").as_array()) states.emplace_back(state.as_string());
+  EXPECT_THAT(states, ::testing::IsSupersetOf({"profiling", "deployed"}));
+  EXPECT_EQ(states.back(), "finished");
+  for (const json::value& client : details.at("clients").as_array()) {
+    EXPECT_GT(client.at("plan_version").as_int64(), 0);
+    EXPECT_GT(client.at("clocks_applied").as_int64(), 0);
+    EXPECT_EQ(client.at("clocks_failed").as_int64(), 0);
+  }
+  EXPECT_GT(details.at("at_planned_clock_pct").to_number<double>(), 0);
+  EXPECT_EQ(content_of(scratch.path("work/server.log")), "") << "nothing to warn of";
+  EXPECT_THAT(content_of(scratch.path("work/workers.log")), Not(HasSubstr("did not take")));
+  expect_nothing_left(scratch);
+}
+
+class DemoOfSchedule : public ::testing::TestWithParam<std::string> {};
+
+// Recomputation; split backwards and several stages a rank: real workers, the instructions' names, the server's counts.
+// That workers run every schedule as the simulator says: tests/replay.
+TEST_P(DemoOfSchedule, RunsItsPlan) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--schedule", GetParam(), "--stages", "4",
+                                       "-m", "8", "--iterations", "2", "--time-scale", "0.05", "--dp", "1", "--out",
+                                       scratch.path("out"), "--scratch", scratch.path("work")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value details = json::parse(content_of(scratch.path("out/details.json")));
+  EXPECT_THAT(std::string(details.at("inputs").at("schedule").as_string()), HasSubstr(GetParam()));
+  EXPECT_GT(details.at("predicted").at("energy_j").to_number<double>(), 0);
+  for (const json::value& client : details.at("clients").as_array()) {
+    EXPECT_GT(client.at("plan_version").as_int64(), 0);
+  }
+  expect_nothing_left(scratch);
+}
+
+INSTANTIATE_TEST_SUITE_P(Schedules, DemoOfSchedule, ::testing::Values("early-recompute-1f1b", "zbv"),
+                         [](const auto& schedule) {
+                           std::string name = schedule.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(Demo, WhatCannotRunIsRefusedBeforeAnythingStarts) {
+  const ScratchFolder scratch;
+  const std::string profile = few_clocks(scratch);
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string says;
+  };
+  std::ofstream(scratch.path("file")) << "no folder\n";
+  for (const Case& c : std::vector<Case>{
+           {{"--stages", "0"}, 64, "--stages"},
+           {{"--dp", "0"}, 64, "--dp"},
+           {{"--dp", "33"}, 64, "--dp"},
+           {{"-m", "99999999999999999999"}, 64, "99999999999999999999"},
+           {{"--dp", "32", "--stages", "64"}, 64, "2048 worker processes; at most 128"},
+           {{"--profile", scratch.path("none.csv")}, 66, "none.csv"},
+           {{"--profile", scratch.path("file")}, 65, "file"},
+           {{"--schedule", "backwards"}, 64, "backwards"},
+           {{"--schedule", "zbv", "--profile", profile}, 65, "--split-backward"},
+           {{"--schedule", "zbv", "--stages", "3"}, 64, "3 stages cannot be shared out to ranks of 2 chunks each"},
+           {{"--schedule", "dualpipev", "-m", "2"}, 64, "2 microbatches"},
+           {{"--schedule", "interleaved-1f1b", "--chunks", "1"}, 64, "--schedule 1f1b"},
+           {{"--out", scratch.path("file")}, 73, "file"},
+           {{"--scratch", scratch.path("file/below")}, 73, "file/below"},
+           {{"--helper", scratch.path("none")}, 66, "none"},
+       }) {
+    std::vector<std::string> words{"demo"};
+    words.insert(words.end(), c.arguments.begin(), c.arguments.end());
+    if (std::ranges::find(words, "--out") == words.end()) words.insert(words.end(), {"--out", scratch.path("out")});
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, c.exit_code) << c.says << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(c.says));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("server up"))) << c.says;
+    EXPECT_FALSE(fs::exists(scratch.path("out")));
+  }
+}
+
+TEST(Demo, APortThatIsTakenIsSaid) {
+  const ScratchFolder scratch;
+  const int taken = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(taken, reinterpret_cast<const sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(taken, 1), 0);
+  ASSERT_EQ(getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  std::vector<std::string> words = small_demo(scratch);
+  words.insert(words.end(), {"--server-port", std::to_string(ntohs(address.sin_port))});
+  const Outcome outcome = run_perseus(words);
+  close(taken);
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("the server did not start"), HasSubstr("in use")));
+  EXPECT_FALSE(fs::exists(scratch.path("out")));
+  expect_nothing_left(scratch);
+}
+
 TEST(Demo, KilledInTheMiddleLocksNoClock) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 30), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGKILL); }));
+      run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGKILL); }));
   EXPECT_EQ(outcome.signal, SIGKILL);
   EXPECT_FALSE(fs::exists(scratch.path("out")));
   expect_nothing_left(scratch);
@@ -134,7 +276,7 @@ TEST(Demo, KilledInTheMiddleLocksNoClock) {
 TEST(Demo, InterruptedItEndsInOrder) {
   const ScratchFolder scratch;
   const Outcome outcome =
-      run_perseus(small_demo(scratch, 30), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGINT); }));
+      run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [](pid_t demo) { kill(demo, SIGINT); }));
   EXPECT_EQ(outcome.signal, SIGINT);
   EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
@@ -144,7 +286,7 @@ TEST(Demo, InterruptedItEndsInOrder) {
 
 TEST(Demo, AWorkerThatDiesEndsItWithAWord) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 30), once_clocks_are_locked(scratch, [&](pid_t) {
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto workers = processes_of(scratch, "perseus-replay");
                                         ASSERT_EQ(workers.size(), 2u);
                                         kill(workers.back(), SIGKILL);
@@ -153,6 +295,56 @@ TEST(Demo, AWorkerThatDiesEndsItWithAWord) {
   EXPECT_THAT(outcome.err, HasSubstr("was killed by signal 9"));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
   expect_nothing_left(scratch);
+}
+
+TEST(Demo, AServerThatDiesEndsItWithAWord) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+                                        const auto servers = processes_of(scratch, "/perseus", "serve");
+                                        ASSERT_EQ(servers.size(), 1u);
+                                        kill(servers.front(), SIGKILL);
+                                      }));
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.err, HasSubstr("the server was killed by signal 9"));
+  EXPECT_FALSE(fs::exists(scratch.path("out")));
+  expect_nothing_left(scratch);
+}
+
+TEST(Demo, AHelperThatDiesEndsItWithAWord) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+                                        const auto helpers = processes_of(scratch, "perseus-clockd");
+                                        ASSERT_FALSE(helpers.empty());
+                                        for (const pid_t helper : helpers) kill(helper, SIGKILL);
+                                      }));
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.err, HasSubstr("its helper has gone"));
+  EXPECT_FALSE(fs::exists(scratch.path("out")));
+  expect_nothing_left(scratch);
+}
+
+TEST(Demo, WhatAKilledOneLeftInTheTemporaryFolderIsRemovedByTheNext) {
+  const ScratchFolder scratch;
+  fs::create_directory(scratch.path("tmp"));
+  RunOptions options;
+  options.prepare = [&] { setenv("TMPDIR", scratch.path("tmp").c_str(), 1); };
+  const auto left = [&] { return static_cast<int>(std::distance(fs::directory_iterator(scratch.path("tmp")), {})); };
+  options.meanwhile = [&](pid_t demo) {
+    const auto locked = [&] {
+      const auto folders = fs::directory_iterator(scratch.path("tmp"));
+      return std::any_of(begin(folders), end(folders), [](const auto& f) { return fs::exists(f.path() / "in-use"); });
+    };
+    EXPECT_TRUE(comes_true([&] { return locked() || kill(demo, 0) != 0; }));
+    kill(demo, SIGKILL);
+  };
+  EXPECT_EQ(run_perseus({"demo", "--out", scratch.path("out")}, options).signal, SIGKILL);
+  EXPECT_EQ(left(), 1);
+  fs::create_directory(scratch.path("tmp/perseus-demo-other"));  // being made: it has no lock yet
+  options.meanwhile = {};
+  const Outcome next = run_perseus({"demo", "--helper", "none", "--out", scratch.path("out")}, options);
+  EXPECT_EQ(next.exit_code, 66) << next.err;
+  EXPECT_EQ(left(), 1);
+  EXPECT_TRUE(fs::exists(scratch.path("tmp/perseus-demo-other")));
 }
 
 }  // namespace

@@ -1,0 +1,582 @@
+#include "demo_course.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "interrupt.h"
+#include "model/reference_plans.h"
+#include "replay/child_process.h"
+#include "replay/simulated_device.h"
+#include "replay/simulated_ranks.h"
+#include "replay/training_replay.h"
+#include "report/format.h"
+#include "server_call.h"
+#include "verify/simulator.h"
+#include "wire/file.h"
+#include "wire/format_profile_csv.h"
+
+namespace perseus {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int planned_state = 3;  // PERSEUS_PLANNED
+// In the profile's own time, before --time-scale: what GPUs of data centres need, more on the way down.
+constexpr Seconds least_switch_latency(0.002), most_switch_latency(0.006);
+constexpr double least_limit_s = 180;     // to the first plan, where none was given
+constexpr double limit_iterations = 150;  // likewise: that many at maximum clock
+constexpr double control_limit_s = 15;    // for a client to find its helper
+
+/// What is going on, on standard error: a line a phase, and within it how far it is where that is a terminal.
+class Stage {
+ public:
+  void begin(const std::string& what) {
+    clear();
+    fmt::print(stderr, "{:6.1f} s  {}\n", seconds(), what);
+  }
+  void so_far(const std::string& what) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\x1b[K          {}", what);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    shown_ = false;
+  }
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - began_).count(); }
+
+ private:
+  SteadyClock::time_point began_ = SteadyClock::now();
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
+
+double number_at(const json::value& value, std::initializer_list<std::string_view> path, double otherwise = 0) {
+  const json::value* at = &value;
+  for (const std::string_view name : path) {
+    const auto* object = at->if_object();
+    at = object != nullptr ? object->if_contains(name) : nullptr;
+    if (at == nullptr) return otherwise;
+  }
+  return at->is_number() ? at->to_number<double>() : otherwise;
+}
+
+std::string text_at(const json::value& value, std::initializer_list<std::string_view> path) {
+  const json::value* at = &value;
+  for (const std::string_view name : path) {
+    const auto* object = at->if_object();
+    at = object != nullptr ? object->if_contains(name) : nullptr;
+    if (at == nullptr) return {};
+  }
+  return at->is_string() ? std::string(at->get_string().c_str()) : std::string();
+}
+
+Result<std::string> own_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  if (error) return Error{ErrorCode::not_found, fmt::format("/proc/self/exe: {}", error.message())};
+  return self.parent_path().string();
+}
+
+}  // namespace
+
+class DemoCourse::Course {
+ public:
+  Course(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
+      : o_(options), job_(job), scratch_(scratch) {}
+
+  Result<DemoMeasurement> run() {
+    if (Status found = find_programs(); !found) return found.error();
+    for (const auto step : {&Course::start_server, &Course::make_gpus, &Course::start_workers, &Course::run_baseline,
+                            &Course::join_server, &Course::wait_for_plan, &Course::run_plan, &Course::run_straggler,
+                            &Course::end_training}) {
+      if (const Status done = (this->*step)(); !done) return done.error();
+    }
+    m_.took_s = stage_.seconds();
+    return std::move(m_);
+  }
+
+  /// After success or failure: no process of ours is left but the server, no clock is locked.
+  Status tidy() {
+    stage_.clear();
+    replay_.reset();
+    std::string locked;
+    const auto until = SteadyClock::now() + std::chrono::seconds(5);
+    do {
+      locked.clear();
+      for (std::size_t w = 0; w < gpus_.size(); ++w) {
+        if (gpus_[w]->locked()) locked += fmt::format(" {}", w);
+      }
+      if (locked.empty()) return Ok{};
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    } while (SteadyClock::now() < until);
+    return Error{ErrorCode::internal, fmt::format("clocks are still locked on the GPUs of workers{}", locked)};
+  }
+
+  void keep_server() {
+    fmt::print(stderr, "the dashboard stays at {} until Ctrl-C\n", dashboard_);
+    while (!InterruptGuard::interrupted() && !server_->ended()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  }
+  void stop_server() {
+    if (!server_) return;
+    server_->signal(SIGTERM);
+    server_->wait(5);
+    server_.reset();
+  }
+
+ private:
+  /// What the demo starts must be there before it starts anything.
+  Status find_programs() {
+    const auto folder = own_folder();
+    if (!folder) return folder.error();
+    folder_ = *folder;
+    worker_program_ = folder_ + "/perseus-replay";
+    if (!fs::exists(worker_program_)) {
+      return Error{ErrorCode::not_found, worker_program_ + ": the worker program is not there"};
+    }
+    const std::string beside = folder_ + "/perseus-clockd";
+    helper_program_ = o_.helper.empty() && fs::exists(beside) ? beside : o_.helper;
+    if (!o_.helper.empty() && access(o_.helper.c_str(), X_OK) != 0) {
+      return Error{ErrorCode::not_found, o_.helper + ": cannot be run as the helper"};
+    }
+    // Leases on clocks are notes for whoever has to give a clock back: they belong to these GPUs, and go with them.
+    const std::string leases = scratch_.file("leases");
+    std::error_code error;
+    fs::create_directory(leases, error);
+    if (error) return Error{ErrorCode::cannot_write, fmt::format("{}: {}", leases, error.message())};
+    fs::permissions(leases, fs::perms::owner_all, error);
+    setenv("PERSEUS_RUNTIME_DIR", leases.c_str(), 1);
+    return Ok{};
+  }
+
+  int ranks() const { return job_.dag.num_ranks(); }
+  int workers() const { return ranks() * o_.replicas; }
+
+  Status start_server() {
+    auto server =
+        ChildProcess::start({{folder_ + "/perseus", "serve", "--listen", fmt::format("127.0.0.1:{}", o_.server_port),
+                              "--data", scratch_.file("server"), "--log-level", "warning",
+                              // A minute's demo: good enough, not as good as it gets.
+                              "--profiling-tolerance-pct", "1", "--profiling-iterations", "20"},
+                             {},
+                             scratch_.file("server.log"),
+                             true});
+    if (!server) return server.error();
+    server_ = std::make_unique<ChildProcess>(*std::move(server));
+    const std::string line = server_->read_line(30), marker = "serving on ";
+    const std::size_t at = line.find(marker);
+    if (at == std::string::npos) {
+      return Error{ErrorCode::unavailable, "the server did not start: " + last_words("server.log")};
+    }
+    peer_.url = line.substr(at + marker.size());
+    peer_.timeout = std::chrono::seconds(20);
+    dashboard_ = peer_.url + "/";
+    stage_.begin(fmt::format("server up; dashboard: {}", dashboard_));
+    return Ok{};
+  }
+
+  Status make_gpus() {
+    SimulatedRankOptions options;
+    options.blocking_power = job_.blocking_power;
+    options.idle_power = 0.6 * job_.blocking_power;
+    options.least_switch_latency = o_.time_scale * least_switch_latency;
+    options.most_switch_latency = o_.time_scale * most_switch_latency;
+    for (int w = 0; w < workers(); ++w) {
+      SimulatedGpuSpec spec = gpu_of_rank(job_.dag, w % ranks(), options);
+      spec.uuid = uuid_of(w);
+      gpu_files_.push_back(scratch_.file(fmt::format("gpu_{}", w)));
+      auto gpu = SimulatedGpu::create(gpu_files_.back(), spec);
+      if (!gpu) return gpu.error();
+      gpus_.push_back(*std::move(gpu));
+      limits_.push_back(spec.power_limit);
+    }
+    return Ok{};
+  }
+
+  /// Of this demo alone: several may run at once.
+  static std::string uuid_of(int worker) { return fmt::format("GPU-{:08x}-5131-4000-8000-{:012x}", getpid(), worker); }
+
+  Status start_workers() {
+    const std::string csv = scratch_.file("profile.csv");
+    if (Status written = write_file(csv, format_profile_csv(job_.profile)); !written) return written;
+    ReplayOptions replay;
+    replay.program = worker_program_;
+    // Twice as slow is what a straggler may be; ten times is none that a busy machine makes.
+    replay.report_limit_s = 60 + 10 * o_.straggler_slowdown * job_.all_max_time.value();
+    replay.replicas = o_.replicas;
+    replay.gpus = gpu_files_;
+    replay.error_file = scratch_.file("workers.log");
+    replay.interrupted = [] { return InterruptGuard::interrupted(); };
+    const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
+    replay.arguments = {
+        "--profile",        csv,
+        "--schedule",       o_.schedule,
+        "--microbatches",   std::to_string(o_.microbatches),
+        "--chunks",         std::to_string(job_.chunks),
+        "--blocking-power", fmt::format("{}", job_.blocking_power.value()),
+        "--server",         peer_.url,
+        "--job-name",       fmt::format("demo of {} (simulated GPUs)", name),
+        "--facts",          fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
+    if (o_.known_profile) {
+      replay.arguments.insert(replay.arguments.end(), {"--profile-name", profile_name});
+      if (Status pushed = push_profile(); !pushed) return pushed;
+    } else {
+      replay.arguments.emplace_back("--measure-blocking-power");
+    }
+    if (!helper_program_.empty()) { replay.arguments.insert(replay.arguments.end(), {"--helper", helper_program_}); }
+    auto launched = TrainingReplay::launch(job_.dag, replay);
+    if (!launched) return launched.error();
+    replay_ = *std::move(launched);
+    stage_.begin(fmt::format("{} workers: {} replicas of {} ranks, {} with {} microbatches, on simulated GPUs",
+                             workers(), o_.replicas, ranks(), o_.schedule, o_.microbatches));
+    return Ok{};
+  }
+
+  Status push_profile() {
+    json::object pipeline{{"schedule", o_.schedule},
+                          {"microbatches", o_.microbatches},
+                          {"chunks", job_.chunks},
+                          {"blocking_power_w", job_.blocking_power.value()}};
+    const json::object body{{"profile_csv", format_profile_csv(job_.profile)}, {"pipeline", std::move(pipeline)}};
+    const auto answer = ask("PUT", std::string("/v1/profiles/") + profile_name, json::serialize(body));
+    if (!answer) return answer.error();
+    return Ok{};
+  }
+
+  /// Iterations without a word, then measured ones.
+  Result<std::vector<JobIteration>> measure(int unmeasured, int measured) {
+    std::vector<JobIteration> iterations;
+    for (int i = 0; i < unmeasured + measured; ++i) {
+      auto iteration = next();
+      if (!iteration) return iteration.error();
+      if (i >= unmeasured) iterations.push_back(*std::move(iteration));
+    }
+    return iterations;
+  }
+
+  Result<JobIteration> next() {
+    auto iteration = replay_->next_iteration();
+    if (!iteration) {
+      if (InterruptGuard::interrupted()) return iteration.error();
+      return Error{iteration.error().code, iteration.error().message + last_words("workers.log")};
+    }
+    if (Status whole = check_processes(*iteration); !whole) return whole.error();
+    double energy_j = 0;
+    for (const RankReport& report : iteration->workers) energy_j += report.energy_j;
+    const RankReport& first = iteration->workers.front();
+    stage_.so_far(fmt::format("iteration {}: {}, {}", iteration->iteration,
+                              text_of(Seconds(first.end_s - first.start_s)), text_of(Joules(energy_j))));
+    return iteration;
+  }
+
+  /// A plan without the server or without a helper would be measured, and be none.
+  Status check_processes(const JobIteration& iteration) {
+    if (const auto& end = server_->ended()) return server_has_ended(end->how);
+    for (const RankReport& report : iteration.workers) {
+      const ClientFigures& c = report.client;
+      if (c.running == 0 || c.controls_clock != 0) continue;
+      const bool did = c.clocks_requested > 0;
+      if (!did && stage_.seconds() - joined_s_ < control_limit_s) continue;
+      return Error{ErrorCode::unavailable,
+                   fmt::format("worker {} (replica {}, rank {}) cannot set its clock: its helper {}{}", report.worker,
+                               report.worker / ranks(), report.worker % ranks(), did ? "has gone" : "did not start",
+                               last_words("workers.log"))};
+    }
+    return Ok{};
+  }
+
+  Error server_has_ended(const std::string& how) const {
+    return {ErrorCode::unavailable, "the server " + how + last_words("server.log")};
+  }
+
+  Status run_baseline() {
+    stage_.begin("everything at maximum clock, without Perseus");
+    auto iterations = measure(2, o_.iterations);
+    if (!iterations) return iterations.error();
+    m_.baseline = figures_of(*iterations, o_.replicas);
+    if (o_.replicas < 2) return Ok{};
+    m_.straggler.emplace();
+    StragglerMeasurement& s = *m_.straggler;
+    s.replica = o_.replicas - 1;
+    s.power_limit_w = power_limit_for(job_.dag, o_.straggler_slowdown);
+    stage_.begin(fmt::format("the same with a straggler: the GPUs of replica {} capped at {:.0f} W", s.replica,
+                             s.power_limit_w));
+    cap(s.power_limit_w);
+    iterations = measure(2, std::max(2, o_.iterations / 2));
+    if (!iterations) return iterations.error();
+    s.all_max = figures_of(*iterations, o_.replicas);
+    uncap();
+    return Ok{};
+  }
+
+  void cap(double limit_w) {
+    for (int rank = 0; rank < ranks(); ++rank)
+      gpus_[m_.straggler->replica * ranks() + rank]->set_power_limit(Watts(limit_w));
+  }
+  void uncap() {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const int w = m_.straggler->replica * ranks() + rank;
+      gpus_[w]->set_power_limit(limits_[w]);
+    }
+  }
+
+  Status join_server() {
+    stage_.begin("the clients start, the job registers");
+    joined_s_ = stage_.seconds();
+    if (Status told = replay_->command("client"); !told) return told;
+    while (!replay_->job_told()) {
+      if (const auto iteration = next(); !iteration) return iteration.error();
+    }
+    if (replay_->job().empty()) {
+      return Error{ErrorCode::unavailable, "the clients could not register the job" + last_words("workers.log")};
+    }
+    job_path_ = "/v1/jobs/" + replay_->job();
+    joined_s_ = stage_.seconds();
+    return Ok{};
+  }
+
+  Status wait_for_plan() {
+    stage_.begin(o_.known_profile ? "the server characterises the pipeline from a known profile"
+                                  : "profiling in vivo, then the server characterises the pipeline");
+    bool profiled = o_.known_profile;
+    std::string state;
+    while (true) {
+      const auto iteration = next();
+      if (!iteration) return iteration.error();
+      if (first_with_client_.workers.empty()) first_with_client_ = *iteration;
+      const auto job = ask("GET", job_path_);
+      if (!job) return job.error();
+      const std::string now = text_at(*job, {"state"});
+      if (!profiled && now == "profiling") ++m_.profiling_iterations;
+      if (now != state) {
+        if (state == "profiling") {
+          m_.profiling_s = stage_.seconds() - joined_s_;
+          profiled = true;
+        }
+        if (now == "failed") return Error{ErrorCode::internal, "the server: " + text_at(*job, {"reason"})};
+        state = now;
+        m_.job_states.push_back(state);
+      }
+      stage_.so_far(
+          fmt::format("iteration {}: {} {}", iteration->iteration, now, text_at(*job, {"profiling", "text"})));
+      if (follows_plan(*iteration, 0)) break;
+      if (stage_.seconds() - joined_s_ > limit_s()) {
+        return Error{ErrorCode::unavailable, fmt::format("no plan within {:g} s: the job is {}, {}{}", limit_s(), now,
+                                                         text_at(*job, {"reason"}), last_words("workers.log"))};
+      }
+    }
+    m_.characterising_s = stage_.seconds() - joined_s_ - m_.profiling_s;
+    return Ok{};
+  }
+
+  double limit_s() const {
+    return o_.limit_s.value_or(std::max(least_limit_s, limit_iterations * job_.all_max_time.value()));
+  }
+
+  /// All workers run one plan, and all of this iteration ran it; `except`: not that version.
+  bool follows_plan(const JobIteration& iteration, std::int64_t except, int without_replica = -1) {
+    std::int64_t version = 0;
+    for (const RankReport& report : iteration.workers) {
+      if (report.worker / ranks() == without_replica) continue;
+      const ClientFigures& c = report.client;
+      if (c.state != planned_state || c.controls_clock == 0 || c.plan_version == except) return false;
+      if (version != 0 && c.plan_version != version) return false;
+      if (c.iteration <= c.plan_from_iteration) return false;
+      version = c.plan_version;
+    }
+    version_ = version;
+    return true;
+  }
+
+  Status run_plan() {
+    stage_.begin("the plan is in force");
+    auto iterations = measure(1, o_.iterations + 1);  // the first one begins the counts
+    if (!iterations) return iterations.error();
+    m_.client_pct = client_cpu_pct(iterations->front(), iterations->back());
+    for (std::size_t w = 0; w < static_cast<std::size_t>(workers()); ++w) {
+      m_.counter_energy_j +=
+          (iterations->back().workers[w].client.energy_total_j - iterations->front().workers[w].client.energy_total_j) /
+          o_.iterations;
+    }
+    for (std::size_t k = 1; k < iterations->size(); ++k) {
+      for (const RankReport& r : (*iterations)[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
+    }
+    iterations->erase(iterations->begin());
+    m_.plan = figures_of(*iterations, o_.replicas);
+    if (const auto predicted = predicted_iteration(); predicted) m_.predicted = *predicted;
+    return compare_with_plan(*iterations);
+  }
+
+  std::optional<PredictedIteration> predicted_iteration() {
+    const auto job = ask("GET", job_path_);
+    if (!job) return {};
+    PredictedIteration p;
+    p.time_s = number_at(*job, {"savings", "per_iteration", "time_s"});
+    p.energy_j = number_at(*job, {"savings", "per_iteration", "energy_j"});
+    p.all_max_time_s = number_at(*job, {"savings", "per_iteration", "all_max_time_s"});
+    p.all_max_energy_j = number_at(*job, {"savings", "per_iteration", "all_max_energy_j"});
+    return p.energy_j > 0 ? std::optional(p) : std::nullopt;
+  }
+
+  /// What each rank of replica 0 was to run, in the true profile's options.
+  Status compare_with_plan(const std::vector<JobIteration>& iterations) {
+    Plan plan = all_maximum_clock(job_.dag);
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const auto answer = ask("GET", fmt::format("{}/ranks/{}/plan?have=0&wait_s=5", job_path_, rank));
+      if (!answer) return answer.error();
+      const auto* object = answer->if_object();
+      const auto* clocks = object != nullptr ? object->if_contains("clocks") : nullptr;
+      if (clocks == nullptr || !clocks->is_array()) return Ok{};
+      if (!apply_clocks(job_.dag, rank, clocks->get_array(), plan)) return Ok{};
+    }
+    m_.planned = plan;
+    m_.truth_time_s = simulate(job_.dag, plan).makespan.value();
+    double all = 0, right = 0;
+    for (const JobIteration& iteration : iterations) {
+      for (const RankReport& report : iteration.workers) {
+        if (report.worker >= ranks()) continue;
+        for (const ComputationStamp& stamp : report.stamps) {
+          const Megahertz planned = job_.dag.type_of(stamp.computation).options[plan[stamp.computation]].clock;
+          if (planned.value() == 0) continue;
+          ++all;
+          right += planned.value() == stamp.clock_mhz ? 1 : 0;
+        }
+      }
+    }
+    m_.at_planned_clock_pct = all > 0 ? 100 * right / all : 0;
+    return Ok{};
+  }
+
+  Status run_straggler() {
+    if (!m_.straggler) return Ok{};
+    StragglerMeasurement& s = *m_.straggler;
+    const int measured = std::max(2, o_.iterations / 2);
+    stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; nobody has told the server", s.replica,
+                             s.power_limit_w));
+    cap(s.power_limit_w);
+    auto iterations = measure(2, measured);
+    if (!iterations) return iterations.error();
+    s.no_reaction = figures_of(*iterations, o_.replicas);
+    s.degree = std::max(1.0, s.no_reaction.time_s / m_.plan.time_s);
+
+    stage_.begin(fmt::format("the server is told: {:.3f} times slower", s.degree));
+    if (Status told = tell_straggler(s.degree); !told) return told;
+    if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_react); !changed) return changed;
+    iterations = measure(1, measured);
+    if (!iterations) return iterations.error();
+    s.reaction = figures_of(*iterations, o_.replicas);
+    s.predicted = predicted_iteration();
+
+    stage_.begin("the straggler goes");
+    uncap();
+    if (Status told = tell_straggler(1); !told) return told;
+    if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_recover); !changed) return changed;
+    iterations = measure(1, measured);
+    if (!iterations) return iterations.error();
+    s.after = figures_of(*iterations, o_.replicas);
+    return Ok{};
+  }
+
+  Status tell_straggler(double degree) {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const json::object notice{{"accelerator", uuid_of(m_.straggler->replica * ranks() + rank)}, {"degree", degree}};
+      const auto answer = ask("POST", "/v1/stragglers", json::serialize(notice));
+      if (!answer) return answer.error();
+    }
+    return Ok{};
+  }
+
+  Status wait_for_other_plan(int straggler, int& iterations) {
+    const std::int64_t before = version_;
+    const double began_s = stage_.seconds();
+    while (true) {
+      const auto iteration = next();
+      if (!iteration) return iteration.error();
+      ++iterations;
+      if (follows_plan(*iteration, before, straggler)) return Ok{};
+      if (stage_.seconds() - began_s > limit_s()) {
+        return Error{ErrorCode::unavailable,
+                     fmt::format("no other plan came within {:g} s after the server was told", limit_s())};
+      }
+    }
+  }
+
+  Status end_training() {
+    stage_.begin("training ends");
+    if (Status told = replay_->command("stop"); !told) return told;
+    const auto last = replay_->next_iteration();
+    if (!last) return last.error();
+    for (const RankReport& report : last->workers) m_.clients.push_back(report.client);
+    m_.client_whole_pct = client_cpu_pct(first_with_client_, *last);
+    if (Status ended = replay_->finish(20); !ended) return ended;
+    const auto job = ask("GET", job_path_);  // the client of worker 0 has told the server
+    if (!job) return job.error();
+    m_.job_states.push_back(text_at(*job, {"state"}));
+    return Ok{};
+  }
+
+  Result<json::value> ask(const std::string& method, const std::string& target, const std::string& body = {}) {
+    const auto answer = call_server(peer_, {method, target, body});
+    if (!answer) {
+      constexpr double reaping_s = 1;  // connections break before a process can be waited for
+      if (server_->wait(reaping_s)) return server_has_ended(server_->ended()->how);
+      return Error{answer.error().code, fmt::format("{} {}: {}", method, target, answer.error().message)};
+    }
+    boost::system::error_code problem;
+    json::value value = json::parse(*answer, problem);
+    if (problem) return Error{ErrorCode::unavailable, fmt::format("{} {}: the answer is no JSON", method, target)};
+    return value;
+  }
+
+  /// The end of a log, to be told with an error.
+  std::string last_words(const std::string& log) const {
+    const auto text = read_file(scratch_.file(log));
+    if (!text || text->empty()) return {};
+    const std::size_t from = text->size() > 600 ? text->find('\n', text->size() - 600) : 0;
+    return "\n" + text->substr(from == std::string::npos ? 0 : from);
+  }
+
+  static constexpr const char* profile_name = "demo";
+  const DemoOptions& o_;
+  const DemoJob& job_;
+  const DemoScratch& scratch_;
+  std::string folder_, worker_program_, helper_program_;
+  Stage stage_;
+  DemoMeasurement m_;
+  HttpPeer peer_;
+  std::string dashboard_, job_path_;
+  std::unique_ptr<ChildProcess> server_;
+  std::vector<std::string> gpu_files_;
+  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::vector<Watts> limits_;
+  std::unique_ptr<TrainingReplay> replay_;
+  JobIteration first_with_client_;
+  std::int64_t version_ = 0;
+  double joined_s_ = 0;
+};
+
+DemoCourse::DemoCourse(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
+    : course_(std::make_unique<Course>(options, job, scratch)) {}
+DemoCourse::~DemoCourse() = default;
+Result<DemoMeasurement> DemoCourse::run() { return course_->run(); }
+Status DemoCourse::tidy() { return course_->tidy(); }
+void DemoCourse::keep_server() { course_->keep_server(); }
+void DemoCourse::stop_server() { course_->stop_server(); }
+
+}  // namespace perseus

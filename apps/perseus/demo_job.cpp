@@ -1,0 +1,148 @@
+#include "demo_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "model/blocking_power.h"
+#include "model/derived_instructions.h"
+#include "model/reference_plans.h"
+#include "replay/simulated_ranks.h"
+#include "sample_profile_text.h"
+#include "verify/simulator.h"
+#include "wire/profile_csv.h"
+
+namespace perseus {
+namespace {
+
+const std::string sample_name = "sample_profile.csv";
+// What data/README.md says of the sample's model: its blocking power, and weight gradients as long as input gradients.
+constexpr double sample_blocking_power_w = 90, sample_input_gradient_share = 0.5;
+
+/// The pipeline of that many stages that is most like it: stage s of n is the one at the same place.
+Profile with_stages(const Profile& profile, int stages) {
+  Profile result;
+  const int given = profile.num_stages();
+  for (int s = 0; s < stages; ++s) {
+    const int like = stages > 1 ? static_cast<int>(std::lround(double(s) * (given - 1) / (stages - 1))) : 0;
+    result.accelerators.push_back(profile.accelerators[like]);
+    for (const ProfileEntry& entry : profile.entries) {
+      if (entry.stage == like) result.entries.push_back({s, entry.instruction, entry.measurements});
+    }
+  }
+  return result;
+}
+
+/// Everything takes `scale` times as long, at the same power.
+void stretch(Profile& profile, double scale) {
+  for (ProfileEntry& entry : profile.entries) {
+    for (Measurement& m : entry.measurements) {
+      m.time = scale * m.time;
+      m.energy = scale * m.energy;
+      m.time_stddev = scale * m.time_stddev;
+      m.energy_stddev = scale * m.energy_stddev;
+    }
+  }
+}
+
+bool splits_backward(const Schedule& schedule) {
+  const auto is_half = [](const Action& action) { return action.instruction == Instruction::weight_gradient; };
+  return std::ranges::any_of(schedule.ranks, [&](const auto& rank) { return std::ranges::any_of(rank, is_half); });
+}
+
+Status check_size(const DemoOptions& o, int ranks) {
+  if (ranks * o.replicas <= most_workers) return Ok{};
+  return Error{ErrorCode::usage, fmt::format("{} ranks in each of {} replicas make {} worker processes; at most {}",
+                                             ranks, o.replicas, ranks * o.replicas, most_workers)};
+}
+
+Result<Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
+  const int fixed = chunks_fixed_by(o.schedule);
+  chunks = o.chunks ? *o.chunks : fixed != 0 ? fixed : 2;
+  if (fixed == 0 && chunks == 1) {
+    return Error{ErrorCode::usage, fmt::format("{} with 1 chunk per rank is 1f1b: give --schedule 1f1b", o.schedule)};
+  }
+  if (stages % chunks != 0) {
+    return Error{ErrorCode::usage, fmt::format("{} stages cannot be shared out to ranks of {} chunks each; --stages "
+                                               "must be a multiple of --chunks",
+                                               stages, chunks)};
+  }
+  return make_schedule(o.schedule, {stages / chunks, o.microbatches, chunks});
+}
+
+}  // namespace
+
+std::string profile_file_of(const DemoOptions& o) {
+  return o.profile.empty() ? sample_name : std::filesystem::path(o.profile).filename().string();
+}
+
+Result<DemoJob> demo_job(const DemoOptions& o) {
+  const bool is_sample = o.profile.empty();
+  auto profile = is_sample ? parse_profile_csv(sample_profile_text(), sample_name) : read_profile_csv(o.profile);
+  if (!profile) return profile.error();
+  DemoJob job;
+  const auto schedule = schedule_of(o, o.stages.value_or(profile->num_stages()), job.chunks);
+  if (!schedule) return schedule.error();
+  if (Status small = check_size(o, schedule->num_ranks()); !small) return small.error();
+  job.backward_was_split = is_sample && !o.split_backward && splits_backward(*schedule);
+  if (o.split_backward || job.backward_was_split) {
+    profile = split_backward(*std::move(profile), o.split_backward.value_or(sample_input_gradient_share));
+    if (!profile) return profile.error();
+  }
+  job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
+  stretch(job.profile, o.time_scale);
+  job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
+                       : is_sample        ? Watts(sample_blocking_power_w)
+                                          : guessed_blocking_power(job.profile);
+  auto dag = build_dag(job.profile, *schedule, {job.blocking_power, Seconds(0), false});
+  if (!dag) return dag.error();
+  job.dag = *std::move(dag);
+  job.all_max_time = simulate(job.dag, all_maximum_clock(job.dag)).makespan;
+  return job;
+}
+
+double power_limit_for(const ComputationDag& dag, double slowdown) {
+  const Plan all_max = all_maximum_clock(dag);
+  const double free_s = simulate(dag, all_max).makespan.value();
+  std::set<double> different;
+  for (const ComputationType& type : dag.types) {
+    for (const Measurement& m : type.options) different.insert(std::ceil((m.energy / m.time).value() + 0.5));
+  }
+  const std::vector<double> limits(different.begin(), different.end());
+  const auto slowdown_at = [&](double limit_w) {
+    Plan capped = all_max;
+    for (std::size_t i = 0; i < capped.size(); ++i) {
+      const ComputationType& type = dag.type_of(static_cast<int>(i));
+      capped[i] = static_cast<std::uint16_t>(option_under_limit(type, capped[i], Watts(limit_w)));
+    }
+    return simulate(dag, capped).makespan.value() / free_s;
+  };
+  // The lower the limit, the slower.
+  const auto enough =
+      std::ranges::partition_point(limits, [&](double limit_w) { return slowdown_at(limit_w) > slowdown; });
+  if (enough == limits.begin()) return limits.front();
+  if (enough == limits.end()) return limits.back();
+  const double below = *(enough - 1), above = *enough;
+  return slowdown_at(below) - slowdown < slowdown - slowdown_at(above) ? below : above;
+}
+
+bool apply_clocks(const ComputationDag& dag, int rank, const boost::json::array& clocks, Plan& plan) {
+  const std::vector<int>& order = dag.rank_order[rank];
+  if (clocks.size() != order.size()) return false;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto* pair = clocks[i].if_array();
+    if (pair == nullptr || pair->size() != 2 || !(*pair)[1].is_number()) return false;
+    const int mhz = static_cast<int>((*pair)[1].to_number<double>());
+    const std::vector<Measurement>& options = dag.type_of(order[i]).options;
+    const auto option = std::ranges::find(options, Megahertz(mhz), &Measurement::clock);
+    if (option == options.end()) return false;
+    plan[order[i]] = static_cast<std::uint16_t>(option - options.begin());
+  }
+  return true;
+}
+
+}  // namespace perseus

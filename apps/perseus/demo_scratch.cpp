@@ -1,0 +1,80 @@
+#include "demo_scratch.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace perseus {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* prefix = "perseus-demo-";
+constexpr const char* lock_name = "in-use";
+
+/// Open and locked, or -1: another process has it, or it cannot be opened.
+int lock_of(const fs::path& folder, int flags) {
+  const int lock = open((folder / lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
+  if (lock >= 0) close(lock);
+  return -1;
+}
+
+bool is_ours(const fs::path& folder) {
+  struct stat about {};
+  return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
+}
+
+/// What demos that were killed have left. One that is being made has no lock file yet, and is left alone.
+void remove_abandoned(const fs::path& temporary) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
+    if (!entry.path().filename().string().starts_with(prefix) || !is_ours(entry.path())) continue;
+    const int lock = lock_of(entry.path(), 0);
+    if (lock < 0) continue;
+    fs::remove_all(entry.path(), ignored);
+    close(lock);
+  }
+}
+
+}  // namespace
+
+Result<DemoScratch> DemoScratch::create(const std::string& wanted) {
+  std::error_code error;
+  std::string path = wanted;
+  if (path.empty()) {
+    const fs::path temporary = fs::temp_directory_path(error);
+    if (error) return Error{ErrorCode::cannot_write, fmt::format("temporary directory: {}", error.message())};
+    remove_abandoned(temporary);
+    path = (temporary / prefix).string() + "XXXXXX";
+    if (mkdtemp(path.data()) == nullptr) return Error{ErrorCode::cannot_write, path + ": cannot be made"};
+  } else {
+    fs::create_directories(path, error);
+    if (error) return Error{ErrorCode::cannot_write, fmt::format("{}: {}", path, error.message())};
+  }
+  const int lock = lock_of(path, O_CREAT);
+  if (lock < 0) {
+    if (access(path.c_str(), W_OK) != 0) return Error{ErrorCode::cannot_write, path + ": cannot be written to"};
+    return Error{ErrorCode::conflict, path + ": another demo is using it"};
+  }
+  return DemoScratch(path, wanted.empty(), lock);
+}
+
+DemoScratch::DemoScratch(DemoScratch&& other) noexcept
+    : path_(std::exchange(other.path_, {})), remove_(other.remove_), lock_(std::exchange(other.lock_, -1)) {}
+
+DemoScratch::~DemoScratch() {
+  std::error_code ignored;
+  if (remove_ && !path_.empty()) fs::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+std::string DemoScratch::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
+
+}  // namespace perseus
