@@ -37,6 +37,7 @@ void describe(F& f, S& s) {
   f("host", s.host);
   f("transfer_latency_s", s.transfer_latency);
   f("switch_latency_s", s.switch_latency);
+  f("blocking_power_w", s.blocking_power);
   f("instructions", s.instructions);
 }
 template <class F, class S>

@@ -13,16 +13,27 @@ namespace {
 
 // In the order of EventBody.
 constexpr std::array<std::string_view, num_event_kinds> kinds{
-    "job_registered",      "rank_registered",
-    "profile_known",       "profiling_started",
-    "window_handed_out",   "result_reported",
-    "profiling_failed",    "characterisation_started",
-    "characterised",       "characterisation_failed",
-    "straggler_notice",    "straggler_in_force",
-    "straggler_withdrawn", "policy_set",
-    "policy_cleared",      "plan_deployed",
-    "iterations_counted",  "job_seen",
-    "job_finished",        "job_expired",
+    "job_registered",
+    "rank_registered",
+    "rank_measured",
+    "profile_known",
+    "profiling_started",
+    "window_handed_out",
+    "result_reported",
+    "profiling_failed",
+    "characterisation_started",
+    "characterised",
+    "characterisation_failed",
+    "straggler_notice",
+    "straggler_in_force",
+    "straggler_withdrawn",
+    "policy_set",
+    "policy_cleared",
+    "plan_deployed",
+    "iterations_counted",
+    "job_seen",
+    "job_finished",
+    "job_expired",
 };
 
 template <class T, class... Ts>
@@ -55,6 +66,14 @@ void describe(F& f, S& e) {
   f("host", e.host);
   f("transfer_latency_s", e.transfer_latency_s);
   f("switch_latency_s", e.switch_latency_s);
+  f("instructions", e.instructions);
+}
+template <class F, class S>
+requires is_one_of<S, RankMeasured>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f("switch_latency_s", e.switch_latency_s);
+  f("blocking_power_w", e.blocking_power_w);
   f("instructions", e.instructions);
 }
 template <class F, class S>
@@ -284,6 +303,7 @@ struct EventText {
   std::string operator()(const RankRegistered& e) const {
     return fmt::format("rank {} registered (pipeline {}, stage rank {})", e.rank, e.dp_rank, e.pp_rank);
   }
+  std::string operator()(const RankMeasured& e) const { return fmt::format("rank {} knows more of itself", e.rank); }
   std::string operator()(const ProfileKnown& e) const { return fmt::format("profile known: {}", e.source); }
   std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
   std::string operator()(const WindowHandedOut& e) const {

@@ -37,6 +37,13 @@ struct RankRegistered {
   std::vector<std::string> instructions;
   bool operator==(const RankRegistered&) const = default;
 };
+/// What a registered rank learnt while it ran; what is left out stays as it was.
+struct RankMeasured {
+  int rank = 0;
+  std::optional<double> switch_latency_s, blocking_power_w;
+  std::vector<std::string> instructions;
+  bool operator==(const RankMeasured&) const = default;
+};
 /// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.
 struct ProfileKnown {
   std::string input;
@@ -149,10 +156,10 @@ struct JobExpired {
 };
 
 using EventBody =
-    std::variant<JobRegistered, RankRegistered, ProfileKnown, ProfilingStarted, WindowHandedOut, ResultReported,
-                 ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed, StragglerNoticed,
-                 StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed, IterationsCounted,
-                 JobSeen, JobFinished, JobExpired>;
+    std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
+                 ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
+                 StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
+                 IterationsCounted, JobSeen, JobFinished, JobExpired>;
 
 struct Event {
   double at_s = 0;

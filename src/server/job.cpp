@@ -116,9 +116,19 @@ struct Fold {
                              e.accelerator,
                              e.host,
                              e.transfer_latency_s,
-                             e.switch_latency_s};
+                             e.switch_latency_s,
+                             std::nullopt};
     ++job.ranks_registered;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+    return Ok{};
+  }
+  Status operator()(const RankMeasured& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known) return broken(fmt::format("no rank {}", e.rank));
+    Rank& rank = *job.ranks[e.rank];
+    if (e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    if (e.blocking_power_w) rank.blocking_power_w = e.blocking_power_w;
+    if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
     return Ok{};
   }
   Status operator()(const ProfileKnown& e) {

@@ -51,7 +51,7 @@ struct Rank {
   int clock_set = 0;        ///< index into Job::clock_sets
   int instruction_set = 0;  ///< index into Job::instruction_sets
   std::string accelerator, host;
-  std::optional<double> transfer_latency_s, switch_latency_s;
+  std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
   bool operator==(const Rank&) const = default;
 };
 

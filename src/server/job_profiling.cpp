@@ -47,7 +47,7 @@ Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_r
 }
 
 PipelineShape shape_of(const Job& job) {
-  PipelineShape shape = with_measured_latencies(*job.spec.shape, job);
+  PipelineShape shape = with_measurements(*job.spec.shape, job);
   if (shape.chunks == 0) shape.chunks = chunks_of(shape);
   shape.split_backward.reset();  // the pieces themselves are measured
   return shape;
@@ -65,7 +65,8 @@ Result<ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megah
   profiled.schedule = *std::move(schedule);
   profiled.clocks = std::move(clocks);
   profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
-  profiled.blocking_power = shape.blocking_power;
+  // Not what ranks measured meanwhile: a restarted server must stand where this one stands.
+  profiled.blocking_power = job.spec.shape->blocking_power;
   profiled.transfer_latency = shape.transfer_latency.value_or(Seconds(0));
   profiled.blocking_transfers = shape.blocking_transfers;
   return profiled;
@@ -220,7 +221,7 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   const auto estimate = profiler.estimate();
   if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
   PipelineShape shape = question.shape;
-  shape.blocking_power = estimate->blocking_power;
+  if (!shape.blocking_power) shape.blocking_power = estimate->blocking_power;  // no rank measured it
   auto known = known_input(format_profile_csv(for_planning(*estimate)), shape, question.limits, "measured online",
                            question.pipelines);
   if (!known) return ProfilingFailed{known.error().message};

@@ -32,14 +32,19 @@ std::string run_key(const Degrees& degrees, const std::map<std::string, std::str
   return "known/" + content_key(text);
 }
 
-PipelineShape with_measured_latencies(PipelineShape shape, const Job& job) {
+PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   double transfer_s = 0;
   double switch_s = 0;
+  double blocking_w = 0;
+  int blocking_known = 0;
   for (const auto& rank : job.ranks) {
     if (!rank) continue;
     transfer_s = std::max(transfer_s, rank->transfer_latency_s.value_or(0));
     switch_s = std::max(switch_s, rank->switch_latency_s.value_or(0));
+    blocking_w += rank->blocking_power_w.value_or(0);
+    blocking_known += rank->blocking_power_w ? 1 : 0;
   }
+  if (!shape.blocking_power && blocking_known > 0) shape.blocking_power = Watts(blocking_w / blocking_known);
   if (!shape.transfer_latency && transfer_s > 0) shape.transfer_latency = Seconds(transfer_s);
   if (!shape.switch_latency && switch_s > 0) shape.switch_latency = Seconds(switch_s);
   return shape;

@@ -26,7 +26,7 @@ Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shap
 std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
                     const std::optional<PipelineShape>& shape);
 
-/// The shape with what the job's ranks measured in place of what it leaves open.
-PipelineShape with_measured_latencies(PipelineShape shape, const Job& job);
+/// The shape with what the job's ranks measured in place of what it leaves open: latencies, blocking power.
+PipelineShape with_measurements(PipelineShape shape, const Job& job);
 
 }  // namespace perseus::server

@@ -193,8 +193,9 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, doub
     return folded;
   }
   const bool no_matter =
-      std::holds_alternative<RankRegistered>(event.body) || std::holds_alternative<ResultReported>(event.body) ||
-      std::holds_alternative<JobSeen>(event.body) || std::holds_alternative<IterationsCounted>(event.body);
+      std::holds_alternative<RankRegistered>(event.body) || std::holds_alternative<RankMeasured>(event.body) ||
+      std::holds_alternative<ResultReported>(event.body) || std::holds_alternative<JobSeen>(event.body) ||
+      std::holds_alternative<IterationsCounted>(event.body);
   if (!no_matter) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "wire/json_reader.h"
 
@@ -26,6 +27,27 @@ Status check_coordinate(const char* name, int value, int degree) {
 Status check_latency(const char* name, const std::optional<Seconds>& latency) {
   if (!latency || (latency->value() >= 0 && latency->value() <= 1e6)) return Ok{};
   return usage(fmt::format("{}: {} s; allowed: 0 to 1e6", name, latency->value()));
+}
+
+Status check_power(const std::optional<Watts>& power) {
+  if (!power || (power->value() >= 0 && power->value() <= 1e6)) return Ok{};
+  return usage(fmt::format("blocking_power: {} W; allowed: 0 to 1e6", power->value()));
+}
+
+/// Measurements that differ by less say the same.
+constexpr double same_within = 0.05;
+bool says_more(const std::optional<double>& measured, const std::optional<double>& known) {
+  return measured && !(known && std::abs(*measured - *known) <= same_within * std::abs(*known));
+}
+
+/// What a rank that says it again has learnt since.
+std::optional<EventBody> decide_measured(const Job& job, const Rank& known, const RankMeasured& now) {
+  RankMeasured measured{now.rank, {}, {}, {}};
+  if (says_more(now.switch_latency_s, known.switch_latency_s)) measured.switch_latency_s = now.switch_latency_s;
+  if (says_more(now.blocking_power_w, known.blocking_power_w)) measured.blocking_power_w = now.blocking_power_w;
+  if (job.instruction_sets[known.instruction_set].empty()) measured.instructions = now.instructions;
+  if (measured == RankMeasured{now.rank, {}, {}, {}}) return std::nullopt;
+  return measured;
 }
 
 Status check_lists(const RegisterRank& request) {
@@ -111,14 +133,15 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
                        request.detect_stragglers};
 }
 
-Result<std::optional<RankRegistered>> decide_rank(const Job& job, const RegisterRank& request) {
+Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request) {
   const Degrees& d = job.spec.degrees;
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
         check_text("accelerator", request.accelerator, max_text), check_text("host", request.host, max_text),
         check_latency("transfer_latency", request.transfer_latency),
-        check_latency("switch_latency", request.switch_latency), check_lists(request)}) {
+        check_latency("switch_latency", request.switch_latency), check_power(request.blocking_power),
+        check_lists(request)}) {
     if (!status) return status.error();
   }
   if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
@@ -139,10 +162,15 @@ Result<std::optional<RankRegistered>> decide_rank(const Job& job, const Register
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
   if (const auto& known = job.ranks[request.rank]; known) {
+    const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
+    const bool same_instructions =
+        instructions.empty() || event.instructions.empty() || instructions == event.instructions;
     const bool same = there == request.rank && job.clock_sets[known->clock_set] == event.clocks_mhz &&
-                      job.instruction_sets[known->instruction_set] == event.instructions &&
-                      known->accelerator == event.accelerator && known->host == event.host;
-    if (same) return std::optional<RankRegistered>();
+                      same_instructions && known->accelerator == event.accelerator && known->host == event.host;
+    if (same) {
+      return decide_measured(
+          job, *known, {request.rank, event.switch_latency_s, number_of(request.blocking_power), event.instructions});
+    }
     return Error{ErrorCode::conflict,
                  fmt::format("job {}: rank {} is registered already, with other data", job.id, request.rank)};
   }
@@ -150,7 +178,7 @@ Result<std::optional<RankRegistered>> decide_rank(const Job& job, const Register
     return Error{ErrorCode::conflict, fmt::format("job {}: dp {}, pp {}, tp {} is rank {} already", job.id,
                                                   request.dp_rank, request.pp_rank, request.tp_rank, there)};
   }
-  return std::optional(std::move(event));
+  return std::optional<EventBody>(std::move(event));
 }
 
 }  // namespace perseus::server

@@ -15,7 +15,7 @@
 namespace perseus::server {
 
 Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks);
-Result<std::optional<RankRegistered>> decide_rank(const Job& job, const RegisterRank& request);
+Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request);
 
 /// Ok if `text` can stand in logs and pages as it is: UTF-8 without control characters, at most `most` bytes.
 Status check_text(const std::string& what, const std::string& text, std::size_t most);

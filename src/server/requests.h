@@ -27,7 +27,7 @@ namespace perseus::server {
 // ---- Pipelines and profiles
 
 /// What a profile leaves open of a pipeline. What is not given is taken from the ranks' own measurements where they
-/// have some (latencies), else guessed as `perseus plan` does (blocking power: a fifth of the highest power).
+/// have some (latencies, blocking power), else guessed as `perseus plan` does (blocking power: a fifth of the highest).
 struct PipelineShape {
   std::string schedule = "1f1b";  ///< one of schedule_names()
   std::string action_table;       ///< PyTorch's CSV instead of `schedule` and `microbatches`, if not empty
@@ -83,6 +83,7 @@ struct RegisteredJob {
   std::string state;
 };
 
+/// Once, and again whenever the rank knows more of itself than it said: latencies, blocking power, instructions.
 struct RegisterRank {
   std::string job;
   int rank = 0;
@@ -94,7 +95,8 @@ struct RegisterRank {
   std::string host;             ///< may be empty
   std::optional<Seconds> transfer_latency;
   std::optional<Seconds> switch_latency;
-  std::vector<std::string> instructions;  ///< of one iteration, in order, as this client names them; may be empty
+  std::optional<Watts> blocking_power = std::nullopt;  ///< of this accelerator, while it waits
+  std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
 };
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far

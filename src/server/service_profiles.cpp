@@ -176,7 +176,7 @@ void Service::upload_profile(const std::string& job, NamedProfile profile, std::
   if (!live) return done(live.error());
   const Job& now = (*live)->job;
   if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
-  const auto complete = [csv = std::move(profile.profile_csv), shape = with_measured_latencies(profile.shape, now),
+  const auto complete = [csv = std::move(profile.profile_csv), shape = with_measurements(profile.shape, now),
                          limits = state_->limits(now.spec.degrees.pp),
                          source = profile.name.empty() ? "uploaded" : profile.name, pipelines = std::move(pipelines)] {
     return known_input(csv, shape, limits, source, pipelines);

@@ -114,7 +114,7 @@ class Player {
     static const std::map<std::string, Action> actions{
         {"profile", &Player::profile},   {"job", &Player::job},
         {"ranks", &Player::ranks},       {"rank", &Player::rank},
-        {"upload", &Player::upload},     {"report", &Player::report},
+        {"measured", &Player::measured}, {"upload", &Player::upload},     {"report", &Player::report},
         {"finish", &Player::finish},     {"straggler", &Player::straggler},
         {"withdraw", &Player::withdraw}, {"policy", &Player::policy},
         {"clear", &Player::clear},       {"wait", &Player::wait},
@@ -207,6 +207,13 @@ class Player {
     }
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
     return request;
+  }
+
+  Status measured(const Step& step) {
+    RegisterRank request = rank_request(step, step.whole("rank", 0));
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
+    if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
+    return target_.register_rank(request);
   }
 
   Status ranks(const Step& step) {
