@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "net/http_message.h"
@@ -13,6 +14,7 @@ namespace perseus::client {
 namespace {
 
 constexpr double watch_interval_s = 0.05, look_after_interval_s = 0.05;
+constexpr double learnt_interval_s = 0.5, news_share = 0.1;
 constexpr std::size_t kept_steps = 16;
 constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
 
@@ -272,6 +274,7 @@ void Client::open_session() {
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
   RankFacts facts = facts_;
   if (!control_ && options_.profile.empty()) facts.clocks_mhz.clear();
+  learnt_ = facts;
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
 
@@ -289,11 +292,42 @@ void Client::measure(double now_s, bool all) {
     } else {
       meter_->take(*step, now_s);
     }
+    if (learnt_.instructions.empty() && step->train && step->clean) {
+      for (std::size_t i = 0; i < step->count; ++i) {
+        learnt_.instructions.emplace_back(name_of(step->computations[i].instruction));
+      }
+    }
     recorder_.release();
+  }
+  if (session_ && now_s >= next_learnt_s_) {
+    tell_what_was_learnt();
+    next_learnt_s_ = now_s + learnt_interval_s;
   }
   for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
     if (session_) session_->report(std::move(iteration));
   }
+}
+
+/// The rank registered before it knew this.
+void Client::tell_what_was_learnt() {
+  const auto is_news = [](double found, double told) {
+    return found > 0 && std::abs(found - told) > news_share * told;
+  };
+  bool news = !std::exchange(told_instructions_, !learnt_.instructions.empty()) && !learnt_.instructions.empty();
+  if (control_) {
+    const double latency_s = control_->statistics().request_to_clock_p50_s;
+    if (is_news(latency_s, learnt_.switch_latency_s)) {
+      learnt_.switch_latency_s = latency_s;
+      news = true;
+    }
+  }
+  const PowerEstimate blocking = meter_->facts().blocking;
+  const bool known = options_.blocking_power_w == 0 && blocking.stddev_w < news_share / 2 * blocking.power_w;
+  if (known && is_news(blocking.power_w, learnt_.blocking_power_w)) {
+    learnt_.blocking_power_w = blocking.power_w;
+    news = true;
+  }
+  if (news) session_->learnt(learnt_);
 }
 
 /// What the training thread must not say itself.

@@ -70,6 +70,7 @@ class Client {
   void open_device();
   void open_session();
   void measure(double now_s, bool all);
+  void tell_what_was_learnt();
   void look_after();
 
   ClientOptions options_;
@@ -96,6 +97,9 @@ class Client {
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   std::int64_t told_misfit_ = 0;
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
+  RankFacts learnt_;  ///< as the server was told
+  bool told_instructions_ = false;
+  double next_learnt_s_ = 0;
   double next_look_after_s_ = 0;
 
   // The training thread's.

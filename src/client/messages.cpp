@@ -111,6 +111,10 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   rank.text("host", facts.host);
   rank.number("transfer_latency_s", o.transfer_latency_s, 0);
   rank.number("switch_latency_s", facts.switch_latency_s, 0);
+  rank.number("blocking_power_w", facts.blocking_power_w, 0);
+  if (!facts.instructions.empty()) {
+    rank.raw("instructions", list(facts.instructions, [](const std::string& name) { return json_quoted(name); }));
+  }
   return rank.done();
 }
 

@@ -20,7 +20,13 @@ namespace perseus::client {
 struct RankFacts {
   std::vector<int> clocks_mhz;  ///< highest first; empty: not known
   std::string accelerator, host;
-  double switch_latency_s = 0;  ///< 0: not known
+  // Learnt while training runs.
+  double switch_latency_s = 0;                 ///< 0: not known
+  double blocking_power_w = 0;                 ///< 0: not known
+  std::vector<std::string> instructions = {};  ///< of one iteration; empty: not known
+  [[nodiscard]] bool learnt_any() const {
+    return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
+  }
 };
 
 struct MeasuredComputation {

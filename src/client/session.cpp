@@ -31,7 +31,6 @@ std::chrono::milliseconds milliseconds(double seconds) {
 /// Shared with the threads, which may outlive the Session by the time of a name look-up.
 struct Session::State {
   ClientOptions options;
-  RankFacts facts;
   SessionTiming timing;
   HttpPeer peer;
   bool own_job = false;
@@ -40,6 +39,8 @@ struct Session::State {
   std::condition_variable_any changed;
   std::optional<SessionListener> listener;  ///< none: stopped
   Complaints* complaints = nullptr;         ///< likewise
+  RankFacts facts;
+  bool facts_are_news = false;  ///< to the server
   std::string job;
   bool tried = false;  ///< registering it was
   bool rank_known = false;
@@ -57,6 +58,7 @@ struct Session::State {
 
   bool register_job(const std::stop_token& stop);
   bool register_rank(const std::stop_token& stop);
+  bool tell_facts(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   std::vector<MeasuredIteration> next_report(bool all);
   bool send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop);
@@ -107,6 +109,13 @@ void Session::report(MeasuredIteration iteration) {
   state_->iterations.push_back(std::move(iteration));
   if (!whole) return;
   state_->window_ready = true;
+  state_->changed.notify_all();
+}
+
+void Session::learnt(RankFacts facts) {
+  const std::lock_guard lock(state_->mutex);
+  state_->facts = std::move(facts);
+  state_->facts_are_news = true;
   state_->changed.notify_all();
 }
 
@@ -245,12 +254,17 @@ bool Session::State::register_job(const std::stop_token& stop) {
 }
 
 bool Session::State::register_rank(const std::stop_token& stop) {
+  RankFacts known;
+  tell([&](const SessionListener&) { known = facts; });
   const auto reply =
-      call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, facts)}, timing.answer_s, stop);
+      call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
-    rank_known = true;
     answered();
+    const std::lock_guard lock(mutex);
+    rank_known = true;
+    facts_are_news = facts_are_news || known.learnt_any();  // at first a server takes what a rank begins with
+    changed.notify_all();
     return true;
   }
   failed(Cause::job,
@@ -263,9 +277,32 @@ bool Session::State::register_rank(const std::stop_token& stop) {
   return false;
 }
 
+/// False: to be tried again. A server that does not want to hear of it (an older one) is left alone.
+bool Session::State::tell_facts(const std::stop_token& stop) {
+  RankFacts known;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!facts_are_news || !rank_known) return true;
+    known = facts;
+    of_job = job;
+    facts_are_news = false;
+  }
+  const auto reply =
+      call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
+  if (reply) return true;
+  const std::lock_guard lock(mutex);
+  facts_are_news = true;
+  return false;
+}
+
 bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& have) {
   std::int64_t iteration = 0;
-  tell([&](const SessionListener& to) { iteration = to.iteration(); });
+  RankFacts known;
+  tell([&](const SessionListener& to) {
+    iteration = to.iteration();
+    known.clocks_mhz = facts.clocks_mhz;
+  });
   const auto reply = call({"GET",
                            fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job),
                                        options.rank, have, iteration, timing.poll_s),
@@ -274,8 +311,9 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
   if (!reply) return false;
   if (reply->status == 404) {
     failed(Cause::job, fmt::format("{}: {}", peer.url, read_refusal(reply->body)));
-    rank_known = false;
     have = 0;
+    const std::lock_guard lock(mutex);
+    rank_known = false;
     return false;
   }
   if (reply->status == job_over_status) {
@@ -286,7 +324,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
     return false;
   }
-  Result<std::unique_ptr<Plan>> read = read_plan(reply->body, facts);
+  Result<std::unique_ptr<Plan>> read = read_plan(reply->body, known);
   if (!read) {
     failed(Cause::server, fmt::format("{} sent what is no plan: {}", peer.url, read.error().message));
     return false;
@@ -340,11 +378,13 @@ void Session::State::send_reports(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - now_s(), 0.0)),
-                       [&] { return window_ready && !job.empty(); });
+                       [&] { return (window_ready && !job.empty()) || (facts_are_news && rank_known); });
     }
     last = stop.stop_requested();
     const bool all = last || now_s() >= due_s;
     if (all) due_s = now_s() + options.report_interval_s;
+    while (!last && !tell_facts(stop) && sleep_for(stop, wait_s)) wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    wait_s = timing.least_wait_s;
     while (!(report = next_report(all)).empty()) {
       while (!send(report, last ? std::stop_token() : stop)) {
         if (last) return;

@@ -1,12 +1,12 @@
 // One rank's talk with the server: registers, waits for plans, reports iterations, for as long as training runs.
 //
 // Problem: servers are restarted, slow, wrong or gone; training goes on all the same. Input: options, what is known of
-// the rank, measured iterations. Output: plans through `on_plan`; held(true) when the server was out of reach for
-// `grace_s` (the highest clock is safe, an old plan is not), held(false) when it answers again. Asks again with
-// back-off (`least_wait_s` doubling to `most_wait_s`, spread by rank); a rank that the server does not know registers
-// again. Errors: Complaints, one per cause. Cost: two threads that wait; a connection a request. Threads: report() any
-// but the training thread; listeners are called from the session's threads, never after stop() has returned.
-// Source: paper section 5, table of the client's API.
+// the rank, then and later, measured iterations. Output: plans through `on_plan`; held(true) when the server was out of
+// reach for `grace_s` (the highest clock is safe, an old plan is not), held(false) when it answers again. Asks again
+// with back-off (`least_wait_s` doubling to `most_wait_s`, spread by rank); a rank that the server does not know
+// registers again. Errors: Complaints, one per cause. Cost: two threads that wait; a connection a request. Threads:
+// report() any but the training thread; listeners are called from the session's threads, never after stop() has
+// returned. Source: paper section 5, table of the client's API.
 #pragma once
 
 #include <functional>
@@ -38,6 +38,8 @@ class Session {
   void wait_for_job(double limit_s);
   /// Sent every report_interval_s; profiling windows as soon as they are whole.
   void report(MeasuredIteration iteration);
+  /// What is known of the rank by now: said to the server soon, unless it knows.
+  void learnt(RankFacts facts);
   /// Sends what is left, says that the job has ended if this rank registered it; within `limit_s`.
   void stop(double limit_s);
 

@@ -296,6 +296,19 @@ TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
   ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
 }
 
+TEST_F(ClientGpuTest, TheServerHearsOfSwitchLatencyAndInstructions) {
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  start();
+  const auto told = [&](const std::string& member) {
+    return std::ranges::any_of(server.asked("POST", "/ranks"),
+                               [&](const std::string& body) { return body.find(member) != std::string::npos; });
+  };
+  ASSERT_TRUE(trains_until([&] {
+    return told(R"("instructions":["forward","forward","backward","backward"])") && told(R"("switch_latency_s":)");
+  })) << client->status();
+}
+
 TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().samples > 2; }));

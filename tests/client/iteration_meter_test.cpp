@@ -67,6 +67,35 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
   }
 }
 
+TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {
+  SimulatedGpuSpec spec = two_computations(0.03, 0.1);
+  spec.blocking_power = {Watts(90), Watts(82), Watts(76), Watts(70)};
+  HandTurnedRank rank(spec);
+  std::mt19937 dice(5);
+  for (int i = 0; i < 60; ++i) {
+    rank.begin_step();
+    for (const Instruction instruction : {Instruction::forward, Instruction::forward, Instruction::backward}) {
+      rank.ask(spec.clocks[dice() % spec.clocks.size()].value());
+      rank.compute(instruction);
+      rank.wait(std::uniform_real_distribution<double>(0.002, 0.03)(dice));  // for another rank's activation
+    }
+    rank.compute(Instruction::backward);
+    rank.end_step();
+  }
+  EXPECT_NEAR(rank.meter->facts().blocking.power_w, 90, 2);
+  int told = 0;
+  for (const MeasuredPower& power : rank.meter->facts().powers) {
+    if (power.work != "blocking") continue;
+    ++told;
+    const auto clock = std::ranges::find(spec.clocks, Megahertz(power.clock_mhz));
+    EXPECT_NEAR(power.power.power_w, spec.blocking_power[static_cast<std::size_t>(clock - spec.clocks.begin())].value(),
+                2)
+        << power.clock_mhz;
+    EXPECT_LT(power.power.stddev_w, 3);
+  }
+  EXPECT_EQ(told, 4);
+}
+
 /// A rank whose clocks take 5 ms and change with every computation, one right after the other.
 class MixedClocks : public ::testing::Test {
  protected:

@@ -264,6 +264,52 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   EXPECT_THAT(server.asked("POST", "/iterations").at(3), HasSubstr(R"("last_iteration":5)"));
 }
 
+TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) forgot = false;
+    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(0), Not(HasSubstr("switch_latency_s")));
+  RankFacts facts{{1410, 1200, 900}, "GPU-1", "here"};
+  facts.switch_latency_s = 0.005;
+  facts.blocking_power_w = 83.5;
+  facts.instructions = {"forward", "backward"};
+  session->learnt(facts);
+  const auto learnt =
+      AllOf(HasSubstr(R"("switch_latency_s":0.005)"), HasSubstr(R"("blocking_power_w":83.5)"),
+            HasSubstr(R"("instructions":["forward","backward"])"), HasSubstr(R"("clocks_mhz":[1410,1200,900])"));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(1), learnt);
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 4; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(2), learnt);
+  EXPECT_THAT(server.asked("POST", "/ranks").at(3), learnt);
+}
+
+TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
+  std::atomic<int> ranks{0};
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks") && ++ranks > 1)
+      return std::pair(409, std::string(R"({"detail":"other data"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  RankFacts facts{{1410, 1200, 900}, "GPU-1", "here"};
+  facts.switch_latency_s = 0.005;
+  session->learnt(facts);
+  ASSERT_TRUE(eventually([&] { return ranks == 2; }));
+  session->report(iteration(0, 1));
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+  EXPECT_EQ(ranks, 2);
+  EXPECT_EQ(said.count("other data"), 0);
+  EXPECT_FALSE(held);
+}
+
 TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
   MeasuredIteration i = iteration(0, 1, 0, true);
   i.energy_j = -1;
