@@ -117,6 +117,7 @@ TrainingReplay::~TrainingReplay() {
 }
 
 Status TrainingReplay::command(const std::string& text) {
+  stopping_ = stopping_ || text == "stop";
   return links_->send(0, {MessageKind::command, commands_++, 0, 0, text});
 }
 
@@ -128,7 +129,7 @@ Status TrainingReplay::check_workers(double patience_s) {
   do {
     for (std::size_t w = 0; w < workers_.size(); ++w) {
       const auto& end = workers_[w].ended();
-      if (!end) continue;
+      if (!end || (stopping_ && end->in_order)) continue;
       const auto rank = static_cast<int>(w) % ranks_, replica = static_cast<int>(w) / ranks_;
       const std::string what = fmt::format("worker {} (replica {}, rank {}) {}", w, replica, rank, end->how);
       if (end->how != innocent) return Error{ErrorCode::unavailable, what};

@@ -70,6 +70,7 @@ class TrainingReplay {
   std::int32_t commands_ = 0;
   std::string job_;
   bool job_told_ = false;
+  bool stopping_ = false;  ///< workers may end, and some do before the last report of others has come
 };
 
 /// Of a worker program that ended because another one had: not to be blamed.
