@@ -275,8 +275,8 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
   const std::string path = folder_.file("gpu");
   auto gpu = SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
-  std::array<int, 2> until{};
-  ASSERT_EQ(::pipe(until.data()), 0);
+  std::array<int, 2> until{}, locked{};
+  ASSERT_EQ(::pipe(until.data()) + ::pipe(locked.data()), 0);
   const pid_t training = ::fork();
   if (training == 0) {
     const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
@@ -285,13 +285,16 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
     ::close(until[1]);
     ::dup2(until[0], STDIN_FILENO);
     while (!(*gpu)->locked()) ::usleep(100);
+    (void)!::write(locked[1], "1", 1);
     ::execl("/bin/cat", "cat", nullptr);
     ::_exit(1);
   }
   ::close(until[0]);
-  ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
+  ::close(locked[1]);
+  char byte = 0;  // the clock may be back sooner than we could look
+  ASSERT_EQ(::read(locked[0], &byte, 1), 1);
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
-  ::close(until[1]);
+  for (const int fd : {until[1], locked[0]}) ::close(fd);
   EXPECT_TRUE(everybody_has_ended());
 }
 
