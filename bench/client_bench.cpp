@@ -8,14 +8,19 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "client/call_cost.h"
 #include "client/client.h"
+#include "one_f_one_b.h"
 #include "simulated_gpu/simulated_gpu.h"
 
 namespace {
@@ -46,6 +51,52 @@ std::vector<double> timed(int times, const Call& call) {
 void row(const char* what, Percentiles found, double clock_ns) {
   fmt::print("| {} | {:.0f} | {:.0f} |\n", what, std::max(found.p50 - clock_ns, 0.0),
              std::max(found.p99 - clock_ns, 0.0));
+}
+
+void sleep_until(double at_s) {
+  const timespec at{static_cast<time_t>(at_s), static_cast<long>(1e9 * (at_s - std::floor(at_s)))};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {}
+}
+
+double seconds_now() { return 1e-9 * static_cast<double>(host_now_ns()); }
+
+/// The same calls in training's rhythm: the rank waits asleep between them, as for a GPU or for its input, so that
+/// caches and address translations are as cold as they get.
+void cold_calls(perseus_client* client, perseus::client::SpeedControl* control, double clock_ns) {
+  const perseus::OneFOneB job{4, 1, 8, 0.02, 0.04, 0.01, 0.03};
+  constexpr int learning = 4, steps = 24;
+  std::vector<double> begins, ends, changes;
+  const double origin_s = seconds_now() + 0.01;
+  int step = 0;
+  for (const std::vector<double>& times_s : perseus::request_times_s(job, steps, 7)) {
+    const bool counted = ++step > learning;
+    perseus_step_begin(client, PERSEUS_TRAIN);
+    if (control != nullptr) control->begin_step();
+    for (std::size_t i = 0; i < times_s.size(); ++i) {
+      sleep_until(origin_s + times_s[i]);
+      const std::uint64_t from = host_now_ns();
+      if (control != nullptr) {
+        control->set(1410 - 15 * static_cast<int>(3 * i % 8));
+        if (counted) changes.push_back(static_cast<double>(host_now_ns() - from));
+        continue;
+      }
+      const int instruction = static_cast<int>(i % 2);
+      if (i > 0) perseus_end(client, 1 - instruction, -1, -1);
+      const std::uint64_t between = host_now_ns();
+      if (counted && i > 0) ends.push_back(static_cast<double>(between - from));
+      sleep_until(origin_s + times_s[i] + 0.002);
+      const std::uint64_t again = host_now_ns();
+      perseus_begin(client, instruction, -1, -1);
+      if (counted) begins.push_back(static_cast<double>(host_now_ns() - again));
+    }
+    perseus_step_end(client);
+  }
+  if (control != nullptr) {
+    row("a clock that changes, 1F1B of 20 and 40 ms", percentiles(changes), clock_ns);
+    return;
+  }
+  row("begin, 1F1B of 20 and 40 ms", percentiles(begins), clock_ns);
+  row("end, 1F1B of 20 and 40 ms", percentiles(ends), clock_ns);
 }
 
 /// A rank that trains on the simulated GPU for so long: what the client's own threads take of a core.
@@ -94,6 +145,7 @@ int main(int argc, char** argv) {
   const std::vector<perseus::Watts> power(spec.clocks.size(), perseus::Watts(300));
   spec.computations = {{"forward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.05)), power},
                        {"backward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.1)), power}};
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto gpu = perseus::SimulatedGpu::create(folder + "/gpu", spec);
   if (!gpu) return 1;
 
@@ -119,6 +171,7 @@ int main(int argc, char** argv) {
   }
   row("begin + end", percentiles(pairs), clock_ns);
   row("set_speed, nothing changes", percentiles(unchanged), clock_ns);
+  cold_calls(client, nullptr, clock_ns);
   perseus_statistics own{};
   own.size = sizeof(own);
   perseus_statistics_get(client, &own);
@@ -136,6 +189,7 @@ int main(int argc, char** argv) {
       }
       row(fmt::format("a clock that changes, every {} us", pause_us).c_str(), percentiles(changes), clock_ns);
     }
+    cold_calls(nullptr, opened.control.get(), clock_ns);
   } else {
     fmt::print("no clock control: {}\n", opened.why_not);
   }

@@ -1,23 +1,28 @@
 // What clock control costs: the call in the training process, until the device has been told, the helper's processor
 // time and memory. docs/measurements/client.md has the figures.
 //
-// usage: clock_control_latency [SETS]    clocks asked for in each case, 1000 unless given
+// usage: clock_control_latency [SETS [CASE]]    clocks asked for in each case, 1000 unless given; only cases whose name
+//                                               contains CASE
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "clock_control/clock_controller.h"
 #include "clock_control/mailbox.h"
+#include "one_f_one_b.h"
 #include "simulated_gpu/simulated_gpu.h"
 
 namespace {
@@ -37,11 +42,23 @@ double quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
 }
 
-/// As many threads as cores that only count, as a training process that keeps them busy.
+constexpr int kLearning = 4;  ///< steps that are not counted
+
+/// As a rank does whose stream is waited for: CUDA spins unless told otherwise.
+void spin_until(std::int64_t at_ns) {
+  while (monotonic_ns() < at_ns) {}
+}
+
+void sleep_until(std::int64_t at_ns) {
+  const timespec at{at_ns / 1'000'000'000, at_ns % 1'000'000'000};
+  while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {}
+}
+
+/// Threads that only count, as a training process that keeps its cores busy.
 class BusyCores {
  public:
-  explicit BusyCores(bool busy) {
-    for (unsigned i = 0; busy && i < std::thread::hardware_concurrency(); ++i) {
+  explicit BusyCores(unsigned count) {
+    for (unsigned i = 0; i < count; ++i) {
       threads_.emplace_back([this] {
         while (!stop_.load(std::memory_order_relaxed)) {}
       });
@@ -73,30 +90,77 @@ std::unique_ptr<ClockController> start(const std::string& gpu) {
   std::exit(1);
 }
 
+/// How long it took to read the clock is in each call's time, and taken off.
+void print_row(const char* name, std::vector<double> calls_ns, const std::vector<double>& clock_ns,
+               const ControlStatistics& before, const ControlStatistics& now, double took_s) {
+  const double reading_ns = quantile(clock_ns, 0.5);
+  for (double& call : calls_ns) call = std::max(call - reading_ns, 0.0);
+  const double cpu_s = now.helper_cpu_s - before.helper_cpu_s;
+  const auto applied = static_cast<double>(std::max<std::int64_t>(now.applied - before.applied, 1));
+  const auto requested = static_cast<double>(std::max<std::int64_t>(now.requested - before.requested, 1));
+  fmt::print("| {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} | {:.1f} | {:.2f} | {:.1f} | {} of {} |\n", name,
+             1e-3 * quantile(calls_ns, 0.5), 1e-3 * quantile(calls_ns, 0.99), 1e3 * now.request_to_device_p50_s,
+             1e3 * now.request_to_device_p99_s, 1e6 * cpu_s / applied, 100 * cpu_s / took_s,
+             100 * static_cast<double>(now.woken - before.woken) / requested, now.applied - before.applied,
+             now.requested - before.requested);
+  (void)std::fflush(stdout);
+}
+
 /// A clock every `pause_us` or so; how long each call took.
 void measure(const std::string& gpu, const char* name, int sets, int pause_us, bool busy) {
   const auto controller = start(gpu);
-  const double started_cpu_s = controller->statistics().helper_cpu_s;
-  const BusyCores cores(busy);
+  const ControlStatistics before = controller->statistics();
+  const std::int64_t began_ns = monotonic_ns();
+  const BusyCores cores(busy ? std::thread::hardware_concurrency() : 0);
   std::mt19937 random(7);
   std::vector<double> calls_ns, clock_ns;
   for (int i = 0; i < sets; ++i) {
     if (pause_us > 0)
       ::usleep(static_cast<unsigned>(pause_us / 2) + static_cast<unsigned>(random()) % static_cast<unsigned>(pause_us));
-    const std::int64_t before = monotonic_ns();
+    const std::int64_t earlier = monotonic_ns();
     const std::int64_t began = monotonic_ns();
     controller->set(Megahertz(700 + 100 * (i % 8)));
     const std::int64_t ended = monotonic_ns();
-    clock_ns.push_back(static_cast<double>(began - before));
+    clock_ns.push_back(static_cast<double>(began - earlier));
     calls_ns.push_back(static_cast<double>(ended - began));
   }
-  const double reading_ns = quantile(clock_ns, 0.5);
-  for (double& call : calls_ns) call = std::max(call - reading_ns, 0.0);
   ::usleep(20'000);
-  const ControlStatistics now = controller->statistics();
-  fmt::print("| {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} | {:.1f} | {} of {} |\n", name, 1e-3 * quantile(calls_ns, 0.5),
-             1e-3 * quantile(calls_ns, 0.99), 1e3 * now.request_to_device_p50_s, 1e3 * now.request_to_device_p99_s,
-             1e6 * (now.helper_cpu_s - started_cpu_s) / static_cast<double>(now.applied), now.applied, now.requested);
+  print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(),
+            1e-9 * static_cast<double>(monotonic_ns() - began_ns));
+}
+
+/// A rank that trains: the same clocks step after step, at moments of a pipeline with jitter. It waits asleep, so that
+/// its own caches are as cold as they get; or, with all cores busy, spinning.
+void train(const std::string& gpu, const char* name, int sets, const OneFOneB& job, bool busy) {
+  const auto controller = start(gpu);
+  const BusyCores others(busy ? std::thread::hardware_concurrency() - 1 : 0);
+  const int steps = kLearning + std::max(sets / (2 * job.microbatches), 1);
+  std::vector<double> calls_ns, clock_ns;
+  ControlStatistics before;
+  std::int64_t measured_from_ns = 0;
+  const std::int64_t origin_ns = monotonic_ns() + 10'000'000;
+  int step = 0;
+  for (const std::vector<double>& times_s : request_times_s(job, steps, 7)) {
+    if (step++ == kLearning) {
+      before = controller->statistics();
+      measured_from_ns = monotonic_ns();
+    }
+    controller->begin_step();
+    for (std::size_t i = 0; i < times_s.size(); ++i) {
+      const std::int64_t at_ns = origin_ns + static_cast<std::int64_t>(1e9 * times_s[i]);
+      busy ? spin_until(at_ns) : sleep_until(at_ns);
+      const std::int64_t earlier = monotonic_ns();
+      const std::int64_t began = monotonic_ns();
+      controller->set(Megahertz(700 + 100 * static_cast<int>(3 * i % 8)));
+      const std::int64_t ended = monotonic_ns();
+      if (step <= kLearning) continue;
+      clock_ns.push_back(static_cast<double>(began - earlier));
+      calls_ns.push_back(static_cast<double>(ended - began));
+    }
+  }
+  const double took_s = 1e-9 * static_cast<double>(monotonic_ns() - measured_from_ns);
+  ::usleep(20'000);
+  print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(), took_s);
 }
 
 }  // namespace
@@ -136,12 +200,33 @@ int main(int argc, char** argv) {
   }
   fmt::print(
       "| clocks asked for | set() p50 us | p99 us | to the device p50 ms | p99 ms | helper's processor time per clock "
-      "us "
-      "| told |\n|---|---|---|---|---|---|---|\n");
-  measure(gpu, "one after the other", 100 * sets, 0, false);
-  measure(gpu, "every 10 ms", sets, 10'000, false);
-  measure(gpu, "every 10 ms, all cores busy", sets, 10'000, true);
-  measure(gpu, "every 1 ms, all cores busy", sets, 1'000, true);
+      "us | % of a core | % woken | told |\n|---|---|---|---|---|---|---|---|---|\n");
+  const std::string_view only = argc > 2 ? argv[2] : "";
+  const auto wanted = [&](const char* name) { return std::string_view(name).find(only) != std::string_view::npos; };
+  struct Case {
+    const char* name;
+    int pause_us;
+    bool busy;
+  };
+  for (const Case& c : {Case{"one after the other", 0, false}, Case{"at random, every 10 ms or so", 10'000, false},
+                        Case{"at random, every 10 ms or so, all cores busy", 10'000, true},
+                        Case{"at random, every 1 ms or so, all cores busy", 1'000, true}}) {
+    if (wanted(c.name)) measure(gpu, c.name, c.pause_us == 0 ? 100 * sets : sets, c.pause_us, c.busy);
+  }
+  struct Training {
+    const char* name;
+    OneFOneB job;
+    bool busy;
+  };
+  const OneFOneB tenth{4, 1, 8, 0.01, 0.01, 0.01, 0.01}, shortest{4, 1, 8, 0.02, 0.04, 0.01, 0.03},
+      longer{4, 1, 8, 0.05, 0.1, 0.01, 0.05};
+  for (const Training& t :
+       {Training{"1F1B, all of 10 ms", tenth, false}, Training{"1F1B, 20 and 40 ms", shortest, false},
+        Training{"1F1B, 50 and 100 ms", longer, false}, Training{"1F1B, all of 10 ms, all cores busy", tenth, true},
+        Training{"1F1B, 20 and 40 ms, all cores busy", shortest, true},
+        Training{"1F1B, 50 and 100 ms, all cores busy", longer, true}}) {
+    if (wanted(t.name)) train(gpu, t.name, sets, t.job, t.busy);
+  }
   std::filesystem::remove_all(folder);
   return 0;
 }

@@ -87,17 +87,17 @@ void perseus_step_end(perseus_client* client) {
   if (Client* const c = usable(client)) c->step_end();
 }
 
-void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
+[[gnu::hot]] void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
   Client* const c = usable(client);
   if (c != nullptr && known(instruction)) c->begin(static_cast<Instruction>(instruction), microbatch, chunk);
 }
 
-void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+[[gnu::hot]] void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
   Client* const c = usable(client);
   if (c != nullptr && known(instruction)) c->end(static_cast<Instruction>(instruction));
 }
 
-void perseus_set_speed(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+[[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
   Client* const c = usable(client);
   if (c != nullptr && known(instruction)) c->set_speed(static_cast<Instruction>(instruction));
 }

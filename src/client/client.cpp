@@ -92,6 +92,7 @@ void Client::step_begin(bool train) {
   plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
   planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
   cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
+  if (SpeedControl* const control = usable_control_.load(std::memory_order_acquire)) control->begin_step();
   step_began_ns_ = host_now_ns();
   if (Step* const step = recorder_.begin_step()) {
     step->cuda = cuda_step_;

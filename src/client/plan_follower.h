@@ -63,11 +63,11 @@ class PlanFollower {
   // The training thread.
   void begin_step(std::int64_t iteration);
   /// The clock of the next computation, of that instruction.
-  [[nodiscard]] int clock_for(Instruction instruction);
+  [[nodiscard, gnu::hot]] int clock_for(Instruction instruction);
   /// It has begun.
-  void begun(Instruction instruction);
+  [[gnu::hot]] void begun(Instruction instruction);
   /// The clock of the one after, whatever it is; 0 if none is known.
-  [[nodiscard]] int next_clock() const;
+  [[nodiscard, gnu::hot]] int next_clock() const;
   void end_step();
   /// What is run outside of training steps (evaluation): the highest clock if a plan rules, else 0.
   [[nodiscard]] int clock_outside() const { return plan_ == nullptr ? 0 : maximum_.load(std::memory_order_relaxed); }

@@ -10,7 +10,8 @@ namespace {
 class HelperControl final : public SpeedControl {
  public:
   explicit HelperControl(std::unique_ptr<ClockController> controller) : controller_(std::move(controller)) {}
-  void set(int clock_mhz) noexcept override { controller_->set(Megahertz(clock_mhz)); }
+  [[gnu::hot]] void set(int clock_mhz) noexcept override { controller_->set(Megahertz(clock_mhz)); }
+  void begin_step() noexcept override { controller_->begin_step(); }
   [[nodiscard]] bool working() const noexcept override { return controller_->state() == ControlState::working; }
   [[nodiscard]] std::string why_not() const override { return controller_->why(); }
   [[nodiscard]] SpeedStatistics statistics() const override {

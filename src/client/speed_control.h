@@ -1,8 +1,8 @@
 // Setting this rank's clock, as the client needs it: the helper process (clock_control/), or nothing.
 //
 // Problem: tests and advice-only mode run without a helper. Input: set(). Output: state and statistics. Errors:
-// open_speed_control() gives null and says why. Cost: set() as ClockController's. Threads: set() one at a time, the
-// rest any. Source: paper section 5 (controller).
+// open_speed_control() gives null and says why. Cost: set() as ClockController's. Threads: set() and
+// begin_step() one at a time, the rest any. Source: paper section 5 (controller).
 #pragma once
 
 #include <memory>
@@ -27,6 +27,7 @@ class SpeedControl {
   SpeedControl& operator=(const SpeedControl&) = delete;
   virtual ~SpeedControl() = default;  ///< gives the clock back
   virtual void set(int clock_mhz) noexcept = 0;
+  virtual void begin_step() noexcept = 0;  ///< a training step; its requests resemble those of the step before
   [[nodiscard]] virtual bool working() const noexcept = 0;
   [[nodiscard]] virtual std::string why_not() const = 0;
   [[nodiscard]] virtual SpeedStatistics statistics() const = 0;

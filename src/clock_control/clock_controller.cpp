@@ -95,13 +95,15 @@ struct ClockController::State {
   void watch();
   [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
 
-  std::string program;
-  Mailbox* mailbox = nullptr;
-  OwnedFd channel, wake, stop;
+  // What set() looks at, in one line of the cache: after a computation none of it is there any more.
+  alignas(64) Mailbox* mailbox = nullptr;
+  OwnedFd wake;
   int generation = 0;
-  pid_t supervisor = 0, worker = 0;
-  std::string lease;
   std::atomic<bool> gone{false};
+
+  OwnedFd channel, stop;
+  pid_t supervisor = 0, worker = 0;
+  std::string program, lease;
   std::thread watcher;
 };
 
@@ -190,11 +192,16 @@ ClockController::~ClockController() {
 
 void ClockController::set(Megahertz clock) noexcept {
   State& state = *state_;
+  state.mailbox->expect_post();
   if (!state.here() || state.gone.load(std::memory_order_relaxed) ||
       state.mailbox->state.load(std::memory_order_relaxed) != HelperState::working) {
     return;
   }
   state.mailbox->post(clock, state.wake.get());
+}
+
+void ClockController::begin_step() noexcept {
+  if (state_->here()) state_->mailbox->begin_step();
 }
 
 ControlState ClockController::state() const noexcept {
@@ -225,6 +232,7 @@ ControlStatistics ClockController::statistics() const {
   statistics.applied = box.applied.load();
   statistics.failed = box.failed.load();
   statistics.requested = box.requested.load();
+  statistics.woken = box.woken.load();
   statistics.superseded =
       std::max<std::int64_t>(statistics.requested - statistics.applied - statistics.failed - (pending ? 1 : 0), 0);
   statistics.last_set = Megahertz(static_cast<int>(box.clock_set_mhz.load()));

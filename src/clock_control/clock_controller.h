@@ -41,7 +41,8 @@ struct ControlStatistics {
   std::int64_t applied = 0;     ///< that the device was told
   std::int64_t superseded = 0;  ///< that a newer one overtook
   std::int64_t failed = 0;
-  Megahertz last_set;  ///< that the device was told and took; 0: it has none of ours
+  std::int64_t woken = 0;  ///< requests that came when the helper slept and did not expect them: these cost more
+  Megahertz last_set;      ///< that the device was told and took; 0: it has none of ours
   double request_to_device_p50_s = 0, request_to_device_p99_s = 0;  ///< until the device's call has returned
   double device_call_p50_s = 0, device_call_p99_s = 0;              ///< how long the device's call took
   /// Until the device ran at the new clock, seen now and then by looking every 0.25 ms: so much earlier than it is
@@ -59,7 +60,10 @@ class ClockController {
   ~ClockController();  ///< unlocks what was locked and waits for the helper, at most a second
 
   /// The device is to run at `clock`: now, or as soon as it can. 0: back to the driver's own choice.
-  void set(Megahertz clock) noexcept;
+  [[gnu::hot]] void set(Megahertz clock) noexcept;
+
+  /// A training step begins. Steps resemble each other, so from the second on the helper expects their requests.
+  void begin_step() noexcept;
 
   [[nodiscard]] ControlState state() const noexcept;
   [[nodiscard]] std::string why() const;  ///< of refused or gone; empty if it works

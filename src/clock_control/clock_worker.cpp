@@ -30,6 +30,9 @@ std::int64_t ClockWorker::work() {
   const ClockRequest newest(mailbox_.target.load(std::memory_order_acquire));
   if (newest != seen_) {
     seen_ = newest;
+    // If another has come in between, this is that one's number: then the next is expected at a wrong moment, once.
+    const std::int64_t now = now_();
+    rhythm_.requested(mailbox_.number.load(std::memory_order_relaxed), now - seen_.age_ns(now));
     pending_ = true;
     attempts_ = 0;
     due_ns_ = 0;
@@ -163,5 +166,7 @@ void ClockWorker::watch_clock() {
   watching_ = clock && *clock != told_ && age < kLookAtMost;
   watch_due_ns_ = now_() + kLookEvery;
 }
+
+Rest ClockWorker::rest(std::int64_t due_ns) const { return rest_until(rhythm_.next(), now_(), due_ns); }
 
 }  // namespace perseus

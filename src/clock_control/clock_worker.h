@@ -19,6 +19,7 @@
 
 #include "clock_control/lease.h"
 #include "clock_control/mailbox.h"
+#include "clock_control/request_rhythm.h"
 #include "device/gpu.h"
 
 namespace perseus {
@@ -32,6 +33,8 @@ class ClockWorker {
   DeviceStatus begin();
   /// Does what is due. Returns in how many ns something is due again unless a newer request comes; -1: nothing.
   std::int64_t work();
+  /// What to do until then, or until the next request is expected.
+  [[nodiscard]] Rest rest(std::int64_t due_ns) const;
   /// Of the newest request that work() has seen.
   [[nodiscard]] ClockRequest seen() const { return seen_; }
   [[nodiscard]] bool lost() const { return lost_; }
@@ -54,6 +57,7 @@ class ClockWorker {
   Now now_;
   std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not say
   ClockRequest seen_;
+  RequestRhythm rhythm_;
   bool pending_ = false;  ///< seen_ is to be told
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;

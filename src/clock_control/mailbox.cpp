@@ -13,6 +13,11 @@
 #include <new>
 
 namespace perseus {
+namespace {
+
+constexpr std::int64_t kLookAtCpu = 8;  // every so many requests: threads seldom move
+
+}  // namespace
 
 std::int64_t monotonic_ns() noexcept {
   timespec now{};
@@ -36,11 +41,16 @@ void Mailbox::post(Megahertz clock, int wake_fd) noexcept {
   const ClockRequest before(target.load(std::memory_order_relaxed));
   if (before.clock().value() == mhz) return;
   const ClockRequest request(mhz, monotonic_ns());
-  requested.store(requested.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
+  const std::int64_t requests = requested.load(std::memory_order_relaxed);
+  requested.store(requests + 1, std::memory_order_relaxed);
+  if (requests % kLookAtCpu == 0) posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
+  const std::uint32_t mine = next_number.load(std::memory_order_relaxed);
+  next_number.store(mine + 1, std::memory_order_relaxed);
+  number.store(mine, std::memory_order_relaxed);
   // This store, then `asleep`; the helper: `asleep`, then `target`. In one order for all, so one of us sees the other.
   target.store(request.word(), std::memory_order_seq_cst);
   if (asleep.load(std::memory_order_seq_cst) == 0 || asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
+  woken.store(woken.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const int kept = errno;
   const std::uint64_t one = 1;
   // It cannot block (EFD_NONBLOCK), and a full counter wakes as well.

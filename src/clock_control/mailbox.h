@@ -2,7 +2,8 @@
 //
 // Problem: tell the helper the newest clock without waiting, without a queue (a clock asked for long ago must never be
 // set late), and hear what came of it. Input: a request is one 64-bit word: the clock, and when it was asked for, which
-// also makes it unique: the newest word is the mailbox's content. Output: what was applied, and latencies.
+// also makes it unique: the newest word is the mailbox's content. With it goes which request of its training step it
+// is, so that the helper can expect the next. Output: what was applied, and latencies.
 // Errors: none here; the text of a failure is written once and then announced. Cost: post() two atomic stores and
 // reading a clock, and one write to an eventfd if the helper sleeps. Threads: one posts, one applies (in any two
 // processes), any read. Everything is a lock-free atomic or written before one that announces it.
@@ -55,7 +56,7 @@ enum class HelperState : std::uint32_t { starting, working, refused, lost };
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 2;  ///< counts up with every change of this struct
+  static constexpr std::uint32_t kLayout = 3;  ///< counts up with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< how long the helper may take to be ready
 
@@ -63,9 +64,14 @@ struct Mailbox {
   alignas(64) std::atomic<std::uint64_t> target{0};  ///< the newest ClockRequest; 0: none yet
   std::atomic<std::int64_t> requested{0};
   std::atomic<std::int32_t> posted_on_cpu{-1};  ///< where the training thread ran when it posted
+  std::atomic<std::uint32_t> number{0};         ///< of `target` in its step: 0, 1, 2, ...
+  std::atomic<std::uint32_t> next_number{0};    ///< the training process's own
+  std::atomic<std::int64_t> woken{0};           ///< requests that had to wake the helper
 
+  // What the training process looks at with every request, in one line of the cache.
   // Both: 1 while the helper sleeps, or is about to after another look at `target`. Who posts takes it back and wakes.
   alignas(64) std::atomic<std::uint32_t> asleep{0};
+  std::atomic<HelperState> state{HelperState::starting};  ///< the helper's
 
   // From the helper.
   alignas(64) std::atomic<std::uint64_t> handled{0};  ///< the newest request that is done with, applied or failed
@@ -73,13 +79,19 @@ struct Mailbox {
   std::atomic<std::int64_t> told_at_ns{0};            ///< when
   std::atomic<std::int64_t> applied{0}, failed{0};
   std::atomic<std::uint32_t> locked{0};  ///< 1: the device's clock may be locked by us
-  std::atomic<HelperState> state{HelperState::starting};
   SharedText why_refused, why_lost;
   LatencyHistogram request_to_device, device_call, request_to_clock;
 
+  /// Has what post() needs fetched, all of it at once instead of one thing after the other.
+  void expect_post() const noexcept {
+    __builtin_prefetch(&target, 1);
+    __builtin_prefetch(&asleep);
+  }
   /// The newest target; `wake_fd`: the helper's eventfd. Nothing happens if it is the target already.
   /// Async-signal-safe.
-  void post(Megahertz clock, int wake_fd) noexcept;
+  [[gnu::hot]] void post(Megahertz clock, int wake_fd) noexcept;
+  /// The next request is the first of a training step.
+  void begin_step() noexcept { next_number.store(0, std::memory_order_relaxed); }
   /// The helper is about to sleep: false if something newer than `seen` was posted meanwhile.
   bool may_sleep(ClockRequest seen) noexcept;
 };

@@ -77,6 +77,21 @@ TEST_F(Controller, TheDeviceTakesTheNewestClockAndSaysSo) {
   EXPECT_GT(statistics.helper_cpu_s, 0);
 }
 
+TEST_F(Controller, StepsThatRepeatAreFollowedToo) {
+  make_gpu();
+  start();
+  for (int step = 0; step < 20; ++step) {
+    controller_->begin_step();
+    for (const int mhz : {1400, 700, 350}) {
+      controller_->set(Megahertz(mhz));
+      ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(mhz); }));
+    }
+  }
+  const ControlStatistics statistics = controller_->statistics();
+  EXPECT_EQ(statistics.requested, 60);
+  EXPECT_EQ(statistics.applied, 60);
+}
+
 TEST_F(Controller, ZeroGivesTheClockBackAndSoDoesItsEnd) {
   make_gpu();
   start();

@@ -213,6 +213,30 @@ TEST_F(Worker, MostChangesAreNotWatched) {
   EXPECT_EQ(mailbox_.request_to_clock.count(), 8 + 10);
 }
 
+TEST_F(Worker, FromTheSecondStepOnItExpectsRequests) {
+  gpu_.call_takes_ns = 0;
+  constexpr std::int64_t kGap = 40'000'000, kLate = 1'000'000;
+  for (int step = 0; step < 3; ++step) {
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      mailbox_.number = i;
+      ask(i == 0 ? 700 : 350);
+      gpu_.running_at = Megahertz(i == 0 ? 700 : 350);
+      gpu_.now_ns += kLate;
+      const Rest rest = worker_.rest(worker_.work());
+      EXPECT_FALSE(rest.nap);
+      EXPECT_EQ(rest.limit_ns > 0, step > 0) << step << ' ' << i;
+      gpu_.now_ns += kGap - kLate;
+      if (rest.limit_ns < 0) continue;
+      EXPECT_LT(rest.limit_ns, kGap - kGap / 10 - kLate) << "counted from when it was asked for";
+      EXPECT_TRUE(worker_.rest(worker_.work()).nap) << "when it is due";
+    }
+  }
+  gpu_.now_ns += kGap;
+  const Rest rest = worker_.rest(worker_.work());
+  EXPECT_FALSE(rest.nap) << "training has stopped";
+  EXPECT_EQ(rest.limit_ns, -1);
+}
+
 TEST_F(Worker, AMessageOfAnyLengthFits) {
   SharedText text;
   text.write(std::string(5000, 'x'));

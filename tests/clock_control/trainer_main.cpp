@@ -18,7 +18,9 @@ int main(int argc, char** argv) {
   std::printf("%d %d\n", (*controller)->supervisor_pid(), (*controller)->helper_pid());
   std::fflush(stdout);
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
+  int requests = 0;
   for (pollfd input{STDIN_FILENO, POLLIN, 0}; ::poll(&input, 1, 0) == 0;) {
+    if (requests++ % 4 == 0) (*controller)->begin_step();  // so that the helper expects some of them
     const int clocks[] = {1400, 700, 350, 0};
     (*controller)->set(Megahertz(clocks[random() % 16 == 0 ? 3 : random() % 3]));
     ::usleep(static_cast<unsigned>(random() % 400));

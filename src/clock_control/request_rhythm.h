@@ -1,0 +1,52 @@
+// When the next clock will be asked for, from when it was asked for in the training steps before.
+//
+// Problem: waking a sleeping helper costs the training thread up to 50 us, and a helper that never sleeps costs a core.
+// Training repeats itself, so the helper can sleep until shortly before a request, and then look for it in short naps
+// from which nobody need wake it. Input: requests, each with its number in its step and its time (ns, monotonic).
+// Output: the window in which the next one is expected, learned per number in the step; empty until that part of a step
+// was seen once. A gap that differs by more than an eighth (a hiccup) is not learned from, two in a row are a new
+// rhythm. Where requests have come outside of their windows more often than in them, none is given: naps would be
+// wasted. Requests that were overtaken and never seen leave a hole, nothing worse; a wrong window costs a wake-up or
+// some naps. Errors: none. Cost: an array access; 24 bytes a request of a step, for at most 65536. Threads: one.
+// Source: docs/decisions/0020.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace perseus {
+
+struct RequestWindow {
+  std::int64_t opens_ns = 0, closes_ns = 0;  ///< both 0: nothing is expected
+};
+
+class RequestRhythm {
+ public:
+  /// `number`: 0 for the first request of a step, then 1, 2, ...
+  void requested(std::uint32_t number, std::int64_t at_ns);
+  [[nodiscard]] RequestWindow next() const;
+
+ private:
+  /// From that request to the one after it.
+  struct Gap {
+    std::int64_t mean_ns = 0, deviation_ns = 0;  ///< mean of absolute differences; both 0: not seen yet
+    std::int8_t trust = 0;                       ///< 0 to 3, as branches are predicted: from 2 on it is expected
+    bool surprised = false;                      ///< the last one was a hiccup
+    void learn(std::int64_t gap_ns);
+    /// Relative to the request before.
+    [[nodiscard]] RequestWindow window() const;
+  };
+  std::vector<Gap> gaps_;
+  std::uint32_t number_ = 0;  ///< of the last request
+  std::int64_t at_ns_ = 0;    ///< 0: there was none
+};
+
+/// What the helper does until something is due.
+struct Rest {
+  std::int64_t limit_ns = -1;  ///< at most so long; -1: without limit
+  bool nap = false;            ///< it wakes by itself soon enough: who asks for a clock need not wake it
+};
+/// `due_ns`: in how long the helper has something to do anyway; -1: it has not.
+Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns);
+
+}  // namespace perseus

@@ -1,0 +1,175 @@
+// When the helper expects the next request, and how it waits for it, under a time that is turned by hand.
+#include "clock_control/request_rhythm.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+namespace perseus {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+
+class Rhythm : public testing::Test {
+ protected:
+  /// A step whose requests are followed by these gaps.
+  void step(const std::vector<std::int64_t>& gaps_ns) {
+    for (std::uint32_t i = 0; i < gaps_ns.size(); ++i) request(i, gaps_ns[i]);
+  }
+  void request(std::uint32_t number, std::int64_t gap_ns) {
+    expected_.requested(number, now_ns_);
+    now_ns_ += gap_ns;
+  }
+  /// Of what is expected after request `number`, relative to that request, after it was made now.
+  RequestWindow window_after(std::uint32_t number) {
+    expected_.requested(number, now_ns_);
+    const RequestWindow window = expected_.next();
+    if (window.closes_ns == 0) return window;
+    return {window.opens_ns - now_ns_, window.closes_ns - now_ns_};
+  }
+
+  RequestRhythm expected_;
+  std::int64_t now_ns_ = 5'000'000'000;
+};
+
+#define EXPECT_AROUND(window, gap_ns)                   \
+  do {                                                  \
+    const RequestWindow seen = (window);                \
+    EXPECT_LT(seen.opens_ns, (gap_ns));                 \
+    EXPECT_GT(seen.opens_ns, (gap_ns) - (gap_ns) / 5);  \
+    EXPECT_GT(seen.closes_ns, (gap_ns));                \
+    EXPECT_LT(seen.closes_ns, (gap_ns) + (gap_ns) / 5); \
+  } while (false)
+
+TEST_F(Rhythm, NothingIsExpectedThatWasNotSeenOnce) {
+  EXPECT_EQ(expected_.next().closes_ns, 0);
+  EXPECT_EQ(window_after(0).closes_ns, 0);
+  now_ns_ += 20 * kMs;
+  EXPECT_EQ(window_after(1).closes_ns, 0);
+}
+
+TEST_F(Rhythm, EachRequestOfAStepHasItsOwnGapAndTheLastOneToo) {
+  step({20 * kMs, 40 * kMs, 70 * kMs});
+  EXPECT_AROUND(window_after(0), 20 * kMs);
+  now_ns_ += 20 * kMs;
+  EXPECT_AROUND(window_after(1), 40 * kMs);
+  now_ns_ += 40 * kMs;
+  EXPECT_AROUND(window_after(2), 70 * kMs);
+}
+
+TEST_F(Rhythm, AStepWithOneRequestIsARhythmToo) {
+  request(0, 30 * kMs);
+  EXPECT_AROUND(window_after(0), 30 * kMs);
+}
+
+TEST_F(Rhythm, RegularGapsHaveShortWindows) {
+  for (int i = 0; i < 50; ++i) step({20 * kMs, 40 * kMs});
+  EXPECT_GT(window_after(0).opens_ns, 20 * kMs - kMs / 5);
+}
+
+TEST_F(Rhythm, AHiccupIsNotLearnedFromAndANewRhythmIsAfterThreeSteps) {
+  for (int i = 0; i < 10; ++i) step({20 * kMs, 40 * kMs});
+  step({500 * kMs, 40 * kMs});
+  EXPECT_AROUND(window_after(0), 20 * kMs);
+  now_ns_ += 20 * kMs;
+  request(1, 40 * kMs);
+  for (int i = 0; i < 3; ++i) step({26 * kMs, 40 * kMs});
+  EXPECT_AROUND(window_after(0), 26 * kMs);
+}
+
+TEST_F(Rhythm, RequestsThatWereOvertakenLeaveAHole) {
+  for (int i = 0; i < 3; ++i) step({20 * kMs, 40 * kMs, 30 * kMs});
+  for (int i = 0; i < 2; ++i) {
+    request(0, 60 * kMs);  // 1 was never seen
+    EXPECT_AROUND(window_after(2), 30 * kMs);
+    now_ns_ += 30 * kMs;
+  }
+  EXPECT_AROUND(window_after(0), 20 * kMs);
+}
+
+TEST_F(Rhythm, StepsOfAnotherLengthDoNotConfuseIt) {
+  for (int i = 0; i < 3; ++i) step({20 * kMs, 40 * kMs, 30 * kMs});
+  step({20 * kMs, 40 * kMs});
+  EXPECT_AROUND(window_after(0), 20 * kMs);
+  now_ns_ += 20 * kMs;
+  EXPECT_AROUND(window_after(1), 40 * kMs);
+  EXPECT_EQ(window_after(4'000'000'000).closes_ns, 0);
+}
+
+TEST_F(Rhythm, WithOnePercentOfJitterFewRequestsComeOutsideOfShortWindows) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> jitter(1, 0.01);
+  const std::vector<std::int64_t> means_ns{20 * kMs, 40 * kMs, 100 * kMs, 33 * kMs};
+  int outside = 0, all = 0;
+  std::int64_t longest_ns = 0;
+  for (int i = 0; i < 500; ++i) {
+    for (std::uint32_t k = 0; k < 4; ++k) {
+      const RequestWindow window = window_after(k);
+      const auto gap_ns = static_cast<std::int64_t>(static_cast<double>(means_ns[k]) * jitter(random));
+      now_ns_ += gap_ns;
+      if (i < 10) continue;
+      ++all;
+      outside += gap_ns < window.opens_ns || gap_ns > window.closes_ns ? 1 : 0;
+      longest_ns = std::max(longest_ns, (means_ns[k] - window.opens_ns) * 100 / means_ns[k]);
+    }
+  }
+  EXPECT_LT(outside, all / 200);
+  EXPECT_LE(longest_ns, 10) << "percent of the gap";
+}
+
+TEST_F(Rhythm, IrregularGapsAreSeldomExpectedAndNotForLong) {
+  std::mt19937 random(7);
+  int expected = 0;
+  for (int i = 0; i < 500; ++i) {
+    const RequestWindow window = window_after(0);
+    now_ns_ += static_cast<std::int64_t>(random() % (40 * kMs)) + 1;
+    if (window.closes_ns == 0) continue;
+    ++expected;
+    EXPECT_LT(window.closes_ns - window.opens_ns, window.closes_ns / 4 + kMs / 10);
+  }
+  EXPECT_LT(expected, 50);
+}
+
+TEST_F(Rhythm, WhatHasBecomeRegularIsExpectedAgain) {
+  for (const int ms : {20, 50, 10, 80, 30, 5, 60}) step({ms * kMs, 40 * kMs});
+  EXPECT_EQ(window_after(0).closes_ns, 0);
+  now_ns_ += 20 * kMs;
+  request(1, 40 * kMs);
+  for (int i = 0; i < 6; ++i) step({20 * kMs, 40 * kMs});
+  EXPECT_AROUND(window_after(0), 20 * kMs);
+}
+
+TEST(Resting, SleepsUntilTheWindowNapsInItAndSleepsAgainAfterIt) {
+  const RequestWindow window{100 * kMs, 110 * kMs};
+  const Rest before = rest_until(window, 40 * kMs, -1);
+  EXPECT_FALSE(before.nap);
+  EXPECT_EQ(before.limit_ns, 60 * kMs);
+  for (const std::int64_t now_ns : {100 * kMs - 1000, 100 * kMs, 105 * kMs, 110 * kMs - 1}) {
+    const Rest in = rest_until(window, now_ns, -1);
+    EXPECT_TRUE(in.nap) << now_ns;
+    EXPECT_GT(in.limit_ns, 0);
+    EXPECT_LE(in.limit_ns, kMs / 10) << "that late is a request told to the device";
+  }
+  const Rest after = rest_until(window, 110 * kMs, -1);
+  EXPECT_FALSE(after.nap);
+  EXPECT_EQ(after.limit_ns, -1);
+}
+
+TEST(Resting, WithNothingExpectedItSleeps) {
+  const Rest rest = rest_until({}, 5 * kMs, -1);
+  EXPECT_FALSE(rest.nap);
+  EXPECT_EQ(rest.limit_ns, -1);
+}
+
+TEST(Resting, WhatIsDueIsNotSleptThrough) {
+  const RequestWindow window{100 * kMs, 110 * kMs};
+  EXPECT_EQ(rest_until(window, 40 * kMs, 3 * kMs).limit_ns, 3 * kMs);
+  EXPECT_EQ(rest_until(window, 105 * kMs, 1000).limit_ns, 1000);
+  EXPECT_EQ(rest_until(window, 105 * kMs, 0).limit_ns, 0);
+  EXPECT_EQ(rest_until(window, 200 * kMs, 3 * kMs).limit_ns, 3 * kMs);
+}
+
+}  // namespace
+}  // namespace perseus
