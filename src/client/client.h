@@ -73,7 +73,7 @@ class Client {
   void open_session();
   void measure(double now_s, bool all);
   void tell_what_was_learnt();
-  void look_after();
+  void look_after(double now_s);
 
   ClientOptions options_;
   Complaints complaints_;
@@ -102,7 +102,7 @@ class Client {
   RankFacts learnt_;  ///< as the server was told
   bool told_instructions_ = false;
   double next_learnt_s_ = 0;
-  double next_look_after_s_ = 0;
+  double next_latency_s_ = 0;
 
   // The training thread's.
   std::uint64_t (*now_ns_)(void*) = nullptr;
