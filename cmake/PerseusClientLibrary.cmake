@@ -1,5 +1,5 @@
 # libperseus.so: the C ABI of include/perseus/perseus.h. It shows only what src/client/libperseus.map names
-# (tests/client/symbols_test.py), and brings its rooms along, so that a training process needs nothing of ours but it.
+# (tests/client/test_symbols.py), and brings its rooms along, so that a training process needs nothing of ours but it.
 foreach(room base net simulated_gpu device clock_control model wire client)
   set_target_properties(perseus_${room} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endforeach()

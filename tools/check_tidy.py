@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy 14 with the checks of .clang-tidy; what is not in src or apps only has to compile with clang 14.
 
-A file that passed is not looked at again until it, a header of ours that it includes, or .clang-tidy changes: what
-passed is remembered in BUILD_DIR/tidy_passed.
+Where the build compiles several files as one (CMAKE_UNITY_BUILD), so does this: most of the time goes into headers
+that they share. A unit that passed is not looked at again until a file of it, a header of ours that it includes, or
+.clang-tidy changes: what passed is remembered in BUILD_DIR/tidy_passed.
 
 usage: check_tidy.py [--analyze] BUILD_DIR [FILE...]
   BUILD_DIR holds compile_commands.json; files: all that it names
@@ -46,11 +47,11 @@ def key_of(path: pathlib.Path, checks: list[str]) -> str:
 
 @functools.cache
 def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
-    """Source -> where and how clang looks at it without making anything; files that the build itself makes are no sources."""
+    """Source or unit of several -> where and how clang looks at it without making anything."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
-        if not path.is_relative_to(ROOT) or path.is_relative_to(build) or path in INCLUDE_GENERATED:
+        if not all(is_ours(part, build) for part in parts(path)):
             continue
         words = shlex.split(entry["command"])
         words = words[next(i for i, word in enumerate(words) if word.startswith("-")) :]
@@ -61,8 +62,20 @@ def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
     return found
 
 
+def parts(path: pathlib.Path) -> list[pathlib.Path]:
+    """The sources that a unit of several includes; a source itself."""
+    if not path.name.startswith("unity_"):
+        return [path]
+    return [pathlib.Path(name) for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.MULTILINE)]
+
+
+def is_ours(path: pathlib.Path, build: pathlib.Path) -> bool:
+    """Files that the build itself makes are not."""
+    return path.is_relative_to(ROOT) and not path.is_relative_to(build) and path not in INCLUDE_GENERATED
+
+
 def has_all_checks(path: pathlib.Path) -> bool:
-    return path.relative_to(ROOT).parts[0] in ("src", "apps")
+    return all(part.relative_to(ROOT).parts[0] in ("src", "apps") for part in parts(path))
 
 
 def tidy(build: pathlib.Path, path: pathlib.Path, checks: list[str]) -> tuple[bool, str]:
@@ -70,6 +83,8 @@ def tidy(build: pathlib.Path, path: pathlib.Path, checks: list[str]) -> tuple[bo
         command = commands(build)[path]
         done = subprocess.run(command["words"], cwd=command["directory"], capture_output=True, text=True)
         return done.returncode == 0, done.stderr
+    if parts(path) != [path]:  # such a unit includes .cpp files, as it should
+        checks = [",".join([*(checks or ["--checks="]), "-bugprone-suspicious-include"])]
     done = subprocess.run(
         ["clang-tidy-14", "--quiet", "--extra-arg=-Wno-unknown-warning-option", *checks, "-p", str(build), str(path)],
         capture_output=True,

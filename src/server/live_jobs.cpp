@@ -128,6 +128,13 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
 
 // ---- Changing
 
+bool LiveJob::is_pending(std::string_view blob) const {
+  const auto brings_it = [&](const Entry& entry) {
+    return std::ranges::find(entry.blobs, blob, &Blob::key) != entry.blobs.end();
+  };
+  return std::ranges::any_of(in_flight_, brings_it) || std::ranges::any_of(outbox_, brings_it);
+}
+
 void LiveJobs::execute(const std::string& id, Command command) {
   const auto live = find(id);
   if (!live) return answer(command, live.error());

@@ -85,6 +85,9 @@ struct LiveJob {
   int subscribers = 0;
   bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
 
+  /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
+  [[nodiscard]] bool is_pending(std::string_view blob) const;
+
  private:
   friend class LiveJobs;
   struct Entry {

@@ -126,7 +126,8 @@ void Service::State::want_frontiers(LiveJob& live) {
   std::vector<std::string> keys = frontiers_needed(live.job);
   for (const std::string& key : live.job.characterising) keys.push_back(key);
   for (const std::string& key : keys) {
-    if (live.frontiers.contains(key) || !live.wanted.insert(key).second) continue;
+    // committed() is called again when the profile is durable.
+    if (live.frontiers.contains(key) || live.is_pending("input/" + key) || !live.wanted.insert(key).second) continue;
     characterisations->want(key, [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
       if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
     });

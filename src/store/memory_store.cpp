@@ -14,15 +14,17 @@ MemoryStore::~MemoryStore() { std::erase(database_->stores, this); }
 
 template <class T, class Work>
 void MemoryStore::write(Done<T> done, Work work) {
-  Result<T> result = database_->failure ? Result<T>(*database_->failure) : Result<T>(work());
-  post_([done = std::move(done), result = std::move(result)] { done(result); });
+  post_([alive = std::weak_ptr(foreign_), database = database_, done = std::move(done),
+         work = std::move(work)]() mutable {
+    if (!alive.expired()) done(database->failure ? Result<T>(*database->failure) : Result<T>(work()));
+  });
 }
 
 void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
   for (const MemoryStore* other : database_->stores) {
     if (other == this) continue;
-    other->post_([foreign = other->foreign_, job, sequence] {
-      if (foreign->appended) foreign->appended(job, sequence);
+    other->post_([told = std::weak_ptr(other->foreign_), job, sequence] {
+      if (const auto foreign = told.lock(); foreign && foreign->appended) foreign->appended(job, sequence);
     });
   }
 }
@@ -30,14 +32,14 @@ void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
 void MemoryStore::tell_others_of_tokens() {
   for (const MemoryStore* other : database_->stores) {
     if (other == this) continue;
-    other->post_([foreign = other->foreign_] {
-      if (foreign->tokens_changed) foreign->tokens_changed();
+    other->post_([told = std::weak_ptr(other->foreign_)] {
+      if (const auto foreign = told.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
     });
   }
 }
 
 void MemoryStore::append(Append append, Done<Appended> done) {
-  write<Appended>(std::move(done), [&] {
+  write<Appended>(std::move(done), [this, append = std::move(append)]() mutable {
     const auto found = database_->jobs.find(append.job);
     const std::int64_t last = found == database_->jobs.end() ? 0 : found->second.index.last_sequence;
     if (last != append.expected_sequence) return Appended::conflict;
@@ -72,14 +74,14 @@ Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
 }
 
 void MemoryStore::remove_job(std::string job, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, job = std::move(job)]() mutable {
     if (database_->jobs.erase(job) > 0) tell_others(job, 0);
     return Ok{};
   });
 }
 
 void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, blob = std::move(blob)]() mutable {
     database_->blobs[blob.key] = std::move(blob.bytes);
     return Ok{};
   });
@@ -103,14 +105,14 @@ Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix)
 }
 
 void MemoryStore::remove_blob(std::string key, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, key = std::move(key)]() mutable {
     database_->blobs.erase(key);
     return Ok{};
   });
 }
 
 void MemoryStore::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
-  write<bool>(std::move(done), [&] {
+  write<bool>(std::move(done), [this, work = std::move(work), owner = std::move(owner), now_s, lease_s]() mutable {
     MemoryDatabase::Claim& claim = database_->claims[work];
     if (!claim.owner.empty() && claim.owner != owner && claim.until_s > now_s) return false;
     claim = {owner, now_s + lease_s};
@@ -119,7 +121,7 @@ void MemoryStore::claim(std::string work, std::string owner, double now_s, doubl
 }
 
 void MemoryStore::release(std::string work, std::string owner, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, work = std::move(work), owner = std::move(owner)]() mutable {
     const auto found = database_->claims.find(work);
     if (found != database_->claims.end() && found->second.owner == owner) database_->claims.erase(found);
     return Ok{};
@@ -127,7 +129,7 @@ void MemoryStore::release(std::string work, std::string owner, Done<Ok> done) {
 }
 
 void MemoryStore::put_token(TokenRow token, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, token = std::move(token)]() mutable {
     std::string hash = token.hash;
     database_->tokens[std::move(hash)] = std::move(token);
     tell_others_of_tokens();
@@ -136,7 +138,7 @@ void MemoryStore::put_token(TokenRow token, Done<Ok> done) {
 }
 
 void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
-  write<Ok>(std::move(done), [&] {
+  write<Ok>(std::move(done), [this, hash = std::move(hash)]() mutable {
     if (database_->tokens.erase(hash) > 0) tell_others_of_tokens();
     return Ok{};
   });

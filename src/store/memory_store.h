@@ -2,8 +2,9 @@
 //
 // Problem: the server's tests need a store without disk, thread or time, two servers on one database, and a database
 // that fails. Input: stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says;
-// while `database.failure` is set, every call fails with it and changes nothing. Cost: a map. Threads: one, on which
-// Post may run its work at any later time (never inside the call).
+// while `database.failure` is set, every call fails with it and changes nothing. A write is done when Post runs it, at
+// any later time on the one thread, never inside the call; what it has not run when the store goes is lost, as in a
+// crash. Cost: a map.
 #pragma once
 
 #include <map>
@@ -65,7 +66,7 @@ class MemoryStore final : public Store {
 
   Post post_;
   std::shared_ptr<MemoryDatabase> database_;
-  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();
+  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();  // nobody else's: alive while this store is
 };
 
 }  // namespace perseus

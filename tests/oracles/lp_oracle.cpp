@@ -40,9 +40,10 @@ std::vector<HullPoint> falling_hull(const ComputationDag& dag, int computation) 
 
 }  // namespace
 
-// Columns: the start of every computation, and one column per hull segment: how far along it the duration is. Convexity
-// makes the optimum fill steep segments first. Times are divided by the deadline and energies by the sum of what can be
-// saved, so that the solver's absolute tolerances mean the same for every instance.
+// Columns: the start of every computation, and one column per hull segment: how far along it the duration is, from 0 to
+// 1, as the solver takes a column of 1e-9 s for fixed. Convexity makes the optimum fill steep segments first. Times are
+// divided by the deadline and energies by the sum of what can be saved, so that the solver's absolute tolerances mean
+// the same for every instance.
 std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds deadline) {
   const int n = static_cast<int>(dag.computations.size());
   const int num_dependencies = static_cast<int>(dag.dependencies.size());
@@ -89,10 +90,10 @@ std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds dea
       const double length = (hulls[i][k].time - hulls[i][k - 1].time) / time_unit;
       const double saved = (hulls[i][k - 1].energy - hulls[i][k].energy) / energy_unit;
       const int segment = static_cast<int>(cost.size());
-      cost.push_back(-saved / length);
-      column_upper.push_back(length);
-      for (const int d : rows_of[i]) add(d, segment, -1);
-      add(num_dependencies + i, segment, 1);
+      cost.push_back(-saved);
+      column_upper.push_back(1);
+      for (const int d : rows_of[i]) add(d, segment, -length);
+      add(num_dependencies + i, segment, length);
     }
   }
   const std::vector<double> column_lower(cost.size(), 0);

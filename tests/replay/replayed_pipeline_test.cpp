@@ -79,6 +79,11 @@ Replayed replay(const ComputationDag& dag, const std::vector<Plan>& plan_of_repl
   Replayed result{std::vector<std::vector<RankReport>>(workers), std::vector<Listener>(workers),
                   std::vector<std::string>(workers)};
   PeerLinks links(own);
+  // Worker 0 reads a command after each iteration, so with these it stops after the last one; it waits for none, so
+  // they are there before it starts.
+  for (int i = 1; i <= iterations; ++i) {
+    EXPECT_TRUE(links.send(0, {MessageKind::command, i, 0, 0, i < iterations ? "run" : "stop"}));
+  }
   std::vector<std::thread> threads;
   for (int w = 0; w < workers; ++w) {
     threads.emplace_back([&, w] {
@@ -89,10 +94,6 @@ Replayed replay(const ComputationDag& dag, const std::vector<Plan>& plan_of_repl
       const Status done = run_worker(options, script, peers, device, result.listeners[w]);
       if (!done) result.errors[w] = done.error().message;
     });
-  }
-  // Worker 0 reads its commands after each iteration, so with this it stops after the last one.
-  for (int i = 1; i <= iterations; ++i) {
-    EXPECT_TRUE(links.send(0, {MessageKind::command, i, 0, 0, i < iterations ? "run" : "stop"}));
   }
   int open = workers;
   while (open > 0) {
