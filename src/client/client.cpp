@@ -107,6 +107,8 @@ void Client::step_begin(bool train) {
     step->begin_mark = mark();
     recorder_.requested(step_began_ns_, clock_);
   }
+  under_way_ = 0;
+  request(follower_.next_clock());
 }
 
 void Client::step_end() {
@@ -118,6 +120,8 @@ void Client::step_end() {
     step->followed = follower_.followed() && control_works_.load(std::memory_order_relaxed);
     step->end_mark = mark();
   }
+  // Look ahead over what is between steps.
+  if (train_) request(follower_.first_clock_of(iteration_ + 1));
   recorder_.end_step();
   if (!train_) return;
   last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
@@ -137,7 +141,9 @@ void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
   int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
   if (microbatch < 0) microbatch = counted;
   ++counted;
+  if (!follower_.asked()) request(follower_.clock_for(instruction));
   follower_.begun(instruction);
+  ++under_way_;
   recorder_.begin(instruction, microbatch, chunk, clock_, mark());
 }
 
@@ -151,8 +157,9 @@ void Client::end(Instruction instruction) {
 
 void Client::end_now(Instruction instruction) {
   recorder_.end(instruction, mark());
-  // Look ahead: the clock that comes next can change while this rank waits for its input.
-  if (const int next = follower_.next_clock(); next != 0) request(next);
+  under_way_ = std::max(under_way_ - 1, 0);
+  // Look ahead: the clock that comes next can change while this rank waits for its input, but not under other work.
+  if (under_way_ == 0) request(follower_.next_clock());
 }
 
 void Client::set_speed(Instruction instruction) {

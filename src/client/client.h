@@ -111,7 +111,8 @@ class Client {
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events
   std::int64_t iteration_ = 0;
-  int clock_ = 0;  ///< asked for last
+  int clock_ = 0;      ///< asked for last
+  int under_way_ = 0;  ///< computations
   std::uint64_t step_began_ns_ = 0;
   std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
   CallCost speed_cost_, begin_cost_, end_cost_;

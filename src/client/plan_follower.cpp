@@ -73,6 +73,15 @@ int PlanFollower::next_clock() const {
   return ruling() && position_ < plan_->clocks.size() ? plan_->clocks[position_].clock_mhz : 0;
 }
 
+int PlanFollower::first_clock_of(std::int64_t iteration) const {
+  const bool changes = next_ && iteration >= next_->from_iteration;
+  const Plan* const coming = changes ? next_.get() : plan_.get();
+  const bool rules = coming != nullptr && (changes || fits_) && !held_.load(std::memory_order_relaxed);
+  if (!rules || coming->clocks.empty())
+    return coming == nullptr ? fallback() : maximum_.load(std::memory_order_relaxed);
+  return coming->clocks.front().clock_mhz;
+}
+
 void PlanFollower::end_step() {
   if (plan_ == nullptr || plan_->clocks.empty()) return;
   const std::size_t ran = position_ + (asked_ && !begun_any_ ? 1 : 0);

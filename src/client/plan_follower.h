@@ -66,9 +66,13 @@ class PlanFollower {
   [[nodiscard, gnu::hot]] int clock_for(Instruction instruction);
   /// It has begun.
   [[gnu::hot]] void begun(Instruction instruction);
+  /// clock_for() was called for the computation that comes.
+  [[nodiscard]] bool asked() const { return asked_; }
   /// The clock of the one after, whatever it is; 0 if none is known.
   [[nodiscard, gnu::hot]] int next_clock() const;
   void end_step();
+  /// After end_step(): the clock that the step of that number begins with, as far as is known; 0: leave it.
+  [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
   /// What is run outside of training steps (evaluation): the highest clock if a plan rules, else 0.
   [[nodiscard]] int clock_outside() const { return plan_ == nullptr ? 0 : maximum_.load(std::memory_order_relaxed); }
   [[nodiscard]] const Plan* plan() const { return plan_.get(); }

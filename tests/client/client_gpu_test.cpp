@@ -111,6 +111,35 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   EXPECT_FALSE(gpu->locked());
 }
 
+TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  iterate();
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(900); })) << gpu->clock().value();
+}
+
+TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  const auto step = [&](int backwards) {
+    client->step_begin(true);
+    for (int i = 0; i < 2 + backwards; ++i) {
+      const Instruction instruction = i < 2 ? Instruction::forward : Instruction::backward;
+      client->begin(instruction, -1, -1);
+      gpu->run(static_cast<int>(instruction));
+      client->end(instruction);
+    }
+    client->step_end();
+  };
+  ASSERT_TRUE(eventually([&] { return step(2), gpu->clock() == Megahertz(900); })) << client->status();
+  step(3);
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+}
+
 TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();

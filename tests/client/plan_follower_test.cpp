@@ -58,6 +58,29 @@ TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
   }
 }
 
+TEST_F(PlanFollowerTest, KnowsWhatTheNextStepBeginsWith) {
+  EXPECT_EQ(follower.first_clock_of(0), 0);  // no plan: the clock is left alone
+  follower.put(plan(1, {{F, 1000}, {B, 1200}}));
+  const auto step = [&](std::int64_t iteration, Instruction first) {
+    follower.begin_step(iteration);
+    run(follower, first);
+    run(follower, B);
+    follower.end_step();
+  };
+  step(0, F);
+  EXPECT_EQ(follower.first_clock_of(1), 1000);
+  follower.put(plan(2, {{F, 900}, {B, 900}}, 3));
+  step(1, F);
+  EXPECT_EQ(follower.first_clock_of(2), 1000);
+  EXPECT_EQ(follower.first_clock_of(3), 900);
+  follower.hold_maximum(true);
+  EXPECT_EQ(follower.first_clock_of(2), 1410);
+  follower.hold_maximum(false);
+  step(2, B);  // does not fit
+  EXPECT_EQ(follower.first_clock_of(2), 1410);
+  EXPECT_EQ(follower.first_clock_of(3), 900);
+}
+
 TEST_F(PlanFollowerTest, SpeedsAloneAreEnough) {
   follower.put(plan(1, {{F, 1000}, {B, 1200}}));
   follower.begin_step(0);
