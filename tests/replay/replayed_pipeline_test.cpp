@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "model/schedule.h"
 #include "oracles/instances.h"
 #include "replay/worker.h"
 #include "verify/simulator.h"
@@ -142,6 +143,25 @@ RC_GTEST_PROP(Replay, RunsWhatTheSimulatorSays, ()) {
         RC_ASSERT(near(stamp.start_s - report.start_s, expected.start[stamp.computation].value()));
         RC_ASSERT(near(stamp.end_s - report.start_s, expected.end[stamp.computation].value()));
       }
+    }
+  }
+}
+
+TEST(Replay, RunsEverySchedule) {
+  for (const std::string& schedule : schedule_names()) {
+    SeededDice dice(5);
+    const ComputationDag dag = random_pipeline(dice, schedule, {.max_ranks = 4, .max_microbatches = 8});
+    const Plan plan = random_plan(dice, dag);
+    const Simulation expected = simulate(dag, plan);
+    const Replayed replayed = replay(dag, {plan}, 1);
+    for (int rank = 0; rank < dag.num_ranks(); ++rank) {
+      EXPECT_EQ(replayed.errors[rank], "") << schedule;
+      ASSERT_EQ(replayed.of_worker[rank].size(), 1U) << schedule;
+      const RankReport& report = replayed.of_worker[rank][0];
+      EXPECT_TRUE(near(report.end_s, expected.makespan.value())) << schedule;
+      std::vector<int> ran;
+      for (const ComputationStamp& stamp : report.stamps) ran.push_back(stamp.computation);
+      EXPECT_EQ(ran, dag.rank_order[rank]) << schedule;
     }
   }
 }
