@@ -103,6 +103,7 @@ void Connection::read_more() {
 void Connection::received(std::string_view bytes) {
   reading_ = false;
   if (closed_) return;
+  core_->begin_turn();
   begun_ = true;
   if (!lingering_) {
     if (idle() && !working_) {
@@ -249,7 +250,7 @@ void Connection::push(Outgoing outgoing) {
   outgoing_bytes_ += outgoing.size();
   outgoing_.push_back(std::move(outgoing));
   set_deadline();
-  flush();
+  core_->flush_in_turn(*this);
 }
 
 void Connection::flush() {

@@ -11,6 +11,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -34,6 +35,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   void close_all();
   void forget(Connection& connection);
+  /// Has it write what it has to say: at once, or, where many did so since bytes last came in, after whoever has
+  /// something to ask. So nobody is held up while thousands that waited get their answers.
+  void flush_in_turn(Connection& connection);
+  void begin_turn() { flushed_ = 0; }
   [[nodiscard]] HttpServerCounts counts() const;
 
   boost::asio::io_context& io;
@@ -51,6 +56,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void take_in(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
   void sweep();
   void finish_drain();
+  void flush_some();
+  void flush_later();
 
   std::vector<std::shared_ptr<Acceptor>> acceptors_;
   std::list<std::shared_ptr<Connection>> connections_;
@@ -58,6 +65,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   SteadyTime next_date_{};
   SteadyTime drained_by_ = SteadyTime::max();
   std::function<void()> drained_;
+  int flushed_ = 0;  ///< connections, in this turn
+  std::deque<std::weak_ptr<Connection>> to_flush_;
+  bool will_flush_ = false;
 };
 
 /// One request and its answer; what a Responder shares. Knows its connection only as long as that is there.
@@ -88,6 +98,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   void check_time(SteadyTime now);
   void drain();
+  /// Writes, unless it is writing already.
+  void flush();
 
   void answer(Exchange& exchange, const HttpResponse& response);
   void open_stream(Exchange& exchange);
@@ -133,7 +145,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
   void push(Outgoing outgoing);
   void push_chunk(std::string_view text);
-  void flush();
   void set_deadline();
 
   std::shared_ptr<ServerCore> core_;

@@ -33,13 +33,12 @@ bool accepts_gzip(const HttpRequest& request) {
   return any;
 }
 
-std::string gzipped(std::string_view text) {
+std::string gzipped(std::string_view text, int level) {
   constexpr int gzip_window = 15 + 16;  // the largest window, with gzip's header
   constexpr int memory_level = 8;       // zlib's default
   z_stream stream{};
-  PERSEUS_CHECK(
-      deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, gzip_window, memory_level, Z_DEFAULT_STRATEGY) == Z_OK,
-      "zlib has memory");
+  PERSEUS_CHECK(deflateInit2(&stream, level, Z_DEFLATED, gzip_window, memory_level, Z_DEFAULT_STRATEGY) == Z_OK,
+                "zlib has memory");
   std::string result(deflateBound(&stream, text.size()), '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));  // zlib only reads it
   stream.avail_in = static_cast<uInt>(text.size());

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/asio/post.hpp>
 #include <ctime>
+#include <utility>
 
 #include "net/connection.h"
 
@@ -16,6 +18,9 @@ using asio::ip::tcp;
 using boost::system::error_code;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
+
+/// In a row; half a millisecond or so.
+constexpr int most_flushes = 64;
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
@@ -49,6 +54,9 @@ Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
   tcp::acceptor& listener = acceptor->listener;
   listener.open(endpoint.protocol(), problem);
   if (!problem) listener.set_option(asio::socket_base::reuse_address(true), problem);
+  // On Linux what is accepted inherits these.
+  if (!problem) listener.set_option(tcp::no_delay(true), problem);
+  if (!problem) listener.set_option(asio::socket_base::keep_alive(true), problem);
   if (!problem) listener.bind(endpoint, problem);
   if (!problem) listener.listen(asio::socket_base::max_listen_connections, problem);
   if (!problem) listener.non_blocking(true, problem);
@@ -100,8 +108,6 @@ void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
     }
     return;
   }
-  socket.set_option(tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
   std::string address = peer.address().to_string();
   const auto connection = options.tls
                               ? make_tls_connection(shared_from_this(), std::move(socket), std::move(address))
@@ -113,6 +119,33 @@ void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
 void ServerCore::forget(Connection& connection) {
   connections_.erase(connection.place);
   if (draining && connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
+}
+
+void ServerCore::flush_in_turn(Connection& connection) {
+  if (flushed_ < most_flushes) {
+    ++flushed_;
+    return connection.flush();
+  }
+  to_flush_.push_back(connection.weak_from_this());
+  flush_later();
+}
+
+void ServerCore::flush_later() {
+  if (std::exchange(will_flush_, true)) return;
+  asio::post(io, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->flush_some();
+  });
+}
+
+void ServerCore::flush_some() {
+  will_flush_ = false;
+  begin_turn();
+  for (int i = 0; i < most_flushes && !to_flush_.empty(); ++i) {
+    const auto connection = to_flush_.front().lock();
+    to_flush_.pop_front();
+    if (connection) connection->flush();
+  }
+  if (!to_flush_.empty()) flush_later();
 }
 
 void ServerCore::start_sweeping() {

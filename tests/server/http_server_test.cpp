@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
@@ -48,6 +49,7 @@ class RawClient {
     while (!closed_) io_.run_one();
     return std::exchange(text_, {});
   }
+  [[nodiscard]] bool has_heard() const { return !text_.empty(); }
   void half_close() { socket_.shutdown(asio::socket_base::shutdown_send); }
   void close() { socket_.close(); }
 
@@ -95,6 +97,28 @@ class HttpServerTest : public ::testing::Test {
   std::uint16_t port_ = 0;
   std::unique_ptr<HttpServer> server_;
 };
+
+TEST_F(HttpServerTest, SomebodyAsksWhileManyGetTheirAnswers) {
+  std::vector<Responder> waiting;
+  handler_ = [&](const HttpRequest& request, Responder responder) {
+    if (request.path == "/wait") return waiting.push_back(std::move(responder));
+    responder.send(json_response(200, "other"));
+  };
+  start();
+  constexpr std::ptrdiff_t many = 300;
+  std::vector<std::unique_ptr<RawClient>> clients;
+  while (std::ssize(clients) < many) {
+    clients.push_back(std::make_unique<RawClient>(io_, port_));
+    clients.back()->write("GET /wait HTTP/1.1\r\n\r\n");
+    while (waiting.size() < clients.size()) io_.run_one();
+  }
+  RawClient other = client();
+  other.write("GET /other HTTP/1.1\r\n\r\n");
+  for (const Responder& one : waiting) one.send(json_response(200, "at last"));
+  other.until("other");
+  EXPECT_LT(std::ranges::count_if(clients, [](const auto& one) { return one->has_heard(); }), many);
+  for (const auto& one : clients) EXPECT_THAT(one->until("at last"), HasSubstr("200 OK"));
+}
 
 TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
   start();
