@@ -32,11 +32,12 @@ void Characterisations::start(const std::string& key) {
   auto stored = store_.blob("frontier/" + key);
   // Even an answer that is known comes later, by way of the executor, so that nobody is called inside his own call.
   if (!stored) {
-    executor_.submit([weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
-      return [weak, key, error] {
-        if (const auto self = weak.lock()) self->finish(key, error);
-      };
-    });
+    executor_.submit(Executor::Kind::request,
+                     [weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
+                       return [weak, key, error] {
+                         if (const auto self = weak.lock()) self->finish(key, error);
+                       };
+                     });
   } else if (*stored) {
     read_frontier(key, std::move(**stored));
   } else {
@@ -46,6 +47,7 @@ void Characterisations::start(const std::string& key) {
 
 void Characterisations::read_frontier(const std::string& key, std::string bytes) {
   executor_.submit(
+      Executor::Kind::reading,
       [weak = weak_from_this(), key, known = known(key), bytes = std::move(bytes)]() -> std::function<void()> {
         Result<Frontier> result = known;
         if (!known) {
@@ -86,24 +88,25 @@ void Characterisations::compute(const std::string& key) {
   if (!*input) {
     return finish(key, Error{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)});
   }
-  executor_.submit([weak = weak_from_this(), key, text = **std::move(input)]() -> std::function<void()> {
-    Frontier frontier;
-    std::string bytes;
-    std::optional<Error> error;
-    if (const auto parsed = parse_input(text, "input/" + key); !parsed) {
-      error = parsed.error();
-    } else if (auto made = characterise(key, *parsed); !made) {
-      error = made.error();
-    } else {
-      bytes = format_frontier(*made);
-      frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
-    }
-    return [weak, key, frontier, error, bytes = std::move(bytes)] {
-      const auto self = weak.lock();
-      if (!self) return;
-      error ? self->finish(key, *error) : self->save(key, frontier, bytes);
-    };
-  });
+  executor_.submit(Executor::Kind::planning,
+                   [weak = weak_from_this(), key, text = **std::move(input)]() -> std::function<void()> {
+                     Frontier frontier;
+                     std::string bytes;
+                     std::optional<Error> error;
+                     if (const auto parsed = parse_input(text, "input/" + key); !parsed) {
+                       error = parsed.error();
+                     } else if (auto made = characterise(key, *parsed); !made) {
+                       error = made.error();
+                     } else {
+                       bytes = format_frontier(*made);
+                       frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
+                     }
+                     return [weak, key, frontier, error, bytes = std::move(bytes)]() mutable {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       error ? self->finish(key, *error) : self->save(key, std::move(frontier), std::move(bytes));
+                     };
+                   });
 }
 
 void Characterisations::save(const std::string& key, Frontier frontier, std::string bytes) {

@@ -46,7 +46,7 @@ Result<Schedule> schedule_of(const PipelineShape& shape, int ranks);
 
 Result<CharacterisedPipeline> characterise(const std::string& key, const PipelineInput& input);
 
-/// As the store keeps it: a plan file.
+/// As the store keeps it: a plan file, gzipped, for a commit must not be held up by megabytes.
 std::string format_frontier(const CharacterisedPipeline& pipeline);
 Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text);
 

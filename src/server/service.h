@@ -34,11 +34,14 @@ using Done = std::function<void(Result<T>)>;
 class Executor {
  public:
   using Work = std::function<std::function<void()>()>;
+  /// What a request waits for, a millisecond of work, comes before reading frontiers that are known, of which a
+  /// restarted server has many, and neither stands behind planning, which may take minutes.
+  enum class Kind : unsigned char { request, reading, planning };
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
-  virtual void submit(Work work) = 0;
+  virtual void submit(Kind kind, Work work) = 0;
 };
 
 struct ServiceOptions {
@@ -100,7 +103,7 @@ class Service {
   void clear_policy(ClearPolicy request, Done<Ok> done);
 
   // Reads.
-  [[nodiscard]] std::vector<JobRow> jobs() const;  ///< newest first
+  [[nodiscard]] std::vector<ListedJob> jobs() const;  ///< newest first
   [[nodiscard]] Result<JobView> job(const std::string& job);
   /// not_found while there is none (also while it is being read from the store).
   [[nodiscard]] Result<std::shared_ptr<const CharacterisedPipeline>> frontier(const std::string& job, int pipeline);

@@ -64,16 +64,17 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
   }
   const Job& job = live->job;
   auto question = profiling->question(job, why_overdue(job), options.max_computations, options.plan_deadlines);
-  executor.submit([weak = weak_from_this(), id, profiling, profiler = profiling->lend(),
+  executor.submit(Executor::Kind::planning,
+                  [weak = weak_from_this(), id, profiling, profiler = profiling->lend(),
                    question = std::move(question)]() -> std::function<void()> {
-    auto decided = decide_profiling(*profiler, question);
-    return [weak, id, profiling, window = question.window, decided = std::move(decided)] {
-      const auto self = weak.lock();
-      if (!self) return;
-      if (const LiveJob* now = self->jobs->in_memory(id)) profiling->give_back(now->job);
-      self->profiling_decided(id, profiling, window, decided);
-    };
-  });
+                    auto decided = decide_profiling(*profiler, question);
+                    return [weak, id, profiling, window = question.window, decided = std::move(decided)] {
+                      const auto self = weak.lock();
+                      if (!self) return;
+                      if (const LiveJob* now = self->jobs->in_memory(id)) profiling->give_back(now->job);
+                      self->profiling_decided(id, profiling, window, decided);
+                    };
+                  });
 }
 
 void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,

@@ -126,7 +126,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// Runs `work` on the executor, and then `then` with what it returned, here.
   template <class Outcome>
   void away(std::function<Outcome()> work, std::function<void(State&, Outcome)> then) {
-    executor.submit([weak = weak_from_this(), work = std::move(work), then = std::move(then)] {
+    executor.submit(Executor::Kind::request, [weak = weak_from_this(), work = std::move(work), then = std::move(then)] {
       auto outcome = std::make_shared<Outcome>(work());
       return std::function<void()>([weak, then, outcome] {
         if (const auto self = weak.lock()) then(*self, std::move(*outcome));

@@ -7,45 +7,53 @@
 namespace perseus::server {
 namespace {
 
-constexpr int lower_priority = 10;  // of nice(1)
+/// Of nice(1). The io thread has 0.
+constexpr int niceness(Executor::Kind kind) { return kind == Executor::Kind::planning ? 10 : 5; }
 
 }  // namespace
 
-WorkerPool::WorkerPool(int threads, Post post) : post_(std::move(post)) {
-  PERSEUS_CHECK(threads >= 1, "a pool needs a thread");
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+WorkerPool::WorkerPool(int planners, Post post) : post_(std::move(post)) {
+  PERSEUS_CHECK(planners >= 1, "a pool needs a thread");
+  threads_.emplace_back([this] { run(Kind::request, Kind::reading); });
+  for (int i = 0; i < planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::planning); });
 }
 
 WorkerPool::~WorkerPool() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    queue_.clear();
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-void WorkerPool::submit(Work work) {
+void WorkerPool::submit(Kind kind, Work work) {
   {
     const std::lock_guard lock(mutex_);
-    if (ending_) return;
-    queue_.push_back(std::move(work));
+    queues_[static_cast<std::size_t>(kind)].push_back(std::move(work));
   }
-  changed_.notify_one();
+  changed_.notify_all();  // one alone might be of the other kind
 }
 
-void WorkerPool::run() {
+std::deque<Executor::Work>* WorkerPool::next_queue(Kind first, Kind last) {
+  for (auto kind = static_cast<std::size_t>(first); kind <= static_cast<std::size_t>(last); ++kind) {
+    if (!queues_[kind].empty()) return &queues_[kind];
+  }
+  return nullptr;
+}
+
+void WorkerPool::run(Kind first, Kind last) {
   // On Linux this is the calling thread's alone. If it is not allowed, planning is merely less polite.
-  (void)setpriority(PRIO_PROCESS, 0, lower_priority);
+  (void)setpriority(PRIO_PROCESS, 0, niceness(last));
   while (true) {
     Work work;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ending_ || !queue_.empty(); });
+      std::deque<Work>* queue = nullptr;
+      changed_.wait(lock, [&] { return ending_ || (queue = next_queue(first, last)) != nullptr; });
       if (ending_) return;
-      work = std::move(queue_.front());
-      queue_.pop_front();
+      work = std::move(queue->front());
+      queue->pop_front();
     }
     if (auto answer = work()) post_(std::move(answer));
   }

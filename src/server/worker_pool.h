@@ -1,12 +1,13 @@
-// A few threads for work that would stand in the io thread's way: planning, reading large frontiers.
+// A few threads for work that would stand in the io thread's way: planning, reading profiles and large frontiers.
 //
 // Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores. Input: Work
-// (server/service.h), run in the order of submit() by at most `threads` threads of lower priority than the io thread;
-// `post` brings what it returns to the io thread. Output: nothing else. Errors: none; work does not throw (std::
-// bad_alloc ends the program). Work that has not begun when the pool ends is dropped; work that has is waited for.
-// Cost: a lock per piece of work. Threads: submit() any.
+// (server/service.h), each kind in the order of submit(): planning by at most `planners` threads, the rest by one of
+// its own, all at lower priority than the io thread; `post` brings what it returns to the io thread. Output: nothing
+// else. Errors: none; work does not throw (std::bad_alloc ends the program). Work that has not begun when the pool ends
+// is dropped; work that has is waited for. Cost: a lock per piece of work. Threads: submit() any.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -20,17 +21,19 @@ namespace perseus::server {
 
 class WorkerPool final : public Executor {
  public:
-  WorkerPool(int threads, Post post);
+  WorkerPool(int planners, Post post);
   ~WorkerPool() override;
-  void submit(Work work) override;
+  void submit(Kind kind, Work work) override;
 
  private:
-  void run();
+  /// Does the work of these kinds, the first of them first, until the end.
+  void run(Kind first, Kind last);
+  std::deque<Work>* next_queue(Kind first, Kind last);
 
   Post post_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> queue_;
+  std::array<std::deque<Work>, 3> queues_;  ///< by Kind
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "wire/gunzip.h"
 
 namespace perseus {
 namespace {
@@ -36,38 +37,6 @@ std::string reason() { return std::strerror(errno); }
 
 Error too_large(const std::string& path, std::size_t limit) {
   return {ErrorCode::invalid_input, fmt::format("{}: larger than the {} MiB that are allowed", path, limit >> 20)};
-}
-
-Result<std::string> gunzip(const std::string& path, const std::string& packed, std::size_t limit) {
-  const auto broken = [&](const char* what) {
-    return Error{ErrorCode::invalid_input, fmt::format("{}: broken gzip file: {}", path, what)};
-  };
-  z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return broken("cannot start to inflate");
-  struct End {
-    z_stream* stream;
-    ~End() { inflateEnd(stream); }
-  } end{&stream};
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
-  std::string text;
-  for (;;) {
-    const std::size_t used = text.size();
-    if (used > limit) return too_large(path, limit);
-    text.resize(used + std::max<std::size_t>(used, 1 << 16));
-    stream.next_out = reinterpret_cast<Bytef*>(text.data() + used);
-    stream.avail_out = static_cast<uInt>(text.size() - used);
-    const int status = inflate(&stream, Z_NO_FLUSH);
-    text.resize(text.size() - stream.avail_out);
-    if (status == Z_STREAM_END) {
-      if (stream.avail_in == 0) break;
-      if (inflateReset(&stream) != Z_OK) return broken("cannot inflate its next member");
-    } else if (status != Z_OK) {
-      return broken(status == Z_BUF_ERROR ? "ends early" : "data error");
-    }
-  }
-  if (text.size() > limit) return too_large(path, limit);
-  return text;
 }
 
 }  // namespace
@@ -100,7 +69,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   }
   if (size > limit) return too_large(path, limit);
   content.resize(size);
-  if (content.starts_with("\x1f\x8b")) return gunzip(path, content, limit);
+  if (content.starts_with("\x1f\x8b")) return gunzipped(content, path, limit);
   return content;
 }
 

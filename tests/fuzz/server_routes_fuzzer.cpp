@@ -15,8 +15,8 @@
 #include <sstream>
 
 #include "base/clock.h"
-#include "server/api.h"
 #include "store/memory_store.h"
+#include "tests/support/api_on_port.h"
 #include "wire/json_reader.h"
 
 namespace {
@@ -29,7 +29,7 @@ using asio::ip::tcp;
 class OnIo final : public Executor {
  public:
   explicit OnIo(asio::io_context& io) : io_(io) {}
-  void submit(Work work) override {
+  void submit(Kind, Work work) override {
     asio::post(io_, [work = std::move(work)] { work()(); });
   }
 
@@ -63,19 +63,14 @@ class World {
     PERSEUS_CHECK(opened.ok(), "the service starts");
     service_ = *std::move(opened);
     tokens_ = std::make_unique<Tokens>(*store_);
-    api_ = std::make_unique<Api>(*service_, *tokens_, clock_, ApiOptions{});
-    http_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, [this](HttpRequest request, Responder responder) {
-      api_->handle(std::move(request), std::move(responder));
-    });
-    const auto port = http_->listen({"127.0.0.1", 0});
-    PERSEUS_CHECK(port.ok(), "a free port");
-    client_.connect({asio::ip::make_address("127.0.0.1"), *port});
+    api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
+    client_.connect({asio::ip::make_address("127.0.0.1"), api_->port()});
     client_.non_blocking(true);
   }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
   ~World() {
-    http_.reset();
+    api_.reset();
     io_.restart();
     io_.poll();  // what is posted still refers to the store
   }
@@ -108,8 +103,7 @@ class World {
   std::unique_ptr<MemoryStore> store_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<Tokens> tokens_;
-  std::unique_ptr<Api> api_;
-  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<testing::ApiOnPort> api_;
   tcp::socket client_{io_};
 };
 

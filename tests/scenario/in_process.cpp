@@ -29,8 +29,8 @@ void InProcess::restart() {
   settle();
 }
 
-void InProcess::submit(Work work) {
-  if (holding_) {
+void InProcess::submit(Kind kind, Work work) {
+  if (holding_ && kind != Kind::request) {
     held_.push_back(std::move(work));
     return;
   }
@@ -40,7 +40,7 @@ void InProcess::submit(Work work) {
 bool InProcess::hold_work(bool hold) {
   holding_ = hold;
   if (!hold) {
-    for (Work& work : held_) submit(std::move(work));
+    for (Work& work : held_) submit(Kind::planning, std::move(work));
     held_.clear();
     settle();
   }
@@ -54,13 +54,6 @@ bool InProcess::break_store(bool broken) {
     database_->failure.reset();
   }
   return true;
-}
-
-void InProcess::do_held(std::size_t number) {
-  const Work work = std::move(held_[number]);
-  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(number));
-  work()();
-  settle();
 }
 
 void InProcess::step(int pieces) {
@@ -95,14 +88,11 @@ template <class T>
 Result<T> InProcess::answer(const std::function<void(Done<T>)>& call) {
   // The answer may come after a restart has taken this frame's place: it is shared.
   auto result = std::make_shared<std::optional<Result<T>>>();
-  const std::size_t held_before = held();
   call([result](Result<T> value) {
     PERSEUS_CHECK(!*result, "a second answer");
     *result = std::move(value);
   });
   settle();
-  // What the answer itself needs of the executor is done even while planning stands still.
-  while (!*result && held() > held_before) do_held(held_before);
   PERSEUS_CHECK(result->has_value(), "no answer");
   return **result;
 }

@@ -1,7 +1,8 @@
 // The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
 //
 // The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
-// it. restart() drops the service and everything that was queued, keeps the database, and opens a new one.
+// back what no request waits for. restart() drops the service and everything that was queued, keeps the database, and
+// opens a new one.
 #pragma once
 
 #include <deque>
@@ -41,13 +42,10 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   void restart() override;
   bool break_store(bool broken) override;
 
-  void submit(Work work) override;
+  void submit(Kind kind, Work work) override;
 
   server::Service& service() { return *service_; }
   MemoryDatabase& database() { return *database_; }
-  /// Work that stands still, and doing one piece of it all the same: what an answer itself needs.
-  [[nodiscard]] std::size_t held() const { return held_.size(); }
-  void do_held(std::size_t number);
   /// Runs what is queued, and what that queues.
   void settle();
   /// Runs only that many queued pieces: a crash may come between any two.

@@ -72,20 +72,12 @@ OverHttp::OverHttp() {
 }
 
 OverHttp::~OverHttp() {
-  http_.reset();
+  api_.reset();
   io_.restart();
   io_.poll();
 }
 
-void OverHttp::open() {
-  api_ = std::make_unique<Api>(inner_.service(), *tokens_, clock_, ApiOptions{});
-  http_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, [this](HttpRequest request, Responder responder) {
-    api_->handle(std::move(request), std::move(responder));
-  });
-  const auto port = http_->listen({"127.0.0.1", 0});
-  PERSEUS_CHECK(port.ok(), "a free port");
-  port_ = *port;
-}
+void OverHttp::open() { api_ = std::make_unique<ApiOnPort>(io_, inner_.service(), *tokens_, clock_); }
 
 void OverHttp::settle() {
   io_.restart();
@@ -94,10 +86,9 @@ void OverHttp::settle() {
 }
 
 void OverHttp::restart() {
-  http_.reset();  // nobody is answered any more
+  api_.reset();  // nobody is answered any more
   io_.restart();
   io_.poll();
-  api_.reset();
   inner_.restart();
   open();
 }
@@ -131,15 +122,13 @@ Status status_of(const Result<std::string>& answer) {
 }  // namespace
 
 Result<std::string> OverHttp::ask(const std::string& method, const std::string& target, const std::string& body) {
-  const std::size_t held_before = inner_.held();
-  Client client(io_, port_, request_text(method, target, body));
+  Client client(io_, api_->port(), request_text(method, target, body));
   // The kernel hands over what is written to this machine at once, but nobody promises that.
   std::optional<Result<std::string>> answer;
   for (int turn = 0; !answer; ++turn) {
     PERSEUS_CHECK(turn < 1'000'000, ("no answer to " + method + " " + target).c_str());
     settle();
     answer = client.answer();
-    if (!answer && inner_.held() > held_before) inner_.do_held(held_before);
   }
   return *std::move(answer);
 }
@@ -324,7 +313,7 @@ int OverHttp::wait_for_plan(const WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
   if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
-  waits_.push_back(std::make_unique<Client>(io_, port_, request_text("GET", target, "")));
+  waits_.push_back(std::make_unique<Client>(io_, api_->port(), request_text("GET", target, "")));
   // It has begun when the server has answered what came after it.
   (void)ask("GET", "/healthz").ok();
   return static_cast<int>(waits_.size()) - 1;

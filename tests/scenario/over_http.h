@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "scenario/in_process.h"
-#include "server/api.h"
+#include "support/api_on_port.h"
 
 namespace perseus::testing {
 
@@ -50,9 +50,7 @@ class OverHttp final : public ScenarioTarget {
   HandTurnedClock clock_{0};  ///< for dates that nobody looks at
   std::unique_ptr<MemoryStore> token_store_;
   std::unique_ptr<server::Tokens> tokens_;
-  std::unique_ptr<server::Api> api_;
-  std::unique_ptr<HttpServer> http_;
-  std::uint16_t port_ = 0;
+  std::unique_ptr<ApiOnPort> api_;
   std::vector<std::unique_ptr<Client>> waits_;
 };
 

@@ -11,9 +11,9 @@
 
 #include "base/clock.h"
 #include "net/http_client.h"
-#include "server/api.h"
 #include "server/worker_pool.h"
 #include "store/sqlite_store.h"
+#include "tests/support/api_on_port.h"
 #include "tests/support/scratch_folder.h"
 #include "wire/json_reader.h"
 
@@ -37,13 +37,8 @@ class Running {
     PERSEUS_CHECK(service.ok(), "the service opens");
     service_ = *std::move(service);
     tokens_ = std::make_unique<Tokens>(*store_);
-    api_ = std::make_unique<Api>(*service_, *tokens_, clock_, ApiOptions{});
-    http_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, [this](HttpRequest request, Responder responder) {
-      api_->handle(std::move(request), std::move(responder));
-    });
-    const auto port = http_->listen({"127.0.0.1", 0});
-    PERSEUS_CHECK(port.ok(), "a free port");
-    peer.url = fmt::format("http://127.0.0.1:{}", *port);
+    api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
+    peer.url = fmt::format("http://127.0.0.1:{}", api_->port());
     tick();
     thread_ = std::thread([this] { io_.run(); });
   }
@@ -52,7 +47,7 @@ class Running {
   ~Running() {
     asio::post(io_, [this] { io_.stop(); });
     thread_.join();
-    http_.reset();
+    api_.reset();
     service_.reset();
     workers_.reset();  // work that has begun ends first
     store_.reset();
@@ -77,8 +72,7 @@ class Running {
   std::unique_ptr<WorkerPool> workers_;
   std::unique_ptr<Service> service_;
   std::unique_ptr<Tokens> tokens_;
-  std::unique_ptr<Api> api_;
-  std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<testing::ApiOnPort> api_;
   asio::steady_timer timer_{io_};
   std::thread thread_;
 };

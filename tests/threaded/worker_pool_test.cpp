@@ -40,7 +40,7 @@ TEST(WorkerPool, RunsEveryPieceOnceAndAnswersOnTheIoThread) {
   const auto io_thread = std::this_thread::get_id();
   std::set<int> answered;
   for (int i = 0; i < 100; ++i) {
-    pool.submit([&, i]() -> std::function<void()> {
+    pool.submit(static_cast<Executor::Kind>(i % 3), [&, i]() -> std::function<void()> {
       EXPECT_NE(std::this_thread::get_id(), io_thread);
       return [&, i] {
         EXPECT_EQ(std::this_thread::get_id(), io_thread);
@@ -61,7 +61,7 @@ TEST(WorkerPool, WaitsForWhatHasBegunAndDropsTheRest) {
     std::mutex gate;
     gate.lock();
     for (int i = 0; i < 10; ++i) {
-      pool.submit([&]() -> std::function<void()> {
+      pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
         ++begun;
         const std::lock_guard wait(gate);
         ++ended;
@@ -73,6 +73,24 @@ TEST(WorkerPool, WaitsForWhatHasBegunAndDropsTheRest) {
   }
   EXPECT_EQ(begun, ended);
   EXPECT_GE(ended, 1);
+}
+
+TEST(WorkerPool, WhatARequestWaitsForDoesNotWaitForPlanning) {
+  IoQueue io;
+  WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
+  std::mutex planning;
+  planning.lock();
+  for (int i = 0; i < 2; ++i) {
+    pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
+      const std::lock_guard wait(planning);
+      return [] {};
+    });
+  }
+  bool answered = false;
+  pool.submit(Executor::Kind::request, [&]() -> std::function<void()> { return [&] { answered = true; }; });
+  io.run_one();
+  EXPECT_TRUE(answered);
+  planning.unlock();
 }
 
 }  // namespace

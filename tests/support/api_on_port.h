@@ -1,0 +1,32 @@
+// A service's API on a free port of this machine, as `perseus serve` puts it together, without its settings.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <cstdint>
+#include <utility>
+
+#include "base/clock.h"
+#include "net/http_server.h"
+#include "server/api.h"
+
+namespace perseus::testing {
+
+class ApiOnPort {
+ public:
+  ApiOnPort(boost::asio::io_context& io, server::Service& service, server::Tokens& tokens, const Clock& clock)
+      : api_(service, tokens, clock, {}), http_(io, {}, [this](HttpRequest request, Responder responder) {
+          api_.handle(std::move(request), std::move(responder));
+        }) {
+    const auto listening = http_.listen({"127.0.0.1", 0});
+    PERSEUS_CHECK(listening.ok(), "a free port");
+    port_ = *listening;
+  }
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  server::Api api_;
+  HttpServer http_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace perseus::testing
