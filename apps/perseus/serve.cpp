@@ -21,6 +21,7 @@
 #include "serve_config.h"
 #include "server/api.h"
 #include "server/identity.h"
+#include "server/metrics.h"
 #include "server/service.h"
 #include "server/tokens.h"
 #include "server/worker_pool.h"
@@ -69,8 +70,8 @@ void ignore_signals_of_writing() {
 /// Calls tick() when the service has something to do.
 class Ticker {
  public:
-  Ticker(asio::io_context& io, server::Service& service, const Clock& clock)
-      : timer_(io), service_(service), clock_(clock) {
+  Ticker(asio::io_context& io, server::Service& service, const Clock& clock, server::Metrics& metrics)
+      : timer_(io), service_(service), clock_(clock), metrics_(metrics) {
     service_.on_earlier_wake([this] { arm(); });
     arm();
   }
@@ -81,6 +82,7 @@ class Ticker {
     timer_.expires_after(duration_cast<milliseconds>(std::chrono::duration<double>(wait_s)) + milliseconds(1));
     timer_.async_wait([this](boost::system::error_code stopped) {
       if (stopped) return;
+      const server::Metrics::IoSpan span(metrics_, "timer");
       service_.tick();
       arm();
     });
@@ -88,6 +90,7 @@ class Ticker {
   asio::steady_timer timer_;
   server::Service& service_;
   const Clock& clock_;
+  server::Metrics& metrics_;
 };
 
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
@@ -113,9 +116,17 @@ Result<int> run_serve(const ServeConfig& config) {
   ignore_signals_of_writing();
   Log log(config.log_level);
   asio::io_context io(1);
-  const Post post = [&io](std::function<void()> work) { asio::post(io, std::move(work)); };
+  const auto metrics = std::make_shared<server::Metrics>();
+  const auto post_from = [&io, metrics](std::string_view whom) -> Post {
+    return [&io, metrics, whom](std::function<void()> work) {
+      asio::post(io, [metrics, whom, work = std::move(work)] {
+        const server::Metrics::IoSpan span(*metrics, whom);
+        work();
+      });
+    };
+  };
   const SystemClock clock;
-  auto store = open_server_store(config.data, config.database, post);
+  auto store = open_server_store(config.data, config.database, post_from("store"));
   if (!store) return store.error();
 
   server::Tokens tokens(**store);
@@ -127,7 +138,7 @@ Result<int> run_serve(const ServeConfig& config) {
                              config.listen)};
   }
 
-  server::WorkerPool workers(config.workers, post);
+  server::WorkerPool workers(config.workers, post_from("workers"));
   server::ServiceOptions service_options;
   service_options.owner = config.database.empty() ? "server" : server::random_hex_id();
   service_options.idle_expiry_s = config.idle_expiry_s;
@@ -142,6 +153,7 @@ Result<int> run_serve(const ServeConfig& config) {
   if (!service) return service.error();
 
   server::ApiOptions api_options;
+  api_options.metrics = metrics;
   api_options.version = PERSEUS_VERSION;
   api_options.openapi = openapi_text();
   api_options.dashboard = dashboard_page();
@@ -152,7 +164,7 @@ Result<int> run_serve(const ServeConfig& config) {
   api_options.connections = [&] { return running->counts(); };
   server::Api api(**service, tokens, clock, api_options);
   options.served = [&](const ServedRequest& served) {
-    api.count(served);
+    metrics->served(served);
     if (served.status >= 500) log.error(fmt::format("{} answered {}", served.route, served.status));
   };
   HttpServer http(io, options, [&](HttpRequest request, Responder responder) {
@@ -161,7 +173,7 @@ Result<int> run_serve(const ServeConfig& config) {
   running = &http;
   const auto port = http.listen(*address);
   if (!port) return port.error();
-  const Ticker ticker(io, **service, clock);
+  const Ticker ticker(io, **service, clock, *metrics);
 
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](boost::system::error_code stopped, int signal) {

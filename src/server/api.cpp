@@ -28,13 +28,16 @@ bool is_placeholder(std::string_view segment) { return segment.starts_with('{');
 
 struct Pattern {
   const Api::Route* route;
+  std::string name;  ///< "GET /v1/jobs"
   std::vector<std::string_view> segments;
 };
 
 const std::vector<Pattern>& patterns() {
   static const std::vector<Pattern> made = [] {
     std::vector<Pattern> all;
-    for (const Api::Route& route : Api::routes()) all.push_back({&route, segments_of(route.path)});
+    for (const Api::Route& route : Api::routes()) {
+      all.push_back({&route, fmt::format("{} {}", route.method, route.path), segments_of(route.path)});
+    }
     return all;
   }();
   return made;
@@ -154,7 +157,8 @@ void Api::handle(HttpRequest request, Responder responder) {
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
       continue;
     }
-    responder.name(route.path);
+    responder.name(pattern.name);
+    const Metrics::IoSpan span(*options_.metrics, pattern.name);
     Call call{HttpRequest(), std::move(responder), {}, {}};
     if (route.access != Access::open) {
       const auto identity = tokens_.identify(request.header("Authorization").value_or(""));
@@ -217,44 +221,9 @@ void Api::readyz(Call call) {
 
 void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }
 
-void Api::count(const ServedRequest& served) {
-  Latency& latency = served_[{served.route, served.status}];
-  ++latency.count;
-  latency.sum_s += served.took_s;
-  latency.max_s = std::max(latency.max_s, served.took_s);
-}
-
 void Api::metrics(Call call) {
-  std::string text;
-  const auto one = [&](std::string_view name, std::string_view type, std::string_view help, auto value) {
-    text += fmt::format("# HELP perseus_{0} {2}\n# TYPE perseus_{0} {1}\nperseus_{0} {3}\n", name, type, help, value);
-  };
-  const ServiceCounts counts = service_.counts();
-  one("jobs_in_memory", "gauge", "Jobs whose log is folded in memory", counts.jobs_in_memory);
-  one("waiting_ranks", "gauge", "Ranks that wait for a plan", counts.waiting_ranks);
-  one("subscriptions", "gauge", "Readers of event streams", counts.subscriptions);
-  one("stragglers_in_force", "gauge", "Stragglers in force", counts.stragglers_in_force);
-  one("plans_deployed_total", "counter", "Plans put into force", counts.plans_deployed);
-  one("characterisations_total", "counter", "Frontiers computed", counts.characterisations);
-  one("characterisations_failed_total", "counter", "Frontiers that could not be computed",
-      counts.characterisations_failed);
-  one("characterisations_running", "gauge", "Frontiers being computed", counts.characterising);
-  if (options_.connections) {
-    const HttpServerCounts net = options_.connections();
-    one("connections", "gauge", "Open connections", net.connections);
-    one("connections_waiting", "gauge", "Connections whose request is not answered yet", net.waiting);
-    one("connections_total", "counter", "Connections accepted", net.accepted);
-    one("connections_turned_away_total", "counter", "Connections over the limit", net.turned_away);
-    one("connections_timed_out_total", "counter", "Connections of clients that were too slow", net.timed_out);
-  }
-  text +=
-      "# HELP perseus_requests_seconds Time from a request to its answer, waits included\n"
-      "# TYPE perseus_requests_seconds summary\n";
-  for (const auto& [key, latency] : served_) {
-    const std::string labels = fmt::format("{{route=\"{}\",status=\"{}\"}}", key.first, key.second);
-    text += fmt::format("perseus_requests_seconds_sum{0} {1}\nperseus_requests_seconds_count{0} {2}\n", labels,
-                        latency.sum_s, latency.count);
-  }
+  const auto http = options_.connections ? std::optional(options_.connections()) : std::nullopt;
+  std::string text = options_.metrics->text(service_.counts(), http);
   call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
 }
 

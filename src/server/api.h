@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "net/http_server.h"
+#include "server/metrics.h"
 #include "server/service.h"
 #include "server/tokens.h"
 #include "server/view_json.h"
@@ -27,6 +28,7 @@ struct ApiOptions {
   std::string openapi;                            ///< the file's text
   std::string dashboard;                          ///< the page's text
   std::function<HttpServerCounts()> connections;  ///< for /metrics; may be empty
+  std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 };
 
 /// A request on its way to a route: the parts of the path that stand for something, and who asks.
@@ -52,8 +54,6 @@ class Api {
 
   Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions options);
   void handle(HttpRequest request, Responder responder);
-  /// What was answered, for /metrics.
-  void count(const ServedRequest& served);
   /// From now on /readyz says no.
   void drain() { draining_ = true; }
 
@@ -106,10 +106,6 @@ class Api {
   void readyz(Call call);
   void metrics(Call call);
 
-  struct Latency {
-    std::uint64_t count = 0;
-    double sum_s = 0, max_s = 0;
-  };
   Service& service_;
   Tokens& tokens_;
   const Clock& clock_;
@@ -124,7 +120,6 @@ class Api {
   Page dashboard_;
   Page openapi_;
   std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, as far as asked
-  std::map<std::pair<std::string_view, int>, Latency> served_;
   bool draining_ = false;
 };
 

@@ -1,0 +1,68 @@
+#include "server/metrics.h"
+
+#include <prometheus/text_serializer.h>
+
+namespace perseus::server {
+namespace {
+
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+const prometheus::Histogram::BucketBoundaries request_buckets_s{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600};
+const prometheus::Histogram::BucketBoundaries io_buckets_s{1e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5};
+
+template <class Number>
+MetricFamily one(MetricType type, const char* name, const char* help, Number number) {
+  prometheus::ClientMetric metric;
+  (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = static_cast<double>(number);
+  return {std::string("perseus_") + name, help, type, {metric}};
+}
+
+}  // namespace
+
+void Metrics::served(const ServedRequest& request) {
+  prometheus::Histogram*& histogram = by_route_[{request.route, request.status}];
+  if (histogram == nullptr) {
+    const std::string route(request.route.empty() ? "other" : request.route);
+    histogram = &requests_.Add({{"route", route}, {"status", std::to_string(request.status)}}, request_buckets_s);
+  }
+  histogram->Observe(request.took_s);
+}
+
+void Metrics::on_io_thread(std::string_view what, double seconds) {
+  prometheus::Histogram*& histogram = by_task_[what];
+  if (histogram == nullptr) histogram = &io_thread_.Add({{"task", std::string(what)}}, io_buckets_s);
+  histogram->Observe(seconds);
+}
+
+std::string Metrics::text(const ServiceCounts& service, const std::optional<HttpServerCounts>& http) const {
+  using enum MetricType;
+  std::vector<MetricFamily> families{
+      one(Gauge, "jobs_in_memory", "Jobs whose log is folded in memory", service.jobs_in_memory),
+      one(Gauge, "waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks),
+      one(Gauge, "subscriptions", "Readers of event streams", service.subscriptions),
+      one(Gauge, "stragglers_in_force", "Stragglers in force", service.stragglers_in_force),
+      one(Counter, "plans_deployed_total", "Plans put into force", service.plans_deployed),
+      one(Counter, "characterisations_total", "Frontiers computed", service.characterisations),
+      one(Counter, "characterisations_failed_total", "Frontiers that could not be computed",
+          service.characterisations_failed),
+      one(Gauge, "characterisations_running", "Frontiers being computed", service.characterising),
+  };
+  if (http) {
+    for (const MetricFamily& family : {
+             one(Gauge, "connections", "Open connections", http->connections),
+             one(Gauge, "connections_waiting", "Connections whose request is not answered yet", http->waiting),
+             one(Counter, "connections_total", "Connections accepted", http->accepted),
+             one(Counter, "connections_turned_away_total", "Connections over the limit", http->turned_away),
+             one(Counter, "connections_timed_out_total", "Connections of clients that were too slow", http->timed_out),
+         }) {
+      families.push_back(family);
+    }
+  }
+  for (const auto* histograms : {&requests_, &io_thread_}) {
+    for (MetricFamily& family : histograms->Collect()) families.push_back(std::move(family));
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace perseus::server
