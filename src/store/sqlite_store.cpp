@@ -9,12 +9,14 @@
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "store/group_commit.h"
@@ -35,6 +37,8 @@ constexpr std::array kMigrations = {
        CREATE TABLE claim(work TEXT PRIMARY KEY, owner TEXT NOT NULL, until_s REAL NOT NULL) WITHOUT ROWID;
        CREATE TABLE token(hash TEXT PRIMARY KEY, role TEXT NOT NULL, job TEXT NOT NULL, name TEXT NOT NULL,
                           created_s REAL NOT NULL) WITHOUT ROWID;)",
+    R"(ALTER TABLE job ADD COLUMN summary TEXT NOT NULL DEFAULT '';
+       DROP TABLE claim;)",
 };
 constexpr int kVersion = static_cast<int>(kMigrations.size());
 
@@ -121,6 +125,13 @@ void configure(SQLite::Database& database) {
   database.exec("PRAGMA synchronous = FULL");
 }
 
+/// The lock keeps other servers out, so a claim may end with its server and costs no flush to the disk.
+void add_claims(SQLite::Database& database) {
+  database.exec("PRAGMA temp_store = MEMORY");
+  database.exec(
+      "CREATE TEMP TABLE claim(work TEXT PRIMARY KEY, owner TEXT NOT NULL, until_s REAL NOT NULL) WITHOUT ROWID");
+}
+
 std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database& database) {
   const int version = database.execAndGet("PRAGMA user_version").getInt();
   const int owner = database.execAndGet("PRAGMA application_id").getInt();
@@ -141,8 +152,72 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   for (int i = version; i < kVersion; ++i) database.exec(kMigrations[i]);
   database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kVersion, kApplicationId));
   transaction.commit();
+  add_claims(database);
   return std::nullopt;
 }
+
+/// Moves the write-ahead log into the database, on a thread and a connection of its own. SQLite by itself does it
+/// within a commit, and whoever waits for that commit would wait for megabytes.
+class Checkpointer {
+ public:
+  Checkpointer(const std::string& path, SQLite::Database& writer) : connection_(path) {
+    connection_.database().exec("PRAGMA synchronous = FULL");
+    sqlite3_wal_hook(writer.getHandle(), &Checkpointer::committed, this);
+    thread_ = std::thread([this] { work(); });
+  }
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+  ~Checkpointer() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+ private:
+  static constexpr int kEnoughPages = 1000;    // SQLite's own default
+  static constexpr int kTooManyPages = 16000;  // 64 MB: commits never stop, so they must wait for once
+
+  static int committed(void* self, sqlite3* writer, const char* /*database*/, int pages) {
+    if (pages >= kTooManyPages) {
+      checkpoint(writer);
+    } else if (pages >= kEnoughPages) {
+      static_cast<Checkpointer*>(self)->want();
+    }
+    return SQLITE_OK;
+  }
+  /// What it does not get done, for a reader is in the way or the disk is full, the next one does.
+  static void checkpoint(sqlite3* database) {
+    sqlite3_wal_checkpoint_v2(database, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  }
+  void want() {
+    {
+      const std::lock_guard lock(mutex_);
+      wanted_ = true;
+    }
+    wake_.notify_one();
+  }
+  void work() {
+    while (true) {
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return wanted_ || stopping_; });
+        if (stopping_) return;
+        wanted_ = false;
+      }
+      checkpoint(connection_.database().getHandle());
+    }
+  }
+
+  Connection connection_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool wanted_ = false;
+  bool stopping_ = false;
+  std::thread thread_;
+};
 
 class SqliteStore final : public Store {
  public:
@@ -152,6 +227,7 @@ class SqliteStore final : public Store {
         lock_(std::move(lock)),
         writer_(std::move(writer)),
         reader_(std::move(reader)),
+        checkpointer_(path_, writer_->database()),
         group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {}
 
   void append(Append append, Done<Appended> done) override {
@@ -173,7 +249,7 @@ class SqliteStore final : public Store {
   Result<std::vector<JobIndexRow>> jobs() override {
     return reading<std::vector<JobIndexRow>>([](Connection& connection) {
       SQLite::Statement& found = connection.bound(
-          "SELECT job, state, name, created_s, updated_s, next_wake_s, last_sequence FROM job ORDER BY job");
+          "SELECT job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary FROM job ORDER BY job");
       std::vector<JobIndexRow> rows;
       while (found.executeStep()) {
         JobIndexRow& row = rows.emplace_back();
@@ -184,6 +260,7 @@ class SqliteStore final : public Store {
         row.updated_s = found.getColumn(4).getDouble();
         if (!found.isColumnNull(5)) row.next_wake_s = found.getColumn(5).getDouble();
         row.last_sequence = found.getColumn(6).getInt64();
+        row.summary = found.getColumn(7).getString();
       }
       found.reset();
       return rows;
@@ -323,8 +400,8 @@ class SqliteStore final : public Store {
       writer_->run("INSERT INTO event VALUES(?, ?, ?)", append.job, ++sequence, body);
     }
     const JobIndexRow& row = append.index;
-    writer_->run("INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, ?, ?, ?)", append.job, row.state, row.name,
-                 row.created_s, row.updated_s, row.next_wake_s, sequence);
+    writer_->run("INSERT OR REPLACE INTO job VALUES(?, ?, ?, ?, ?, ?, ?, ?)", append.job, row.state, row.name,
+                 row.created_s, row.updated_s, row.next_wake_s, sequence, row.summary);
     for (const Blob& blob : append.blobs) put_blob_now(blob);
     return Appended::committed;
   }
@@ -334,6 +411,7 @@ class SqliteStore final : public Store {
   std::unique_ptr<Connection> writer_;  // the writer thread's
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_;
+  Checkpointer checkpointer_;
   GroupCommit group_;  // last: its thread uses the writer
 };
 

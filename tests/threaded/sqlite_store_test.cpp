@@ -128,6 +128,16 @@ TEST_F(SqliteFile, SurvivesBeingOpenedAgain) {
   EXPECT_EQ(open()->read("job", 0)->size(), 1U);
 }
 
+TEST_F(SqliteFile, MovesItsLogIntoTheFileWhileItIsWrittenTo) {
+  auto store = open();
+  constexpr std::uintmax_t written = 5 << 20;
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(append(*store, "job", i, std::string(written / 50, 'x')).ok());
+  std::int64_t last = 50;
+  while (std::filesystem::file_size(path()) < written) ASSERT_TRUE(append(*store, "job", last++, "{}").ok());
+  store.reset();
+  EXPECT_EQ(open()->read("job", 0)->size(), static_cast<std::size_t>(last));
+}
+
 TEST_F(SqliteFile, IsRefusedToASecondServer) {
   const auto store = open();
   const Error error = refusal(path());
@@ -166,7 +176,7 @@ TEST_F(SqliteFile, IsRefusedWhenItBelongsToAnotherProgram) {
 TEST_F(SqliteFile, IsRefusedWhenALaterVersionWroteIt) {
   open();
   SQLite::Database(path(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
-  EXPECT_THAT(refusal(path()).message, HasSubstr("written by a later Perseus (schema 99, this one knows up to 1)"));
+  EXPECT_THAT(refusal(path()).message, HasSubstr("written by a later Perseus (schema 99, this one knows up to 2)"));
 }
 
 TEST_F(SqliteFile, IsRefusedWhereNothingCanBeCreated) {
