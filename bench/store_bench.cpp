@@ -51,7 +51,7 @@ Append to(const std::string& job, std::int64_t expected, std::size_t events = 1)
   append.job = job;
   append.expected_sequence = expected;
   append.bodies.assign(events, body);
-  append.index = {job, "registered", "a training job", 1790000000.5, 1790000000.5, 1790604800.5, 0};
+  append.index = {job, "registered", "a training job", 1790000000.5, 1790000000.5, 1790604800.5, 0, ""};
   return append;
 }
 

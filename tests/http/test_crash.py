@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """`perseus serve` is killed (SIGKILL) at random moments while jobs register, report and wait: nothing acknowledged is lost.
 
-usage: test_crash.py PERSEUS [KILLS [SEED]]   KILLS: 60 unless given
+usage: test_crash.py PERSEUS [KILLS [SEED]]   KILLS: else PERSEUS_KILLS, else 60
 """
 
+import os
 import random
 import signal
 import sys
@@ -84,7 +85,7 @@ def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     served.PROGRAM = sys.argv[1]
-    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 60
+    kills = int(sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PERSEUS_KILLS", 60))
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     with tempfile.TemporaryDirectory() as folder:
         half_a_characterisation(folder + "/half")

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Two `perseus serve` on one real PostgreSQL: one after the other is killed, ranks carry on with the other one.
 
-usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: 12 unless given; exit 77 without PostgreSQL
+usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: else PERSEUS_KILLS, else 12; exit 77 without PostgreSQL
 """
 
+import os
 import random
 import signal
 import sys
@@ -121,7 +122,7 @@ def main():
     if postgres.programs() is None:
         sys.exit(77)
     served.PROGRAM = sys.argv[1]
-    kills = int(sys.argv[2]) if len(sys.argv) > 2 else 12
+    kills = int(sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PERSEUS_KILLS", 12))
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     database = postgres.Postgres()
     try:
