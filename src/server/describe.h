@@ -60,6 +60,18 @@ void describe(F& f, S& s) {
   f("unit", s.unit);
 }
 
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, JobSummary>
+void describe(F& f, S& s) {
+  f("ranks", s.ranks);
+  f("ranks_registered", s.ranks_registered);
+  f("pipelines", s.pipelines);
+  f("stragglers", s.stragglers);
+  f("iteration_time_s", s.iteration_time);
+  f("saved_pct", s.saved_pct);
+  f("saved_j", s.saved);
+}
+
 /// A policy is an object with one member, its kind: {"power_cap":{"average_w":250000}}.
 struct PolicyMembers {
   std::optional<PowerCap> power_cap;

@@ -92,6 +92,23 @@ JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
 
 }  // namespace
 
+JobSummary summary_of(const LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  JobSummary summary;
+  summary.ranks = job.spec.degrees.world_size();
+  summary.ranks_registered = job.ranks_registered;
+  summary.pipelines = job.num_pipelines();
+  if (job.live()) {
+    summary.stragglers = static_cast<int>(std::ranges::count_if(degrees_in_force(job), [](double d) { return d > 1; }));
+  }
+  if (const auto cost = iteration_cost(job, live.frontiers)) {
+    summary.iteration_time = cost->time;
+    summary.saved_pct = 100 * (1 - cost->energy / cost->all_max_energy);
+  }
+  if (job.plan) summary.saved = total_of(live, now_s).saved;
+  return summary;
+}
+
 JobView view_of(const LiveJob& live, double now_s) {
   const Job& job = live.job;
   JobView view;
@@ -103,6 +120,7 @@ JobView view_of(const LiveJob& live, double now_s) {
   view.microbatches = job.microbatches;
   view.degrees = job.spec.degrees;
   view.ranks_registered = job.ranks_registered;
+  view.ranks_waiting = static_cast<int>(live.waiters.size());
   view.facts = job.spec.facts;
   if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
   view.detect_stragglers = job.spec.detect_stragglers;

@@ -1,7 +1,8 @@
 // What is told of a job to those who look at it.
 //
 // Input: the job in memory and the time. Output: its view: state, plan, stragglers and policies in words, savings so
-// far. Errors: none. Cost: O(pipelines + notices), O(points) under a power cap. Threads: io thread.
+// far; and what a list says of it. Errors: none. Cost: O(pipelines + notices), O(points) under a power cap. Threads: io
+// thread.
 #pragma once
 
 #include "server/live_jobs.h"
@@ -9,5 +10,6 @@
 namespace perseus::server {
 
 JobView view_of(const LiveJob& live, double now_s);
+JobSummary summary_of(const LiveJob& live, double now_s);
 
 }  // namespace perseus::server

@@ -112,7 +112,7 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
   }
   LiveJob* live = in_memory(id);
   if (live == nullptr) {
-    index_.try_emplace(id, JobIndexRow{id, "", "", 0, 0, std::nullopt, 0});
+    index_.try_emplace(id, JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
     const auto found = find(id);  // an error is met again when somebody asks
     if (found) index_[id] = row_of(**found, clock_.now_s());
     return;
@@ -300,7 +300,7 @@ void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
 JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
   const Job& job = live.job;
   return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
-          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence};
+          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live, now_s)};
 }
 
 void LiveJobs::set_wake(LiveJob& live, double now_s) {

@@ -108,6 +108,8 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
     std::function<std::optional<EventBody>(LiveJob&, double now_s)> next_follow_up;
     /// Events became durable here, or arrived from another server.
     std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
+    /// What lists say of the job; for the index.
+    std::function<std::string(const LiveJob&, double now_s)> summary;
     /// When time makes something due; for the index.
     std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
   };

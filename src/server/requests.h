@@ -242,6 +242,18 @@ struct JobRow {
   std::string job, name, state;
   double created_s = 0, updated_s = 0;
 };
+/// What a list of jobs says of one beside its row. Kept in the store's index, as it was at the last event.
+struct JobSummary {
+  int ranks = 0, ranks_registered = 0, pipelines = 0;
+  int stragglers = 0;                     ///< pipelines that straggle
+  std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force
+  std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
+  Joules saved;                           ///< so far
+};
+struct ListedJob {
+  JobRow row;
+  JobSummary summary;
+};
 
 struct JobView {
   JobRow row;
@@ -252,6 +264,7 @@ struct JobView {
   int microbatches = 0;
   Degrees degrees;
   int ranks_registered = 0;
+  int ranks_waiting = 0;  ///< for a plan, at this server
   std::map<std::string, std::string> facts;
   bool detect_stragglers = false;
   /// Of a job that is, or was, profiled online.

@@ -106,11 +106,11 @@ std::optional<T> body_of(const Call& call) {
 }  // namespace
 
 void Api::list_jobs(Call call) {
-  std::vector<JobRow> rows = service_.jobs();
+  std::vector<ListedJob> jobs = service_.jobs();
   if (call.identity.role == Role::job) {
-    std::erase_if(rows, [&](const JobRow& row) { return !reaches(call.identity, row.job); });
+    std::erase_if(jobs, [&](const ListedJob& listed) { return !reaches(call.identity, listed.row.job); });
   }
-  call.answer(jobs_json(rows, clock_.now_s()));
+  call.answer(jobs_json(jobs, clock_.now_s()));
 }
 
 void Api::register_job(Call call) {

@@ -9,23 +9,34 @@ namespace perseus::server {
 
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers) {
   if (!job.plan) return std::nullopt;
+  // Few choices, many pipelines.
+  struct OfChoice {
+    Joules computing, computing_all_max;
+    Watts waiting;
+    Seconds time, all_max_time;
+  };
+  std::vector<OfChoice> of_choice;
+  for (const PlanDeployed::Choice& choice : job.plan->choices) {
+    const auto found = frontiers.find(choice.input);
+    if (choice.point < 0 || found == frontiers.end()) return std::nullopt;
+    const CharacterisedPipeline& pipeline = *found->second;
+    const FrontierPoint& point = pipeline.frontier.points[choice.point];
+    const double scale = scale_of(job, pipeline);
+    of_choice.push_back({scale * point.effective_energy, scale * pipeline.all_max_effective_energy,
+                         scale * pipeline.dag.total_blocking_power(), point.time, pipeline.all_max_time});
+  }
   const std::vector<double> degrees = degrees_in_force(job);
   JobView::PerIteration cost;
   Joules computing;
   Joules computing_all_max;
   Watts waiting;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const PlanDeployed::Choice& choice = job.plan->of(p);
-    const auto found = frontiers.find(choice.input);
-    if (choice.point < 0 || found == frontiers.end()) return std::nullopt;
-    const CharacterisedPipeline& pipeline = *found->second;
-    const FrontierPoint& point = pipeline.frontier.points[choice.point];
-    const double scale = scale_of(job, pipeline);
-    computing += scale * point.effective_energy;
-    computing_all_max += scale * pipeline.all_max_effective_energy;
-    waiting += scale * pipeline.dag.total_blocking_power();
-    cost.time = std::max(cost.time, degrees[p] * point.time);
-    cost.all_max_time = std::max(cost.all_max_time, degrees[p] * pipeline.all_max_time);
+    const OfChoice& own = of_choice[job.plan->choice_of[p]];
+    computing += own.computing;
+    computing_all_max += own.computing_all_max;
+    waiting += own.waiting;
+    cost.time = std::max(cost.time, degrees[p] * own.time);
+    cost.all_max_time = std::max(cost.all_max_time, degrees[p] * own.all_max_time);
   }
   cost.energy = computing + waiting * cost.time;
   cost.all_max_energy = computing_all_max + waiting * cost.all_max_time;

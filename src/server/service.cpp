@@ -10,6 +10,7 @@
 #include "server/registration.h"
 #include "server/service_state.h"
 #include "server/stragglers.h"
+#include "server/view_json.h"
 #include "wire/json_reader.h"
 
 namespace perseus::server {
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
   State* self = state.get();
   hooks.next_follow_up = [self](LiveJob& live, double now_s) { return self->next_follow_up(live, now_s); };
   hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
+  hooks.summary = [self](const LiveJob& live, double now_s) { return format_summary(summary_of(live, now_s)); };
   hooks.next_wake = [self](const LiveJob& live, double now_s) { return self->next_wake_of(live, now_s); };
   state->jobs = std::make_shared<LiveJobs>(store, clock, std::move(hooks));
   state->jobs->earlier_wake = [self] {
@@ -269,15 +271,19 @@ void Service::clear_policy(ClearPolicy request, Done<Ok> done) {
 
 // ---- Reads
 
-std::vector<JobRow> Service::jobs() const {
-  std::vector<JobRow> rows;
+std::vector<ListedJob> Service::jobs() const {
+  const double now_s = state_->clock.now_s();
+  std::vector<ListedJob> jobs;
+  jobs.reserve(state_->jobs->index().size());
   for (const auto& [id, row] : state_->jobs->index()) {
-    rows.push_back({row.job, row.name, row.state, row.created_s, row.updated_s});
+    const LiveJob* live = state_->jobs->in_memory(id);
+    jobs.push_back({{row.job, row.name, row.state, row.created_s, row.updated_s},
+                    live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary)});
   }
-  std::ranges::sort(rows, [](const JobRow& a, const JobRow& b) {
-    return std::tuple(-a.created_s, a.job) < std::tuple(-b.created_s, b.job);
+  std::ranges::sort(jobs, [](const ListedJob& a, const ListedJob& b) {
+    return std::tie(b.row.created_s, a.row.job) < std::tie(a.row.created_s, b.row.job);
   });
-  return rows;
+  return jobs;
 }
 
 Result<JobView> Service::job(const std::string& job) {

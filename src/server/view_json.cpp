@@ -8,7 +8,7 @@ namespace {
 
 // What JSON nests otherwise than the view does.
 struct Ranks {
-  int expected, registered;
+  int expected, registered, waiting;
 };
 struct PolicyInForce {
   const Policy& policy;
@@ -28,7 +28,7 @@ struct ServerNow {
 };
 struct Jobs {
   ServerNow server;
-  const std::vector<JobRow>& rows;
+  const std::vector<ListedJob>& jobs;
 };
 
 template <class F>
@@ -38,12 +38,13 @@ void describe(F& f, const ServerNow& server) {
 template <class F>
 void describe(F& f, const Jobs& jobs) {
   f.always("server", jobs.server);
-  f.always("jobs", jobs.rows);
+  f.always("jobs", jobs.jobs);
 }
 template <class F>
 void describe(F& f, const Ranks& ranks) {
   f.always("expected", ranks.expected);
   f.always("registered", ranks.registered);
+  f.always("waiting", ranks.waiting);
 }
 template <class F>
 void describe(F& f, const PolicyInForce& in_force) {
@@ -67,6 +68,11 @@ void describe(F& f, const JobRow& row) {
   f.always("state", row.state);
   f.always("created_at_s", row.created_s);
   f.always("updated_at_s", row.updated_s);
+}
+template <class F>
+void describe(F& f, const ListedJob& job) {
+  describe(f, job.row);
+  describe(f, job.summary);
 }
 template <class F>
 void describe(F& f, const JobView::PlanInForce& plan) {
@@ -142,7 +148,7 @@ void describe(F& f, const JobAnswer& answer) {
   f.always("degrees", view.degrees);
   const int world_size = view.degrees.world_size();
   f.always("world_size", world_size);
-  f.always("ranks", Ranks{world_size, view.ranks_registered});
+  f.always("ranks", Ranks{world_size, view.ranks_registered, view.ranks_waiting});
   f("facts", view.facts);
   f("detect_stragglers", view.detect_stragglers);
   if (view.profiling) f.always("profiling", *view.profiling);
@@ -163,8 +169,13 @@ void describe(F& f, const JobEvent& event) {
   f.always("text", event.text);
 }
 
-std::string jobs_json(const std::vector<JobRow>& rows, double now_s) { return json_text(Jobs{{now_s}, rows}); }
+std::string jobs_json(const std::vector<ListedJob>& jobs, double now_s) { return json_text(Jobs{{now_s}, jobs}); }
 std::string job_json(const JobView& view, const EnergyFactors& factors) { return json_text(JobAnswer{view, factors}); }
+std::string format_summary(const JobSummary& summary) { return json_text(summary); }
+JobSummary parse_summary(std::string_view text) {
+  const auto summary = parse_json_as<JobSummary>(text, "summary");
+  return summary ? *summary : JobSummary();
+}
 std::string event_json(const JobEvent& event) { return json_text(event); }
 
 }  // namespace perseus::server

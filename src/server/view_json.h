@@ -7,6 +7,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/requests.h"
@@ -22,8 +23,11 @@ struct EnergyFactors {
 };
 
 /// {"server":{"now_s":...},"jobs":[...]}, in the order given.
-std::string jobs_json(const std::vector<JobRow>& rows, double now_s);
+std::string jobs_json(const std::vector<ListedJob>& jobs, double now_s);
 std::string job_json(const JobView& view, const EnergyFactors& factors = {});
+/// As the store's index keeps it; what cannot be read is an empty one.
+std::string format_summary(const JobSummary& summary);
+JobSummary parse_summary(std::string_view text);
 /// The data of a server-sent event.
 std::string event_json(const JobEvent& event);
 

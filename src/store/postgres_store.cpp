@@ -34,6 +34,7 @@ constexpr std::array kMigrations = {
        CREATE TABLE claim(work text COLLATE "C" PRIMARY KEY, owner text NOT NULL, until_s double precision NOT NULL);
        CREATE TABLE token(hash text COLLATE "C" PRIMARY KEY, role text NOT NULL, job text NOT NULL, name text NOT NULL,
                           created_s double precision NOT NULL);)",
+    "ALTER TABLE job ADD COLUMN summary text NOT NULL DEFAULT ''",
 };
 constexpr int kVersion = static_cast<int>(kMigrations.size());
 /// Taken while migrating, so that of servers that start together one does it.
@@ -154,7 +155,7 @@ class Transaction {
     if (!created.empty()) {
       std::ranges::sort(created);
       connection_.run(
-          "INSERT INTO job SELECT new, '', '', 0, 0, NULL, 0 FROM unnest($1::text[]) new ON CONFLICT DO NOTHING",
+          "INSERT INTO job SELECT new, '', '', 0, 0, NULL, 0, '' FROM unnest($1::text[]) new ON CONFLICT DO NOTHING",
           {array_literal(created)});
     }
     std::vector<std::string> ids;
@@ -166,7 +167,7 @@ class Transaction {
   }
 
   void write_index(const std::map<std::string, Job>& jobs) {
-    std::vector<std::string> ids, states, names;
+    std::vector<std::string> ids, states, names, summaries;
     std::vector<std::optional<double>> created, updated, wakes;
     std::vector<std::int64_t> sequences;
     for (const auto& [id, job] : jobs) {
@@ -179,16 +180,18 @@ class Transaction {
       updated.emplace_back(index.updated_s);
       wakes.push_back(index.next_wake_s);
       sequences.push_back(job.last);
+      summaries.push_back(index.summary);
       notify("appended", job.last, id);
     }
     if (ids.empty()) return;
     connection_.run(
         "UPDATE job SET state = new.state, name = new.name, created_s = new.created_s, updated_s = new.updated_s, "
-        "next_wake_s = new.next_wake_s, last_sequence = new.last_sequence FROM unnest($1::text[], $2::text[], "
-        "$3::text[], $4::double precision[], $5::double precision[], $6::double precision[], $7::bigint[]) "
-        "AS new(job, state, name, created_s, updated_s, next_wake_s, last_sequence) WHERE job.job = new.job",
+        "next_wake_s = new.next_wake_s, last_sequence = new.last_sequence, summary = new.summary "
+        "FROM unnest($1::text[], $2::text[], $3::text[], $4::double precision[], $5::double precision[], "
+        "$6::double precision[], $7::bigint[], $8::text[]) AS new(job, state, name, created_s, updated_s, next_wake_s, "
+        "last_sequence, summary) WHERE job.job = new.job",
         {array_literal(ids), array_literal(states), array_literal(names), array_literal(created),
-         array_literal(updated), array_literal(wakes), array_literal(sequences)});
+         array_literal(updated), array_literal(wakes), array_literal(sequences), array_literal(summaries)});
   }
 
   PostgresConnection& connection_;
@@ -332,7 +335,8 @@ class PostgresStore final : public Store {
   Result<std::vector<JobIndexRow>> jobs() override {
     return reading<std::vector<JobIndexRow>>([](PostgresConnection& connection) {
       const PostgresRows rows = connection.run(
-          "SELECT job, state, name, created_s, updated_s, next_wake_s, last_sequence FROM job ORDER BY job", {});
+          "SELECT job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary FROM job ORDER BY job",
+          {});
       std::vector<JobIndexRow> index;
       index.reserve(rows.size());
       for (int row = 0; row < rows.size(); ++row) {
@@ -342,7 +346,8 @@ class PostgresStore final : public Store {
                          .created_s = rows.number(row, 3),
                          .updated_s = rows.number(row, 4),
                          .next_wake_s = rows.is_null(row, 5) ? std::nullopt : std::optional(rows.number(row, 5)),
-                         .last_sequence = rows.integer(row, 6)});
+                         .last_sequence = rows.integer(row, 6),
+                         .summary = rows.text(row, 7)});
       }
       return index;
     });

@@ -44,6 +44,7 @@ struct JobIndexRow {
   double updated_s = 0;
   std::optional<double> next_wake_s;  ///< when time makes the next event due
   std::int64_t last_sequence = 0;     ///< set by the store; ignored in an Append
+  std::string summary;                ///< what lists say of it: one JSON text, not looked into; may be empty
   bool operator==(const JobIndexRow&) const = default;
 };
 

@@ -28,7 +28,7 @@ class Job:
     def __init__(self, data, job, name, dp, created_s):
         self.data, self.id, self.name, self.dp, self.created_s = data, job, name, dp, created_s
         self.state, self.reason, self.profiling = "registered", None, None
-        self.registered = 0
+        self.registered = self.waiting = 0
         self.version, self.deployed_s = 0, None
         self.stragglers, self.policies, self.events = [], [], []
         self.factors, self.total = {}, None
@@ -61,6 +61,7 @@ class Job:
 
     def row(self):
         row = {"id": self.id, "name": self.name, "state": self.state, "created_at_s": self.created_s, "ranks": self.world_size,
+               "ranks_registered": self.registered,
                "pipelines": self.dp, "stragglers": len(self.stragglers), "saved_pct": None, "iteration_time_s": None}
         if self.version:
             now = self.per_iteration()
@@ -85,7 +86,7 @@ class Job:
         out = self.row() | {
             "reason": self.reason, "now_s": time.time(), "sequence": len(self.events), "schedule": "1f1b",
             "degrees": {"dp": self.dp, "pp": len(self.data["accelerators"]), "tp": 1}, "microbatches": 24,
-            "world_size": self.world_size, "ranks": {"expected": self.world_size, "registered": self.registered},
+            "world_size": self.world_size, "ranks": {"expected": self.world_size, "registered": self.registered, "waiting": self.waiting},
             "facts": {"accelerator": "NVIDIA A100-SXM4-40GB", "microbatch_size": "4"}, "profiling": self.profiling, "plan": None, "savings": None,
             "stragglers": self.stragglers, "policies": self.policies,
             "pipelines": [{"pipeline": p, "straggler": False, "point": None} for p in range(self.dp)]}
@@ -296,7 +297,7 @@ def populate(cluster):
     cluster.change(waiting, "rank_registered", "12 ranks registered", registered=12)
     profiling = cluster.add("wide-resnet-1.5b", 4)
     cluster.change(profiling, "profile", "profiling", state="profiling", registered=profiling.world_size,
-                   profiling={"iterations": 12, "uncertainty_pct": 1.34})
+                   profiling={"windows": 4, "iterations": 12, "uncertainty_pct": 1.34, "waiting_for": [4, 5, 7]})
     busy = cluster.add("gpt3-xl", 4)
     cluster.change(busy, "characterisation_started", "characterisation started", state="characterising", registered=busy.world_size)
     live = cluster.add("gpt3-6.7b on A100, lr sweep 3", 8)

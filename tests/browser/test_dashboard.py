@@ -145,6 +145,7 @@ class DashboardTest(PageTest):
         self.assertEqual(self.text("#job-title"), "first")
         self.cluster.add("second")
         self.wait_for_text("second", "#job-list")
+        self.wait_for_text("0 of 16 ranks", "#job-list")
         self.assertEqual(self.js("() => document.querySelectorAll('#job-list li').length"), 2)
         self.assertEqual(self.text("#job-title"), "first")
         for fact in (job.id, "NVIDIA A100", "microbatch size 4", "DP 4 · PP 4 · TP 1", "version 1 from iteration 100"):
@@ -152,7 +153,7 @@ class DashboardTest(PageTest):
 
     def test_states_say_what_they_wait_for(self):
         populate(self.cluster)
-        expected = {"registered": "12 of 32 have registered", "profiling": "12 iterations measured",
+        expected = {"registered": "12 of 32 have registered", "profiling": "3 ranks (4, 5, 7) have yet to report",
                     "characterising": "being computed", "failed": "stage 3 has no measurement", "finished": "FINISHED"}
         for job in self.cluster.jobs.values():
             if job.state in expected:
@@ -164,9 +165,15 @@ class DashboardTest(PageTest):
         job = self.cluster.add("gpt3-xl")
         self.open(job)
         self.wait_for_text("0 of 16 have registered", "#frontier")
-        self.cluster.change(job, "window_scheduled", "profiling", state="profiling", registered=16,
-                            profiling={"iterations": 7, "uncertainty_pct": 2.5})
-        self.wait_for_text("7 iterations measured, uncertainty 2.50 %", "#frontier")
+        self.cluster.change(job, "window_scheduled", "profiling", state="profiling", registered=16, waiting=9,
+                            profiling={"windows": 2, "iterations": 7, "uncertainty_pct": 2.5, "waiting_for": [3], "rejected": 1200,
+                                       "rejections": ["rank 2: forward took 0 s"]})
+        self.wait_for_text("2 windows, 7 iterations, uncertainty 2.50 %", "#profiling")
+        self.wait_for_text("1 rank (3) has yet to report", "#profiling")
+        self.wait_for_text("1,200 values left out", "#profiling")
+        self.js("() => document.querySelector('#profiling details').open = true")
+        self.wait_for_text("rank 2: forward took 0 s", "#profiling")
+        self.wait_for_text("16, 9 waiting", ".job-head")
         self.cluster.change(job, "characterisation_started", "characterising", state="characterising")
         self.wait_for_text("being computed", "#frontier")
         self.cluster.deploy(job)

@@ -359,9 +359,36 @@ class Operations(ServerCase):
         self.assertEqual(self.server.ask("PUT", "/v1/jobs", {})[0], 405)
         status, text = self.server.ask("GET", "/metrics", raw=True)
         self.assertEqual(status, 200)
-        self.assertIn(b'perseus_requests_seconds_count{route="/readyz",status="200"} 1', text)
+        self.assertIn(b'perseus_requests_seconds_count{route="GET /readyz",status="200"} 1', text)
+        self.assertIn(b'perseus_io_thread_seconds_count{task="GET /readyz"} 1', text)
         for line in text.decode().splitlines():
-            self.assertRegex(line, r'^(# (HELP|TYPE) perseus_\w+ .+|perseus_\w+(\{[^}]*\})? [0-9.e+-]+)$')
+            self.assertRegex(line, r'^(# (HELP|TYPE) perseus_\w+ .+|perseus_\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)$')
+        if promtool := shutil.which("promtool"):
+            checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True)
+            self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, b""))
+
+    def test_the_list_says_how_jobs_do(self):
+        self.push()
+        job = self.zeus_job(dp=2)
+        for rank in range(8):
+            self.server.ask("GET", f"/schedule/{job}?rank={rank}")
+        self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 1, "degree": 1.2})
+
+        def listed():
+            return self.server.ask("GET", "/v1/jobs")[1]["jobs"][0]
+
+        row = listed()
+        self.assertEqual([row[k] for k in ("ranks", "ranks_registered", "pipelines", "stragglers")], [8, 8, 2, 1])
+        view = self.server.ask("GET", f"/v1/jobs/{job}")[1]["savings"]["per_iteration"]
+        self.assertEqual(row["iteration_time_s"], view["time_s"])
+        self.assertAlmostEqual(row["saved_pct"], 100 * (1 - view["energy_j"] / view["all_max_energy_j"]))
+        self.assertIn("saved_pct: ", self.server.cli("job", "list").stdout)
+        self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data)  # it reads no log of a finished job
+        over = listed()
+        self.assertEqual((over["state"], over["ranks"], over["saved_pct"]), ("finished", 8, row["saved_pct"]))
+        self.assertNotIn("stragglers", over)
 
     def test_what_was_acknowledged_survives_kill_9(self):
         self.push()
@@ -387,7 +414,7 @@ class Operations(ServerCase):
         self.assertEqual(nowhere.returncode, 66, nowhere.stderr)
         self.server.ask("POST", f"/v1/jobs/{job}/finish", {})  # after the copy
         restored = Server(self.folder.name + "/restored")
-        self.assertEqual(restored.ask("GET", f"/v1/jobs/{job}")[1]["ranks"], {"expected": 4, "registered": 4})
+        self.assertEqual(restored.ask("GET", f"/v1/jobs/{job}")[1]["ranks"], {"expected": 4, "registered": 4, "waiting": 0})
         self.assertNotEqual(restored.ask("GET", f"/v1/jobs/{job}")[1]["state"], "finished")
         restored.stop()
 

@@ -48,7 +48,7 @@ struct Replica {
     append.job = job;
     append.expected_sequence = expected;
     append.bodies = std::move(bodies);
-    append.index = {job, "registered", "name", 1, 2, std::nullopt, 0};
+    append.index = {job, "registered", "name", 1, 2, std::nullopt, 0, ""};
     return append;
   }
   Result<Appended> append(const std::string& job, std::int64_t expected, std::vector<std::string> bodies) {
@@ -300,7 +300,7 @@ TEST_F(Postgres, IsRefusedWhenALaterVersionWroteItsSchema) {
   const auto store = open_postgres_store(database_, executor.post());
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.error().code, ErrorCode::invalid_input);
-  EXPECT_THAT(store.error().message, HasSubstr("written by a later Perseus (version 99, this one knows up to 1)"));
+  EXPECT_THAT(store.error().message, HasSubstr("written by a later Perseus (version 99, this one knows up to 2)"));
 }
 
 TEST_F(Postgres, IsRefusedWhereThereIsNone) {

@@ -27,7 +27,7 @@ inline Append to(const std::string& job, std::int64_t expected, std::vector<std:
   append.job = job;
   append.expected_sequence = expected;
   append.bodies = std::move(bodies);
-  append.index = {job, "registered", "name of " + job, 1.5, 2.5, std::nullopt, 0};
+  append.index = {job, "registered", "name of " + job, 1.5, 2.5, std::nullopt, 0, ""};
   return append;
 }
 
@@ -77,13 +77,15 @@ TEST_P(AnyStore, RefusesAnAppendThatDidNotKnowTheLastEvent) {
 TEST_P(AnyStore, KeepsTheIndexAndTheBlobsOfAnAppend) {
   Append with_all = to("a", 0, {"{1}"});
   with_all.index.next_wake_s = 77.25;
+  with_all.index.summary = R"({"ranks":8})";
   with_all.blobs = {{"frontier/1", std::string("\0\xff binary", 9)}};
   EXPECT_EQ(*append(with_all), Appended::committed);
   Append refused = to("a", 0, {"{2}"});
   refused.blobs = {{"frontier/2", "x"}};
   EXPECT_EQ(*append(refused), Appended::conflict);
 
-  EXPECT_THAT(*store_->jobs(), ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1}));
+  EXPECT_THAT(*store_->jobs(),
+              ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1, R"({"ranks":8})"}));
   EXPECT_EQ(*store_->blob("frontier/1"), std::string("\0\xff binary", 9));
   EXPECT_EQ(*store_->blob("frontier/2"), std::nullopt);
 }

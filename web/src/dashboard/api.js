@@ -1,11 +1,11 @@
 // The server's /v1 as this page uses it (src/server/view_json.h writes it); members that are missing, null or unknown do
 // no harm.
 //
-// GET /v1/jobs            { jobs: [{ id, name, state, created_at_s, ranks, pipelines, stragglers,
-//                           saved_pct, iteration_time_s }] }, newest first
+// GET /v1/jobs            { jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
+//                           iteration_time_s, saved_pct, saved_j }] }, newest first
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
-//                           world_size, ranks: { expected, registered }, facts: { accelerator, framework, ... },
-//                           profiling: { iterations, uncertainty_pct, text },
+//                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
+//                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections },
 //                           plan: { version, from_iteration, deployed_at_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
 //                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],

@@ -58,7 +58,8 @@ export function createJobList(parent) {
 
   function fill(item, job) {
     const [text, kind] = stateWords(job.state);
-    const facts = [job.ranks > 0 && count(job.ranks, 'rank'), job.iteration_time_s > 0 && seconds(job.iteration_time_s),
+    const few = job.ranks_registered < job.ranks && !isOver(job.state) ? `${job.ranks_registered} of ` : '';
+    const facts = [job.ranks > 0 && few + count(job.ranks, 'rank'), job.iteration_time_s > 0 && seconds(job.iteration_time_s),
       job.saved_pct != null && `${percent(job.saved_pct)} saved`].filter(Boolean);
     if (facts.length === 0 && job.created_at_s > 0) facts.push(`since ${clockTime(job.created_at_s)}`);
     const link = item.firstChild;

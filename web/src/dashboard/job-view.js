@@ -9,10 +9,11 @@ import { timelineOf } from '../timeline.js';
 import { createActivity } from './activity.js';
 import { getJson, jobPath } from './api.js';
 import { createPipelines } from './pipelines.js';
+import { createProfiling } from './profiling.js';
 import { createRefresher } from './refresher.js';
 import { createSavings } from './savings.js';
 import { createStragglers } from './stragglers.js';
-import { clockTime, count, stateWords } from './words.js';
+import { clockTime, stateWords } from './words.js';
 
 const retry_ms = 1000;
 
@@ -40,6 +41,7 @@ export function createJobView(parent, id, onNews) {
   const savingsPart = element('section', { 'aria-label': 'Savings' });
   body.append(savingsPart);
   const savings = createSavings(savingsPart);
+  const profiling = createProfiling(section('profiling', 'Profiling').made);
   const stragglers = createStragglers(section('stragglers', 'Stragglers and policies').made);
   const pipelinesPart = section('pipelines', 'Pipelines');
   const pipelines = createPipelines(pipelinesPart.made, choosePipeline);
@@ -206,7 +208,8 @@ export function createJobView(parent, id, onNews) {
       ['schedule', job.schedule],
       ['degrees', degrees && ['dp', 'pp', 'tp'].filter((d) => degrees[d] > 0).map((d) => `${d.toUpperCase()} ${degrees[d]}`).join(' · ')],
       ['microbatches', job.microbatches > 0 && String(job.microbatches)],
-      ['ranks', ranks && (ranks.registered < expected ? `${ranks.registered} of ${expected} registered` : String(expected))],
+      ['ranks', ranks && (ranks.registered < expected ? `${ranks.registered} of ${expected} registered` : String(expected)) +
+        (ranks.waiting > 0 ? `, ${ranks.waiting.toLocaleString('en')} waiting` : '')],
       ...Object.entries(job.facts ?? {}).filter(([name]) => name !== 'token').map(([name, value]) => [name.replaceAll('_', ' '), String(value)]),
       ['plan', plan?.version > 0 && `version ${plan.version}` +
         (plan.from_iteration > 0 ? ` from iteration ${plan.from_iteration.toLocaleString('en')}` : '')],
@@ -231,6 +234,7 @@ export function createJobView(parent, id, onNews) {
       }
       showHead(job);
       savings.show(job);
+      profiling.show(job);
       stragglers.show(job, (job.now_s ?? Date.now() / 1000) - Date.now() / 1000);
       showPipelines();
       drawings.ask();
@@ -255,16 +259,14 @@ export function createJobView(parent, id, onNews) {
 }
 
 /** Why there is no frontier yet. */
-function waitingFor({ state, profiling, ranks, world_size }) {
+function waitingFor({ state, ranks, world_size }) {
   if (state === 'registered') {
     const expected = ranks?.expected ?? world_size;
     if (expected > ranks?.registered) return `Waiting for ranks: ${ranks.registered} of ${expected} have registered.`;
     return 'Waiting for a profile. Until there is a plan, everything runs at maximum clock.';
   }
   if (state === 'profiling') {
-    const parts = [profiling?.text, profiling?.iterations > 0 && `${count(profiling.iterations, 'iteration')} measured`,
-      profiling?.uncertainty_pct > 0 && `uncertainty ${profiling.uncertainty_pct.toFixed(2)} %`].filter(Boolean);
-    return `Profiling${parts.length ? `: ${parts.join(', ')}` : ''}. The frontier follows when it is done.`;
+    return 'The frontier follows when profiling is done.';
   }
   if (state === 'characterising') return 'The frontier is being computed. Meanwhile everything runs at maximum clock.';
   if (state === 'failed') return 'There is no frontier: everything runs at maximum clock.';
