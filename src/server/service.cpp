@@ -29,7 +29,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
   State* self = state.get();
   hooks.next_follow_up = [self](LiveJob& live, double now_s) { return self->next_follow_up(live, now_s); };
   hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
-  hooks.summary = [self](const LiveJob& live, double now_s) { return format_summary(summary_of(live, now_s)); };
+  hooks.summary = [](const LiveJob& live, double now_s) { return format_summary(summary_of(live, now_s)); };
   hooks.next_wake = [self](const LiveJob& live, double now_s) { return self->next_wake_of(live, now_s); };
   state->jobs = std::make_shared<LiveJobs>(store, clock, std::move(hooks));
   state->jobs->earlier_wake = [self] {
