@@ -40,31 +40,6 @@ constexpr double least_limit_s = 180;     // to the first plan, where none was g
 constexpr double limit_iterations = 150;  // likewise: that many at maximum clock
 constexpr double control_limit_s = 15;    // for a client to find its helper
 
-/// What is going on, on standard error: a line a phase, and within it how far it is where that is a terminal.
-class Stage {
- public:
-  void begin(const std::string& what) {
-    clear();
-    fmt::print(stderr, "{:6.1f} s  {}\n", seconds(), what);
-  }
-  void so_far(const std::string& what) {
-    if (!terminal_) return;
-    fmt::print(stderr, "\r\x1b[K          {}", what);
-    std::fflush(stderr);
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) fmt::print(stderr, "\r\x1b[K");
-    shown_ = false;
-  }
-  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - began_).count(); }
-
- private:
-  SteadyClock::time_point began_ = SteadyClock::now();
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-};
-
 double number_at(const json::value& value, std::initializer_list<std::string_view> path, double otherwise = 0) {
   const json::value* at = &value;
   for (const std::string_view name : path) {
@@ -93,6 +68,31 @@ Result<std::string> own_folder() {
 }
 
 }  // namespace
+
+/// What is going on, on standard error: a line a phase, and within it how far it is where that is a terminal.
+class DemoStage {
+ public:
+  void begin(const std::string& what) {
+    clear();
+    fmt::print(stderr, "{:6.1f} s  {}\n", seconds(), what);
+  }
+  void so_far(const std::string& what) {
+    if (!terminal_) return;
+    fmt::print(stderr, "\r\x1b[K          {}", what);
+    std::fflush(stderr);
+    shown_ = true;
+  }
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\x1b[K");
+    shown_ = false;
+  }
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(SteadyClock::now() - began_).count(); }
+
+ private:
+  SteadyClock::time_point began_ = SteadyClock::now();
+  bool terminal_ = isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+};
 
 class DemoCourse::Course {
  public:
@@ -557,7 +557,7 @@ class DemoCourse::Course {
   const DemoJob& job_;
   const DemoScratch& scratch_;
   std::string folder_, worker_program_, helper_program_;
-  Stage stage_;
+  DemoStage stage_;
   DemoMeasurement m_;
   HttpPeer peer_;
   std::string dashboard_, job_path_;

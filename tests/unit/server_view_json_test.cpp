@@ -36,7 +36,7 @@ TEST(ServerViewJson, OfAJobInFull) {
   const auto json = parse(job_json(deployed_job(), {0.25, "EUR", std::nullopt}));
   EXPECT_EQ(json, parse(R"({"id":"j_1","name":"a \"name\" </script>","state":"deployed",
     "created_at_s":1790000000.25,"updated_at_s":1790000001,"now_s":1790000002,"sequence":42,"schedule":"1f1b",
-    "microbatches":24,"degrees":{"dp":2,"pp":8,"tp":4},"world_size":64,"ranks":{"expected":64,"registered":64},
+    "microbatches":24,"degrees":{"dp":2,"pp":8,"tp":4},"world_size":64,"ranks":{"expected":64,"registered":64,"waiting":0},
     "facts":{"accelerator":"A100"},
     "plan":{"version":3,"from_iteration":120,"deployed_at_s":1790000001,"t_min_s":3.9,"t_star_s":5.25,
             "t_straggler_s":4.5,"t_opt_s":4.5,"reason":"pipeline 1 is slow"},
@@ -61,11 +61,11 @@ TEST(ServerViewJson, WhatIsNotKnownIsNotSaid) {
   for (const char* member : {"name", "reason", "schedule", "facts", "savings"}) EXPECT_FALSE(json.contains(member));
   EXPECT_TRUE(!json.contains("plan") || json.at("plan").is_null());
   EXPECT_EQ(json.at("profiling"), parse(R"({"windows":3,"iterations":7,"uncertainty_pct":0.5,"waiting_for":[1]})"));
-  EXPECT_EQ(json.at("ranks"), parse(R"({"expected":1,"registered":0})"));
+  EXPECT_EQ(json.at("ranks"), parse(R"({"expected":1,"registered":0,"waiting":0})"));
 }
 
 TEST(ServerViewJson, OfAllJobsAndOfAnEvent) {
-  EXPECT_EQ(parse(jobs_json({{"b", "two", "finished", 3, 4}, {"a", "", "registered", 1, 2}}, 5)),
+  EXPECT_EQ(parse(jobs_json({{{"b", "two", "finished", 3, 4}, {}}, {{"a", "", "registered", 1, 2}, {}}}, 5)),
             parse(R"({"server":{"now_s":5},"jobs":[
               {"id":"b","name":"two","state":"finished","created_at_s":3,"updated_at_s":4},
               {"id":"a","state":"registered","created_at_s":1,"updated_at_s":2}]})"));
