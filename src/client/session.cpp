@@ -216,10 +216,15 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
   double wait_s = timing.least_wait_s;
   std::int64_t have = 0;
   while (!stop.stop_requested() && !is_over()) {
+    const double asked_s = now_s();
+    const std::int64_t had = have;
     const bool went_well =
         (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) && wait_for_plan(stop, have);
     if (went_well) {
       wait_s = timing.least_wait_s;
+      // A server that says "unchanged" without having waited is not asked again at once.
+      const bool early = have == had && now_s() - asked_s < timing.least_wait_s;
+      if (early && !sleep_for(stop, timing.least_wait_s)) return;
       continue;
     }
     // Thousands of ranks lose their server at the same moment; they do not come back at the same one.

@@ -18,9 +18,10 @@ using ::testing::Not;
 
 class SessionTest : public ::testing::Test {
  protected:
-  void start(const std::string& url) {
+  void start(const std::string& url, double least_wait_s = hasty().least_wait_s) {
     options.server = url;
     options.timing = hasty();
+    options.timing.least_wait_s = least_wait_s;
     options.report_interval_s = 0.01;
     SessionListener listener;
     listener.on_job = [this](const std::string&) { ++jobs; };
@@ -236,6 +237,17 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
   session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
   EXPECT_TRUE(eventually([&] { return held && session->failures() > 2; }));
   EXPECT_EQ(said.count("no answer within"), 1);
+}
+
+TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  start(server.url(), 3600);
+  ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // a plan, and "unchanged" at once
+  for (int i = 0; i < 5; ++i) {  // each takes longer than it would to ask again
+    session->report(iteration(i, 1));
+    ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == i + 1U; }));
+  }
+  EXPECT_EQ(server.asked("GET", "/plan").size(), 2U);
 }
 
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
