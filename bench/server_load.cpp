@@ -320,7 +320,8 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
     waiting.ask(i, "GET", target, "", [&, i](const std::string& plan) { wait(i, member(plan, "version")); });
   };
   for (int i = 0; i < jobs * ranks; ++i) wait(i, "0");
-  for (int turn = 0; planned < jobs * ranks; ++turn) {
+  int turn = 0;
+  while (planned < jobs * ranks) {  // the waiting ones count it up
     const std::string job = "/v1/jobs/" + ids[static_cast<std::size_t>(turn) * 7 % jobs];
     if (turn < jobs) {
       timed(one, "upload a profile", "PUT", "/v1/jobs/" + ids[turn] + "/profile",
@@ -333,6 +334,7 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
           fmt::format(R"({{"pipeline":1,"degree":{}}})", 1.02 + 0.001 * (turn % 97)));  // another one every time
     timed(one, "list jobs", "GET", "/v1/jobs", "");
     waiting.take(2);  // asks on, but leaves the cores to the others
+    ++turn;
   }
   for (auto& [kind, times] : took_s) {
     std::sort(times.begin(), times.end());

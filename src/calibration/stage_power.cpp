@@ -77,9 +77,9 @@ StagePower::StagePower(const RunTrace& trace, std::span<const int> plans, const 
 
   // The noise decides how much the prior counts, and is itself what the fit leaves over.
   constexpr double first_guess = 3e-3, least = 1e-7;
-  constexpr int most_rounds = 20;
+  constexpr int most_fits = 20;
   double noise = first_guess;
-  for (int round = 0; round < most_rounds; ++round) {
+  for (int round = 0; round < most_fits; ++round) {
     const LeastSquares system = equations(trace, plans, options, noise);
     unknowns_ = system.solve_non_negative();
     covariance_ = system.covariance(unknowns_);

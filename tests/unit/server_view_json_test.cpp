@@ -52,11 +52,12 @@ TEST(ServerViewJson, OfAJobInFull) {
 TEST(ServerViewJson, WhatIsNotKnownIsNotSaid) {
   JobView view;
   view.row = {"j_2", "", "profiling", 1, 2};
-  view.profiling.emplace();
-  view.profiling->windows = 3;
-  view.profiling->iterations = 7;
-  view.profiling->uncertainty_pct = 0.5;
-  view.profiling->waiting_for = {1};
+  JobView::Profiling profiling;
+  profiling.windows = 3;
+  profiling.iterations = 7;
+  profiling.uncertainty_pct = 0.5;
+  profiling.waiting_for = {1};
+  view.profiling = profiling;
   const auto json = parse(job_json(view)).as_object();
   for (const char* member : {"name", "reason", "schedule", "facts", "savings"}) EXPECT_FALSE(json.contains(member));
   EXPECT_TRUE(!json.contains("plan") || json.at("plan").is_null());
