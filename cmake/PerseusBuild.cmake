@@ -34,7 +34,7 @@ if(PERSEUS_FUZZ)
   target_compile_options(perseus_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# The sanitized presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
+# The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
 # a name of their own that a neighbour in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
 # again beside the room.
 set(PERSEUS_COMPILED_ALONE
