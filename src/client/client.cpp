@@ -361,8 +361,8 @@ void Client::look_after(double now_s) {
       meter_->switch_latency(latency.seconds, latency.stddev_s);
       next_latency_s_ = now_s + latency_interval_s;
     }
-    if (const bool works = control_->working(); works != control_works_.exchange(works, std::memory_order_relaxed)) {
-      // It does not come back by itself.
+    // It does not come back by itself.
+    if (!control_->working() && control_works_.exchange(false, std::memory_order_relaxed)) {
       complaints_.raise(Cause::clock_control, fmt::format("no clock is set any more: {}", control_->why_not()));
     }
   }

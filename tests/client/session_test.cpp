@@ -56,6 +56,15 @@ class SessionTest : public ::testing::Test {
 
 const std::string a_plan = plan_of(1, R"([["forward",1200],["backward",900]])");
 
+/// Knows no rank any more while `forgot`, until one registers.
+ScriptedServer::Script forgetful(std::atomic<bool>& forgot) {
+  return [&forgot](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) forgot = false;
+    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
+    return well(request, a_plan);
+  };
+}
+
 TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
   options.job_name = "a \"name\"";
@@ -173,11 +182,7 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
 
 TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
   std::atomic<bool> forgot{false};
-  ScriptedServer server([&](const HttpRequest& request) {
-    if (request.path.ends_with("/ranks")) forgot = false;
-    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
-    return well(request, a_plan);
-  });
+  ScriptedServer server(forgetful(forgot));
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   version = 0;
@@ -278,11 +283,7 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
 
 TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) {
   std::atomic<bool> forgot{false};
-  ScriptedServer server([&](const HttpRequest& request) {
-    if (request.path.ends_with("/ranks")) forgot = false;
-    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
-    return well(request, a_plan);
-  });
+  ScriptedServer server(forgetful(forgot));
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   EXPECT_THAT(server.asked("POST", "/ranks").at(0), Not(HasSubstr("switch_latency_s")));
