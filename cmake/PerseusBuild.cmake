@@ -12,6 +12,16 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(perseus_options INTERFACE -Wno-restrict)
 endif()
 target_include_directories(perseus_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+# PERSEUS_PRELOAD: what a program without sanitizers, Python, must have loaded before a library of ours; may be empty.
+set(PERSEUS_PRELOAD "")
+if(PERSEUS_SANITIZE MATCHES address)
+  set(runtime libasan.so)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    set(runtime libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so)
+  endif()
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=${runtime} OUTPUT_VARIABLE PERSEUS_PRELOAD
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+endif()
 if(PERSEUS_SANITIZE)
   target_compile_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
@@ -20,6 +30,11 @@ if(PERSEUS_SANITIZE)
     target_compile_options(perseus_options INTERFACE -fno-sanitize=null,vptr,object-size)
   endif()
   target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND PERSEUS_PRELOAD)
+    # One runtime for programs and libraries, as g++ has it, and a linker that is quicker with such programs.
+    get_filename_component(runtimes ${PERSEUS_PRELOAD} DIRECTORY)
+    target_link_options(perseus_options INTERFACE -shared-libsan -Wl,-rpath,${runtimes} -fuse-ld=lld)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Its manual warns that the sanitizers' instrumentation makes this one cry wolf; it stays on in release builds.
     target_compile_options(perseus_options INTERFACE -Wno-maybe-uninitialized)
@@ -66,11 +81,17 @@ function(perseus_sources variable pattern)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
+# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it.
+set(PERSEUS_ROOMS_THAT_COMPUTE graph planner baselines verify sim profiling partition calibration reproduce)
+
 # perseus_room(NAME [ROOM...]): src/NAME/*.cpp as the library perseus_NAME, which may know the rooms named after it.
 function(perseus_room name)
   perseus_sources(sources ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(perseus_${name} STATIC ${sources})
   target_link_libraries(perseus_${name} PUBLIC perseus_options)
+  if(PERSEUS_SANITIZE AND name IN_LIST PERSEUS_ROOMS_THAT_COMPUTE)
+    target_compile_options(perseus_${name} PRIVATE -O1)
+  endif()
   foreach(room IN LISTS ARGN)
     target_link_libraries(perseus_${name} PUBLIC perseus_${room})
   endforeach()

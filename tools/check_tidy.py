@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs clang-tidy 14 with the checks of .clang-tidy; what is not in src or apps only has to compile with clang 14.
+"""Runs clang-tidy 14 with the checks of .clang-tidy over src and apps; bench only has to compile with clang 14 (the build
+with sanitizers compiles all the rest with it).
 
 Where the build compiles several files as one (CMAKE_UNITY_BUILD), so does this: most of the time goes into headers
 that they share. A unit that passed is not looked at again until a file of it, a header of ours that it includes, or
@@ -78,6 +79,10 @@ def has_all_checks(path: pathlib.Path) -> bool:
     return all(part.relative_to(ROOT).parts[0] in ("src", "apps") for part in parts(path))
 
 
+def is_bench(path: pathlib.Path) -> bool:
+    return parts(path)[0].relative_to(ROOT).parts[0] == "bench"
+
+
 def tidy(build: pathlib.Path, path: pathlib.Path, checks: list[str]) -> tuple[bool, str]:
     if not has_all_checks(path):
         command = commands(build)[path]
@@ -98,7 +103,7 @@ def main() -> int:
     analyze = sys.argv[1] == "--analyze"
     checks = ["--checks=clang-analyzer-core.*,clang-analyzer-cplusplus.*"] if analyze else []
     build, *files = [pathlib.Path(name).resolve() for name in sys.argv[1 + analyze :]]
-    files = files or sorted(commands(build))
+    files = files or [path for path in sorted(commands(build)) if has_all_checks(path) or is_bench(path)]
     memory = build / "tidy_passed"
     passed = set(memory.read_text().split()) if memory.exists() else set()
     keys = {path: key_of(path, checks) for path in files}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sees each check fail: plants a violation in a copy and expects it to be caught, at its file and line.
 
-A check that has never failed may be dead.   usage: test_checks.py layers|format|tidy|web_bundle
+A check that has never failed may be dead.   usage: test_checks.py layers|format|tidy|gcc|web_bundle
 """
 
 import json
@@ -63,6 +63,19 @@ def test_format() -> None:
         expect("bad spaces", run(check, copy), fails=True, says="src/base/planted.h:1:")
 
 
+def test_gcc() -> None:
+    check = TOOLS / "check_gcc.sh"
+    with tempfile.TemporaryDirectory() as folder:
+        build = pathlib.Path(folder)
+        compile = "g++ -std=c++20 -Wall -Werror -MD -MT $out -MF $out.d -o $out -c $in"
+        rule = f"rule cxx\n  command = {compile}\nbuild planted.o: cxx {build}/planted.cpp\nbuild all: phony planted.o\n"
+        (build / "build.ninja").write_text(rule)
+        (build / "planted.cpp").write_text("int f(int n) { return n; }\n")
+        expect("clean file", run(check, build), fails=False, says="1 files read")
+        (build / "planted.cpp").write_text("int f(int n) { int unused; return n; }\n")
+        expect("a warning", run(check, build), fails=True, says="planted.cpp:1:20: error: unused variable")
+
+
 def test_tidy() -> None:
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder)
@@ -109,4 +122,5 @@ def test_web_bundle() -> None:
 
 
 if __name__ == "__main__":
-    {"layers": test_layers, "format": test_format, "tidy": test_tidy, "web_bundle": test_web_bundle}[sys.argv[1]]()
+    tests = {"layers": test_layers, "format": test_format, "tidy": test_tidy, "gcc": test_gcc, "web_bundle": test_web_bundle}
+    tests[sys.argv[1]]()
