@@ -63,6 +63,10 @@ class Client {
     if (cuda_step_) return cuda_.load(std::memory_order_relaxed)->mark();
     return now_ns_ == nullptr ? host_now_ns() : now_ns_(now_context_);
   }
+  [[nodiscard]] std::int64_t working_helper() const {
+    const SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
+    return control == nullptr ? 0 : control->working_helper();
+  }
   [[gnu::hot]] void request(int clock_mhz);
   [[gnu::hot]] void begin_now(Instruction instruction, int microbatch, int chunk);
   [[gnu::hot]] void end_now(Instruction instruction);
@@ -74,6 +78,7 @@ class Client {
   void measure(double now_s, bool all);
   void tell_what_was_learnt();
   void look_after(double now_s);
+  void look_after_control();
 
   ClientOptions options_;
   Complaints complaints_;
@@ -88,7 +93,6 @@ class Client {
   std::unique_ptr<SpeedControl> control_;
   std::unique_ptr<Session> session_;
   std::atomic<SpeedControl*> usable_control_{nullptr};
-  std::atomic<bool> control_works_{false};
   std::unique_ptr<CudaEvents> cuda_owner_;
   std::atomic<CudaEvents*> cuda_{nullptr};
   std::deque<std::string> jobs_;  ///< ids given out stay valid
@@ -98,6 +102,7 @@ class Client {
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   std::int64_t told_misfit_ = 0;
+  std::int64_t helper_ = 0;  ///< that sets clocks, as last seen: the first, second, ...; 0: none does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
   RankFacts learnt_;  ///< as the server was told
   bool told_instructions_ = false;
@@ -108,8 +113,9 @@ class Client {
   std::uint64_t (*now_ns_)(void*) = nullptr;
   void* now_context_ = nullptr;
   bool in_step_ = false, train_ = false;
-  bool use_cuda_ = false;   ///< from the next step on
-  bool cuda_step_ = false;  ///< this one's marks are events
+  bool use_cuda_ = false;         ///< from the next step on
+  bool cuda_step_ = false;        ///< this one's marks are events
+  std::int64_t step_helper_ = 0;  ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   int clock_ = 0;      ///< asked for last
   int under_way_ = 0;  ///< computations
