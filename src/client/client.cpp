@@ -47,7 +47,7 @@ std::string host_name() {
 }  // namespace
 
 Client::Client(ClientOptions options)
-    : options_(std::move(options)), complaints_(options_.log), recorder_(kept_steps, computations_a_step(options_)) {}
+    : recorder_(kept_steps, computations_a_step(options)), options_(std::move(options)), complaints_(options_.log) {}
 
 Client::~Client() { stop(); }
 
@@ -118,7 +118,10 @@ void Client::step_end() {
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
     step->end_ns = now;
-    step->followed = follower_.followed() && step_helper_ != 0 && step_helper_ == working_helper();
+    const std::int64_t helper = working_helper();
+    step->controlled = step_helper_ != 0 && step_helper_ == helper;
+    step->followed = follower_.followed() && step->controlled;
+    if (step_helper_ != helper) step->clean = false;  // at whatever clock
     step->end_mark = mark();
   }
   // Look ahead over what is between steps.
@@ -130,8 +133,11 @@ void Client::step_end() {
 }
 
 void Client::begin(Instruction instruction, int microbatch, int chunk) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_begin();
+  __builtin_prefetch(&counted_[static_cast<std::size_t>(instruction)][0], 1);
   if (!in_step_ || !train_) return;
-  if (!begin_cost_.due()) return begin_now(instruction, microbatch, chunk);
+  if (!CallCost::due(begin_calls_)) return begin_now(instruction, microbatch, chunk);
   const std::uint64_t from = host_now_ns();
   begin_now(instruction, microbatch, chunk);
   begin_cost_.took(host_now_ns() - from);
@@ -149,8 +155,10 @@ void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
 }
 
 void Client::end(Instruction instruction) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_end();
   if (!in_step_ || !train_) return;
-  if (!end_cost_.due()) return end_now(instruction);
+  if (!CallCost::due(end_calls_)) return end_now(instruction);
   const std::uint64_t from = host_now_ns();
   end_now(instruction);
   end_cost_.took(host_now_ns() - from);
@@ -164,8 +172,9 @@ void Client::end_now(Instruction instruction) {
 }
 
 void Client::set_speed(Instruction instruction) {
+  __builtin_prefetch(&follower_);
   if (!in_step_ || !train_) return;
-  if (!speed_cost_.due()) return request(follower_.clock_for(instruction));
+  if (!CallCost::due(speed_calls_)) return request(follower_.clock_for(instruction));
   const std::uint64_t from = host_now_ns();
   request(follower_.clock_for(instruction));
   speed_cost_.took(host_now_ns() - from);

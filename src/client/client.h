@@ -80,10 +80,23 @@ class Client {
   void look_after(double now_s);
   void look_after_control();
 
-  ClientOptions options_;
-  Complaints complaints_;
+  // The training thread's, for every computation: in few lines of the cache, side by side, since none is there any more
+  // when a computation ends. The first is one line of its own, the two after it begin with one.
+  alignas(64) std::atomic<SpeedControl*> usable_control_{nullptr};
+  std::uint64_t (*now_ns_)(void*) = nullptr;
+  void* now_context_ = nullptr;
+  int clock_ = 0;      ///< asked for last
+  int under_way_ = 0;  ///< computations
+  std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
+  bool in_step_ = false, train_ = false;
+  bool use_cuda_ = false;   ///< from the next step on
+  bool cuda_step_ = false;  ///< this one's marks are events
   PlanFollower follower_;
   StepRecorder recorder_;
+  std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
+
+  ClientOptions options_;
+  Complaints complaints_;
   BackgroundThread watching_;
   std::mutex mutex_;  ///< of the next lines, until opened_; then they stay as they are
   std::condition_variable changed_;
@@ -92,7 +105,6 @@ class Client {
   RankFacts facts_;
   std::unique_ptr<SpeedControl> control_;
   std::unique_ptr<Session> session_;
-  std::atomic<SpeedControl*> usable_control_{nullptr};
   std::unique_ptr<CudaEvents> cuda_owner_;
   std::atomic<CudaEvents*> cuda_{nullptr};
   std::deque<std::string> jobs_;  ///< ids given out stay valid
@@ -109,18 +121,10 @@ class Client {
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
 
-  // The training thread's.
-  std::uint64_t (*now_ns_)(void*) = nullptr;
-  void* now_context_ = nullptr;
-  bool in_step_ = false, train_ = false;
-  bool use_cuda_ = false;         ///< from the next step on
-  bool cuda_step_ = false;        ///< this one's marks are events
+  // The training thread's, at a step's ends.
   std::int64_t step_helper_ = 0;  ///< working_helper() when it began
   std::int64_t iteration_ = 0;
-  int clock_ = 0;      ///< asked for last
-  int under_way_ = 0;  ///< computations
   std::uint64_t step_began_ns_ = 0;
-  std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0};

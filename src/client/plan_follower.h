@@ -80,6 +80,9 @@ class PlanFollower {
   [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_; }
 
  private:
+  [[nodiscard]] bool planned(Instruction instruction) const {
+    return position_ < num_clocks_ && clocks_[position_].instruction == instruction;
+  }
   [[nodiscard]] bool ruling() const { return plan_ != nullptr && fits_ && !held_.load(std::memory_order_relaxed); }
   [[nodiscard]] int fallback() const {
     return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
@@ -87,19 +90,22 @@ class PlanFollower {
   void misfits(int instruction);
   void retire(std::unique_ptr<Plan> plan);
 
-  std::unique_ptr<Plan> plan_;  ///< in force
-  std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
+  // What is looked at per computation, in one line of the cache.
+  alignas(64) std::unique_ptr<Plan> plan_;  ///< in force
+  const PlannedClock* clocks_ = nullptr;    ///< of plan_
+  std::size_t num_clocks_ = 0;
   std::size_t position_ = 0;
   bool asked_ = false;      ///< clock_for() was called since the last begun()
   bool begun_any_ = false;  ///< in this step
   bool fits_ = true;        ///< the last whole step under plan_, and this one so far
   bool fits_so_far_ = true;
   bool fitted_late_ = false;  ///< this step fits, and ran at the highest clock because the one before did not
+  std::atomic<bool> held_{false};
+  std::atomic<int> maximum_{0};
 
+  std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
   std::atomic<Plan*> mailbox_{nullptr};
   std::atomic<Plan*> retired_{nullptr};
-  std::atomic<int> maximum_{0};
-  std::atomic<bool> held_{false};
   std::atomic<std::int64_t> misfit_{0}, version_{0};
   std::atomic<int> misfit_position_{0}, misfit_instruction_{-1};
 };

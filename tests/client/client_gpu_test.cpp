@@ -365,10 +365,14 @@ TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
 
 TEST_F(ClientGpuTest, NoHelper) {
   options.helper = "/nowhere/perseus-clockd";
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
   start();
   EXPECT_EQ(said.count("no clock is set"), 1);
-  iterate();
-  EXPECT_EQ(statistics().iteration, 1);
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1 && statistics().samples > 2; }));
+  ASSERT_TRUE(trains_until([&] { return client->status().find(R"("clock_mhz":1410)") != std::string::npos; }));
+  EXPECT_THAT(client->status(), ::testing::Not(::testing::HasSubstr(R"("clock_mhz":900)")))
+      << "it ran at no such clock";
 }
 
 TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
