@@ -137,13 +137,8 @@ void Client::begin(Instruction instruction, int microbatch, int chunk) {
   recorder_.expect_begin();
   __builtin_prefetch(&counted_[static_cast<std::size_t>(instruction)][0], 1);
   if (!in_step_ || !train_) return;
-  if (!CallCost::due(begin_calls_)) return begin_now(instruction, microbatch, chunk);
-  const std::uint64_t from = host_now_ns();
-  begin_now(instruction, microbatch, chunk);
-  begin_cost_.took(host_now_ns() - from);
-}
-
-void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
+  const bool timed = CallCost::due(begin_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   chunk = std::max(chunk, 0);
   int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
   if (microbatch < 0) microbatch = counted;
@@ -152,37 +147,35 @@ void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
   follower_.begun(instruction);
   ++under_way_;
   recorder_.begin(instruction, microbatch, chunk, clock_, mark());
+  if (timed) begin_cost_.took(host_now_ns() - from);
 }
 
 void Client::end(Instruction instruction) {
   __builtin_prefetch(&follower_);
   recorder_.expect_end();
   if (!in_step_ || !train_) return;
-  if (!CallCost::due(end_calls_)) return end_now(instruction);
-  const std::uint64_t from = host_now_ns();
-  end_now(instruction);
-  end_cost_.took(host_now_ns() - from);
-}
-
-void Client::end_now(Instruction instruction) {
+  const bool timed = CallCost::due(end_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   recorder_.end(instruction, mark());
   under_way_ = std::max(under_way_ - 1, 0);
   // Look ahead: the clock that comes next can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
+  if (timed) end_cost_.took(host_now_ns() - from);
 }
 
 void Client::set_speed(Instruction instruction) {
   __builtin_prefetch(&follower_);
   if (!in_step_ || !train_) return;
-  if (!CallCost::due(speed_calls_)) return request(follower_.clock_for(instruction));
-  const std::uint64_t from = host_now_ns();
+  const bool timed = CallCost::due(speed_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   request(follower_.clock_for(instruction));
-  speed_cost_.took(host_now_ns() - from);
+  if (timed) speed_cost_.took(host_now_ns() - from);
 }
 
-void Client::request(int clock_mhz) {
+/// Out of line: most computations run at the clock that was asked for already.
+void Client::request_other(int clock_mhz) {
   SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
-  if (clock_mhz == 0 || clock_mhz == clock_ || control == nullptr) return;
+  if (control == nullptr) return;
   clock_ = clock_mhz;
   control->set(clock_mhz);
   recorder_.requested(host_now_ns(), clock_mhz);

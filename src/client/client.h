@@ -67,9 +67,10 @@ class Client {
     const SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
     return control == nullptr ? 0 : control->working_helper();
   }
-  [[gnu::hot]] void request(int clock_mhz);
-  [[gnu::hot]] void begin_now(Instruction instruction, int microbatch, int chunk);
-  [[gnu::hot]] void end_now(Instruction instruction);
+  void request(int clock_mhz) {
+    if (clock_mhz != 0 && clock_mhz != clock_) request_other(clock_mhz);
+  }
+  [[gnu::hot]] void request_other(int clock_mhz);
 
   // The watching thread.
   void watch(const std::stop_token& stop);

@@ -47,29 +47,6 @@ void PlanFollower::begin_step(std::int64_t iteration) {
   fitted_late_ = false;
 }
 
-int PlanFollower::clock_for(Instruction instruction) {
-  if (is_constant_time(instruction)) return 0;
-  // A loop that sets speeds without begin() and end() around its computations.
-  if (asked_ && !begun_any_) ++position_;
-  asked_ = true;
-  if (plan_ == nullptr) return fallback();
-  if (!planned(instruction)) {
-    if (num_clocks_ != 0) misfits(static_cast<int>(instruction));
-    return fallback();
-  }
-  return ruling() ? clocks_[position_].clock_mhz : fallback();
-}
-
-void PlanFollower::begun(Instruction instruction) {
-  if (is_constant_time(instruction)) return;
-  if (num_clocks_ != 0 && !planned(instruction)) misfits(static_cast<int>(instruction));
-  ++position_;
-  asked_ = false;
-  begun_any_ = true;
-}
-
-int PlanFollower::next_clock() const { return ruling() && position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0; }
-
 int PlanFollower::first_clock_of(std::int64_t iteration) const {
   const bool changes = next_ && iteration >= next_->from_iteration;
   const Plan* const coming = changes ? next_.get() : plan_.get();

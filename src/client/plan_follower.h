@@ -63,13 +63,13 @@ class PlanFollower {
   // The training thread.
   void begin_step(std::int64_t iteration);
   /// The clock of the next computation, of that instruction.
-  [[nodiscard, gnu::hot]] int clock_for(Instruction instruction);
+  [[nodiscard]] int clock_for(Instruction instruction);
   /// It has begun.
-  [[gnu::hot]] void begun(Instruction instruction);
+  void begun(Instruction instruction);
   /// clock_for() was called for the computation that comes.
   [[nodiscard]] bool asked() const { return asked_; }
   /// The clock of the one after, whatever it is; 0 if none is known.
-  [[nodiscard, gnu::hot]] int next_clock() const;
+  [[nodiscard]] int next_clock() const;
   void end_step();
   /// After end_step(): the clock that the step of that number begins with, as far as is known; 0: leave it.
   [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
@@ -87,7 +87,7 @@ class PlanFollower {
   [[nodiscard]] int fallback() const {
     return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
   }
-  void misfits(int instruction);
+  [[gnu::cold]] void misfits(int instruction);
   void retire(std::unique_ptr<Plan> plan);
 
   // What is looked at per computation, in one line of the cache.
@@ -109,5 +109,32 @@ class PlanFollower {
   std::atomic<std::int64_t> misfit_{0}, version_{0};
   std::atomic<int> misfit_position_{0}, misfit_instruction_{-1};
 };
+
+// Here, so that all of a hot call is in one piece: each line of code is fetched anew after a computation.
+
+inline int PlanFollower::clock_for(Instruction instruction) {
+  if (is_constant_time(instruction)) return 0;
+  // A loop that sets speeds without begin() and end() around its computations.
+  if (asked_ && !begun_any_) ++position_;
+  asked_ = true;
+  if (plan_ == nullptr) return fallback();
+  if (!planned(instruction)) {
+    if (num_clocks_ != 0) misfits(static_cast<int>(instruction));
+    return fallback();
+  }
+  return ruling() ? clocks_[position_].clock_mhz : fallback();
+}
+
+inline void PlanFollower::begun(Instruction instruction) {
+  if (is_constant_time(instruction)) return;
+  if (num_clocks_ != 0 && !planned(instruction)) misfits(static_cast<int>(instruction));
+  ++position_;
+  asked_ = false;
+  begun_any_ = true;
+}
+
+inline int PlanFollower::next_clock() const {
+  return ruling() && position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0;
+}
 
 }  // namespace perseus::client
