@@ -128,6 +128,17 @@ TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(900); })) << gpu->clock().value();
 }
 
+TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  client->step_begin(true);
+  compute(Instruction::forward);
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1200); })) << gpu->clock().value();
+}
+
 TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();

@@ -151,6 +151,15 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
   EXPECT_TRUE(worker_.ended());
 }
 
+TEST_F(Worker, WhatTheLastHolderLeftLockedIsUnlockedFirst) {
+  ask(700);
+  (void)worker_.work();  // and then it is killed
+  ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+  ASSERT_TRUE(next.begin());
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 0));
+  EXPECT_EQ(record(), "");
+}
+
 TEST_F(Worker, OneThatTakesOverBeginsWithTheNewestAndCountsItOnce) {
   ask(700);
   (void)worker_.work();
