@@ -177,7 +177,9 @@ int main(int argc, char** argv) {
   perseus_statistics_get(client, &own);
   perseus_stop(client);
 
-  auto opened = perseus::client::open_speed_control("simulated:" + folder + "/gpu", argv[1], 10);
+  perseus::client::ClientOptions control;
+  control.helper = argv[1];
+  auto opened = perseus::client::open_speed_control("simulated:" + folder + "/gpu", control);
   if (opened.control) {
     for (const int pause_us : {0, 200, 5000}) {
       std::vector<double> changes;

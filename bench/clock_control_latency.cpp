@@ -84,7 +84,7 @@ double megabytes(int pid) {
 }
 
 std::unique_ptr<ClockController> start(const std::string& gpu) {
-  auto controller = ClockController::start({gpu, "", 30});
+  auto controller = ClockController::start({gpu, "", 30, {}});
   if (controller) return std::move(*controller);
   fmt::print(stderr, "{}\n", controller.error().message);
   std::exit(1);

@@ -103,7 +103,8 @@ class Client final : public WorkerClient {
     ClientFigures f;
     f.running = 1;
     f.state = s.state;
-    f.controls_clock = s.controls_clock;
+    // With a helper that another has taken the place of, steps in between were not the plan's.
+    f.controls_clock = s.controls_clock != 0 && s.helper_restarts == 0 ? 1 : 0;
     f.server_reached = s.server_reached;
     f.iteration = s.iteration;
     f.plan_version = s.plan_version;

@@ -135,6 +135,7 @@ typedef struct perseus_statistics {
   int32_t controls_clock, server_reached; /* 1: now */
   /* Whose clock changed under way; and of these, whose time at their own clock could not be told. */
   int64_t computations_mixed, computations_unsure;
+  int64_t helper_restarts; /* times that another perseus-clockd took the place of one that had ended */
 } perseus_statistics;
 
 PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);

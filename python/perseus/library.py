@@ -100,6 +100,7 @@ class Statistics(ctypes.Structure):
         ("server_reached", c_int32),
         ("computations_mixed", c_int64),
         ("computations_unsure", c_int64),
+        ("helper_restarts", c_int64),
     ]
 
 

@@ -1,8 +1,8 @@
-// What a call of the hot path costs where it runs: every 64th is timed, the median of the last 32 of these is told.
+// What a call of the hot path costs where it runs: one in 64 is timed, the median of the last 32 of these is told.
 //
 // Problem: the client's own overhead is to be measured, not promised, and measuring must not add to it. Output: ns,
-// less what reading the clock twice costs. Errors: none. Cost: a counter; every 64th call two more clock readings.
-// Threads: one measures, any asks.
+// less what reading the clock twice costs. Errors: none. Cost: the caller's counter, beside what else it looks at;
+// every 64th call two more clock readings. Threads: one measures, any asks.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline std::uint64_t host_now_ns() noexcept {
 
 class CallCost {
  public:
-  [[nodiscard]] bool due() { return (++calls_ & 63U) == 0; }
+  [[nodiscard]] static bool due(std::uint32_t& calls) { return (++calls & 63U) == 0; }
   void took(std::uint64_t ns) {
     costs_[next_++ % costs_.size()].store(static_cast<std::uint32_t>(std::min<std::uint64_t>(ns, UINT32_MAX)),
                                           std::memory_order_relaxed);
@@ -49,7 +49,6 @@ class CallCost {
     }
     return static_cast<double>(least);
   }
-  std::uint64_t calls_ = 0;
   std::size_t next_ = 0;
   std::array<std::atomic<std::uint32_t>, 32> costs_{};
 };

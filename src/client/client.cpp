@@ -47,7 +47,7 @@ std::string host_name() {
 }  // namespace
 
 Client::Client(ClientOptions options)
-    : options_(std::move(options)), complaints_(options_.log), recorder_(kept_steps, computations_a_step(options_)) {}
+    : recorder_(kept_steps, computations_a_step(options)), options_(std::move(options)), complaints_(options_.log) {}
 
 Client::~Client() { stop(); }
 
@@ -94,6 +94,7 @@ void Client::step_begin(bool train) {
   plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
   planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
   cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
+  step_helper_ = working_helper();
   if (SpeedControl* const control = usable_control_.load(std::memory_order_acquire)) control->begin_step();
   step_began_ns_ = host_now_ns();
   if (Step* const step = recorder_.begin_step()) {
@@ -117,7 +118,10 @@ void Client::step_end() {
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
     step->end_ns = now;
-    step->followed = follower_.followed() && control_works_.load(std::memory_order_relaxed);
+    const std::int64_t helper = working_helper();
+    step->controlled = step_helper_ != 0 && step_helper_ == helper;
+    step->followed = follower_.followed() && step->controlled;
+    if (step_helper_ != helper) step->clean = false;  // at whatever clock
     step->end_mark = mark();
   }
   // Look ahead over what is between steps.
@@ -129,14 +133,12 @@ void Client::step_end() {
 }
 
 void Client::begin(Instruction instruction, int microbatch, int chunk) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_begin();
+  __builtin_prefetch(&counted_[static_cast<std::size_t>(instruction)][0], 1);
   if (!in_step_ || !train_) return;
-  if (!begin_cost_.due()) return begin_now(instruction, microbatch, chunk);
-  const std::uint64_t from = host_now_ns();
-  begin_now(instruction, microbatch, chunk);
-  begin_cost_.took(host_now_ns() - from);
-}
-
-void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
+  const bool timed = CallCost::due(begin_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   chunk = std::max(chunk, 0);
   int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
   if (microbatch < 0) microbatch = counted;
@@ -145,34 +147,35 @@ void Client::begin_now(Instruction instruction, int microbatch, int chunk) {
   follower_.begun(instruction);
   ++under_way_;
   recorder_.begin(instruction, microbatch, chunk, clock_, mark());
+  if (timed) begin_cost_.took(host_now_ns() - from);
 }
 
 void Client::end(Instruction instruction) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_end();
   if (!in_step_ || !train_) return;
-  if (!end_cost_.due()) return end_now(instruction);
-  const std::uint64_t from = host_now_ns();
-  end_now(instruction);
-  end_cost_.took(host_now_ns() - from);
-}
-
-void Client::end_now(Instruction instruction) {
+  const bool timed = CallCost::due(end_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   recorder_.end(instruction, mark());
   under_way_ = std::max(under_way_ - 1, 0);
   // Look ahead: the clock that comes next can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
+  if (timed) end_cost_.took(host_now_ns() - from);
 }
 
 void Client::set_speed(Instruction instruction) {
+  __builtin_prefetch(&follower_);
   if (!in_step_ || !train_) return;
-  if (!speed_cost_.due()) return request(follower_.clock_for(instruction));
-  const std::uint64_t from = host_now_ns();
+  const bool timed = CallCost::due(speed_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
   request(follower_.clock_for(instruction));
-  speed_cost_.took(host_now_ns() - from);
+  if (timed) speed_cost_.took(host_now_ns() - from);
 }
 
-void Client::request(int clock_mhz) {
+/// Out of line: most computations run at the clock that was asked for already.
+void Client::request_other(int clock_mhz) {
   SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
-  if (clock_mhz == 0 || clock_mhz == clock_ || control == nullptr) return;
+  if (control == nullptr) return;
   clock_ = clock_mhz;
   control->set(clock_mhz);
   recorder_.requested(host_now_ns(), clock_mhz);
@@ -255,14 +258,14 @@ void Client::open_device() {
   }
   for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
   if (options_.advice_only || facts_.clocks_mhz.empty()) return;
-  OpenedControl opened = open_speed_control(selector_, options_.helper, options_.start_limit_s);
+  OpenedControl opened = open_speed_control(selector_, options_);
   if (!opened.control) {
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.why_not));
     return;
   }
   control_ = std::move(opened.control);
   follower_.set_maximum(facts_.clocks_mhz.front());
-  control_works_ = true;
+  look_after_control();
   usable_control_.store(control_.get(), std::memory_order_release);
 }
 
@@ -283,7 +286,7 @@ void Client::open_session() {
   listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
   RankFacts facts = facts_;
-  if (!control_ && options_.profile.empty()) facts.clocks_mhz.clear();
+  if (helper_ == 0 && options_.profile.empty()) facts.clocks_mhz.clear();
   learnt_ = facts;
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
@@ -361,10 +364,7 @@ void Client::look_after(double now_s) {
       meter_->switch_latency(latency.seconds, latency.stddev_s);
       next_latency_s_ = now_s + latency_interval_s;
     }
-    // It does not come back by itself.
-    if (!control_->working() && control_works_.exchange(false, std::memory_order_relaxed)) {
-      complaints_.raise(Cause::clock_control, fmt::format("no clock is set any more: {}", control_->why_not()));
-    }
+    look_after_control();
   }
   const std::int64_t finished = finished_.load(std::memory_order_acquire);
   if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {
@@ -373,6 +373,22 @@ void Client::look_after(double now_s) {
     finished_at_loss_ = finished;
   } else if (finished - finished_at_loss_ > steps_without_loss) {
     complaints_.clear(Cause::records, "iterations are all recorded again");
+  }
+}
+
+/// A helper that ends is started again by clock control, which gives the new one the newest clock. One that the device
+/// refuses again is no news.
+void Client::look_after_control() {
+  const std::int64_t helper = control_->working_helper();
+  const std::int64_t before = std::exchange(helper_, helper);
+  if (helper == 0 || (before != 0 && helper != before)) {
+    const std::string why = control_->why_not();
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; it is tried again now and then",
+                                                        why.empty() ? "perseus-clockd ended" : why));
+  }
+  if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&
+      control_->working_helper() == helper) {
+    complaints_.clear(Cause::clock_control, fmt::format("clocks are set again, by perseus-clockd {}", helper));
   }
 }
 
@@ -385,7 +401,7 @@ void Client::statistics(perseus_statistics& s) {
     opened = opened_;
   }
   const int kind = plan_kind_.load(std::memory_order_relaxed);
-  const bool controlled = opened && control_ && control_->working();
+  const bool controlled = opened && control_ && control_->working_helper() != 0;
   const bool wrong = follower_.held() || follower_.misfit_version() != 0;
   s.state = !opened || (kind < 0 && session_ && !complaints_.raised(Cause::server)) ? PERSEUS_STARTING
             : kind < 0 || wrong                                                     ? PERSEUS_MAXIMUM_CLOCK
@@ -416,6 +432,7 @@ void Client::statistics(perseus_statistics& s) {
     s.clocks_applied = control.applied;
     s.clocks_superseded = control.superseded;
     s.clocks_failed = control.failed;
+    s.helper_restarts = std::max<std::int64_t>(control.helpers - 1, 0);
     s.request_to_device_p50_s = control.request_to_device_p50_s;
     s.request_to_device_p99_s = control.request_to_device_p99_s;
   }
@@ -457,17 +474,18 @@ std::string Client::status() {
       "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
       "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
       "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
-      "\"clocks_applied\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
+      "\"clocks_applied\":{},\"helper_restarts\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:"
+      ".6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
       "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
       "\"computations_mixed\":{},\"computations_unsure\":{},\"profile\":[{}],"
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
       s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
-      s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.begin_end_ns, s.set_speed_ns,
-      s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
-      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, s.computations_mixed,
-      s.computations_unsure, powers, wrong);
+      s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.helper_restarts, s.begin_end_ns,
+      s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
+      s.last_iteration_energy_j, s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected,
+      s.computations_mixed, s.computations_unsure, powers, wrong);
 }
 
 }  // namespace perseus::client

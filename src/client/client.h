@@ -63,9 +63,14 @@ class Client {
     if (cuda_step_) return cuda_.load(std::memory_order_relaxed)->mark();
     return now_ns_ == nullptr ? host_now_ns() : now_ns_(now_context_);
   }
-  [[gnu::hot]] void request(int clock_mhz);
-  [[gnu::hot]] void begin_now(Instruction instruction, int microbatch, int chunk);
-  [[gnu::hot]] void end_now(Instruction instruction);
+  [[nodiscard]] std::int64_t working_helper() const {
+    const SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
+    return control == nullptr ? 0 : control->working_helper();
+  }
+  void request(int clock_mhz) {
+    if (clock_mhz != 0 && clock_mhz != clock_) request_other(clock_mhz);
+  }
+  [[gnu::hot]] void request_other(int clock_mhz);
 
   // The watching thread.
   void watch(const std::stop_token& stop);
@@ -74,11 +79,25 @@ class Client {
   void measure(double now_s, bool all);
   void tell_what_was_learnt();
   void look_after(double now_s);
+  void look_after_control();
+
+  // The training thread's, for every computation: in few lines of the cache, side by side, since none is there any more
+  // when a computation ends. The first is one line of its own, the two after it begin with one.
+  alignas(64) std::atomic<SpeedControl*> usable_control_{nullptr};
+  std::uint64_t (*now_ns_)(void*) = nullptr;
+  void* now_context_ = nullptr;
+  int clock_ = 0;      ///< asked for last
+  int under_way_ = 0;  ///< computations
+  std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
+  bool in_step_ = false, train_ = false;
+  bool use_cuda_ = false;   ///< from the next step on
+  bool cuda_step_ = false;  ///< this one's marks are events
+  PlanFollower follower_;
+  StepRecorder recorder_;
+  std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
 
   ClientOptions options_;
   Complaints complaints_;
-  PlanFollower follower_;
-  StepRecorder recorder_;
   BackgroundThread watching_;
   std::mutex mutex_;  ///< of the next lines, until opened_; then they stay as they are
   std::condition_variable changed_;
@@ -87,8 +106,6 @@ class Client {
   RankFacts facts_;
   std::unique_ptr<SpeedControl> control_;
   std::unique_ptr<Session> session_;
-  std::atomic<SpeedControl*> usable_control_{nullptr};
-  std::atomic<bool> control_works_{false};
   std::unique_ptr<CudaEvents> cuda_owner_;
   std::atomic<CudaEvents*> cuda_{nullptr};
   std::deque<std::string> jobs_;  ///< ids given out stay valid
@@ -98,23 +115,17 @@ class Client {
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   std::int64_t told_misfit_ = 0;
+  std::int64_t helper_ = 0;  ///< that sets clocks, as last seen: the first, second, ...; 0: none does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
   RankFacts learnt_;  ///< as the server was told
   bool told_instructions_ = false;
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
 
-  // The training thread's.
-  std::uint64_t (*now_ns_)(void*) = nullptr;
-  void* now_context_ = nullptr;
-  bool in_step_ = false, train_ = false;
-  bool use_cuda_ = false;   ///< from the next step on
-  bool cuda_step_ = false;  ///< this one's marks are events
+  // The training thread's, at a step's ends.
+  std::int64_t step_helper_ = 0;  ///< working_helper() when it began
   std::int64_t iteration_ = 0;
-  int clock_ = 0;      ///< asked for last
-  int under_way_ = 0;  ///< computations
   std::uint64_t step_began_ns_ = 0;
-  std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0};

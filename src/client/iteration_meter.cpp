@@ -45,6 +45,11 @@ int IterationMeter::kind_of(const Computation& computation) const {
 
 /// Requests become clocks in effect one latency later.
 void IterationMeter::follow_clocks(const Step& step) {
+  if (!step.controlled) {
+    if (std::exchange(any_asked_, false)) meter_.clock(seconds(step.begin_ns), highest_mhz_);
+    asked_.clear();
+    return;
+  }
   for (std::size_t i = 0; i < step.num_requests; ++i) {
     const int clock = step.requests[i].clock;
     if (clock == 0 || (!asked_.empty() && asked_.back().clock_mhz == clock)) continue;
@@ -74,8 +79,9 @@ void IterationMeter::check_clocks(double until_s) {
   while (asked_.size() > 64 && asked_[1].at_s < until_s - 10) asked_.pop_front();
 }
 
-IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, double from_s, double to_s) const {
-  Ran ran{kind_of(computation), computation.clock, {}};
+IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int clock_mhz, double from_s,
+                                           double to_s) const {
+  Ran ran{kind_of(computation), clock_mhz, {}};
   auto next = std::ranges::upper_bound(asked_, from_s, {}, &TimedClock::at_s);
   int clock = next == asked_.begin() ? highest_mhz_ : (next - 1)->clock_mhz;
   const double took_s = to_s - from_s;
@@ -125,7 +131,7 @@ void IterationMeter::take(const Step& step, double now_s) {
       last = std::max(last, c_end);
     }
     iteration.computations.push_back({c.instruction, std::max(c_end - on_host(c.begin), 0.0), -1});
-    pending.ran.push_back(ran_at(c, on_host(c.begin), c_end));
+    pending.ran.push_back(ran_at(c, step.controlled ? c.clock : 0, on_host(c.begin), c_end));
     from = std::max(from, on_host(c.begin));  // work that overlaps is the earlier one's
     if (c_end <= from) continue;
     pending.computation_of_span.push_back(i);

@@ -88,7 +88,7 @@ class IterationMeter {
   [[nodiscard]] int kind_of(const Computation& computation) const;
   void follow_clocks(const Step& step);
   void check_clocks(double until_s);
-  [[nodiscard]] Ran ran_at(const Computation& computation, double from_s, double to_s) const;
+  [[nodiscard]] Ran ran_at(const Computation& computation, int clock_mhz, double from_s, double to_s) const;
   void settle_times(Pending& pending);
   void settle_energies(Pending& pending, const MeteredStep& step);
   [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "client/complaints.h"
+#include "clock_control/restart_pause.h"
 
 namespace perseus::client {
 
@@ -37,6 +38,7 @@ struct ClientOptions {
   double start_limit_s = 5, report_interval_s = 2;
   bool advice_only = false, no_energy = false;
   SessionTiming timing;
+  RestartLimits helper_restart{1, 300};
   Complaints::Log log;
 
   [[nodiscard]] int world_size() const { return dp_degree * pp_degree * tp_degree; }

@@ -35,6 +35,8 @@ void PlanFollower::begin_step(std::int64_t iteration) {
   }
   if (next_ && iteration >= next_->from_iteration) {
     retire(std::exchange(plan_, std::move(next_)));
+    clocks_ = plan_->clocks.data();
+    num_clocks_ = plan_->clocks.size();
     version_.store(plan_->version, std::memory_order_relaxed);
     fits_ = true;
     misfit_.store(0, std::memory_order_release);
@@ -43,34 +45,6 @@ void PlanFollower::begin_step(std::int64_t iteration) {
   asked_ = begun_any_ = false;
   fits_so_far_ = true;
   fitted_late_ = false;
-}
-
-int PlanFollower::clock_for(Instruction instruction) {
-  if (is_constant_time(instruction)) return 0;
-  // A loop that sets speeds without begin() and end() around its computations.
-  if (asked_ && !begun_any_) ++position_;
-  asked_ = true;
-  if (plan_ == nullptr) return fallback();
-  if (position_ >= plan_->clocks.size() || plan_->clocks[position_].instruction != instruction) {
-    if (!plan_->clocks.empty()) misfits(static_cast<int>(instruction));
-    return fallback();
-  }
-  return ruling() ? plan_->clocks[position_].clock_mhz : fallback();
-}
-
-void PlanFollower::begun(Instruction instruction) {
-  if (is_constant_time(instruction)) return;
-  if (plan_ != nullptr && !plan_->clocks.empty() &&
-      (position_ >= plan_->clocks.size() || plan_->clocks[position_].instruction != instruction)) {
-    misfits(static_cast<int>(instruction));
-  }
-  ++position_;
-  asked_ = false;
-  begun_any_ = true;
-}
-
-int PlanFollower::next_clock() const {
-  return ruling() && position_ < plan_->clocks.size() ? plan_->clocks[position_].clock_mhz : 0;
 }
 
 int PlanFollower::first_clock_of(std::int64_t iteration) const {

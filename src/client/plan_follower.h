@@ -63,13 +63,13 @@ class PlanFollower {
   // The training thread.
   void begin_step(std::int64_t iteration);
   /// The clock of the next computation, of that instruction.
-  [[nodiscard, gnu::hot]] int clock_for(Instruction instruction);
+  [[nodiscard]] int clock_for(Instruction instruction);
   /// It has begun.
-  [[gnu::hot]] void begun(Instruction instruction);
+  void begun(Instruction instruction);
   /// clock_for() was called for the computation that comes.
   [[nodiscard]] bool asked() const { return asked_; }
   /// The clock of the one after, whatever it is; 0 if none is known.
-  [[nodiscard, gnu::hot]] int next_clock() const;
+  [[nodiscard]] int next_clock() const;
   void end_step();
   /// After end_step(): the clock that the step of that number begins with, as far as is known; 0: leave it.
   [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
@@ -80,28 +80,61 @@ class PlanFollower {
   [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_; }
 
  private:
+  [[nodiscard]] bool planned(Instruction instruction) const {
+    return position_ < num_clocks_ && clocks_[position_].instruction == instruction;
+  }
   [[nodiscard]] bool ruling() const { return plan_ != nullptr && fits_ && !held_.load(std::memory_order_relaxed); }
   [[nodiscard]] int fallback() const {
     return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
   }
-  void misfits(int instruction);
+  [[gnu::cold]] void misfits(int instruction);
   void retire(std::unique_ptr<Plan> plan);
 
-  std::unique_ptr<Plan> plan_;  ///< in force
-  std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
+  // What is looked at per computation, in one line of the cache.
+  alignas(64) std::unique_ptr<Plan> plan_;  ///< in force
+  const PlannedClock* clocks_ = nullptr;    ///< of plan_
+  std::size_t num_clocks_ = 0;
   std::size_t position_ = 0;
   bool asked_ = false;      ///< clock_for() was called since the last begun()
   bool begun_any_ = false;  ///< in this step
   bool fits_ = true;        ///< the last whole step under plan_, and this one so far
   bool fits_so_far_ = true;
   bool fitted_late_ = false;  ///< this step fits, and ran at the highest clock because the one before did not
+  std::atomic<bool> held_{false};
+  std::atomic<int> maximum_{0};
 
+  std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
   std::atomic<Plan*> mailbox_{nullptr};
   std::atomic<Plan*> retired_{nullptr};
-  std::atomic<int> maximum_{0};
-  std::atomic<bool> held_{false};
   std::atomic<std::int64_t> misfit_{0}, version_{0};
   std::atomic<int> misfit_position_{0}, misfit_instruction_{-1};
 };
+
+// Here, so that all of a hot call is in one piece: each line of code is fetched anew after a computation.
+
+inline int PlanFollower::clock_for(Instruction instruction) {
+  if (is_constant_time(instruction)) return 0;
+  // A loop that sets speeds without begin() and end() around its computations.
+  if (asked_ && !begun_any_) ++position_;
+  asked_ = true;
+  if (plan_ == nullptr) return fallback();
+  if (!planned(instruction)) {
+    if (num_clocks_ != 0) misfits(static_cast<int>(instruction));
+    return fallback();
+  }
+  return ruling() ? clocks_[position_].clock_mhz : fallback();
+}
+
+inline void PlanFollower::begun(Instruction instruction) {
+  if (is_constant_time(instruction)) return;
+  if (num_clocks_ != 0 && !planned(instruction)) misfits(static_cast<int>(instruction));
+  ++position_;
+  asked_ = false;
+  begun_any_ = true;
+}
+
+inline int PlanFollower::next_clock() const {
+  return ruling() && position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0;
+}
 
 }  // namespace perseus::client

@@ -12,7 +12,7 @@ class HelperControl final : public SpeedControl {
   explicit HelperControl(std::unique_ptr<ClockController> controller) : controller_(std::move(controller)) {}
   [[gnu::hot]] void set(int clock_mhz) noexcept override { controller_->set(Megahertz(clock_mhz)); }
   void begin_step() noexcept override { controller_->begin_step(); }
-  [[nodiscard]] bool working() const noexcept override { return controller_->state() == ControlState::working; }
+  [[nodiscard]] std::int64_t working_helper() const noexcept override { return controller_->working_helper(); }
   [[nodiscard]] std::string why_not() const override { return controller_->why(); }
   [[nodiscard]] SpeedStatistics statistics() const override {
     const ControlStatistics s = controller_->statistics();
@@ -25,7 +25,9 @@ class HelperControl final : public SpeedControl {
             s.request_to_device_p99_s,
             s.request_to_clock_p50_s,
             s.request_to_clock_p99_s,
-            s.helper_cpu_s};
+            s.helper_cpu_s,
+            s.pending,
+            s.helpers};
   }
   [[nodiscard]] int helper_pid() const noexcept override { return controller_->helper_pid(); }
 
@@ -35,12 +37,8 @@ class HelperControl final : public SpeedControl {
 
 }  // namespace
 
-OpenedControl open_speed_control(const std::string& device, const std::string& helper, double start_limit_s) {
-  ClockControllerOptions options;
-  options.device = device;
-  options.helper = helper;
-  options.start_limit_s = start_limit_s;
-  auto started = ClockController::start(std::move(options));
+OpenedControl open_speed_control(const std::string& device, const ClientOptions& options) {
+  auto started = ClockController::start({device, options.helper, options.start_limit_s, options.helper_restart});
   if (!started) return {nullptr, started.error().message};
   return {std::make_unique<HelperControl>(std::move(*started)), ""};
 }

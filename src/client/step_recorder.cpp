@@ -14,10 +14,12 @@ Step* StepRecorder::begin_step() {
   if (written - read_.load(std::memory_order_acquire) == ring_.size()) {
     lost_.fetch_add(1, std::memory_order_relaxed);
     current_ = nullptr;
+    next_ = first_ = end_ = nullptr;
     return nullptr;
   }
   current_ = &ring_[written % ring_.size()];
-  current_->count = 0;
+  first_ = next_ = current_->computations.data();
+  end_ = first_ + current_->computations.size();
   current_->num_requests = 0;
   current_->clean = true;
   return current_;
@@ -25,10 +27,12 @@ Step* StepRecorder::begin_step() {
 
 void StepRecorder::end_step() {
   if (current_ == nullptr) return;
-  for (std::size_t i = 0; i < current_->count; ++i) {
-    if (current_->computations[i].end == 0) current_->clean = false;
+  current_->count = static_cast<std::size_t>(next_ - first_);
+  for (const Computation* computation = first_; computation != next_; ++computation) {
+    if (computation->end == 0) current_->clean = false;
   }
   current_ = nullptr;
+  next_ = first_ = end_ = nullptr;
   written_.fetch_add(1, std::memory_order_release);
 }
 

@@ -43,6 +43,7 @@ struct Step {
   std::uint64_t begin_ns = 0, end_ns = 0;      ///< host's clock
   std::uint64_t begin_mark = 0, end_mark = 0;  ///< by the time source, see Computation::begin
   bool followed = false;                       ///< ran at the clocks of its plan, as far as is known
+  bool controlled = true;                      ///< who sets clocks was there; else the clock was the driver's
   bool clean = true;                           ///< every computation was recorded, begun once and ended once
   std::vector<Computation> computations;       ///< in the order they began; only the first `count` are of this step
   std::size_t count = 0;
@@ -59,26 +60,25 @@ class StepRecorder {
   Step* begin_step();
   [[nodiscard]] Step* current() { return current_; }
   void begin(Instruction instruction, int microbatch, int chunk, int clock, std::uint64_t at) {
-    if (current_ == nullptr) return;
-    if (current_->count == current_->computations.size()) {
-      current_->clean = false;
-      return;
-    }
-    current_->computations[current_->count++] = {at,         0, clock, microbatch, static_cast<std::int16_t>(chunk),
-                                                 instruction};
+    if (next_ == end_) return spoil();
+    *next_++ = {at, 0, clock, microbatch, static_cast<std::int16_t>(chunk), instruction};
   }
   /// Ends the latest computation of that instruction that has not ended yet.
   void end(Instruction instruction, std::uint64_t at) {
-    if (current_ == nullptr) return;
-    for (std::size_t i = current_->count; i > 0; --i) {
-      Computation& computation = current_->computations[i - 1];
-      if (computation.instruction == instruction && computation.end == 0) {
-        computation.end = at;
+    for (Computation* computation = next_; computation != first_;) {
+      --computation;
+      if (computation->instruction == instruction && computation->end == 0) {
+        computation->end = at;
         return;
       }
-      if (current_->count - i >= most_open) break;
+      if (next_ - computation > most_open) break;
     }
-    current_->clean = false;
+    spoil();
+  }
+  /// Have what begin() and end() need fetched, while the caller does something else.
+  void expect_begin() const { __builtin_prefetch(next_, 1); }
+  void expect_end() const {
+    if (next_ != first_) __builtin_prefetch(next_ - 1, 1);
   }
   void requested(std::uint64_t at_ns, int clock) {
     if (current_ == nullptr) return;
@@ -89,7 +89,6 @@ class StepRecorder {
     current_->requests[current_->num_requests++] = {at_ns, clock};
   }
   void end_step();
-  void drop_step() { current_ = nullptr; }
 
   // The reader.
   /// The oldest step that has ended and was not released, or null.
@@ -100,9 +99,15 @@ class StepRecorder {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  static constexpr std::size_t most_open = 4;  ///< computations that may be under way at once
-  std::vector<Step> ring_;
+  static constexpr std::ptrdiff_t most_open = 4;  ///< computations that may be under way at once
+  void spoil() {
+    if (current_ != nullptr) current_->clean = false;
+  }
+  // What begin() and end() look at, in one line of the cache.
+  alignas(64) Computation* next_ = nullptr;        ///< where the next computation goes, ...
+  Computation *first_ = nullptr, *end_ = nullptr;  ///< ... of these; all the same: nowhere
   Step* current_ = nullptr;
+  std::vector<Step> ring_;
   alignas(64) std::atomic<std::uint64_t> written_{0};
   alignas(64) std::atomic<std::uint64_t> read_{0};
   std::atomic<std::int64_t> lost_{0};

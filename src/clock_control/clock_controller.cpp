@@ -49,17 +49,27 @@ OwnedFd own_pidfd() {
 #endif
 }
 
-/// Waits for input or the other end's closing; false: neither came in time.
-bool readable(int fd, double limit_s) {
+/// Waits for input or the other end's closing. False: neither came in time (negative: without limit), or `stop` (-1:
+/// none) became readable.
+bool readable(int fd, double limit_s, int stop) {
   const std::int64_t until_ns = monotonic_ns() + static_cast<std::int64_t>(1e9 * limit_s);
   for (;;) {
     const std::int64_t left_ns = std::max<std::int64_t>(until_ns - monotonic_ns(), 0);
-    pollfd waiting{fd, POLLIN, 0};
+    std::array<pollfd, 2> waiting{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};  // poll() leaves out what is negative
     const timespec limit{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
-    const int ready = ::ppoll(&waiting, 1, &limit, nullptr);
-    if (ready > 0) return true;
+    const int ready = ::ppoll(waiting.data(), waiting.size(), limit_s < 0 ? nullptr : &limit, nullptr);
+    if (ready > 0) return waiting[0].revents != 0;
     if (ready == 0 || errno != EINTR) return false;
   }
+}
+
+/// Waits until the other end is closed by all who had it.
+bool closes(int channel, double limit_s, int stop) {
+  while (readable(channel, limit_s, stop)) {
+    HelperHello late;
+    if (::recv(channel, &late, sizeof late, MSG_DONTWAIT) <= 0) return true;
+  }
+  return false;
 }
 
 DeviceError no_helper(std::string message) { return {DeviceFault::no_driver, std::move(message)}; }
@@ -90,29 +100,86 @@ double cpu_s(pid_t pid) {
 }  // namespace
 
 struct ClockController::State {
+  explicit State(ClockControllerOptions given) : options(std::move(given)), pause(options.restart) {}
   ~State() { unmap_mailbox(mailbox); }
-  DeviceStatus shake_hands(pid_t child, double limit_s, double used_s);
+  DeviceStatus prepare();
+  DeviceStatus start_helper();
+  DeviceStatus shake_hands(pid_t child, double limit_s);
   void watch();
+  void see_helper_end();
+  [[nodiscard]] bool stops() const { return readable(stop.get(), 0, -1); }
   [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
 
   // What set() looks at, in one line of the cache: after a computation none of it is there any more.
-  alignas(64) Mailbox* mailbox = nullptr;
+  alignas(64) Mailbox* mailbox = nullptr;  ///< stays the same one from helper to helper
   OwnedFd wake;
   int generation = 0;
-  std::atomic<bool> gone{false};
 
-  OwnedFd channel, stop;
-  pid_t supervisor = 0, worker = 0;
+  ClockControllerOptions options;
+  OwnedFd mailbox_fd, stop;
+  std::atomic<pid_t> supervisor{0}, worker{0};  ///< 0: none
+  std::atomic<std::int64_t> helpers{0};         ///< that got to work so far
+  std::atomic<bool> gone{true};                 ///< no helper is at work
+
+  // The thread's that watches; until it runs, the one's that starts it.
+  OwnedFd channel;
   std::string program, lease;
+  RestartPause pause;
+  std::int64_t working_since_ns = 0;  ///< 0: it did not start
   std::thread watcher;
+
+  std::mutex mutex;  ///< of the next line, and of the mailbox's texts
+  std::string why_gone;
 };
 
-DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s, double used_s) {
-  const bool answered = readable(channel.get(), std::max(limit_s - used_s, 0.0));
+DeviceStatus ClockController::State::prepare() {
+  mailbox_fd = OwnedFd(create_mailbox_fd());
+  if (mailbox_fd.valid()) mailbox = map_mailbox(mailbox_fd.get());
+  wake = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (mailbox == nullptr || !wake.valid() || !stop.valid()) {
+    return no_helper(fmt::format("no shared memory or eventfd for the helper: {}", std::strerror(errno)));
+  }
+  mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
+  return Ok{};
+}
+
+/// None is at work.
+DeviceStatus ClockController::State::start_helper() {
+  const std::int64_t began_ns = monotonic_ns();
+  working_since_ns = 0;
+  auto found = find_helper(options.helper);
+  if (!found) return found.error();
+  program = std::move(*found);
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return no_helper(fmt::format("no sockets for the helper: {}", std::strerror(errno)));
+  }
+  channel = OwnedFd(ends[0]);
+  OwnedFd helpers_channel(ends[1]);
+  {
+    const std::lock_guard lock(mutex);
+    mailbox->begin_again();
+  }
+  const OwnedFd owner = own_pidfd();
+  const auto child = spawn_helper(program, {"--device", options.device},
+                                  {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
+  if (!child) return child.error();
+  helpers_channel.reset();
+  const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
+  if (DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
+  working_since_ns = monotonic_ns();
+  helpers.fetch_add(1, std::memory_order_release);
+  gone.store(false, std::memory_order_release);
+  return Ok{};
+}
+
+DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
+  const bool answered = readable(channel.get(), limit_s, stop.get());
   HelperHello hello;
   const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
   reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
-  if (!answered) return no_helper(fmt::format("{} did not get ready in {} s", program, limit_s));
+  if (!answered) return no_helper(fmt::format("{} did not get ready in {} s", program, options.start_limit_s));
   if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
     return no_helper(fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without a word",
                                  program, PERSEUS_VERSION));
@@ -130,47 +197,49 @@ DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s, do
 
 /// Until the helper's last process has closed the channel, or a second after we want it to. If both processes died
 /// before one could unlock, a third does.
-void ClockController::State::watch() {
-  std::array<pollfd, 2> fds{{{channel.get(), POLLIN, 0}, {stop.get(), POLLIN, 0}}};
-  while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {}
-  const bool ended = fds[0].revents != 0 || readable(channel.get(), kStopLimit_s);
-  gone.store(true, std::memory_order_release);
-  if (!ended || mailbox->locked.load(std::memory_order_acquire) == 0) return;
+void ClockController::State::see_helper_end() {
+  if (!channel.valid()) return;
+  bool ended = working_since_ns != 0 && closes(channel.get(), -1, stop.get());
+  // Of a helper that is not wanted any more, or did not get ready: it sees that, and ends.
+  if (!ended) ::shutdown(channel.get(), SHUT_WR);
+  ended = ended || closes(channel.get(), -1, stop.get()) || closes(channel.get(), kStopLimit_s, -1);
+  {
+    const std::lock_guard lock(mutex);
+    if (!gone) {
+      why_gone = mailbox->why_ended.read();
+      if (why_gone.empty()) why_gone = fmt::format("perseus-clockd has ended (it was process {})", worker.load());
+    }
+    gone.store(true, std::memory_order_release);
+  }
+  supervisor = worker = 0;
+  channel.reset();
+  if (!ended || lease.empty() || mailbox->locked.load(std::memory_order_acquire) == 0) return;
   const auto restorer = spawn_helper(program, {"--restore", lease}, {});
   if (restorer) reap(*restorer, kRestoreLimit_s);
 }
 
+/// One helper after the other, each when the one before has ended and given the clock back.
+void ClockController::State::watch() {
+  for (;;) {
+    see_helper_end();
+    const double worked_s = working_since_ns == 0 ? 0 : 1e-9 * static_cast<double>(monotonic_ns() - working_since_ns);
+    if (stops() || pause.never() || readable(stop.get(), pause.after(worked_s), -1)) return;
+    if (const DeviceStatus started = start_helper(); !started) {
+      const std::lock_guard lock(mutex);
+      why_gone = started.error().message;
+    }
+  }
+}
+
 DeviceResult<std::unique_ptr<ClockController>> ClockController::start(ClockControllerOptions options) {
   count_forks();
-  const std::int64_t began_ns = monotonic_ns();
-  auto program = find_helper(options.helper);
-  if (!program) return program.error();
-  auto state = std::make_unique<State>();
-  state->program = std::move(*program);
+  auto state = std::make_unique<State>(std::move(options));
   state->generation = fork_generation().load();
-
-  const OwnedFd mailbox_fd(create_mailbox_fd());
-  if (mailbox_fd.valid()) state->mailbox = map_mailbox(mailbox_fd.get());
-  std::array<int, 2> channel{-1, -1};
-  if (state->mailbox == nullptr || ::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel.data()) != 0) {
-    return no_helper(fmt::format("no shared memory or sockets for the helper: {}", std::strerror(errno)));
+  if (const DeviceStatus prepared = state->prepare(); !prepared) return prepared.error();
+  if (const DeviceStatus started = state->start_helper(); !started) {
+    if (state->pause.never()) return started.error();
+    state->why_gone = started.error().message;
   }
-  state->channel = OwnedFd(channel[0]);
-  OwnedFd helpers_channel(channel[1]);
-  state->wake = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  state->stop = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!state->wake.valid() || !state->stop.valid()) {
-    return no_helper(fmt::format("no eventfd for the helper: {}", std::strerror(errno)));
-  }
-  state->mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
-
-  const OwnedFd owner = own_pidfd();
-  const auto child = spawn_helper(state->program, {"--device", options.device},
-                                  {mailbox_fd.get(), helpers_channel.get(), state->wake.get(), owner.get()});
-  if (!child) return child.error();
-  helpers_channel.reset();
-  const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
-  if (const DeviceStatus met = state->shake_hands(*child, options.start_limit_s, used_s); !met) return met.error();
   state->watcher = start_quiet_thread([&watched = *state] { watched.watch(); });
   if (!state->watcher.joinable()) return no_helper("no thread to watch the helper with");
   return std::unique_ptr<ClockController>(new ClockController(std::move(state)));
@@ -184,20 +253,16 @@ ClockController::~ClockController() {
     (void)state_.release();
     return;
   }
-  ::shutdown(state_->channel.get(), SHUT_WR);
   const std::uint64_t one = 1;
   (void)!::write(state_->stop.get(), &one, sizeof one);
   state_->watcher.join();
 }
 
+// Also while no helper is at work: the next one begins with the newest.
 void ClockController::set(Megahertz clock) noexcept {
   State& state = *state_;
   state.mailbox->expect_post();
-  if (!state.here() || state.gone.load(std::memory_order_relaxed) ||
-      state.mailbox->state.load(std::memory_order_relaxed) != HelperState::working) {
-    return;
-  }
-  state.mailbox->post(clock, state.wake.get());
+  if (state.here()) state.mailbox->post(clock, state.wake.get());
 }
 
 void ClockController::begin_step() noexcept {
@@ -207,34 +272,28 @@ void ClockController::begin_step() noexcept {
 ControlState ClockController::state() const noexcept {
   if (!state_->here()) return ControlState::gone;
   const HelperState helper = state_->mailbox->state.load(std::memory_order_acquire);
+  if (helper == HelperState::refused) return ControlState::refused;
   if (state_->gone.load(std::memory_order_acquire) || helper == HelperState::lost) return ControlState::gone;
-  return helper == HelperState::refused ? ControlState::refused : ControlState::working;
+  return ControlState::working;
 }
 
 std::string ClockController::why() const {
-  switch (state()) {
-    case ControlState::working:
-      return {};
-    case ControlState::refused:
-      return state_->mailbox->why_refused.read();
-    case ControlState::gone:
-      break;
-  }
   if (!state_->here()) return "this process was forked from the one that controls the clock";
-  std::string lost = state_->mailbox->why_lost.read();
-  return lost.empty() ? fmt::format("perseus-clockd has ended (it was process {})", state_->worker) : lost;
+  const std::lock_guard lock(state_->mutex);
+  return state_->gone.load(std::memory_order_acquire) ? state_->why_gone : state_->mailbox->why_ended.read();
 }
 
 ControlStatistics ClockController::statistics() const {
   const Mailbox& box = *state_->mailbox;
   ControlStatistics statistics;
-  const bool pending = box.target.load() != box.handled.load();
+  statistics.pending = box.target.load() != box.handled.load();
   statistics.applied = box.applied.load();
   statistics.failed = box.failed.load();
   statistics.requested = box.requested.load();
   statistics.woken = box.woken.load();
-  statistics.superseded =
-      std::max<std::int64_t>(statistics.requested - statistics.applied - statistics.failed - (pending ? 1 : 0), 0);
+  statistics.superseded = std::max<std::int64_t>(
+      statistics.requested - statistics.applied - statistics.failed - (statistics.pending ? 1 : 0), 0);
+  statistics.helpers = state_->helpers.load();
   statistics.last_set = Megahertz(static_cast<int>(box.clock_set_mhz.load()));
   statistics.request_to_device_p50_s = box.request_to_device.quantile_s(0.5);
   statistics.request_to_device_p99_s = box.request_to_device.quantile_s(0.99);
@@ -245,6 +304,10 @@ ControlStatistics ClockController::statistics() const {
   statistics.clock_changes_watched = box.request_to_clock.count();
   statistics.helper_cpu_s = cpu_s(state_->supervisor) + cpu_s(state_->worker);
   return statistics;
+}
+
+std::int64_t ClockController::working_helper() const noexcept {
+  return state() == ControlState::working ? state_->helpers.load(std::memory_order_acquire) : 0;
 }
 
 int ClockController::helper_pid() const noexcept { return state_->worker; }

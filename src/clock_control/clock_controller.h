@@ -6,10 +6,12 @@
 // process exits, crashes or is killed, or the helper itself dies, the GPU's clock goes back to the driver's choice; a
 // GPU that was never set is never touched. Input: a device selector (device/gpu.h) and where the helper's program is;
 // then clocks. Output: an acknowledgement with the clock that the device has really taken, and latencies. Errors:
-// start() says why there is no control; after that nothing fails: set() is a no-op once the device refuses or the
-// helper is gone, and state() says so; who wants to try again starts another. Cost: set() of the same clock a few ns,
-// of another a few dozen, and one write to an eventfd (a microsecond) if the helper sleeps; one thread that sleeps; 8
-// KB. Threads: set() one at a time, any thread, also a signal handler; the rest any thread; in a forked child all of it
+// start() says why there is no control; after that nothing fails: once the device refuses or the helper is gone,
+// state() says so, and set() does no more than note the newest clock. With RestartLimits a helper that is gone, could
+// not start or was refused is started again, when the one before has ended and given the clock back; the new one begins
+// with the newest clock. Then start() fails only where there is no memory. Cost: set() of the same clock a few ns, of
+// another a few dozen, and one write to an eventfd (a microsecond) if the helper sleeps; one thread that sleeps; 8 KB.
+// Threads: set() one at a time, any thread, also a signal handler; the rest any thread; in a forked child all of it
 // does nothing. Source: paper section 5 (Frequency controller); docs/clock_control.md, docs/decisions/0016.
 #pragma once
 
@@ -19,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "clock_control/restart_pause.h"
 #include "device/gpu.h"
 
 namespace perseus {
@@ -28,12 +31,13 @@ struct ClockControllerOptions {
   std::string helper;        ///< path of perseus-clockd; empty: $PERSEUS_CLOCKD, beside this library (or in its
                              ///< ../bin), beside the program, then $PATH
   double start_limit_s = 5;  ///< for the helper to open the device
+  RestartLimits restart;
 };
 
 enum class ControlState {
   working,
   refused,  ///< the device takes no clock (permission); what had been set is given back
-  gone      ///< no helper, or no GPU any more
+  gone      ///< no helper, or no GPU
 };
 
 struct ControlStatistics {
@@ -41,8 +45,10 @@ struct ControlStatistics {
   std::int64_t applied = 0;     ///< that the device was told
   std::int64_t superseded = 0;  ///< that a newer one overtook
   std::int64_t failed = 0;
-  std::int64_t woken = 0;  ///< requests that came when the helper slept and did not expect them: these cost more
-  Megahertz last_set;      ///< that the device was told and took; 0: it has none of ours
+  bool pending = false;      ///< the newest is not done with yet
+  std::int64_t helpers = 0;  ///< that got to work, one after the other
+  std::int64_t woken = 0;    ///< requests that came when the helper slept and did not expect them: these cost more
+  Megahertz last_set;        ///< that the device was told and took; 0: it has none of ours
   double request_to_device_p50_s = 0, request_to_device_p99_s = 0;  ///< until the device's call has returned
   double device_call_p50_s = 0, device_call_p99_s = 0;              ///< how long the device's call took
   /// Until the device ran at the new clock, seen now and then by looking every 0.25 ms: so much earlier than it is
@@ -67,8 +73,10 @@ class ClockController {
 
   [[nodiscard]] ControlState state() const noexcept;
   [[nodiscard]] std::string why() const;  ///< of refused or gone; empty if it works
+  /// Which helper is at work: the first, second, ...; 0: none is.
+  [[nodiscard]] std::int64_t working_helper() const noexcept;
   [[nodiscard]] ControlStatistics statistics() const;
-  [[nodiscard]] int helper_pid() const noexcept;      ///< of the process that sets the clock
+  [[nodiscard]] int helper_pid() const noexcept;      ///< of the process that sets the clock; 0: none
   [[nodiscard]] int supervisor_pid() const noexcept;  ///< of the one that watches it
 
  private:

@@ -22,6 +22,10 @@ DeviceStatus ClockWorker::begin() {
     if (DeviceStatus restored = give_back(); !restored) return restored;
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
+  mailbox_.locked.store(0, std::memory_order_relaxed);
+  inherited_ = ClockRequest(mailbox_.target.load(std::memory_order_acquire));
+  inherited_counts_ = inherited_.word() != mailbox_.handled.load(std::memory_order_relaxed);
+  if (inherited_ != ClockRequest()) mailbox_.handled.store(0, std::memory_order_relaxed);
   mailbox_.state.store(HelperState::working, std::memory_order_release);
   return Ok{};
 }
@@ -46,11 +50,6 @@ std::int64_t ClockWorker::work() {
 }
 
 void ClockWorker::tell() {
-  if (mailbox_.state.load(std::memory_order_relaxed) != HelperState::working) {
-    pending_ = false;  // refused: who asked will see it
-    mailbox_.handled.store(seen_.word(), std::memory_order_release);
-    return;
-  }
   const std::int64_t began = now_();
   const DeviceStatus told = tell_device(seen_.clock());
   const std::int64_t ended = now_();
@@ -115,39 +114,44 @@ DeviceStatus ClockWorker::give_back() {
 
 void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   pending_ = false;
-  const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + 1;
+  const bool ours = seen_ != inherited_;  // how long the helper before us was gone is no latency
+  const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (ours || inherited_counts_ ? 1 : 0);
   mailbox_.device_call.record(ended - began);
-  mailbox_.request_to_device.record(seen_.age_ns(ended));
+  if (ours) mailbox_.request_to_device.record(seen_.age_ns(ended));
   mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(told_.value()), std::memory_order_relaxed);
   mailbox_.told_at_ns.store(ended, std::memory_order_relaxed);
   mailbox_.applied.store(count, std::memory_order_relaxed);
   mailbox_.handled.store(seen_.word(), std::memory_order_release);
-  watching_ = told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
+  watching_ = ours && told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
   watch_due_ns_ = 0;
 }
 
 void ClockWorker::failed(const DeviceError& error) {
   pending_ = false;
-  mailbox_.failed.store(mailbox_.failed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+  const std::int64_t failed = mailbox_.failed.load(std::memory_order_relaxed);
+  mailbox_.failed.store(failed + (seen_ != inherited_ || inherited_counts_ ? 1 : 0), std::memory_order_relaxed);
   switch (error.fault) {
     case DeviceFault::busy:
     case DeviceFault::bad_clock:
-      return;  // the next request may fare better
+      break;  // the next request may fare better
     case DeviceFault::no_permission:
     case DeviceFault::not_supported:
       // What it took before it refused must not stay.
       (void)give_back();
-      mailbox_.why_refused.write(error.message);
-      mailbox_.state.store(HelperState::refused, std::memory_order_release);
-      return;
+      end(HelperState::refused, error);
+      break;
     case DeviceFault::lost:
     case DeviceFault::no_driver:
-      mailbox_.why_lost.write(error.message);
-      mailbox_.state.store(HelperState::lost, std::memory_order_release);
-      lost_ = true;
-      return;
+      end(HelperState::lost, error);
+      break;
   }
+  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+}
+
+void ClockWorker::end(HelperState state, const DeviceError& error) {
+  mailbox_.why_ended.write(error.message);
+  mailbox_.state.store(state, std::memory_order_release);
+  ended_ = true;
 }
 
 Megahertz ClockWorker::supported_above(Megahertz clock) const {

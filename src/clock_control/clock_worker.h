@@ -6,7 +6,7 @@
 // becomes the lowest one above: never slower than asked. What the device answers:
 //   bad_clock                   the list of clocks is read again, and another try made
 //   busy                        again after 1, 2, 4, ... 64 ms while nothing newer comes, then it has failed
-//   no_permission, not_supported  refused: the clock is given back, nothing more is tried
+//   no_permission, not_supported  refused: the clock is given back, and the caller should end
 //   lost, no_driver             lost: the caller should end
 // Now and then (the first eight times, then every 64th) it looks how long the device takes to run at the new clock.
 // Errors: in the mailbox. Cost: a device call per request, nothing while there is none. Threads: one. Time: given, so
@@ -37,7 +37,8 @@ class ClockWorker {
   [[nodiscard]] Rest rest(std::int64_t due_ns) const;
   /// Of the newest request that work() has seen.
   [[nodiscard]] ClockRequest seen() const { return seen_; }
-  [[nodiscard]] bool lost() const { return lost_; }
+  /// Refused or lost: there is nothing more to do than to give back.
+  [[nodiscard]] bool ended() const { return ended_; }
   /// Unlocks if it has locked, and empties the lease.
   DeviceStatus give_back();
 
@@ -48,6 +49,7 @@ class ClockWorker {
   DeviceStatus unlock();
   void applied(std::int64_t began, std::int64_t ended);
   void failed(const DeviceError& error);
+  void end(HelperState state, const DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
   void watch_clock();
 
@@ -57,6 +59,8 @@ class ClockWorker {
   Now now_;
   std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not say
   ClockRequest seen_;
+  ClockRequest inherited_;         ///< asked for before this helper was there
+  bool inherited_counts_ = false;  ///< ... and no helper before has counted it
   RequestRhythm rhythm_;
   bool pending_ = false;  ///< seen_ is to be told
   int attempts_ = 0;
@@ -64,7 +68,7 @@ class ClockWorker {
   bool watching_ = false;  ///< until the device runs at told_
   std::int64_t watch_due_ns_ = 0;
   Megahertz told_;
-  bool lost_ = false;
+  bool ended_ = false;
 };
 
 }  // namespace perseus

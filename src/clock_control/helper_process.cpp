@@ -160,7 +160,7 @@ std::array<pollfd, 4> ends_of(const Ends& ends) {
   std::array<pollfd, 5> fds{{{HelperFds::kWake, POLLIN, 0}, stops[0], stops[1], stops[2], stops[3]}};
   for (;;) {
     const std::int64_t due_ns = worker.work();
-    if (worker.lost()) break;
+    if (worker.ended()) break;
     if (precedes) step_aside.from(mailbox.posted_on_cpu.load(std::memory_order_relaxed));
     const Rest rest = worker.rest(due_ns);
     if (!rest.nap && !mailbox.may_sleep(worker.seen())) continue;

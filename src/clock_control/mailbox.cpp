@@ -58,6 +58,13 @@ void Mailbox::post(Megahertz clock, int wake_fd) noexcept {
   errno = kept;
 }
 
+void Mailbox::begin_again() noexcept {
+  state.store(HelperState::starting, std::memory_order_relaxed);
+  asleep.store(0, std::memory_order_relaxed);
+  clock_set_mhz.store(0, std::memory_order_relaxed);
+  why_ended.forget();
+}
+
 bool Mailbox::may_sleep(ClockRequest seen) noexcept {
   asleep.store(1, std::memory_order_seq_cst);
   if (target.load(std::memory_order_seq_cst) == seen.word()) return true;

@@ -44,6 +44,7 @@ class ClockRequest {
 class SharedText {
  public:
   void write(std::string_view text);  ///< longer than 511 bytes is cut; a second call does nothing
+  void forget() { written_.store(0, std::memory_order_relaxed); }  ///< while nobody writes or reads
   [[nodiscard]] std::string read() const;
 
  private:
@@ -56,7 +57,7 @@ enum class HelperState : std::uint32_t { starting, working, refused, lost };
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 3;  ///< counts up with every change of this struct
+  static constexpr std::uint32_t kLayout = 4;  ///< counts up with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< how long the helper may take to be ready
 
@@ -79,7 +80,7 @@ struct Mailbox {
   std::atomic<std::int64_t> told_at_ns{0};            ///< when
   std::atomic<std::int64_t> applied{0}, failed{0};
   std::atomic<std::uint32_t> locked{0};  ///< 1: the device's clock may be locked by us
-  SharedText why_refused, why_lost;
+  SharedText why_ended;                  ///< of refused or lost
   LatencyHistogram request_to_device, device_call, request_to_clock;
 
   /// Has what post() needs fetched, all of it at once instead of one thing after the other.
@@ -92,6 +93,8 @@ struct Mailbox {
   [[gnu::hot]] void post(Megahertz clock, int wake_fd) noexcept;
   /// The next request is the first of a training step.
   void begin_step() noexcept { next_number.store(0, std::memory_order_relaxed); }
+  /// For the next helper, while there is none: it finds the newest target, and goes on counting.
+  void begin_again() noexcept;
   /// The helper is about to sleep: false if something newer than `seen` was posted meanwhile.
   bool may_sleep(ClockRequest seen) noexcept;
 };

@@ -71,6 +71,13 @@ class ClientGpuTest : public ::testing::Test {
     }
     return false;
   }
+  int helper_pid() {
+    const std::string status = client->status();
+    const std::string member = "\"helper_pid\":";
+    const int helper = std::stoi(status.substr(status.find(member) + member.size()));
+    EXPECT_GT(helper, 1);
+    return helper;
+  }
   perseus_statistics statistics() {
     perseus_statistics s{};
     client->statistics(s);
@@ -119,6 +126,17 @@ TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
   iterate();
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(900); })) << gpu->clock().value();
+}
+
+TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  client->step_begin(true);
+  compute(Instruction::forward);
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1200); })) << gpu->clock().value();
 }
 
 TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
@@ -184,36 +202,103 @@ TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
 /// NVML's codes: not supported, no permission.
 class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAlone) {
+TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
   gpu->inject("nvmlDeviceSetGpuLockedClocks", GetParam(), -1);
+  options.helper_restart = {0.01, 0.02};
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
-  for (int i = 0; i < 10; ++i) iterate();
-  EXPECT_EQ(said.count("no clock is set"), 1);
-  EXPECT_EQ(statistics().controls_clock, 0);
+  ASSERT_TRUE(trains_until([&] { return statistics().helper_restarts > 3; })) << client->status();
   EXPECT_FALSE(gpu->locked());
+  gpu->inject("nvmlDeviceSetGpuLockedClocks", 0, 0);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == 1; })) << client->status();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(said.count("clocks are set again"), 1);
 }
 
 INSTANTIATE_TEST_SUITE_P(ClientGpuTest, ClocksRefused, ::testing::Values(3, 4));
 
 TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
+  options.helper_restart = {3600, 3600};
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
-  const std::string status = client->status();
-  const std::string member = "\"helper_pid\":";
-  const int helper = std::stoi(status.substr(status.find(member) + member.size()));
-  ASSERT_GT(helper, 1);
-  ASSERT_EQ(::kill(helper, SIGKILL), 0);
-  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set any more") == 1; })) << client->status();
+  ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
   EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
   for (int i = 0; i < 20; ++i) iterate();
   EXPECT_FALSE(gpu->locked());
   EXPECT_EQ(statistics().controls_clock, 0);
   EXPECT_EQ(said.count("no clock is set"), 1);
+}
+
+TEST_F(ClientGpuTest, AHelperThatDiesHasASuccessor) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  options.helper_restart = {0.001, 0.001};
+  start();
+  for (int restarts = 1; restarts < 4; ++restarts) {
+    ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+    ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+    ASSERT_TRUE(trains_until([&] { return statistics().helper_restarts == restarts; })) << client->status();
+    ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == restarts; })) << client->status();
+    EXPECT_EQ(said.count("no clock is set"), restarts);
+    EXPECT_EQ(statistics().controls_clock, 1);
+  }
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_TRUE(client->stop());
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, ""); });
+  options.server = server.url();
+  options.helper_restart = {0.001, 0.001};
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
+  server.script([](const HttpRequest& request) { return well(request, window_plan); });
+  std::int64_t broken = -1;
+  ASSERT_TRUE(eventually([&] {
+    client->step_begin(true);
+    if (statistics().plan_version == 1) {
+      broken = statistics().iteration;
+      EXPECT_EQ(::kill(helper_pid(), SIGKILL), 0);
+      EXPECT_TRUE(eventually([&] { return statistics().helper_restarts == 1; }));
+    }
+    for (const int i : {0, 0, 1, 1}) compute(static_cast<Instruction>(i));
+    client->step_end();
+    return broken >= 0;
+  }));
+  const std::string member = R"("window":4,"last_iteration":)";
+  std::int64_t last = -1;
+  ASSERT_TRUE(trains_until([&] {
+    for (const std::string& body : server.asked("POST", "/iterations")) {
+      if (const auto at = body.find(member); at != std::string::npos)
+        last = std::stoll(body.substr(at + member.size()));
+    }
+    return last >= 0;
+  })) << client->status();
+  EXPECT_GT(last, broken + 1);  // two iterations, the later one's number
+}
+
+TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  options.profile = "known";
+  options.helper = folder_ + "/perseus-clockd";
+  options.helper_restart = {0.01, 0.02};
+  start();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  iterate();
+  EXPECT_EQ(statistics().controls_clock, 0);
+  std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == 1; })) << client->status();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(statistics().helper_restarts, 0);
 }
 
 TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItIsBack) {
@@ -226,7 +311,7 @@ TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItI
     gpu->inject(call, lost, -1);
   }
   ASSERT_TRUE(trains_until([&] {
-    return said.count("energy is not measured") == 1 && said.count("no clock is set any more") == 1;
+    return said.count("energy is not measured") == 1 && said.count("no clock is set") == 1;
   })) << client->status();
   const std::int64_t before = statistics().iteration;
   for (int i = 0; i < 20; ++i) iterate();
@@ -291,10 +376,22 @@ TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
 
 TEST_F(ClientGpuTest, NoHelper) {
   options.helper = "/nowhere/perseus-clockd";
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
   start();
   EXPECT_EQ(said.count("no clock is set"), 1);
-  iterate();
-  EXPECT_EQ(statistics().iteration, 1);
+  const auto profile = [&] {
+    const std::string status = client->status();
+    const std::size_t from = status.find("\"profile\"");
+    return status.substr(from, status.find("\"wrong\"") - from);
+  };
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1 && statistics().samples > 2; }));
+  for (int news = 0; news < 3; ++news) {
+    ASSERT_TRUE(trains_until([&, before = profile()] { return profile() != before; }));
+  }
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("clock_mhz":1410)"));
+  EXPECT_THAT(client->status(), ::testing::Not(::testing::HasSubstr(R"("clock_mhz":900)")))
+      << "it ran at no such clock";
 }
 
 TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {

@@ -32,7 +32,7 @@ class Controller : public testing::Test {
     gpu_ = std::move(*made);
   }
   [[nodiscard]] ClockControllerOptions options() const {
-    return {"simulated:" + folder_.file("gpu"), PERSEUS_CLOCKD_PROGRAM, 60};
+    return {"simulated:" + folder_.file("gpu"), PERSEUS_CLOCKD_PROGRAM, 60, restart_};
   }
   void start() {
     auto started = ClockController::start(options());
@@ -40,7 +40,7 @@ class Controller : public testing::Test {
     controller_ = std::move(*started);
   }
   [[nodiscard]] std::string error_with(const std::string& helper, double limit_s = 60) const {
-    const auto started = ClockController::start({"simulated:" + folder_.file("gpu"), helper, limit_s});
+    const auto started = ClockController::start({"simulated:" + folder_.file("gpu"), helper, limit_s, {}});
     return started ? "it started" : started.error().message;
   }
   std::string script(const std::string& text) const {
@@ -51,6 +51,7 @@ class Controller : public testing::Test {
   }
 
   LeaseFolder folder_;
+  RestartLimits restart_;
   std::unique_ptr<SimulatedGpu> gpu_;
   std::unique_ptr<ClockController> controller_;
 };
@@ -137,8 +138,118 @@ TEST_F(Controller, NoPermissionIsSaidAndNothingStaysLocked) {
   EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::refused; }));
   EXPECT_THAT(controller_->why(), HasSubstr("no permission"));
   controller_->set(Megahertz(350));
-  EXPECT_EQ(controller_->statistics().requested, 1);
   EXPECT_FALSE(gpu_->locked());
+  EXPECT_EQ(controller_->statistics().applied, 0);
+}
+
+TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClock) {
+  make_gpu();
+  restart_ = {0.001, 0.002};
+  start();
+  controller_->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  for (std::int64_t helper = 1; helper <= 6; ++helper) {
+    ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper; })) << controller_->why();
+    const int worker = controller_->helper_pid(), supervisor = controller_->supervisor_pid();
+    // Also both at once: then somebody else gives the clock back first.
+    if (helper % 3 != 1) ::kill(supervisor, SIGKILL);
+    if (helper % 3 != 2) ::kill(worker, SIGKILL);
+    const Megahertz next(helper % 2 == 0 ? 700 : 350);
+    controller_->set(next);  // no helper may be there just now
+    ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper + 1; })) << controller_->why();
+    EXPECT_TRUE(eventually([&] { return gpu_->clock() == next && !controller_->statistics().pending; }));
+    EXPECT_NE(controller_->helper_pid(), worker);
+    EXPECT_EQ(controller_->why(), "");
+  }
+  EXPECT_EQ(controller_->statistics().helpers, 7);
+  controller_.reset();
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Controller, OneThatCannotStartIsTriedUntilItCan) {
+  restart_ = {0.001, 0.02};
+  start();  // there is no such GPU
+  EXPECT_EQ(controller_->state(), ControlState::gone);
+  EXPECT_THAT(controller_->why(), HasSubstr(folder_.file("gpu")));
+  controller_->set(Megahertz(700));
+  make_gpu();
+  ASSERT_TRUE(eventually([&] { return controller_->working_helper() == 1; })) << controller_->why();
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+}
+
+TEST_F(Controller, PermissionThatIsGrantedLateIsUsed) {
+  make_gpu();
+  restart_ = {0.001, 0.02};
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
+  start();
+  controller_->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return controller_->statistics().helpers > 3; }));
+  EXPECT_LE(controller_->statistics().failed, 1) << "it is one request";
+  EXPECT_FALSE(gpu_->locked());
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 0, 0);
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); })) << controller_->why();
+  EXPECT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(700); }));
+}
+
+TEST_F(Controller, OneWhoseGpuSomebodyElseHoldsIsTriedUntilItIsFree) {
+  make_gpu();
+  start();
+  ClockControllerOptions patient = options();
+  patient.restart = {0.001, 0.02};
+  patient.start_limit_s = 0.5;
+  const auto second = ClockController::start(patient);
+  ASSERT_TRUE(second);
+  (*second)->set(Megahertz(350));
+  EXPECT_EQ((*second)->state(), ControlState::gone);
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  controller_.reset();
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); })) << (*second)->why();
+}
+
+TEST_F(Controller, ItEndsAtOnceWhileItWaitsToTryAgainAndWhileItTries) {
+  make_gpu();
+  restart_ = {3600, 3600};
+  start();
+  ::kill(controller_->helper_pid(), SIGKILL);
+  ASSERT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+  controller_.reset();
+  ClockControllerOptions hangs = options();
+  hangs.helper = script("[ -e " + folder_.file("tried") + " ] && touch " + folder_.file("again") +
+                        " && exec sleep 60 > /dev/null 2>&1\n" + "touch " + folder_.file("tried"));
+  hangs.start_limit_s = 3600;
+  hangs.restart = {0.001, 0.001};
+  auto second = ClockController::start(hangs);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_THAT((*second)->why(), HasSubstr("ended without a word"));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder_.file("again")); }));
+  second->reset();
+}
+
+TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
+  make_gpu();
+  const std::string tries = folder_.file("tries"), process = folder_.file("process");
+  // It leaves a process behind that has our files, as one that hangs in the driver.
+  ClockControllerOptions hangs = options();
+  hangs.helper = script("sleep 60 > /dev/null 2>&1 &\necho $! >> " + process + "\necho >> " + tries);
+  hangs.start_limit_s = 0.05;
+  hangs.restart = {0.0001, 60};  // twice at once, and then not for a while
+  const auto last_process = [&] {
+    int last = 0;
+    std::ifstream numbers(process);
+    for (int number = 0; numbers >> number;) last = number;
+    return last;
+  };
+  {
+    const auto controller = ClockController::start(hangs);
+    ASSERT_TRUE(controller) << controller.error().message;
+    for (int i = 0; i < 20; ++i)
+      EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));  // time for more
+    EXPECT_EQ(LeaseFolder::text_of(tries), "\n");
+    ::kill(last_process(), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return LeaseFolder::text_of(tries) == "\n\n"; }));
+  }
+  ::kill(last_process(), SIGKILL);
 }
 
 TEST_F(Controller, ALostGpuIsSaid) {

@@ -144,12 +144,56 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
   ask(700);
   EXPECT_EQ(worker_.work(), -1);
   EXPECT_EQ(mailbox_.state, HelperState::refused);
-  EXPECT_EQ(mailbox_.why_refused.read(), "fate");
+  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
   EXPECT_EQ(record(), "");
-  ask(350);
-  EXPECT_EQ(worker_.work(), -1);
   EXPECT_EQ(mailbox_.handled, mailbox_.target);
   EXPECT_THAT(gpu_.calls, ElementsAre(700));
+  EXPECT_TRUE(worker_.ended());
+}
+
+TEST_F(Worker, WhatTheLastHolderLeftLockedIsUnlockedFirst) {
+  ask(700);
+  (void)worker_.work();  // and then it is killed
+  ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+  ASSERT_TRUE(next.begin());
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 0));
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, OneThatTakesOverBeginsWithTheNewestAndCountsItOnce) {
+  ask(700);
+  (void)worker_.work();
+  ASSERT_TRUE(worker_.give_back());
+  for (const bool while_there_was_none : {false, true}) {
+    if (while_there_was_none) ask(350);
+    gpu_.now_ns += 10'000'000'000;
+    mailbox_.begin_again();
+    EXPECT_EQ(mailbox_.clock_set_mhz, 0U);
+    ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+    ASSERT_TRUE(next.begin());
+    EXPECT_EQ(mailbox_.state, HelperState::working);
+    EXPECT_NE(mailbox_.handled, mailbox_.target);
+    (void)next.work();
+    EXPECT_EQ(gpu_.locked_mhz, while_there_was_none ? 350 : 700);
+    EXPECT_EQ(mailbox_.handled, mailbox_.target);
+    EXPECT_EQ(mailbox_.applied, while_there_was_none ? 2 : 1);
+    EXPECT_LT(mailbox_.request_to_device.quantile_s(1), 1) << "the time without a helper is no latency";
+    ASSERT_TRUE(next.give_back());
+  }
+}
+
+TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
+  gpu_.faults = {DeviceFault::no_permission, DeviceFault::no_permission};
+  ask(700);
+  (void)worker_.work();
+  mailbox_.begin_again();
+  EXPECT_EQ(mailbox_.why_ended.read(), "");
+  ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+  ASSERT_TRUE(next.begin());
+  (void)next.work();
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
+  EXPECT_EQ(mailbox_.failed, 1);
 }
 
 TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
@@ -169,8 +213,8 @@ TEST_F(Worker, ALostGpuEndsItAndHasNoLockToGiveBack) {
   gpu_.faults.assign(3, DeviceFault::lost);
   ask(700);
   (void)worker_.work();
-  EXPECT_TRUE(worker_.lost());
-  EXPECT_EQ(mailbox_.why_lost.read(), "fate");
+  EXPECT_TRUE(worker_.ended());
+  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
   EXPECT_TRUE(worker_.give_back());
   EXPECT_EQ(record(), "");
 }

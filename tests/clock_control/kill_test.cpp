@@ -46,8 +46,8 @@ bool ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
 
 class Trainer {
  public:
-  /// `leases`: the folder of its helper's leases.
-  Trainer(const std::string& gpu, const std::string& leases, unsigned seed) {
+  /// `leases`: the folder of its helper's leases; `restart`: see trainer_main.cpp.
+  Trainer(const std::string& gpu, const std::string& leases, unsigned seed, std::string restart = "0") {
     std::array<int, 2> in{}, out{};
     PERSEUS_CHECK(::pipe2(in.data(), O_CLOEXEC) == 0 && ::pipe2(out.data(), O_CLOEXEC) == 0, "no pipes");
     posix_spawn_file_actions_t files;
@@ -55,7 +55,7 @@ class Trainer {
     ::posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
     std::string program = PERSEUS_TRAINER_PROGRAM, device = "simulated:" + gpu, number = fmt::format("{}", seed);
-    std::array<char*, 4> argv{program.data(), device.data(), number.data(), nullptr};
+    std::array<char*, 5> argv{program.data(), device.data(), number.data(), restart.data(), nullptr};
     std::string runtime = "PERSEUS_RUNTIME_DIR=" + leases;
     std::vector<char*> environment{runtime.data()};
     for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -180,6 +180,31 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   EXPECT_EQ(restored, kRounds);
 }
 
+TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
+  constexpr int kRounds = 40;
+  const std::string path = folder_.file("gpu");
+  SimulatedGpuSpec spec = small_gpu();
+  spec.set_call_time = Seconds(0.0003);
+  auto gpu = SimulatedGpu::create(path, spec);
+  ASSERT_TRUE(gpu);
+  std::mt19937 random(2026);
+  for (int round = 0; round < kRounds; ++round) {
+    {
+      Trainer trainer(path, folder_.path(), static_cast<unsigned>(round), "0.001");
+      ASSERT_TRUE(trainer.ready());
+      ::kill(random() % 2 == 0 ? trainer.worker : trainer.supervisor, SIGKILL);
+      ::usleep(static_cast<unsigned>(random() % 30'000));
+      ::kill(trainer.pid, SIGKILL);
+    }
+    ASSERT_TRUE(everybody_has_ended()) << round;
+    EXPECT_FALSE((*gpu)->locked()) << round;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+      const bool lease = entry.path().filename().string().starts_with("clock-lease-");
+      EXPECT_TRUE(!lease || LeaseFolder::text_of(entry.path()).empty()) << round;
+    }
+  }
+}
+
 TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
   const std::string path = folder_.file("gpu");
   auto gpu = SimulatedGpu::create(path, small_gpu());
@@ -203,7 +228,7 @@ TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
     if (by_hand) {
       EXPECT_EQ(std::system((std::string(PERSEUS_CLOCKD_PROGRAM) + " --restore > /dev/null").c_str()), 0);
     } else {
-      ASSERT_TRUE(ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60}));
+      ASSERT_TRUE(ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}}));
     }
     EXPECT_FALSE((*gpu)->locked());
   }
@@ -221,7 +246,7 @@ TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
     auto lease = Lease::take((*device)->identity(), "simulated:" + path, 0);
     ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
   }
-  const auto controller = ClockController::start({"simulated:" + other, PERSEUS_CLOCKD_PROGRAM, 60});
+  const auto controller = ClockController::start({"simulated:" + other, PERSEUS_CLOCKD_PROGRAM, 60, {}});
   ASSERT_TRUE(controller) << controller.error().message;
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
 }
@@ -230,7 +255,7 @@ TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
   const std::string path = folder_.file("gpu");
   auto gpu = SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
-  const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+  const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}});
   ASSERT_TRUE(controller) << controller.error().message;
   (*controller)->set(Megahertz(700));
   ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
@@ -249,7 +274,7 @@ TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
   ASSERT_EQ(::pipe(until.data()) + ::pipe(forked.data()), 0);
   const pid_t training = ::fork();
   if (training == 0) {
-    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}});
     if (!controller) ::_exit(1);
     (*controller)->set(Megahertz(700));
     if (::fork() == 0) {  // as a data loader's worker, which has all our files
@@ -279,7 +304,7 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
   ASSERT_EQ(::pipe(until.data()) + ::pipe(locked.data()), 0);
   const pid_t training = ::fork();
   if (training == 0) {
-    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60});
+    const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}});
     if (!controller) ::_exit(1);
     (*controller)->set(Megahertz(700));
     ::close(until[1]);

@@ -1,6 +1,7 @@
 // A training process that is there to be killed: sets clocks at random moments until its standard input closes.
 //
-// usage: clock_control_trainer GPU SEED   prints "supervisor worker" (process ids) when it has control
+// usage: clock_control_trainer GPU SEED [RESTART]   RESTART: seconds until a helper that ended has a successor; prints
+// "supervisor worker" (process ids) when it has control
 #include <poll.h>
 #include <unistd.h>
 
@@ -12,9 +13,10 @@
 
 int main(int argc, char** argv) {
   using namespace perseus;
-  if (argc != 3) return 64;
-  const auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60});
-  if (!controller) return std::fprintf(stderr, "%s\n", controller.error().message.c_str()), 1;
+  if (argc != 3 && argc != 4) return 64;
+  const double pause_s = argc == 4 ? std::atof(argv[3]) : 0;
+  const auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60, {pause_s, pause_s}});
+  if (!controller || (*controller)->working_helper() == 0) return std::fputs("no control\n", stderr), 1;
   std::printf("%d %d\n", (*controller)->supervisor_pid(), (*controller)->helper_pid());
   std::fflush(stdout);
   std::mt19937 random(static_cast<unsigned>(std::atoi(argv[2])));
