@@ -100,7 +100,6 @@ constexpr Truth kEmulated[] = {{"a100_sxm", "emulation/stage_profile/gpt3-175b+a
                                {"a40", "emulation/stage_profile/gpt3-175b+a40_bf16.csv", 70.38}};
 constexpr Truth kMeasured[] = {
     {"A100_gpt3-xl_pp4", "measured/A100_gpt3-xl_pp4.profile_grid.csv", 83.64},
-    {"A100_bert-huge-uncased_pp4", "measured/A100_bert-huge-uncased_pp4.profile_grid.csv", 83.64},
     {"A40_bloom-3b_pp8", "measured/A40_bloom-3b_pp8.profile_grid.csv", 70.38},
     {"A40_wide-resnet101_8_pp8", "measured/A40_wide-resnet101_8_pp8.profile_grid.csv", 70.38}};
 

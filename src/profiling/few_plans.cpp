@@ -12,9 +12,6 @@
 namespace perseus::profiling {
 namespace {
 
-// Deadlines tried for each one asked for, and how far they lie apart.
-constexpr int kTries = 8;
-constexpr double kStep = 0.0002;
 // How much of the price of time slack counts in the rounding; see planner/exact.cpp.
 constexpr double kDiscount = 0.7;
 
@@ -30,21 +27,15 @@ Seconds least_time(const ComputationDag& dag) {
   return Realiser(dag).realise(plan).time;
 }
 
-Frontier few_plans(const ComputationDag& dag, const std::vector<Seconds>& deadlines) {
+Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines) {
   const Kinds kinds = make_kinds(dag);
   Relaxation relaxation(dag, kinds);
   Rounding rounding(dag, kinds, relaxation);
   Realiser realiser(dag);
-  const Seconds t_min = least_time(dag);
-  std::vector<Seconds> all{Seconds(0)};
-  for (const Seconds asked : deadlines) {
-    for (int k = 0; k < kTries; ++k) {
-      all.push_back(std::max(t_min, std::min(asked, relaxation.t_star())) * (1 - k * kStep));
-    }
-  }
-  std::ranges::sort(all, std::greater{});
+  std::ranges::sort(deadlines, std::greater{});
+  deadlines.emplace_back(0);  // the sweep goes from T* to T_min, whatever is asked of it
   Frontier frontier;
-  for (const Seconds deadline : all) {
+  for (const Seconds deadline : deadlines) {
     relaxation.lower_deadline(deadline);
     const std::vector<int>& choices = rounding.round(kDiscount);
     FrontierPoint point;

@@ -19,11 +19,11 @@ TEST(FewPlans, MeetTheirDeadlinesAndAreAsGoodAsTheWholeFrontiers) {
     EXPECT_EQ(least_time(dag), t_min);
     const Frontier few = few_plans(dag, {t_min * 1.2, t_min * 1.05});
     EXPECT_EQ(few.points.back().time, t_min);
-    EXPECT_LE(few.points.size(), 17U);
+    EXPECT_LE(few.points.size(), 3U);
     for (const double slowdown : {1.0, 1.05, 1.2}) {
       const FrontierPoint &one = look_up(few, t_min * slowdown), &best = look_up(whole, t_min * slowdown);
       EXPECT_LE(one.time, t_min * slowdown);
-      EXPECT_LT(one.effective_energy / best.effective_energy, 1.002) << "seed " << seed << ", " << slowdown;
+      EXPECT_LT(one.effective_energy / best.effective_energy, 1.001) << "seed " << seed << ", " << slowdown;
     }
   }
 }
