@@ -1,15 +1,17 @@
 // Prints the tables of docs/online_profiling.md: iterations of online profiling until its plan is as good as the one
 // from the full noise-free profile. Needs the published measurements.
 //
-// usage: profiling_report [--trace] [SEEDS [MODE]]   (9 seeds of all modes unless told; --trace: window by window)
+// usage: profiling_report [--trace] [--measured] [SEEDS [MODE [PROFILE]]]
+//   9 seeds of all modes and profiles unless told; PROFILE: the one of that name; --trace: window by window;
+//   --measured: the profiles of real training runs of 4 and 8 stages instead
 //
-// The truth is the published profile of GPT-3 175B, 8 stages, 24 microbatches, 1F1B; every time and energy of a
-// computation is measured with 1 % of independent noise. After each window a plan is made from the estimate, deployed
-// at its own fastest point and at T' = 1.2 T_min of the truth, and run on the truth. It is good if at both it takes at
-// most 0.2 % more energy than the plan from the noise-free profile, and is late by at most the standard deviation of
-// one iteration's time (0.14 %, computed). It is strictly good if it also loses at most 0.2 % against the best plan for
-// the time that it really took (src/profiling/plan_loss.h), which near T_min, where the frontier is steep, is much more
-// to ask.
+// The truth is the published profile of GPT-3 175B, 8 stages, or a measured one, with 24 microbatches, 1F1B; every time
+// and energy of a computation is measured with 1 % of independent noise. After each window a plan is made from the
+// estimate, deployed at its own fastest point and at T' = 1.2 T_min of the truth, and run on the truth. It is good if
+// at both it takes at most 0.2 % more energy than the plan from the noise-free profile, and is late by at most the
+// standard deviation of one iteration's time (0.14 %, computed). It is strictly good if it also loses at most 0.2 %
+// against the best plan for the time that it really took (src/profiling/plan_loss.h), which near T_min, where the
+// frontier is steep, is much more to ask.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +19,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,6 +90,18 @@ class Judge {
   double noise_pct_;
   Frontier best_;
 };
+
+struct Truth {
+  const char* name;
+  const char* file;  ///< in the published measurements
+  double blocking_power;
+};
+constexpr Truth kEmulated[] = {{"a100_sxm", "emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv", 83.64},
+                               {"a40", "emulation/stage_profile/gpt3-175b+a40_bf16.csv", 70.38}};
+constexpr Truth kMeasured[] = {
+    {"A100_gpt3-xl_pp4", "measured/A100_gpt3-xl_pp4.profile_grid.csv", 83.64},
+    {"A40_bloom-3b_pp8", "measured/A40_bloom-3b_pp8.profile_grid.csv", 70.38},
+    {"A40_wide-resnet101_8_pp8", "measured/A40_wide-resnet101_8_pp8.profile_grid.csv", 70.38}};
 
 struct Run {
   int good_from = -1;    ///< iterations after which it was good and stayed so; -1: never
@@ -201,21 +216,29 @@ double iteration_noise_pct(const Profile& truth, const Schedule& schedule) {
   return 100 * std::sqrt(squares / (window.iterations - 1)) / mean;
 }
 
-int report(int seeds, const std::string& only, bool trace) {
+struct Arguments {
+  int seeds = 0;
+  std::string mode, profile;  ///< empty: all
+  bool trace = false, measured = false;
+};
+
+int report(const Arguments& arguments) {
   fmt::print(
       "| GPU | mode | good after, median | 90 % | strictly, median | 90 % | stops after, median | 90 % | good when it "
       "stops | loss / late at "
       "T_min "
       "[%] | at 1.2 T_min | next(), CPU [ms] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
       "--- |\n");
-  for (const auto& [gpu, power] : {std::pair("a100_sxm", 83.64), std::pair("a40", 70.38)}) {
-    const std::string file = fmt::format("emulation/stage_profile/gpt3-175b+{}_bf16.csv", gpu);
+  const std::span<const Truth> truths =
+      arguments.measured ? std::span<const Truth>(kMeasured) : std::span<const Truth>(kEmulated);
+  for (const auto& [gpu, file, power] : truths) {
+    if (!arguments.profile.empty() && arguments.profile != gpu) continue;
     const Result<Profile> truth = read_profile_csv((shared_data() / file).string());
     if (!truth) {
       fmt::print(stderr, "{}\n", truth.error().message);
       return 66;
     }
-    const Schedule schedule = make_schedule("1f1b", {8, 24, 1}).value();
+    const Schedule schedule = make_schedule("1f1b", {truth->num_stages(), 24, 1}).value();
     testing::SimulationOptions apart, by_iteration, by_noisy_iteration;
     apart.blocking_power = by_iteration.blocking_power = by_noisy_iteration.blocking_power = Watts(power);
     by_iteration.energy_breakdown = by_noisy_iteration.energy_breakdown = false;
@@ -233,10 +256,10 @@ int report(int seeds, const std::string& only, bool trace) {
     const double noise_pct = iteration_noise_pct(*truth, schedule);
     const Judge judge(dag, noise_pct);
     for (const Setting& setting : settings) {
-      if (!only.empty() && only != setting.name) continue;
+      if (!arguments.mode.empty() && arguments.mode != setting.name) continue;
       std::vector<Run> runs;
-      for (int seed = 1; seed <= seeds; ++seed) {
-        runs.push_back(run(setting, *truth, schedule, judge, static_cast<std::uint64_t>(seed), trace));
+      for (int seed = 1; seed <= arguments.seeds; ++seed) {
+        runs.push_back(run(setting, *truth, schedule, judge, static_cast<std::uint64_t>(seed), arguments.trace));
       }
       print_row(gpu, setting, std::move(runs));
     }
@@ -249,17 +272,18 @@ int report(int seeds, const std::string& only, bool trace) {
 }  // namespace perseus::bench
 
 int main(int argc, char** argv) {
-  int seeds = 0;
-  std::string only;
-  bool trace = false;
+  perseus::bench::Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--trace") == 0) {
-      trace = true;
-    } else if (seeds == 0) {
-      seeds = std::max(1, std::atoi(argv[i]));
+      arguments.trace = true;
+    } else if (std::strcmp(argv[i], "--measured") == 0) {
+      arguments.measured = true;
+    } else if (arguments.seeds == 0) {
+      arguments.seeds = std::max(1, std::atoi(argv[i]));
     } else {
-      only = argv[i];
+      (arguments.mode.empty() ? arguments.mode : arguments.profile) = argv[i];
     }
   }
-  return perseus::bench::report(seeds == 0 ? 9 : seeds, only, trace);
+  if (arguments.seeds == 0) arguments.seeds = 9;
+  return perseus::bench::report(arguments);
 }

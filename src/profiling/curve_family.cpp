@@ -23,13 +23,15 @@ constexpr double kSteps[] = {0.0003, 0.001, 0.003, 0.01};
 constexpr double kNearlyAsLikely = 1;  // in log likelihood
 constexpr double kLoneStddev = 1;
 
-// How far a member may stray: height, and shape.
+// How far a member may stray, in height, smoothly over clocks, and at each clock by itself; rising. Stages that run
+// other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps are the hardware's.
 struct Deviation {
-  double height, shape;
+  double height, smooth, steps;
 };
-constexpr Deviation kDeviations[] = {{0.0005, 0.0003}, {0.005, 0.002}, {0.1, 0.002}, {0.1, 0.01}, {0.5, 0.05}};
+constexpr Deviation kDeviations[] = {{0.0005, 0.0003, 0.0002}, {0.005, 0.002, 0.0005}, {0.1, 0.003, 0.0003},
+                                     {0.1, 0.01, 0.001},       {0.3, 0.03, 0.003},     {0.5, 0.05, 0.02}};
 constexpr int kFirstDeviation = 1;
-constexpr double kDeviationLength = 0.3, kDeviationSmoothShare = 0.7, kDeviationBetweenCurves = 0.7;
+constexpr double kDeviationLength = 0.3, kDeviationBetweenCurves = 0.7;
 
 double exponential(double distance, double length) { return std::exp(-std::abs(distance) / length); }
 
@@ -61,7 +63,7 @@ Matrix common_prior(const std::vector<CurvePosition>& positions, const Shape& sh
 Matrix deviation_prior(const std::vector<CurvePosition>& positions, const Deviation& size) {
   const int n = static_cast<int>(positions.size());
   Matrix prior(n, n);
-  const double height = size.height * size.height, shape = size.shape * size.shape;
+  const double height = size.height * size.height;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       const CurvePosition &a = positions[i], &b = positions[j];
@@ -70,8 +72,8 @@ Matrix deviation_prior(const std::vector<CurvePosition>& positions, const Deviat
         prior(i, j) = kDeviationBetweenCurves * height;
         continue;
       }
-      prior(i, j) = height + shape * kDeviationSmoothShare * matern(a.log_clock - b.log_clock, kDeviationLength) +
-                    (i == j ? shape * (1 - kDeviationSmoothShare) : 0);
+      prior(i, j) = height + size.smooth * size.smooth * matern(a.log_clock - b.log_clock, kDeviationLength) +
+                    (i == j ? size.steps * size.steps : 0);
     }
   }
   return prior;
@@ -99,11 +101,8 @@ CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations,
   Evidence evidence{Matrix(n, n), std::vector<double>(n), 0};
   if (rows == 0) return evidence;
   const Matrix spread = product(observations.design, deviations_[deviation]);
-  Matrix covariance(rows, rows);
-  for (int i = 0; i < rows; ++i) {
-    for (int j = 0; j < rows; ++j) covariance(i, j) = dot(spread.row(i), observations.design.row(j));
-    covariance(i, i) += observations.variance[i];
-  }
+  Matrix covariance = product(observations.design, transposed(spread));
+  for (int i = 0; i < rows; ++i) covariance(i, i) += observations.variance[i];
   const Cholesky factor(std::move(covariance));
   const Matrix whitened = factor.solve_lower(observations.design);
   const std::vector<double> value = factor.solve_lower(observations.value);
@@ -119,7 +118,8 @@ double CurveFamily::log_likelihood(const Matrix& prior_lower) const {
   std::vector<double> weighted(n);
   double sum = 0;
   for (const Member& member : members_) {
-    const Evidence& evidence = member.tried[member.deviation];
+    Evidence& evidence = member.tried[member.deviation];
+    if (evidence.weighted.empty()) evidence = evidence_of(member.observations, member.deviation);
     add(information, 1, evidence.information);
     for (int i = 0; i < n; ++i) weighted[i] += evidence.weighted[i];
     sum += evidence.log_likelihood;
@@ -132,10 +132,7 @@ double CurveFamily::log_likelihood(const Matrix& prior_lower) const {
 }
 
 void CurveFamily::fit() {
-  const int deviations = static_cast<int>(deviations_.size());
-  for (Member& member : members_) {
-    for (int d = 0; d < deviations; ++d) member.tried.push_back(evidence_of(member.observations, d));
-  }
+  for (Member& member : members_) member.tried.resize(deviations_.size());
   double best = -INFINITY;
   const auto fit_common = [&] {
     struct Tried {
@@ -163,15 +160,21 @@ void CurveFamily::fit() {
   if (members_.size() > 1) {
     for (Member& member : members_) {
       if (member.observations.design.rows() == 0) continue;
-      int chosen = member.deviation;
-      for (int d = 0; d < deviations; ++d) {
-        member.deviation = d;
+      const auto try_deviation = [&](int deviation) {
+        if (deviation < 0 || deviation >= static_cast<int>(deviations_.size())) return false;
+        const int before = std::exchange(member.deviation, deviation);
         const double likelihood = log_likelihood(prior_lower_);
-        if (likelihood <= best) continue;
+        if (likelihood <= best) {
+          member.deviation = before;
+          return false;
+        }
         best = likelihood;
-        chosen = d;
-      }
-      member.deviation = chosen;
+        return true;
+      };
+      // Step by step while the data get more likely: up, or else down.
+      const int first = member.deviation;
+      while (try_deviation(member.deviation + 1)) {}
+      while (member.deviation <= first && try_deviation(member.deviation - 1)) {}
     }
     fit_common();
   }
@@ -191,11 +194,7 @@ void CurveFamily::condition() {
   }
   Matrix inner = transposed_product(prior_lower_, product(information, prior_lower_));
   for (int i = 0; i < n; ++i) inner(i, i) += 1;
-  Matrix transposed(n, n);
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) transposed(i, j) = prior_lower_(j, i);
-  }
-  common_root_ = Cholesky(std::move(inner)).solve_lower(std::move(transposed));
+  common_root_ = Cholesky(std::move(inner)).solve_lower(transposed(prior_lower_));
   common_mean_ = transposed_product(common_root_, product(common_root_, weighted));
 }
 

@@ -65,7 +65,7 @@ class CurveFamily {
     Observations observations;
     int deviation = 0;
     Evidence evidence;
-    mutable std::vector<Evidence> tried;  // per deviation, during the fit
+    mutable std::vector<Evidence> tried;  // per deviation, as needed during the fit
   };
   [[nodiscard]] Evidence evidence_of(const Observations& observations, int deviation) const;
   [[nodiscard]] double log_likelihood(const Matrix& prior_lower) const;

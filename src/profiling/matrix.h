@@ -37,6 +37,7 @@ class Matrix {
   std::vector<double> values_;
 };
 
+Matrix transposed(const Matrix& a);
 /// a b, and a transposed b.
 Matrix product(const Matrix& a, const Matrix& b);
 Matrix transposed_product(const Matrix& a, const Matrix& b);

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/exact.h"
 #include "planner/look_up.h"
 #include "profiling/choose_clocks.h"
+#include "profiling/few_plans.h"
 #include "profiling/layout.h"
 #include "profiling/plain_order.h"
 #include "profiling/plan_loss.h"
@@ -30,8 +30,6 @@ constexpr int kComputationsAtMostDraws = 800;
 constexpr double kConfidence = 0.9;
 // How often the plan is run, at each slowdown, before it is believed.
 constexpr int kConfirmingRounds = 2;
-
-PlannerOptions low_effort() { return {.effort = Effort::low, .switch_latency = {}, .min_dwell = {}, .progress = {}}; }
 
 Status validate(const ProfilingOptions& options) {
   const auto bad = [](std::string what) { return Error{ErrorCode::usage, "profiling: " + std::move(what)}; };
@@ -98,8 +96,9 @@ struct OnlineProfiler::State {
   }
   /// The plan itself, for that multiple of T_min: what it needs to be right about is measured where it matters.
   [[nodiscard]] ProfilingWindow window_of_plan(const ComputationDag& dag, double slowdown) const {
-    const Frontier frontier = plan_exact(dag, low_effort());
-    const Plan& plan = look_up(frontier, frontier.points.back().time * slowdown).plan;
+    const Seconds deadline = least_time(dag) * slowdown;
+    const Frontier frontier = few_plans(dag, {deadline});
+    const Plan& plan = look_up(frontier, deadline).plan;
     ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
     for (const std::vector<int>& computations : dag.rank_order) {
       std::vector<Megahertz>& clocks = window.clocks.emplace_back();
@@ -141,20 +140,22 @@ struct OnlineProfiler::State {
 };
 
 PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const {
-  const Frontier planned = plan_exact(problem.mean(), low_effort());
-  const Seconds t_min = planned.points.back().time;
+  const Seconds t_min = least_time(problem.mean());
+  std::vector<Seconds> deadlines;
+  for (const double slowdown : options.slowdowns) deadlines.push_back(t_min * slowdown);
+  const Frontier planned = few_plans(problem.mean(), deadlines);
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
   std::mt19937_64 random = engine();
   for (const ComputationDag& possible : problem.draws(count, model, random)) {
-    const Frontier best = plan_exact(possible, low_effort());
+    const Frontier best = few_plans(possible, deadlines);
     for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
       const bool as_fast_as_possible = options.slowdowns[k] == 1;
       const Seconds deadline = as_fast_as_possible ? best.points.back().time : t_min * options.slowdowns[k];
       const FrontierPoint& point = as_fast_as_possible ? planned.points.back() : look_up(planned, deadline);
       const PlanLoss loss = plan_loss(possible, best, point.plan, deadline);
-      losses[k].push_back(loss.strict_loss_pct);
+      losses[k].push_back(loss.loss_pct);
       late[k].push_back(loss.late_pct);
     }
   }

@@ -1,0 +1,23 @@
+// Good plans at a few deadlines, where a whole frontier would cost several times as much.
+//
+// Problem: online profiling asks of each profile that is still possible what one would plan, knowing it: at two
+// deadlines. Input: a valid DAG; deadlines in any order. Output: the Pareto set of realised plans for T_min and for
+// each deadline, slowest first; look_up() finds the one for a deadline. Errors: none. Cost: one sweep of the
+// relaxation. Threads: pure. Source: planner/relaxation.h, planner/rounding.h.
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+#include "model/computation_dag.h"
+#include "model/frontier.h"
+
+namespace perseus::profiling {
+
+/// The least time that any plan can have.
+Seconds least_time(const ComputationDag& dag);
+
+/// The points alone, without the bound.
+Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines);
+
+}  // namespace perseus::profiling
