@@ -59,18 +59,18 @@ class Log {
   std::shared_ptr<spdlog::logger> logger_;
 };
 
-/// Room for that many connections; how many there is room for. To be called while there is one thread: with more, the
-/// kernel doubles its table of open files only after every processor has passed a quiet moment, tens of milliseconds in
-/// which accepting stands still. So the table is made large enough here, by naming its last place once.
-int make_room_for(int connections) {
+/// Makes room for that many connections; how many files there may be. To be called while there is one thread: with
+/// more, the kernel doubles its table of open files only after every processor has passed a quiet moment, tens of
+/// milliseconds in which accepting stands still. So the table is made large enough here, by naming its last place once.
+rlim_t make_room_for(int connections) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return connections;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  const int files = static_cast<int>(std::min(limit.rlim_cur, static_cast<rlim_t>(connections) + most_own_files));
-  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, files - 1);
+  const rlim_t files = std::min(limit.rlim_cur, static_cast<rlim_t>(connections) + most_own_files);
+  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(files) - 1);
   if (last >= 0) close(last);
-  return std::max(files - static_cast<int>(most_own_files), 0);
+  return limit.rlim_cur;
 }
 
 /// What would end the process is an error of the call instead: a reader of the log that is gone, a file that may not
@@ -125,14 +125,9 @@ Result<int> run_serve(const ServeConfig& config) {
     if (!tls) return tls.error();
     options.tls = *tls;
   }
-  const int room = make_room_for(config.max_connections);
+  const rlim_t most_files = make_room_for(config.max_connections);
   ignore_signals_of_writing();
   Log log(config.log_level);
-  if (room < config.max_connections) {
-    log.warn(
-        fmt::format("room for some {} connections, not max_connections = {}: raise the limit of open files (ulimit -n)",
-                    room, config.max_connections));
-  }
   asio::io_context io(1);
   const auto metrics = std::make_shared<server::Metrics>();
   const auto post_from = [&io, metrics](std::string_view whom) -> Post {
@@ -204,6 +199,10 @@ Result<int> run_serve(const ServeConfig& config) {
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
   log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.none() ? ", without tokens" : ""));
+  if (most_files < static_cast<rlim_t>(config.max_connections)) {
+    log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
+                         config.max_connections, most_files));
+  }
   io.run();
   log.info("stopped");
   return 0;

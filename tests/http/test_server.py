@@ -392,7 +392,7 @@ class Operations(ServerCase):
         self.assertIn(b"200 OK", last.recv(1000), "it is heard as soon as others have closed")
         last.close()
         self.assertEqual(self.server.stop(), 0)
-        self.assertIn("raise the limit of open files", "".join(self.server.log))
+        self.assertIn("only 100 files may be open", "".join(self.server.log))
 
     def test_the_list_says_how_jobs_do(self):
         self.push()
