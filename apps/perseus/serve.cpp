@@ -1,8 +1,10 @@
 // perseus serve: the cluster-wide server.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -34,6 +36,9 @@ namespace asio = boost::asio;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
+/// Databases, pipes, libraries; what is not a connection.
+constexpr rlim_t most_own_files = 64;
+
 /// One JSON object a line, on standard error.
 class Log {
  public:
@@ -47,17 +52,25 @@ class Log {
   Log& operator=(const Log&) = delete;
   void info(std::string_view message) { logger_->info(json_quoted(message)); }
   void debug(std::string_view message) { logger_->debug(json_quoted(message)); }
+  void warn(std::string_view message) { logger_->warn(json_quoted(message)); }
   void error(std::string_view message) { logger_->error(json_quoted(message)); }
 
  private:
   std::shared_ptr<spdlog::logger> logger_;
 };
 
-void allow_many_files() {
+/// Makes room for that many connections; how many files there may be. To be called while there is one thread: with
+/// more, the kernel doubles its table of open files only after every processor has passed a quiet moment, tens of
+/// milliseconds in which accepting stands still. So the table is made large enough here, by naming its last place once.
+rlim_t make_room_for(int connections) {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t files = std::min(limit.rlim_cur, static_cast<rlim_t>(connections) + most_own_files);
+  const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(files) - 1);
+  if (last >= 0) close(last);
+  return limit.rlim_cur;
 }
 
 /// What would end the process is an error of the call instead: a reader of the log that is gone, a file that may not
@@ -112,7 +125,7 @@ Result<int> run_serve(const ServeConfig& config) {
     if (!tls) return tls.error();
     options.tls = *tls;
   }
-  allow_many_files();
+  const rlim_t most_files = make_room_for(config.max_connections);
   ignore_signals_of_writing();
   Log log(config.log_level);
   asio::io_context io(1);
@@ -186,6 +199,10 @@ Result<int> run_serve(const ServeConfig& config) {
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
   log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.none() ? ", without tokens" : ""));
+  if (most_files < static_cast<rlim_t>(config.max_connections)) {
+    log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
+                         config.max_connections, most_files));
+  }
   io.run();
   log.info("stopped");
   return 0;

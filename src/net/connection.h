@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "net/http_server.h"
+#include "net/listener.h"
 
 namespace perseus {
 
@@ -51,15 +52,14 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   std::array<char, std::size_t{64} << 10U> read_buffer;
 
  private:
-  struct Acceptor;
-  void accept(const std::shared_ptr<Acceptor>& acceptor);
+  void take_in_some();
   void take_in(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
   void sweep();
   void finish_drain();
   void flush_some();
   void flush_later();
 
-  std::vector<std::shared_ptr<Acceptor>> acceptors_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
   std::list<std::shared_ptr<Connection>> connections_;
   boost::asio::steady_timer timer_;
   SteadyTime next_date_{};

@@ -19,19 +19,14 @@ using boost::system::error_code;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// In a row; half a millisecond or so.
+/// In a row; half a millisecond or so. Then others have their turn.
 constexpr int most_flushes = 64;
+constexpr int most_taken_in = 64;
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
 
 }  // namespace
-
-struct ServerCore::Acceptor {
-  explicit Acceptor(asio::io_context& io) : listener(io), pause(io) {}
-  tcp::acceptor listener;
-  asio::steady_timer pause;
-};
 
 ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler)
     : io(context),
@@ -50,8 +45,7 @@ Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
   const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, problem);
   if (problem || found.empty()) return fail(problem);
   const tcp::endpoint endpoint = found.begin()->endpoint();
-  const auto acceptor = std::make_shared<Acceptor>(io);
-  tcp::acceptor& listener = acceptor->listener;
+  tcp::acceptor listener(io);
   listener.open(endpoint.protocol(), problem);
   if (!problem) listener.set_option(asio::socket_base::reuse_address(true), problem);
   // On Linux what is accepted inherits these.
@@ -59,37 +53,31 @@ Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
   if (!problem) listener.set_option(asio::socket_base::keep_alive(true), problem);
   if (!problem) listener.bind(endpoint, problem);
   if (!problem) listener.listen(asio::socket_base::max_listen_connections, problem);
-  if (!problem) listener.non_blocking(true, problem);
   if (problem) return fail(problem);
-  acceptors_.push_back(acceptor);
-  accept(acceptor);
-  return listener.local_endpoint().port();
+  const std::uint16_t port = listener.local_endpoint().port();
+  const int listening = listener.release(problem);
+  if (problem) return fail(problem);
+  listeners_.push_back(std::make_unique<Listener>(io, listening, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->take_in_some();
+  }));
+  return port;
 }
 
-void ServerCore::accept(const std::shared_ptr<Acceptor>& acceptor) {
-  acceptor->listener.async_wait(
-      asio::socket_base::wait_read, [this, keep = shared_from_this(), acceptor](error_code problem) {
-        if (problem || draining) return;
-        // As many as there are, but let others have their turn in between.
-        for (int i = 0; i < 64; ++i) {
-          tcp::endpoint peer;
-          tcp::socket socket(io);
-          acceptor->listener.accept(socket, peer, problem);
-          if (!problem) {
-            take_in(std::move(socket), peer);
-          } else if (problem == asio::error::no_descriptors || problem == asio::error::no_buffer_space ||
-                     problem == asio::error::no_memory) {
-            acceptor->pause.expires_after(100ms);  // wait until others have closed
-            acceptor->pause.async_wait([keep, acceptor](error_code stopped) {
-              if (!stopped) keep->accept(acceptor);
-            });
-            return;
-          } else {
-            break;
-          }
-        }
-        accept(acceptor);
-      });
+void ServerCore::take_in_some() {
+  bool all = true;
+  for (const auto& listener : listeners_) {
+    int taken = 0;
+    for (; taken < most_taken_in; ++taken) {
+      auto next = listener->take();
+      if (!next) break;
+      take_in(std::move(next->socket), next->peer);
+    }
+    all = all && taken < most_taken_in;
+  }
+  if (all) return;
+  asio::post(io, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->take_in_some();
+  });
 }
 
 void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
@@ -177,11 +165,7 @@ void ServerCore::drain(std::chrono::milliseconds grace, std::function<void()> do
   draining = true;
   drained_by_ = steady_clock::now() + grace;
   drained_ = std::move(done);
-  error_code ignored;
-  for (const auto& acceptor : acceptors_) {
-    acceptor->listener.close(ignored);
-    acceptor->pause.cancel();
-  }
+  listeners_.clear();
   const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
   for (const auto& connection : open) connection->drain();
   if (connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
@@ -192,11 +176,7 @@ void ServerCore::finish_drain() {
 }
 
 void ServerCore::close_all() {
-  error_code ignored;
-  for (const auto& acceptor : acceptors_) {
-    acceptor->listener.close(ignored);
-    acceptor->pause.cancel();
-  }
+  listeners_.clear();
   const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
   for (const auto& connection : open) connection->close();
 }

@@ -6,7 +6,8 @@
 // events. What is not HTTP, too large or too slow is answered with 4xx and closed before the handler sees it.
 // Errors: only of listening. Cost: a waiting connection keeps about 1 kB (no buffers: bytes are read into one that all
 // connections share; TLS adds some 50 kB); a request some ten microseconds, most of them the kernel's.
-// Threads: everything on the io_context's one thread. Decision: docs/decisions/0012.
+// Threads: everything on the io_context's one thread; one more for each address accepts and nothing else. Decisions:
+// docs/decisions/0012, 0024.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

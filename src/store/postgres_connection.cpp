@@ -83,7 +83,7 @@ double PostgresRows::number(int row, int column) const {
   return value;
 }
 
-PostgresConnection::PostgresConnection(const std::string& connection) {
+PostgresConnection::PostgresConnection(const std::string& connection, Patience patience) {
   // Ours first: what the connection string says about the same thing rules.
   const std::array<const char*, 9> keywords{"connect_timeout",
                                             "tcp_user_timeout",
@@ -94,8 +94,9 @@ PostgresConnection::PostgresConnection(const std::string& connection) {
                                             "target_session_attrs",
                                             "dbname",
                                             nullptr};
-  const std::array<const char*, 9> values{"3",    "10000", "5", "perseus", "2", "3", "read-write", connection.c_str(),
-                                          nullptr};
+  const char* timeout_s = patience == Patience::long_ ? "30" : "3";
+  const std::array<const char*, 9> values{timeout_s,          "10000", "5", "perseus", "2", "3", "read-write",
+                                          connection.c_str(), nullptr};
   connection_.reset(PQconnectdbParams(keywords.data(), values.data(), 1));
   if (connection_ == nullptr || lost()) fail(nullptr);
   PQsetNoticeProcessor(

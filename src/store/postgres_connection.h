@@ -68,8 +68,11 @@ class PostgresRows {
 
 class PostgresConnection {
  public:
-  /// Connects, within some seconds, to a server that takes writes.
-  explicit PostgresConnection(const std::string& connection);
+  /// How long a host may take to answer, unless the connection string says so. Short where requests wait and it is
+  /// tried again anyway; long at the start, where a busy database is better waited for than given up.
+  enum class Patience { short_, long_ };
+  /// Connects to a server that takes writes.
+  explicit PostgresConnection(const std::string& connection, Patience patience = Patience::short_);
 
   /// Several statements without parameters.
   PostgresRows script(const std::string& sql);

@@ -206,7 +206,7 @@ class Listener {
  public:
   Listener(std::string connection, std::string origin, Post post)
       : connection_string_(std::move(connection)), origin_(std::move(origin)), post_(std::move(post)) {
-    listen();
+    listen(PostgresConnection::Patience::long_);
     thread_ = std::thread([this] { work(); });
   }
   Listener(const Listener&) = delete;
@@ -232,8 +232,8 @@ class Listener {
     std::int64_t sequence = 0;
   };
 
-  void listen() {
-    connection_ = std::make_unique<PostgresConnection>(connection_string_);
+  void listen(PostgresConnection::Patience patience) {
+    connection_ = std::make_unique<PostgresConnection>(connection_string_, patience);
     connection_->script("LISTEN perseus");
     hears_ = true;
   }
@@ -242,7 +242,7 @@ class Listener {
     while (!stopping(connection_ == nullptr ? kReconnect_ms : -1)) {
       try {
         if (connection_ == nullptr) {
-          listen();
+          listen(PostgresConnection::Patience::short_);
           post(everything());
         }
         post(heard());
@@ -451,7 +451,7 @@ class PostgresStore final : public Store {
 
  private:
   std::unique_ptr<PostgresConnection> opened_and_migrated() {
-    auto connection = std::make_unique<PostgresConnection>(connection_string_);
+    auto connection = std::make_unique<PostgresConnection>(connection_string_, PostgresConnection::Patience::long_);
     migrate(*connection);
     return connection;
   }

@@ -16,12 +16,12 @@ PROGRAM = ""  # perseus; tests set it
 class Server:
     """A server of the test's own, in that folder or on that PostgreSQL database."""
 
-    def __init__(self, data: str, *arguments: str, listen: str = "127.0.0.1:0"):
+    def __init__(self, data: str, *arguments: str, listen: str = "127.0.0.1:0", prefix=()):
         if "--plan-deadlines" not in arguments:
             arguments += ("--plan-deadlines", "40")  # enough for what tests look at
         store = "--database" if data.startswith("postgresql:") else "--data"
         self.process = subprocess.Popen(
-            [PROGRAM, "serve", "--listen", listen, store, data, *arguments],
+            [*prefix, PROGRAM, "serve", "--listen", listen, store, data, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

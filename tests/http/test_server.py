@@ -11,9 +11,11 @@ import json
 import os
 import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -366,6 +368,31 @@ class Operations(ServerCase):
         if promtool := shutil.which("promtool"):
             checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, b""))
+
+    def test_there_is_room_for_all_connections_from_the_start(self):
+        """The table of open files does not grow while ranks connect, when that would hold everybody up."""
+        def places(server):
+            status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+            return int(re.search(r"FDSize:\s+(\d+)", status)[1])
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.assertGreaterEqual(places(self.server), min(most, 20000))
+
+    def test_more_connections_than_files(self):
+        self.server.stop()
+        self.server = Server(self.data, prefix=("prlimit", "--nofile=100"))
+        address = self.server.address.split(":")
+        many = [socket.create_connection(address) for _ in range(150)]
+        many[0].sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+        self.assertIn(b"200 OK", many[0].recv(1000))
+        last = many.pop()
+        last.sendall(b"GET /healthz HTTP/1.1\r\n\r\n")
+        for one in many:
+            one.close()
+        self.assertIn(b"200 OK", last.recv(1000), "it is heard as soon as others have closed")
+        last.close()
+        self.assertEqual(self.server.stop(), 0)
+        self.assertIn("only 100 files may be open", "".join(self.server.log))
 
     def test_the_list_says_how_jobs_do(self):
         self.push()

@@ -1,0 +1,81 @@
+// Connections are taken off the kernel's queue while the io_context does nothing.
+#include "net/listener.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace perseus {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+class ListenerTest : public ::testing::Test {
+ protected:
+  void start(std::size_t most_waiting) {
+    tcp::acceptor acceptor(io_, {asio::ip::make_address("127.0.0.1"), 0});
+    endpoint_ = acceptor.local_endpoint();
+    listener_ = std::make_unique<Listener>(
+        io_, acceptor.release(), [this] { ++arrivals_; }, most_waiting);
+  }
+  void connect() { clients_.emplace_back(io_).connect(endpoint_); }
+  void until_waiting(std::size_t count) const {
+    while (listener_->waiting() < count) std::this_thread::yield();
+  }
+
+  asio::io_context io_{1};
+  tcp::endpoint endpoint_;
+  int arrivals_ = 0;
+  std::vector<tcp::socket> clients_;
+  std::unique_ptr<Listener> listener_;
+};
+
+TEST_F(ListenerTest, AcceptsInOrderWhileTheServerIsBusy) {
+  start(100);
+  for (std::size_t i = 1; i <= 20; ++i) {
+    connect();
+    until_waiting(i);
+  }
+  EXPECT_EQ(arrivals_, 0) << "the io_context has not run";
+  while (arrivals_ == 0) io_.run_one(), io_.restart();
+  io_.poll(), io_.restart();
+  EXPECT_EQ(arrivals_, 1) << "told once of all that wait";
+  for (const tcp::socket& client : clients_) EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
+  EXPECT_FALSE(listener_->take());
+  connect();
+  until_waiting(1);
+  while (arrivals_ < 2) io_.run_one(), io_.restart();
+  EXPECT_EQ(listener_->take()->peer, clients_.back().local_endpoint());
+}
+
+TEST_F(ListenerTest, HoldsNoMoreThanItMay) {
+  start(2);
+  for (int i = 0; i < 6; ++i) connect();
+  for (const tcp::socket& client : clients_) {
+    until_waiting(1);
+    EXPECT_LE(listener_->waiting(), 2);
+    EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
+  }
+}
+
+TEST_F(ListenerTest, ClosesWhatNobodyTookAndRefusesWhoComesLater) {
+  start(1);
+  for (int i = 0; i < 3; ++i) connect();  // one waits to be taken, one for its place, one in the kernel
+  until_waiting(1);
+  listener_.reset();
+  for (tcp::socket& client : clients_) {
+    boost::system::error_code problem;
+    char byte = 0;
+    EXPECT_EQ(client.read_some(asio::buffer(&byte, 1), problem), 0);
+    EXPECT_TRUE(problem);
+  }
+  boost::system::error_code refused;
+  tcp::socket(io_).connect(endpoint_, refused);
+  EXPECT_EQ(refused, asio::error::connection_refused);
+}
+
+}  // namespace
+}  // namespace perseus
