@@ -31,9 +31,13 @@ if(PERSEUS_SANITIZE)
   endif()
   target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND PERSEUS_PRELOAD)
-    # One runtime for programs and libraries, as g++ has it, and a linker that is quicker with such programs.
+    # One runtime for programs and libraries, as g++ has it (fuzzers have their own: libFuzzer wants it in the program), and a
+    # linker that is quicker with such programs.
     get_filename_component(runtimes ${PERSEUS_PRELOAD} DIRECTORY)
-    target_link_options(perseus_options INTERFACE -shared-libsan -Wl,-rpath,${runtimes} -fuse-ld=lld)
+    target_link_options(perseus_options INTERFACE -Wl,-rpath,${runtimes} -fuse-ld=lld
+                        $<IF:$<BOOL:$<TARGET_PROPERTY:PERSEUS_FUZZER>>,-static-libsan,-shared-libsan>)
+    # What is found in a library by its name has our declarations' types on one side only.
+    target_compile_options(perseus_options INTERFACE -fno-sanitize=function)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # Its manual warns that the sanitizers' instrumentation makes this one cry wolf; it stays on in release builds.
@@ -43,10 +47,6 @@ if(PERSEUS_SANITIZE)
       target_compile_options(perseus_options INTERFACE -Wno-tsan)
     endif()
   endif()
-endif()
-
-if(PERSEUS_FUZZ)
-  target_compile_options(perseus_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
@@ -81,8 +81,9 @@ function(perseus_sources variable pattern)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it.
-set(PERSEUS_ROOMS_THAT_COMPUTE graph planner baselines verify sim profiling partition calibration reproduce)
+# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it; nor do fuzzers look
+# for new paths there.
+set(PERSEUS_ROOMS_THAT_COMPUTE graph model planner baselines verify sim profiling partition calibration reproduce)
 
 # perseus_room(NAME [ROOM...]): src/NAME/*.cpp as the library perseus_NAME, which may know the rooms named after it.
 function(perseus_room name)
@@ -90,7 +91,9 @@ function(perseus_room name)
   add_library(perseus_${name} STATIC ${sources})
   target_link_libraries(perseus_${name} PUBLIC perseus_options)
   if(PERSEUS_SANITIZE AND name IN_LIST PERSEUS_ROOMS_THAT_COMPUTE)
-    target_compile_options(perseus_${name} PRIVATE -O1)
+    target_compile_options(perseus_${name} PRIVATE -O2)
+  elseif(PERSEUS_FUZZ)
+    target_compile_options(perseus_${name} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
   foreach(room IN LISTS ARGN)
     target_link_libraries(perseus_${name} PUBLIC perseus_${room})

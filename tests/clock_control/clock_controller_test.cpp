@@ -395,7 +395,7 @@ TEST_F(Controller, ByHandItSaysWhatItIs) {
 }
 
 TEST_F(Controller, WithMoreRightsThanItsCallerItTakesNothingFromTheEnvironment) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef PERSEUS_ADDRESS_SANITIZER
   GTEST_SKIP() << "the leak checker cannot look into a program with rights of its own";
 #endif
   struct statvfs about {};
