@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/clock.h"
 #include "store/memory_store.h"
@@ -66,6 +67,9 @@ class World {
     api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
     client_.connect({asio::ip::make_address("127.0.0.1"), api_->port()});
     client_.non_blocking(true);
+    // Another thread accepts: wait until that has happened, then all is this one's.
+    send("GET", "/healthz", "");
+    while (heard().empty()) std::this_thread::yield();
   }
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -77,14 +81,24 @@ class World {
 
   /// The answer as it came, empty while there is none.
   std::string ask(std::string_view method, std::string_view target, std::string_view body) {
+    send(method, target, body);
+    return heard();
+  }
+  [[nodiscard]] const MemoryDatabase& database() const { return *database_; }
+
+ private:
+  void send(std::string_view method, std::string_view target, std::string_view body) {
     const std::string text =
         fmt::format("{} {} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", method, target, body.size(), body);
     boost::system::error_code problem;
     asio::write(client_, asio::buffer(text), problem);
+  }
+  std::string heard() {
     io_.restart();
     while (io_.poll() > 0) {}
     std::string answer;
     std::array<char, 65536> bytes;
+    boost::system::error_code problem;
     while (true) {
       const std::size_t count = client_.read_some(asio::buffer(bytes), problem);
       if (problem) break;
@@ -92,9 +106,7 @@ class World {
     }
     return answer;
   }
-  [[nodiscard]] const MemoryDatabase& database() const { return *database_; }
 
- private:
   asio::io_context& io_;
   std::shared_ptr<MemoryDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
