@@ -64,16 +64,19 @@ def test_format() -> None:
 
 
 def test_gcc() -> None:
-    check = TOOLS / "check_gcc.sh"
+    check = TOOLS / "check_gcc.py"
     with tempfile.TemporaryDirectory() as folder:
         build = pathlib.Path(folder)
-        compile = "g++ -std=c++20 -Wall -Werror -MD -MT $out -MF $out.d -o $out -c $in"
-        rule = f"rule cxx\n  command = {compile}\nbuild planted.o: cxx {build}/planted.cpp\nbuild all: phony planted.o\n"
-        (build / "build.ninja").write_text(rule)
-        (build / "planted.cpp").write_text("int f(int n) { return n; }\n")
-        expect("clean file", run(check, build), fails=False, says="1 files read")
-        (build / "planted.cpp").write_text("int f(int n) { int unused; return n; }\n")
+        source = build / "planted.cpp"
+        command = f"g++ -std=c++20 -Wall -Werror -o planted.o -c {source}"
+        entry = {"directory": folder, "file": str(source), "command": command}
+        (build / "compile_commands.json").write_text(json.dumps([entry]))
+        source.write_text("int f(int n) { return n; }\n")
+        expect("clean file", run(check, build), fails=False, says="1 files read, 0 failed; 0 were")
+        source.write_text("int f(int n) { int unused; return n; }\n")
         expect("a warning", run(check, build), fails=True, says="planted.cpp:1:20: error: unused variable")
+        (build / "planted.o").write_text("")
+        expect("a file that was compiled", run(check, build), fails=False, says="0 files read, 0 failed; 1 were")
 
 
 def test_tidy() -> None:
