@@ -39,6 +39,12 @@ ChoiceSet make_choices(const std::vector<Measurement>& options, Watts blocking_p
   return set;
 }
 
+Plan Kinds::plan_of(const std::vector<int>& choices) const {
+  Plan plan(choices.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) plan[i] = sets[of_computation[i]].pareto[choices[i]].option;
+  return plan;
+}
+
 Kinds make_kinds(const ComputationDag& dag) {
   Kinds kinds;
   std::map<std::pair<int, double>, int> known;

@@ -15,6 +15,7 @@
 
 #include "base/units.h"
 #include "model/computation_dag.h"
+#include "model/frontier.h"
 
 namespace perseus {
 
@@ -36,6 +37,9 @@ ChoiceSet make_choices(const std::vector<Measurement>& options, Watts blocking_p
 struct Kinds {
   std::vector<ChoiceSet> sets;
   std::vector<int> of_computation;
+
+  /// What `choices`, an index into its pareto per computation, is as a plan.
+  [[nodiscard]] Plan plan_of(const std::vector<int>& choices) const;
 };
 Kinds make_kinds(const ComputationDag& dag);
 

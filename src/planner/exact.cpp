@@ -17,7 +17,7 @@ namespace perseus {
 namespace {
 
 // What an effort is worth: how densely the deadlines asked for are realised, and with which discounts (how much of its
-// price slack counts in the rounding's backward sweep). 0.7 alone was the best on every measured case.
+// price slack counts in the rounding's backward sweep).
 struct EffortLevel {
   double density;
   std::vector<double> discounts;
@@ -25,13 +25,13 @@ struct EffortLevel {
 EffortLevel level_of(Effort effort) {
   switch (effort) {
     case Effort::low:
-      return {0.2, {0.7}};
+      return {0.2, {Rounding::best_discount}};
     case Effort::normal:
-      return {1, {0.7}};
+      break;
     case Effort::high:
-      return {4, {0.7, 0.3, 0.5, 0.85, 1}};
+      return {4, {Rounding::best_discount, 0.3, 0.5, 0.85, 1}};
   }
-  return {1, {0.7}};
+  return {1, {Rounding::best_discount}};
 }
 
 // Relative error of sums over an iteration.
@@ -53,11 +53,7 @@ class Candidates {
 
   void add(const std::vector<int>& choices, graph::Integer makespan, double energy_j) {
     while (!kept_.empty() && kept_.back().makespan >= makespan && kept_.back().energy_j >= energy_j) kept_.pop_back();
-    Plan plan(choices.size());
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      plan[i] = kinds_.sets[kinds_.of_computation[i]].pareto[choices[i]].option;
-    }
-    kept_.push_back({makespan, energy_j, std::move(plan)});
+    kept_.push_back({makespan, energy_j, kinds_.plan_of(choices)});
   }
 
   /// The Pareto set of what they realise; leaves this empty.

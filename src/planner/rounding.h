@@ -26,6 +26,9 @@ namespace perseus {
 
 class Rounding {
  public:
+  /// The best alone on every measured case.
+  static constexpr double best_discount = 0.7;
+
   Rounding(const ComputationDag& dag, const Kinds& kinds, const Relaxation& relaxation);
 
   /// Choices at the relaxation's current deadline; valid until the next call. `discount` (0..1): how much of the price

@@ -10,12 +10,6 @@
 #include "planner/rounding.h"
 
 namespace perseus::profiling {
-namespace {
-
-// How much of the price of time slack counts in the rounding; see planner/exact.cpp.
-constexpr double kDiscount = 0.7;
-
-}  // namespace
 
 Seconds least_time(const ComputationDag& dag) {
   Plan plan;
@@ -37,11 +31,8 @@ Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines) {
   Frontier frontier;
   for (const Seconds deadline : deadlines) {
     relaxation.lower_deadline(deadline);
-    const std::vector<int>& choices = rounding.round(kDiscount);
     FrontierPoint point;
-    for (std::size_t i = 0; i < choices.size(); ++i) {
-      point.plan.push_back(kinds.sets[kinds.of_computation[i]].pareto[choices[i]].option);
-    }
+    point.plan = kinds.plan_of(rounding.round(Rounding::best_discount));
     const Realiser::Outcome outcome = realiser.realise(point.plan);
     point.time = outcome.time;
     point.effective_energy = outcome.effective_energy;
