@@ -404,20 +404,34 @@ class DemoCourse::Course {
     return true;
   }
 
+  /// Of all workers together, an iteration in the mean, by the clients' counters.
+  [[nodiscard]] double counted_energy_j(const std::vector<JobIteration>& iterations) const {
+    double sum_j = 0;
+    for (std::size_t w = 0; w < static_cast<std::size_t>(workers()); ++w) {
+      double own_j = 0;
+      int known = 0;
+      for (const JobIteration& iteration : iterations) {
+        const double energy_j = iteration.workers[w].client.iteration_energy_j;
+        if (energy_j < 0) continue;
+        own_j += energy_j;
+        ++known;
+      }
+      if (known == 0) return 0;
+      sum_j += own_j / known;
+    }
+    return sum_j;
+  }
+
   Status run_plan() {
     stage_.begin("the plan is in force");
     auto iterations = measure(1, o_.iterations + 1);  // the first one begins the counts
     if (!iterations) return iterations.error();
     m_.client_pct = client_cpu_pct(iterations->front(), iterations->back());
-    for (std::size_t w = 0; w < static_cast<std::size_t>(workers()); ++w) {
-      m_.counter_energy_j +=
-          (iterations->back().workers[w].client.energy_total_j - iterations->front().workers[w].client.energy_total_j) /
-          o_.iterations;
-    }
     for (std::size_t k = 1; k < iterations->size(); ++k) {
       for (const RankReport& r : (*iterations)[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
     }
     iterations->erase(iterations->begin());
+    m_.counter_energy_j = counted_energy_j(*iterations);
     m_.plan = figures_of(*iterations, o_.replicas);
     if (const auto predicted = predicted_iteration(); predicted) m_.predicted = *predicted;
     return compare_with_plan(*iterations);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <compare>
+#include <optional>
 
 namespace perseus {
 
@@ -41,6 +42,12 @@ class Quantity {
 using Seconds = Quantity<struct SecondsTag>;
 using Joules = Quantity<struct JoulesTag>;
 using Watts = Quantity<struct WattsTag>;
+
+/// Its number, where there is one.
+template <class Tag>
+constexpr std::optional<double> number_of(const std::optional<Quantity<Tag>>& quantity) {
+  return quantity ? std::optional(quantity->value()) : std::nullopt;
+}
 
 constexpr Joules operator*(Watts p, Seconds t) { return Joules(p.value() * t.value()); }
 constexpr Joules operator*(Seconds t, Watts p) { return p * t; }

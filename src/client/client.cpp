@@ -212,8 +212,8 @@ void Client::time_with(std::uint64_t (*now_ns)(void*), void* context) {
 
 void Client::watch(const std::stop_token& stop) {
   open_device();
-  meter_ = std::make_unique<IterationMeter>(options_.no_energy ? nullptr : gpu_.get(), facts_.clocks_mhz,
-                                            options_.chunks, complaints_);
+  meter_ = std::make_unique<IterationMeter>(gpu_.get(), !options_.no_energy, facts_.clocks_mhz, options_.chunks,
+                                            complaints_);
   open_session();
   {
     const std::lock_guard lock(mutex_);
@@ -338,6 +338,11 @@ void Client::tell_what_was_learnt() {
   const bool known = options_.blocking_power_w == 0 && blocking.stddev_w < news_share / 2 * blocking.power_w;
   if (known && is_news(blocking.power_w, learnt_.blocking_power_w)) {
     learnt_.blocking_power_w = blocking.power_w;
+    news = true;
+  }
+  // Of one that could set no clock when it registered.
+  if (helper_ != 0 && learnt_.clocks_mhz.empty() && !facts_.clocks_mhz.empty()) {
+    learnt_.clocks_mhz = facts_.clocks_mhz;
     news = true;
   }
   if (news) session_->learnt(learnt_);

@@ -162,7 +162,7 @@ std::vector<MeteredStep> EnergyMeter::take() {
     const CounterEdge to = edges_[1];
     measure(from, to);
     edges_.pop_front();
-    forget();
+    forget(edges_.front().at_s);
   }
   give_out_last_step();
   return std::exchange(done_, {});
@@ -195,8 +195,7 @@ void EnergyMeter::give_out_last_step() {
 }
 
 /// What lies before the last edge that was measured up to is not needed again.
-void EnergyMeter::forget() {
-  const double before = edges_.front().at_s;
+void EnergyMeter::forget(double before) {
   while (!steps_.empty() && steps_.front().tag < 0 && steps_.front().to_s < before) steps_.pop_front();
   const double oldest = steps_.empty() ? before : std::min(before, steps_.front().from_s);
   while (clocks_.size() > 1 && clocks_[1].at_s < oldest) clocks_.pop_front();
@@ -212,9 +211,10 @@ std::vector<MeteredStep> EnergyMeter::flush() {
     result.push_back(metered(step));
     step.tag = -1;
   }
-  // An edge that comes later ends an interval of which nobody knows any more what ran in it.
-  if (!steps_.empty()) unknown_.push_back({steps_.front().from_s, steps_.back().to_s});
+  // Of an interval that began before, nobody knows any more what ran in it: the next edge begins the next one.
+  while (!edges_.empty() && edges_.front().at_s < known_until_s_) edges_.pop_front();
   steps_.clear();
+  forget(known_until_s_);
   return result;
 }
 

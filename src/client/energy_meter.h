@@ -86,7 +86,7 @@ class EnergyMeter {
   void cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const;
   void measure(const CounterEdge& from, const CounterEdge& to);
   void give_out_last_step();
-  void forget();
+  void forget(double before);
   MeteredStep metered(Step& step) const;
   static bool touches(const std::deque<Stretch>& stretches, double from_s, double to_s);
 

@@ -26,8 +26,8 @@ int lowest(const std::vector<int>& clocks) { return clocks.empty() ? 999 : clock
 
 }  // namespace
 
-IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
-                               std::function<double()> clock)
+IterationMeter::IterationMeter(Gpu* gpu, bool with_energy, const std::vector<int>& clocks_mhz, int chunks,
+                               Complaints& complaints, std::function<double()> clock)
     : gpu_(gpu),
       chunks_(std::clamp(chunks, 1, 16)),
       highest_mhz_(highest(clocks_mhz)),
@@ -35,7 +35,8 @@ IterationMeter::IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int
       clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
       meter_(chunked * chunks_ + num_instructions - chunked, lowest(clocks_mhz), highest(clocks_mhz)),
       speeds_(static_cast<std::size_t>(meter_.waiting())),
-      gives_energy_(gpu != nullptr) {}
+      gives_energy_(gpu != nullptr && with_energy),
+      gives_events_(gpu != nullptr) {}
 
 int IterationMeter::kind_of(const Computation& computation) const {
   const int instruction = static_cast<int>(computation.instruction);
@@ -143,18 +144,25 @@ void IterationMeter::take(const Step& step, double now_s) {
   iteration.time_s = pending.last_s - begin;
   // Iterations of a window that did not run at its clocks are nobody's business.
   pending.wanted = iteration.window < 0 || (step.clean && step.followed);
-  const bool detailed = iteration.window >= 0 && pending.wanted;
-  if (gives_energy_) {
-    meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
-    if (!step.clean) meter_.unknown(begin, end);
-  }
+  const bool detailed = iteration.window >= 0 && pending.wanted && gives_energy_;
+  meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
+  if (!step.clean) meter_.unknown(begin, end);
   pending_.push_back(std::move(pending));
 }
 
-double IterationMeter::next_look_s() const { return gives_energy_ ? std::max(edges_.next_read_s(), retry_s_) : 1e300; }
+double IterationMeter::next_look_s() const {
+  if (!gives_energy_) return gives_events_ ? next_events_s_ : 1e300;
+  const double energy_s = std::max(edges_.next_read_s(), retry_s_);
+  // A counter that answers is read often enough to look at the clock by the way.
+  return gives_events_ && failures_ > 0 ? std::min(energy_s, next_events_s_) : energy_s;
+}
 
 void IterationMeter::look(double now_s) {
-  if (!gives_energy_) return;
+  if (gives_energy_ && now_s >= std::max(edges_.next_read_s(), retry_s_)) look_at_energy(now_s);
+  if (gives_events_ && now_s >= next_events_s_) look_at_clock(now_s);
+}
+
+void IterationMeter::look_at_energy(double now_s) {
   const auto energy = gpu_->energy();
   if (!energy) {
     const DeviceFault fault = energy.error().fault;
@@ -177,10 +185,16 @@ void IterationMeter::look(double now_s) {
     last_edge_j_ = edge->energy_j;
     meter_.edge(*edge);
   }
-  if (now_s < next_events_s_) return;
-  if (const auto events = gpu_->clock_events(); events && events->throttled()) {
+}
+
+/// Was it throttled since the last look, and at which clock does it run?
+void IterationMeter::look_at_clock(double now_s) {
+  const auto events = gpu_->clock_events();
+  const double after = clock_();
+  if (events && events->throttled()) {
     meter_.throttled(looked_s_ == 0 ? now_s - events_interval_s : looked_s_, after);
   }
+  gives_events_ = events || events.error().fault != DeviceFault::not_supported;
   if (const auto clock = gpu_->clock()) {
     seen_.push_back({now_s, clock->value()});
     if (seen_.size() > 1000) seen_.pop_front();
@@ -296,7 +310,8 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   const std::size_t waiting = pending_.size();
   for (const MeteredStep& step : meter_.take()) finish(step, result);
   const bool late = !pending_.empty() && now_s - pending_.front().end_s > patience_s;
-  if (!gives_energy_ || all || late) {
+  const bool looked_at = !gives_events_ || pending_.empty() || looked_s_ >= pending_.back().end_s;
+  if ((!gives_energy_ && looked_at) || all || late) {
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
     finish({next_tag_, -1, false, {}}, result);  // whatever is left
   }

@@ -7,8 +7,8 @@
 // clock changed: it began before the clock that it had asked for was there. In a profiling window its time and energy,
 // and the iteration's with them, are set to what they would be at that clock alone; where that is not known within 2 %,
 // the iteration is marked as throttled, since it is as little use. Errors: Complaints (energy); a device without
-// a counter gives iterations without energy. Cost: see energy_meter; some 40 driver calls a second. Threads: one;
-// facts() any. Source: paper section 5 (Profiler).
+// a counter gives iterations without energy, once the device was asked whether it throttled meanwhile. Cost: see
+// energy_meter; some 40 driver calls a second. Threads: one; facts() any. Source: paper section 5 (Profiler).
 #pragma once
 
 #include <deque>
@@ -50,9 +50,9 @@ struct EnergyFacts {
 
 class IterationMeter {
  public:
-  /// `gpu` may be null; it is used from take() and look() only. `clock`: of steps and looks, s; the host's if not
-  /// given.
-  IterationMeter(Gpu* gpu, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
+  /// `gpu` may be null; it is used from take() and look() only. `with_energy`: its counter may be read. `clock`: of
+  /// steps and looks, s; the host's if not given.
+  IterationMeter(Gpu* gpu, bool with_energy, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
                  std::function<double()> clock = {});
 
   /// How long a clock takes from request to effect, as far as it is known.
@@ -86,6 +86,8 @@ class IterationMeter {
     std::vector<std::size_t> computation_of_span;
   };
   [[nodiscard]] int kind_of(const Computation& computation) const;
+  void look_at_energy(double now_s);
+  void look_at_clock(double now_s);
   void follow_clocks(const Step& step);
   void check_clocks(double until_s);
   [[nodiscard]] Ran ran_at(const Computation& computation, int clock_mhz, double from_s, double to_s) const;
@@ -121,7 +123,7 @@ class IterationMeter {
   bool any_asked_ = false;
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
-  bool gives_energy_;
+  bool gives_energy_, gives_events_;
   double first_edge_j_ = -1, last_edge_j_ = 0;
   double last_iteration_j_ = -1;
   double next_powers_s_ = 0;

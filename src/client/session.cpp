@@ -16,7 +16,8 @@
 namespace perseus::client {
 namespace {
 
-/// Of a plan that is asked for and of iterations that are reported, this is the one conflict there is.
+/// Of a plan that is asked for and of iterations that are reported, this is the one conflict there is. A rank that
+/// registers may also be another one than the server knows.
 constexpr int job_over_status = 409;
 constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is away; the oldest are forgotten
 
@@ -60,6 +61,8 @@ struct Session::State {
   bool register_rank(const std::stop_token& stop);
   bool tell_facts(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
+  bool job_has_ended(const std::stop_token& stop);
+  [[nodiscard]] HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
   std::vector<MeasuredIteration> next_report(bool all);
   bool send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop);
 
@@ -218,8 +221,8 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
   while (!stop.stop_requested() && !is_over()) {
     const double asked_s = now_s();
     const std::int64_t had = have;
-    const bool went_well =
-        (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) && wait_for_plan(stop, have);
+    const bool went_well = (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) &&
+                           (is_over() || wait_for_plan(stop, have));
     if (went_well) {
       wait_s = timing.least_wait_s;
       // A server that says "unchanged" without having waited is not asked again at once.
@@ -272,6 +275,7 @@ bool Session::State::register_rank(const std::stop_token& stop) {
     changed.notify_all();
     return true;
   }
+  if (reply->status == job_over_status && job_has_ended(stop)) return true;
   failed(Cause::job,
          fmt::format("{} did not take rank {} of job {}: {}", peer.url, options.rank, job, read_refusal(reply->body)));
   // A job of one rank is nobody else's: a new one does as well.
@@ -301,6 +305,21 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
   return false;
 }
 
+HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const {
+  return {"GET",
+          fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job), options.rank,
+                      have, iteration, wait_s),
+          "", ""};
+}
+
+/// True: and it was said.
+bool Session::State::job_has_ended(const std::stop_token& stop) {
+  const auto reply = call(plan_call(0, 0, 0), timing.answer_s, stop);
+  if (!reply || reply->status != job_over_status) return false;
+  job_is_over(read_refusal(reply->body));
+  return true;
+}
+
 bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& have) {
   std::int64_t iteration = 0;
   RankFacts known;
@@ -308,11 +327,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     iteration = to.iteration();
     known.clocks_mhz = facts.clocks_mhz;
   });
-  const auto reply = call({"GET",
-                           fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job),
-                                       options.rank, have, iteration, timing.poll_s),
-                           "", ""},
-                          timing.poll_s + timing.answer_s, stop);
+  const auto reply = call(plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status == 404) {
     failed(Cause::job, fmt::format("{}: {}", peer.url, read_refusal(reply->body)));

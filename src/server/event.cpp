@@ -75,6 +75,7 @@ void describe(F& f, S& e) {
   f("switch_latency_s", e.switch_latency_s);
   f("blocking_power_w", e.blocking_power_w);
   f("instructions", e.instructions);
+  f("clocks_mhz", e.clocks_mhz);
 }
 template <class F, class S>
 requires is_one_of<S, ProfileKnown>

@@ -42,6 +42,7 @@ struct RankMeasured {
   int rank = 0;
   std::optional<double> switch_latency_s, blocking_power_w;
   std::vector<std::string> instructions;
+  std::vector<int> clocks_mhz;  ///< of one that could set none when it registered
   bool operator==(const RankMeasured&) const = default;
 };
 /// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.

@@ -22,6 +22,8 @@ constexpr std::array transitions{
     Transition{JobState::none, kind_of_type<JobRegistered>(), JobState::registered},
     Transition{JobState::registered, kind_of_type<ProfilingStarted>(), JobState::profiling},
     Transition{JobState::registered, kind_of_type<ProfilingFailed>(), JobState::failed},
+    Transition{JobState::failed, kind_of_type<ProfilingStarted>(), JobState::profiling},
+    Transition{JobState::failed, kind_of_type<ProfilingFailed>(), JobState::failed},
     Transition{JobState::profiling, kind_of_type<ProfilingFailed>(), JobState::failed},
     // A better profile may come at any time.
     Transition{JobState::registered, kind_of_type<CharacterisationStarted>(), JobState::characterising},
@@ -129,6 +131,10 @@ struct Fold {
     if (e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
     if (e.blocking_power_w) rank.blocking_power_w = e.blocking_power_w;
     if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
+    if (!e.clocks_mhz.empty()) {
+      rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
+      job.profile_again = job.unprofiled;
+    }
     return Ok{};
   }
   Status operator()(const ProfileKnown& e) {
@@ -149,6 +155,8 @@ struct Fold {
     const auto exists = [&](int pipeline) { return pipeline >= 0 && pipeline < job.num_pipelines(); };
     if (e.pipelines.empty() || !std::ranges::all_of(e.pipelines, exists)) return broken("pipelines that do not exist");
     job.profiling = e;
+    job.unprofiled = job.profile_again = false;
+    job.reason.clear();
     return Ok{};
   }
   Status operator()(const WindowHandedOut& e) {
@@ -183,6 +191,7 @@ struct Fold {
   Status operator()(const ProfilingFailed& e) {
     job.reason = "profiling failed: " + e.why;
     job.unprofiled = true;
+    job.profile_again = false;
     profiling_is_over();
     return Ok{};
   }

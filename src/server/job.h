@@ -110,7 +110,8 @@ struct Job {
     bool operator==(const Profiled&) const = default;
   };
   Profiled profiled;
-  bool unprofiled = false;  ///< profiling failed: pipelines without a profile run at maximum clock
+  bool unprofiled = false;     ///< profiling failed: pipelines without a profile run at maximum clock
+  bool profile_again = false;  ///< a rank can set its clock by now
 
   std::vector<Notice> notices;  ///< pending and in force, in the order in which they came
   int notices_ever = 0;

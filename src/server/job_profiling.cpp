@@ -160,8 +160,9 @@ std::optional<double> worst_pct(const PlanUncertainty& doubt) {
 }  // namespace
 
 bool awaits_profiling(const Job& job) {
-  return job.state == JobState::registered && job.spec.profile_online && job.spec.shape && !job.unprofiled &&
-         without_profile(job);
+  const bool open =
+      (job.state == JobState::registered && !job.unprofiled) || (job.state == JobState::failed && job.profile_again);
+  return open && job.spec.profile_online && job.spec.shape && without_profile(job);
 }
 
 bool is_profiled(const Job& job) { return job.state == JobState::profiling && without_profile(job); }

@@ -48,11 +48,6 @@ Status check_range(const char* name, std::optional<double> value, double most) {
   return wrong(fmt::format("{}: {}; allowed: 0 to {}", name, *value, most));
 }
 
-template <class Unit>
-std::optional<double> number_of(const std::optional<Unit>& quantity) {
-  return quantity ? std::optional(quantity->value()) : std::nullopt;
-}
-
 Status check_shape(const PipelineShape& shape) {
   if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {
     return wrong(fmt::format("split_backward: {}; allowed: between 0 and 1", *shape.split_backward));

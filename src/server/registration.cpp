@@ -42,11 +42,12 @@ bool says_more(const std::optional<double>& measured, const std::optional<double
 
 /// What a rank that says it again has learnt since.
 std::optional<EventBody> decide_measured(const Job& job, const Rank& known, const RankMeasured& now) {
-  RankMeasured measured{now.rank, {}, {}, {}};
+  RankMeasured measured{now.rank, {}, {}, {}, {}};
   if (says_more(now.switch_latency_s, known.switch_latency_s)) measured.switch_latency_s = now.switch_latency_s;
   if (says_more(now.blocking_power_w, known.blocking_power_w)) measured.blocking_power_w = now.blocking_power_w;
   if (job.instruction_sets[known.instruction_set].empty()) measured.instructions = now.instructions;
-  if (measured == RankMeasured{now.rank, {}, {}, {}}) return std::nullopt;
+  if (job.clock_sets[known.clock_set].empty()) measured.clocks_mhz = now.clocks_mhz;
+  if (measured == RankMeasured{now.rank, {}, {}, {}, {}}) return std::nullopt;
   return measured;
 }
 
@@ -66,11 +67,6 @@ Status check_lists(const RegisterRank& request) {
     if (Status named = check_text("instructions", instruction, 64); !named) return named;
   }
   return Ok{};
-}
-
-template <class Unit>
-std::optional<double> number_of(const std::optional<Unit>& quantity) {
-  return quantity ? std::optional(quantity->value()) : std::nullopt;
 }
 
 }  // namespace
@@ -165,11 +161,14 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
     const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
     const bool same_instructions =
         instructions.empty() || event.instructions.empty() || instructions == event.instructions;
-    const bool same = there == request.rank && job.clock_sets[known->clock_set] == event.clocks_mhz &&
-                      same_instructions && known->accelerator == event.accelerator && known->host == event.host;
+    const std::vector<int>& clocks = job.clock_sets[known->clock_set];
+    const bool same_clocks = clocks.empty() || event.clocks_mhz.empty() || clocks == event.clocks_mhz;
+    const bool same = there == request.rank && same_clocks && same_instructions &&
+                      known->accelerator == event.accelerator && known->host == event.host;
     if (same) {
-      return decide_measured(
-          job, *known, {request.rank, event.switch_latency_s, number_of(request.blocking_power), event.instructions});
+      return decide_measured(job, *known,
+                             {request.rank, event.switch_latency_s, number_of(request.blocking_power),
+                              event.instructions, event.clocks_mhz});
     }
     return Error{ErrorCode::conflict,
                  fmt::format("job {}: rank {} is registered already, with other data", job.id, request.rank)};

@@ -284,6 +284,21 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
   EXPECT_GT(last, broken + 1);  // two iterations, the later one's number
 }
 
+TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  options.helper = folder_ + "/perseus-clockd";
+  options.helper_restart = {0.01, 0.02};
+  start();
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/ranks").empty(); }));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::Not(::testing::HasSubstr("clocks_mhz")));
+  std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
+  ASSERT_TRUE(trains_until([&] {
+    const std::string told = server.asked("POST", "/ranks").back();
+    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos;
+  })) << client->status();
+}
+
 TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();

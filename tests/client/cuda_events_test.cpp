@@ -9,6 +9,9 @@
 #include <perseus/perseus.hpp>
 #include <string>
 
+#include "client/client.h"
+#include "tests/client/scripted_server.h"
+
 namespace perseus::client {
 namespace {
 
@@ -116,6 +119,39 @@ TEST_F(CudaEventsTest, ADeviceThatFailsIsGivenUp) {
   EXPECT_TRUE((*events)->finished(s));
   EXPECT_TRUE((*events)->failed());
   EXPECT_FALSE((*events)->on_host(s).clean);
+}
+
+TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock) {
+  Said said;
+  ClientOptions options;
+  options.device = "none";
+  options.log = said.log();
+  Client client(options);
+  client.start({});
+  ASSERT_TRUE(client.time_with_cuda(nullptr));
+  const auto iterate = [&] {
+    client.step_begin(true);
+    client.begin(Instruction::forward, -1, -1);
+    client.end(Instruction::forward);
+    client.step_end();
+    run_all();
+  };
+  iterate();
+  fail(700);
+  ASSERT_TRUE(eventually([&] {
+    iterate();
+    return said.count("CUDA events fail") == 1;
+  }));
+  perseus_statistics now{};
+  client.statistics(now);
+  const std::int64_t before = now.iteration;
+  for (int i = 0; i < 100; ++i) iterate();
+  client.statistics(now);
+  EXPECT_EQ(now.iteration, before + 100);
+  EXPECT_GT(now.last_iteration_time_s, 0);
+  EXPECT_TRUE(client.stop());
+  EXPECT_EQ(said.count("CUDA events fail"), 1);
+  EXPECT_THAT(client.status(), ::testing::HasSubstr(R"("cause":"cuda")"));
 }
 
 TEST_F(CudaEventsTest, NoContextAndNoLibraryAreSaidAndTheHostsClockStays) {

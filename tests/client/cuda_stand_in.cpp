@@ -1,14 +1,15 @@
 // NOT CUDA: a stand-in for libcuda.so.1 with a few functions for events, for tests of client/cuda_events. One stream,
-// on which time passes only when a test enqueues work and lets it be done.
+// on which time passes only when a test enqueues work and lets it be done; a client's threads may look on.
+#include <atomic>
 #include <deque>
 
 extern "C" {
 
 namespace {
-double enqueued_s = 0;  // when the work enqueued so far ends, on the stand-in's own clock
-double done_s = 0;      // what the device has come to
+double enqueued_s = 0;           // when the work enqueued so far ends, on the stand-in's own clock
+std::atomic<double> done_s = 0;  // what the device has come to
 int capturing = 0;
-int failure = 0;
+std::atomic<int> failure = 0;
 int a_context = 0;
 bool has_context = true;
 

@@ -29,7 +29,7 @@ class HandTurnedRank {
     device = std::move(open_simulated(folder_ + "/gpu", clock).value());
     std::vector<int> clocks;
     for (const Megahertz mhz : spec.clocks) clocks.push_back(mhz.value());
-    meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, clocks, 1, complaints, clock);
+    meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, true, clocks, 1, complaints, clock);
   }
   HandTurnedRank(const HandTurnedRank&) = delete;
   HandTurnedRank& operator=(const HandTurnedRank&) = delete;

@@ -16,7 +16,7 @@
 namespace perseus::client {
 namespace {
 
-constexpr int unknown_error = 999;  // NVML's
+constexpr int not_supported = 3, unknown_error = 999;  // NVML's
 const std::string read_counter = "nvmlDeviceGetTotalEnergyConsumption";
 
 void iterate(HandTurnedRank& rank) {
@@ -65,6 +65,36 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
     EXPECT_LT(rank.now_s - noticed_s, 1) << fails_for_s;
     rank.said.forget();
   }
+}
+
+TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
+  HandTurnedRank rank(two_computations(0.05, 0.1));
+  rank.gpu->inject(read_counter, not_supported, -1);
+  const auto throttled = [&] {
+    rank.measured.clear();
+    for (int i = 0; i < 20; ++i) iterate(rank);
+    rank.wait(0.11);  // until it is looked at again
+    rank.collect();
+    return std::ranges::count_if(rank.measured, &MeasuredIteration::throttled);
+  };
+  EXPECT_EQ(throttled(), 0);
+  EXPECT_EQ(rank.measured.size(), 20U);
+  rank.gpu->set_power_limit(Watts(220));
+  EXPECT_GE(throttled(), 19);
+  EXPECT_EQ(rank.measured.size(), 20U);
+  EXPECT_LT(rank.measured.back().energy_j, 0);
+  rank.gpu->set_power_limit(Watts(1000));
+  EXPECT_LE(throttled(), 1);
+}
+
+TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {
+  HandTurnedRank rank(two_computations(0.05, 0.1));
+  for (const char* call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons"}) {
+    rank.gpu->inject(call, not_supported, -1);
+  }
+  rank.wait(0.2);
+  iterate(rank);
+  EXPECT_EQ(rank.measured.size(), 1U);
 }
 
 TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {

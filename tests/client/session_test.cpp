@@ -183,6 +183,30 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
   }
 }
 
+TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/v1/jobs")) return well(request, a_plan);
+    return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return held.load(); }));
+  EXPECT_EQ(said.count("job j1 is finished"), 1);
+  EXPECT_EQ(said.count("did not take"), 0);
+  EXPECT_EQ(session->failures(), 0);
+  EXPECT_EQ(server.asked("POST", "/ranks").size(), 1U);
+}
+
+TEST_F(SessionTest, ARankThatIsAnotherOneIsRefusedAndThatIsSaid) {
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) return std::pair(409, std::string(R"({"detail":"with other data"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return said.count("with other data") == 1; }));
+  EXPECT_TRUE(complaints.raised(Cause::job));
+  EXPECT_EQ(version, 0) << "the plan is another rank's";
+}
+
 TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
   std::atomic<bool> forgot{false};
   ScriptedServer server(forgetful(forgot));

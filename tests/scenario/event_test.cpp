@@ -17,7 +17,7 @@ std::vector<EventBody> one_of_each_kind() {
   return {
       JobRegistered{"gpt3 \"big\"", {8, 4, 2}, true, true, shape, {{"model_name", "gpt3"}}, true},
       RankRegistered{3, 1, 2, 1, {1410, 1200}, "GPU-1", "host", 0.001, 0.01, {"forward", "backward"}},
-      RankMeasured{3, 0.005, 83.5, {"forward"}},
+      RankMeasured{3, 0.005, 83.5, {"forward"}, {1410, 1200}},
       ProfileKnown{"key", "gpt3", {0, 2}, "1f1b", 8, "good"},
       ProfilingStarted{{0, 2}, {{1410, 1200}, {1410}}},
       WindowHandedOut{7, 1, 5, true, true, {{1410, 0}, {1200}}, "late", 0.25, "text"},

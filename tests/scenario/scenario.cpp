@@ -241,7 +241,11 @@ class Player {
     request.pp_rank = step.whole("pp", request.pp_rank);
     request.tp_rank = step.whole("tp", request.tp_rank);
     request.accelerator = step.text("accelerator", request.accelerator);
-    if (step.find("clock")) request.clocks_mhz = {step.whole("clock", 0)};
+    if (step.text("clock") == "none") {
+      request.clocks_mhz.clear();
+    } else if (step.find("clock")) {
+      request.clocks_mhz = {step.whole("clock", 0)};
+    }
     return target_.register_rank(request);
   }
 

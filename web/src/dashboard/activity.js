@@ -6,7 +6,7 @@ import { readEvents } from './stream.js';
 import { clockTime, count } from './words.js';
 
 const mostKept = 200;
-const alike = new Set(['rank_registered', 'job_seen', 'iterations_counted', 'result_reported', 'window_handed_out']); // one line for many
+const alike = new Set(['rank_registered', 'rank_measured', 'job_seen', 'iterations_counted', 'result_reported', 'window_handed_out']); // one line for many
 
 /** onNews(text) is called for what happens while the page is open. Returns { show(job), close() }. */
 export function createActivity(parent, id, onNews) {
