@@ -60,6 +60,41 @@ void sleep_until(double at_s) {
 
 double seconds_now() { return 1e-9 * static_cast<double>(host_now_ns()); }
 
+/// Memory pages of which each says where the next one is, so that they are touched one after another.
+class PageChain {
+ public:
+  static constexpr int length = 8;
+  PageChain() : pages_(length * page) {
+    for (std::size_t i = 0; i < length; ++i) at(i) = &at((i + 5) % length) - pages_.data();
+  }
+  /// Touches them all.
+  std::ptrdiff_t walk() const {
+    std::ptrdiff_t next = 0;
+    for (int i = 0; i < length; ++i) next = pages_[static_cast<std::size_t>(next)];
+    return next;
+  }
+
+ private:
+  static constexpr std::size_t page = 4096 / sizeof(std::ptrdiff_t);
+  std::ptrdiff_t& at(std::size_t i) { return pages_[i * page + 8 * i]; }
+  std::vector<std::ptrdiff_t> pages_;
+};
+
+/// What any code pays in training's rhythm for the memory that it looks at: a page's address and a line of it.
+void cold_pages(double clock_ns) {
+  const PageChain pages;
+  std::vector<double> walks;
+  std::ptrdiff_t last = 0;
+  for (int i = 0; i < 400; ++i) {
+    sleep_until(seconds_now() + 0.02);
+    const std::uint64_t from = host_now_ns();
+    last += pages.walk();
+    walks.push_back((static_cast<double>(host_now_ns() - from) - clock_ns) / PageChain::length);
+  }
+  if (last != 0) fmt::print("the chain of pages is broken\n");
+  row("touching one page, every 20 ms", percentiles(walks), 0);
+}
+
 /// The same calls in training's rhythm: the rank waits asleep between them, as for a GPU or for its input, so that
 /// caches and address translations are as cold as they get.
 void cold_calls(perseus_client* client, perseus::client::SpeedControl* control, double clock_ns) {
@@ -172,6 +207,7 @@ int main(int argc, char** argv) {
   row("begin + end", percentiles(pairs), clock_ns);
   row("set_speed, nothing changes", percentiles(unchanged), clock_ns);
   cold_calls(client, nullptr, clock_ns);
+  cold_pages(clock_ns);
   perseus_statistics own{};
   own.size = sizeof(own);
   perseus_statistics_get(client, &own);

@@ -183,7 +183,7 @@ const Measurement* at_clock(const ProfileEntry& entry, Megahertz clock) {
 Status print_run(const MeasuredRun& run, const std::string& folder) {
   const auto measured = read_profile_csv(folder + "/" + run.file);
   if (!measured) return measured.error();
-  const Gpu gpu = *gpu_named(run.gpu);
+  const GpuModel gpu = *gpu_named(run.gpu);
   const auto work = zoo_layers(run.model, run.workload);
   const auto estimated = profile_of(layers_on(*work, gpu, run.workload.precision), {boundaries_in(run.boundaries)});
   const int last = measured->num_stages() - 1;

@@ -26,8 +26,9 @@ if(PERSEUS_SANITIZE)
   target_compile_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
   if(PERSEUS_SANITIZE MATCHES undefined)
-    # Half the cost of this sanitizer, for what the address sanitizer sees as well.
-    target_compile_options(perseus_options INTERFACE -fno-sanitize=null,vptr,object-size)
+    # Most of the cost of this sanitizer, for what the address sanitizer sees as well; and alignment, which only the rooms in
+    # PERSEUS_ROOMS_OF_BYTES can get wrong.
+    target_compile_options(perseus_options INTERFACE -fno-sanitize=null,vptr,object-size,alignment)
   endif()
   target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND PERSEUS_PRELOAD)
@@ -51,14 +52,12 @@ endif()
 
 # The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
 # a name of their own that a neighbour in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
-# again beside the room.
+# again beside the room, and request_reader.cpp as the one file of net that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
-  src/device/amd_smi.cpp src/device/zeusd.cpp apps/perseus/doctor.cpp
-  src/client/c_abi.cpp src/model/layer.cpp src/planner/run_descent.cpp
-  src/report/bundle.cpp src/report/frontier_svg.cpp src/report/timeline_svg.cpp src/report/stacked_bars.cpp
-  src/report/static_page.cpp src/reproduce/line_chart.cpp src/server/registration.cpp src/server/service_profiles.cpp
-  src/store/sqlite_store.cpp src/wire/profile_csv.cpp src/wire/frequency_plan.cpp
-  apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp apps/perseus/serve.cpp
+  src/client/c_abi.cpp src/device/amd_smi.cpp src/device/zeusd.cpp src/net/request_reader.cpp
+  src/report/bundle.cpp src/report/comparison_svg.cpp src/report/frontier_svg.cpp src/report/timeline_svg.cpp src/report/stacked_bars.cpp
+  src/report/static_page.cpp src/reproduce/line_chart.cpp src/wire/profile_csv.cpp
+  apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp
   tests/unit/dag_json_test.cpp tests/unit/frequency_plan_test.cpp tests/unit/plan_file_test.cpp
   tests/unit/profile_csv_test.cpp tests/unit/report_files_test.cpp tests/unit/report_text_test.cpp
   tests/unit/report_timeline_test.cpp tests/unit/simulator_test.cpp
@@ -81,19 +80,29 @@ function(perseus_sources variable pattern)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it; nor do fuzzers look
-# for new paths there.
+# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it.
 set(PERSEUS_ROOMS_THAT_COMPUTE graph model planner baselines verify sim profiling partition calibration reproduce)
+# Where fuzzers look for new paths; of net it is one file.
+set(PERSEUS_ROOMS_THAT_PARSE wire device simulated_gpu server)
+# What lies in shared memory or comes from drivers.
+set(PERSEUS_ROOMS_OF_BYTES simulated_gpu device clock_control)
 
 # perseus_room(NAME [ROOM...]): src/NAME/*.cpp as the library perseus_NAME, which may know the rooms named after it.
 function(perseus_room name)
   perseus_sources(sources ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
   add_library(perseus_${name} STATIC ${sources})
   target_link_libraries(perseus_${name} PUBLIC perseus_options)
-  if(PERSEUS_SANITIZE AND name IN_LIST PERSEUS_ROOMS_THAT_COMPUTE)
+  if(PERSEUS_SANITIZE MATCHES address AND name IN_LIST PERSEUS_ROOMS_THAT_COMPUTE)
     target_compile_options(perseus_${name} PRIVATE -O2)
-  elseif(PERSEUS_FUZZ)
+  endif()
+  if(PERSEUS_SANITIZE MATCHES undefined AND name IN_LIST PERSEUS_ROOMS_OF_BYTES)
+    target_compile_options(perseus_${name} PRIVATE -fsanitize=alignment)
+  endif()
+  if(PERSEUS_FUZZ AND name IN_LIST PERSEUS_ROOMS_THAT_PARSE)
     target_compile_options(perseus_${name} PRIVATE -fsanitize=fuzzer-no-link)
+  elseif(PERSEUS_FUZZ AND name STREQUAL net)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/net/request_reader.cpp PROPERTIES
+                                COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
   endif()
   foreach(room IN LISTS ARGN)
     target_link_libraries(perseus_${name} PUBLIC perseus_${room})

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks who knows whom: every #include in src/<room> names the room itself or one that its perseus_room() line lists.
+"""Checks who knows whom: every #include in src/<room> names the room itself or one that its perseus_room() line lists; and
+that no two headers give one name to two types, which no compiler sees and the linker takes for the same.
 
 usage: check_layers.py [ROOT]   prints file:line of each violation; exit 1 if there is one
 """
@@ -45,9 +46,30 @@ def violations(root: pathlib.Path):
                 )
 
 
+def types_of(header: pathlib.Path):
+    """Namespace, name and line of each type that is defined outside of functions and other types."""
+    namespaces: list[str] = []
+    for number, line in enumerate(header.read_text().splitlines(), 1):
+        if opened := re.match(r"(?:inline )?namespace ([\w:]+) \{", line):
+            namespaces.append(opened[1])
+        elif re.match(r"\}\s*// namespace", line):
+            namespaces.pop()
+        elif defined := re.match(r"(?:class|struct|enum class|enum) (\w+)\b[^;]*\{", line):
+            yield "::".join(namespaces), defined[1], number
+
+
+def namesakes(root: pathlib.Path):
+    first: dict[tuple[str, str], str] = {}
+    for header in sorted([*(root / "src").rglob("*.h"), *(root / "apps").rglob("*.h")]):
+        for namespace, name, number in types_of(header):
+            here = f"{header.relative_to(root)}:{number}"
+            if (other := first.setdefault((namespace, name), here)) != here:
+                yield f"{here}: {namespace}::{name} is another type in {other}"
+
+
 def main() -> int:
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
-    found = list(violations(root))
+    found = [*violations(root), *namesakes(root)]
     print("\n".join(found) if found else "layers: ok")
     return 1 if found else 0
 

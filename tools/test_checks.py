@@ -49,6 +49,15 @@ def test_layers() -> None:
             (copy / planted).write_text(f"// planted\n{line}\n")
             expect(line, run(check, copy), fails=True, says=f"{planted}:2: {line}")
             (copy / planted).unlink()
+        twins = ["src/model/planted.h", "src/wire/planted.h"]
+        for planted in twins:
+            (copy / planted).write_text("namespace perseus {\n\nstruct Planted {};\n\n}  // namespace perseus\n")
+        expect("two types of one name", run(check, copy), fails=True,
+               says="src/wire/planted.h:3: perseus::Planted is another type in src/model/planted.h:3")
+        (copy / twins[1]).write_text("namespace perseus::wire {\n\nstruct Planted {};\n\n}  // namespace perseus::wire\n")
+        expect("in another namespace", run(check, copy), fails=False)
+        for planted in twins:
+            (copy / planted).unlink()
         (copy / "src/attic").mkdir()
         (copy / "src/attic/planted.h").write_text("\n")
         expect("undeclared room", run(check, copy), fails=True, says="'attic' is not declared")

@@ -50,7 +50,7 @@ struct PartitionOptions {
 struct Model {
   std::vector<Layer> layers;
   std::string title;
-  std::optional<Gpu> gpu;
+  std::optional<GpuModel> gpu;
 };
 
 bool has_energies(const std::vector<Layer>& layers) {
@@ -210,7 +210,7 @@ void print_list(bool as_json) {
                      fmt::format("{}", w.sequence_length), fmt::format("{}", w.tensor_parallel), precision});
   }
   TextTable gpu_table({"GPU", "clocks", "power limit"});
-  for (const Gpu& gpu : known_gpus()) {
+  for (const GpuModel& gpu : known_gpus()) {
     gpus.push_back(json::object{{"name", gpu.name},
                                 {"lowest_mhz", gpu.lowest.value()},
                                 {"highest_mhz", gpu.highest.value()},

@@ -16,7 +16,7 @@ constexpr double memory_efficiency = 0.8;
 constexpr double memory_activity = 0.7;  ///< dynamic power of a kernel that only moves bytes, compute-bound is 1
 constexpr Seconds launch_latency{5e-6};
 
-// Of each GPU, in the order of Gpu's fields, and where it is from (../docs/partition.md has the same as a table):
+// Of each GPU, in the order of GpuModel's fields, and where it is from (../docs/partition.md has the same as a table):
 //   clocks       A40, A100: the paper, section 6.2, and its profiles (every 15 MHz). H100, H200: 1980 MHz as the paper
 //                quotes NVIDIA's white paper. Lowest clock and step of Hopper, and all of Blackwell's but the 1965 MHz
 //                that its driver lists: assumed.
@@ -31,18 +31,18 @@ constexpr Seconds launch_latency{5e-6};
 //                the others: A100's shape, scaled to their limit.
 //   blocking     A40, A100-SXM: published with the profiles (70.38, 83.64 W); the others: assumed.
 constexpr std::array gpus = {
-    Gpu{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, Watts(300), Watts(90),
-        Watts(280), 0.63, 0.80, Watts(70.38)},
-    Gpu{"A100-PCIe", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 1935e9, 32e9, Watts(300),
-        Watts(60), Watts(360), 0.79, 0.86, Watts(75)},
-    Gpu{"A100-SXM", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 2039e9, 300e9, Watts(500),
-        Watts(60), Watts(500), 0.79, 0.86, Watts(83.64)},
-    Gpu{"H100-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 3350e9, 450e9, Watts(700),
-        Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
-    Gpu{"H200-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 4800e9, 450e9, Watts(700),
-        Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
-    Gpu{"B200-SXM", Megahertz(345), Megahertz(1965), Megahertz(15), 1191e12, 2382e12, 8000e9, 900e9, Watts(1000),
-        Watts(150), Watts(1036), 0.70, 0.80, Watts(200)},
+    GpuModel{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, Watts(300),
+             Watts(90), Watts(280), 0.63, 0.80, Watts(70.38)},
+    GpuModel{"A100-PCIe", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 1935e9, 32e9, Watts(300),
+             Watts(60), Watts(360), 0.79, 0.86, Watts(75)},
+    GpuModel{"A100-SXM", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 2039e9, 300e9, Watts(500),
+             Watts(60), Watts(500), 0.79, 0.86, Watts(83.64)},
+    GpuModel{"H100-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 3350e9, 450e9, Watts(700),
+             Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
+    GpuModel{"H200-SXM", Megahertz(345), Megahertz(1980), Megahertz(15), 535.3e12, 1070.6e12, 4800e9, 450e9, Watts(700),
+             Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
+    GpuModel{"B200-SXM", Megahertz(345), Megahertz(1965), Megahertz(15), 1191e12, 2382e12, 8000e9, 900e9, Watts(1000),
+             Watts(150), Watts(1036), 0.70, 0.80, Watts(200)},
 };
 
 std::string lower(std::string_view text) {
@@ -58,7 +58,7 @@ struct TimeEnergy {
 
 class Roofline {
  public:
-  Roofline(const Gpu& gpu, Precision precision)
+  Roofline(const GpuModel& gpu, Precision precision)
       : gpu_(gpu), peak_(precision == Precision::tf32 ? gpu.tf32_flops_per_s : gpu.bf16_flops_per_s) {}
 
   [[nodiscard]] TimeEnergy run(const std::vector<Kernel>& kernels, double clock_share) const {
@@ -81,24 +81,24 @@ class Roofline {
   }
 
  private:
-  const Gpu& gpu_;
+  const GpuModel& gpu_;
   double peak_;
 };
 
 }  // namespace
 
-std::span<const Gpu> known_gpus() { return gpus; }
+std::span<const GpuModel> known_gpus() { return gpus; }
 
-Result<Gpu> gpu_named(std::string_view name) {
+Result<GpuModel> gpu_named(std::string_view name) {
   std::string names;
-  for (const Gpu& gpu : gpus) {
+  for (const GpuModel& gpu : gpus) {
     if (lower(gpu.name) == lower(name)) return gpu;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu.name);
   }
   return Error{ErrorCode::not_found, fmt::format("no GPU is called '{}'; known: {}", name.substr(0, 64), names)};
 }
 
-std::vector<Megahertz> clocks_of(const Gpu& gpu) {
+std::vector<Megahertz> clocks_of(const GpuModel& gpu) {
   std::vector<Megahertz> clocks;
   for (int clock = gpu.highest.value(); clock >= gpu.lowest.value(); clock -= gpu.step.value()) {
     clocks.emplace_back(clock);
@@ -106,7 +106,7 @@ std::vector<Megahertz> clocks_of(const Gpu& gpu) {
   return clocks;
 }
 
-std::vector<LayerCost> costs_of(const LayerWork& work, const Gpu& gpu, Precision precision,
+std::vector<LayerCost> costs_of(const LayerWork& work, const GpuModel& gpu, Precision precision,
                                 std::span<const Megahertz> clocks) {
   const Roofline roofline(gpu, precision);
   // The instruction at the highest clock from `clock` down that keeps within the power limit.
@@ -127,7 +127,7 @@ std::vector<LayerCost> costs_of(const LayerWork& work, const Gpu& gpu, Precision
   return costs;
 }
 
-std::vector<Layer> layers_on(const std::vector<LayerWork>& work, const Gpu& gpu, Precision precision) {
+std::vector<Layer> layers_on(const std::vector<LayerWork>& work, const GpuModel& gpu, Precision precision) {
   const std::vector<Megahertz> clocks = clocks_of(gpu);
   std::vector<Layer> layers;
   layers.reserve(work.size());

@@ -23,7 +23,7 @@
 
 namespace perseus {
 
-struct Gpu {
+struct GpuModel {
   std::string_view name;
   Megahertz lowest, highest, step;  ///< SM clocks
   double tf32_flops_per_s;          ///< dense, at the highest clock
@@ -38,17 +38,17 @@ struct Gpu {
   Watts blocking_power;  ///< while waiting for another GPU
 };
 
-std::span<const Gpu> known_gpus();
-Result<Gpu> gpu_named(std::string_view name);
+std::span<const GpuModel> known_gpus();
+Result<GpuModel> gpu_named(std::string_view name);
 
 /// All clocks from `lowest` up, highest first.
-std::vector<Megahertz> clocks_of(const Gpu& gpu);
+std::vector<Megahertz> clocks_of(const GpuModel& gpu);
 
 /// One cost per clock, in the order of `clocks`.
-std::vector<LayerCost> costs_of(const LayerWork& work, const Gpu& gpu, Precision precision,
+std::vector<LayerCost> costs_of(const LayerWork& work, const GpuModel& gpu, Precision precision,
                                 std::span<const Megahertz> clocks);
 
 /// The layers with their costs at all clocks of `gpu`.
-std::vector<Layer> layers_on(const std::vector<LayerWork>& work, const Gpu& gpu, Precision precision);
+std::vector<Layer> layers_on(const std::vector<LayerWork>& work, const GpuModel& gpu, Precision precision);
 
 }  // namespace perseus

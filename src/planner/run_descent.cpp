@@ -5,7 +5,7 @@
 namespace perseus {
 namespace {
 
-constexpr double kLastDigits = 1e-12;
+constexpr double kDescentDigits = 1e-12;
 
 // A stretch of a rank, and the clock that it would take.
 struct Move {
@@ -52,7 +52,8 @@ Realiser::Outcome slow_down_runs(const ComputationDag& dag, const ClockRuns& run
     Plan tried = plan;
     runs.set(tried, rank, move.from, move.to, move.clock);
     const Realiser::Outcome outcome = late.realise(tried);
-    if (outcome.time > deadline * (1 + kLastDigits) || outcome.effective_energy >= best.effective_energy) return false;
+    if (outcome.time > deadline * (1 + kDescentDigits) || outcome.effective_energy >= best.effective_energy)
+      return false;
     if (!runs.dwells(tried, late.end_s(), outcome.time, min_dwell)) return false;
     best = outcome;
     end_s = late.end_s();

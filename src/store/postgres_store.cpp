@@ -24,7 +24,7 @@ namespace {
 
 /// What turns a schema of version i into one of version i + 1. Never change an entry: add one. Texts are ordered by
 /// their bytes, as everywhere else.
-constexpr std::array kMigrations = {
+constexpr std::array postgres_migrations = {
     R"(CREATE TABLE job(job text COLLATE "C" PRIMARY KEY, state text NOT NULL, name text NOT NULL,
                         created_s double precision NOT NULL, updated_s double precision NOT NULL,
                         next_wake_s double precision, last_sequence bigint NOT NULL);
@@ -36,7 +36,7 @@ constexpr std::array kMigrations = {
                           created_s double precision NOT NULL);)",
     "ALTER TABLE job ADD COLUMN summary text NOT NULL DEFAULT ''",
 };
-constexpr int kVersion = static_cast<int>(kMigrations.size());
+constexpr int postgres_version = static_cast<int>(postgres_migrations.size());
 /// Taken while migrating, so that of servers that start together one does it.
 constexpr const char* kMigrationLock = "SELECT pg_advisory_xact_lock(7236828433)";
 
@@ -51,15 +51,15 @@ void migrate(PostgresConnection& connection) {
       "CREATE SCHEMA IF NOT EXISTS perseus; CREATE TABLE IF NOT EXISTS schema_version(version integer NOT NULL);"
       "INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT FROM schema_version)");
   const std::int64_t version = connection.script("SELECT version FROM schema_version").integer(0, 0);
-  if (version > kVersion) {
+  if (version > postgres_version) {
     throw PostgresFailure{
         {ErrorCode::invalid_input,
          fmt::format("database: its schema was written by a later Perseus (version {}, this one knows "
                      "up to {})",
-                     version, kVersion)}};
+                     version, postgres_version)}};
   }
-  for (std::int64_t i = version; i < kVersion; ++i) connection.script(kMigrations[i]);
-  connection.script(fmt::format("UPDATE schema_version SET version = {}", kVersion));
+  for (std::int64_t i = version; i < postgres_version; ++i) connection.script(postgres_migrations[i]);
+  connection.script(fmt::format("UPDATE schema_version SET version = {}", postgres_version));
   connection.script("COMMIT");
 }
 

@@ -28,7 +28,7 @@ namespace {
 constexpr int kApplicationId = 0x50657273;
 
 /// What turns a file of version i into one of version i + 1. Never change an entry: add one.
-constexpr std::array kMigrations = {
+constexpr std::array sqlite_migrations = {
     R"(CREATE TABLE job(job TEXT PRIMARY KEY, state TEXT NOT NULL, name TEXT NOT NULL, created_s REAL NOT NULL,
                         updated_s REAL NOT NULL, next_wake_s REAL, last_sequence INTEGER NOT NULL) WITHOUT ROWID;
        CREATE TABLE event(job TEXT NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL,
@@ -40,7 +40,7 @@ constexpr std::array kMigrations = {
     R"(ALTER TABLE job ADD COLUMN summary TEXT NOT NULL DEFAULT '';
        DROP TABLE claim;)",
 };
-constexpr int kVersion = static_cast<int>(kMigrations.size());
+constexpr int sqlite_version = static_cast<int>(sqlite_migrations.size());
 
 /// A file descriptor that is closed, and with it the lock on the file given up.
 class LockFile {
@@ -139,18 +139,18 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   if (!is_new && owner != kApplicationId) {
     return Error{ErrorCode::invalid_input, path + ": a SQLite database of another program"};
   }
-  if (version > kVersion) {
-    return Error{
-        ErrorCode::invalid_input,
-        fmt::format("{}: written by a later Perseus (schema {}, this one knows up to {})", path, version, kVersion)};
+  if (version > sqlite_version) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}: written by a later Perseus (schema {}, this one knows up to {})", path, version,
+                             sqlite_version)};
   }
   if (const std::string found = database.execAndGet("PRAGMA quick_check(1)").getString(); found != "ok") {
     return Error{ErrorCode::invalid_input, fmt::format("{}: damaged ({}); restore a backup", path, found)};
   }
   configure(database);
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  for (int i = version; i < kVersion; ++i) database.exec(kMigrations[i]);
-  database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kVersion, kApplicationId));
+  for (int i = version; i < sqlite_version; ++i) database.exec(sqlite_migrations[i]);
+  database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", sqlite_version, kApplicationId));
   transaction.commit();
   add_claims(database);
   return std::nullopt;

@@ -9,13 +9,12 @@
 
 #include "wire/csv.h"
 #include "wire/file.h"
+#include "wire/limits.h"
 #include "wire/number.h"
 
 namespace perseus {
 namespace {
 
-constexpr int max_stage = 65535;
-constexpr int max_microbatch = 1048575;
 constexpr std::string_view overlapped = "OVERLAP_F_B";
 constexpr const char* allowed_cells =
     "<stage><type><microbatch> with type F, B, BW, I, W, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD or "

@@ -11,13 +11,10 @@
 #include "model/topological_order.h"
 #include "wire/file.h"
 #include "wire/json_reader.h"
+#include "wire/limits.h"
 
 namespace perseus {
 namespace {
-
-constexpr int max_frequency_mhz = 1'000'000;
-constexpr double max_time_s = 1e6;
-constexpr double max_energy_j = 1e15;
 
 /// Names in the order of their numbers, and back.
 class Names {

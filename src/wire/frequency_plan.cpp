@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "wire/file.h"
+#include "wire/limits.h"
 #include "wire/number.h"
 
 namespace perseus {
 namespace {
 
-constexpr int max_frequency_mhz = 1'000'000;
 constexpr std::size_t max_name = 64;
 
 bool is_constant(const ComputationType& type) {

@@ -15,15 +15,12 @@
 #include "model/instruction.h"
 #include "wire/csv.h"
 #include "wire/file.h"
+#include "wire/limits.h"
 #include "wire/number.h"
 
 namespace perseus {
 namespace {
 
-constexpr int max_stage = 65535;
-constexpr int max_frequency_mhz = 1'000'000;
-constexpr double max_time_s = 1e6;
-constexpr double max_energy_j = 1e15;
 constexpr int max_samples = 1'000'000;
 
 /// Which field of a record holds what; -1: the file has no such column.

@@ -11,15 +11,13 @@
 
 #include "wire/csv.h"
 #include "wire/file.h"
+#include "wire/limits.h"
 #include "wire/number.h"
 
 namespace perseus {
 namespace {
 
 constexpr int max_plan = 999'999;
-constexpr int max_stage = 65'535;
-constexpr int max_microbatch = (1 << 20) - 1;
-constexpr int max_frequency_mhz = 1'000'000;
 constexpr double max_seconds = 1e9;
 constexpr double max_joules = 1e18;
 

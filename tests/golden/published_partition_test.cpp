@@ -94,7 +94,7 @@ TEST_F(PublishedPartition, FirstPrinciplesAgreeWithMost) {
   int as_good = 0;
   int both = 0;
   for (const PublishedRow& row : rows) {
-    const Gpu gpu = *gpu_named(row.gpu);
+    const GpuModel gpu = *gpu_named(row.gpu);
     Workload workload = zoo_entry(row.zoo_name())->workload;
     workload.embedding = false;
     if (row.model.starts_with("Wide") && row.gpu == "A100-PCIe") workload.microbatch_size = 64;

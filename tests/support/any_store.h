@@ -21,6 +21,7 @@ struct Kind {
   const char* name;
   Result<std::unique_ptr<Store>> (*open)(const std::string& folder, Post post);
 };
+inline void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 inline Append to(const std::string& job, std::int64_t expected, std::vector<std::string> bodies) {
   Append append;

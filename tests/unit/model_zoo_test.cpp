@@ -101,7 +101,7 @@ TEST(ModelZoo, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(Roofline, Laws) {
-  for (const Gpu& gpu : known_gpus()) {
+  for (const GpuModel& gpu : known_gpus()) {
     const auto clocks = clocks_of(gpu);
     ASSERT_EQ(clocks.front(), gpu.highest);
     ASSERT_EQ(clocks.back(), gpu.lowest);
@@ -126,8 +126,8 @@ TEST(Roofline, Laws) {
 }
 
 TEST(Roofline, OneKernelByHand) {
-  const Gpu gpu{"toy", Megahertz(500), Megahertz(1000), Megahertz(100), 1e12, 2e12, 1e9,
-                1e9,   Watts(1000),    Watts(100),      Watts(400),     0.5,  0.5,  Watts(50)};
+  const GpuModel gpu{"toy", Megahertz(500), Megahertz(1000), Megahertz(100), 1e12, 2e12, 1e9,
+                     1e9,   Watts(1000),    Watts(100),      Watts(400),     0.5,  0.5,  Watts(50)};
   LayerWork work;
   work.forward = {{1.6e12, 0, 0, 0}};      // 1 s at 80 % of 2e12
   work.backward = {{0, 0.8e9, 0.5e9, 0}};  // 1 s of memory, half a second of link
@@ -142,14 +142,14 @@ TEST(Roofline, OneKernelByHand) {
   EXPECT_NEAR(costs[1].backward.value(), 1.5, 1e-12);
   EXPECT_NEAR(costs[0].backward_energy.value(), 100 + 25 + 400 * 0.7, 1e-9);  // the link waits at 50 W
 
-  Gpu capped = gpu;
+  GpuModel capped = gpu;
   capped.power_limit = Watts(400);  // 100 + 400 * 0.9 * 0.9^2 = 391.6 W at 900 MHz
   const auto at_900 = costs_of(work, gpu, Precision::bf16, std::vector{Megahertz(900)});
   EXPECT_EQ(costs_of(work, capped, Precision::bf16, clocks)[0].forward, at_900[0].forward);
 }
 
 std::vector<Layer> small_model(int layers) {
-  const Gpu gpu = *gpu_named("A100-PCIe");
+  const GpuModel gpu = *gpu_named("A100-PCIe");
   auto work = work_of("gpt3-1b");
   work.erase(work.begin() + 1, work.end() - layers);
   std::vector<Megahertz> clocks{Megahertz(1410), Megahertz(1200), Megahertz(1005), Megahertz(810)};
