@@ -68,23 +68,23 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
 }
 
 TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
-  HandTurnedRank rank(two_computations(0.05, 0.1));
+  HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations from one look to the next
   rank.gpu->inject(read_counter, not_supported, -1);
   const auto throttled = [&] {
     rank.measured.clear();
-    for (int i = 0; i < 20; ++i) iterate(rank);
+    for (int i = 0; i < 100; ++i) iterate(rank);
     rank.wait(0.11);  // until it is looked at again
     rank.collect();
     return std::ranges::count_if(rank.measured, &MeasuredIteration::throttled);
   };
   EXPECT_EQ(throttled(), 0);
-  EXPECT_EQ(rank.measured.size(), 20U);
+  EXPECT_EQ(rank.measured.size(), 100U);
   rank.gpu->set_power_limit(Watts(220));
-  EXPECT_GE(throttled(), 19);
-  EXPECT_EQ(rank.measured.size(), 20U);
+  EXPECT_GE(throttled(), 90);
+  EXPECT_EQ(rank.measured.size(), 100U);
   EXPECT_LT(rank.measured.back().energy_j, 0);
   rank.gpu->set_power_limit(Watts(1000));
-  EXPECT_LE(throttled(), 1);
+  EXPECT_LE(throttled(), 10);
 }
 
 TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {

@@ -57,8 +57,8 @@ Result<int> Training::run_window(const std::set<int>& silent) {
     for (const RankResult& result : simulated_.run(*now)) {
       const int rank = (dp * degrees_.pp + result.rank) * degrees_.tp + result.replica;
       const auto run = run_.find(rank);
-      if (silent.contains(rank) || (run != run_.end() && run->second == now->number)) continue;
-      run_[rank] = now->number;
+      if (silent.contains(rank) || (run != run_.end() && run->second == told(rank)->version)) continue;
+      run_[rank] = told(rank)->version;
       if (Status told = target_.report_iterations(report(rank, result)); !told) return told.error();
       ++reported;
     }

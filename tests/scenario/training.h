@@ -44,7 +44,7 @@ class Training {
   SimulatedJob simulated_;
   bool energies_ = true;
   std::map<int, std::shared_ptr<const server::StageSchedule>> told_;
-  std::map<int, int> run_;  ///< the last window that each rank ran
+  std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
 };
 
 }  // namespace perseus::testing
