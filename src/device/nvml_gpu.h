@@ -36,7 +36,6 @@ class NvmlGpu final : public Gpu {
  private:
   NvmlGpu(std::shared_ptr<const NvmlLibrary> nvml, nvml::Device device);
   [[nodiscard]] DeviceError error(const char* function, int code, bool sets_clock = false) const;
-  DeviceResult<std::vector<unsigned>> memory_clocks() const;
   /// The value of a field as a whole number.
   int field(unsigned id, unsigned scope, unsigned long long& value) const;
 

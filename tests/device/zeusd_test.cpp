@@ -94,6 +94,28 @@ TEST_F(ZeusdControl, WaitsForTheGpuAtFirstAndNowAndThen) {
   EXPECT_EQ(zeusd_->connections(), 1);
 }
 
+TEST_F(ZeusdControl, WaitsForTheGpuAfterAFailureAndAfterGivingTheClockBack) {
+  start();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu);
+  const auto waited = [&] { return commands().back().ends_with("block=true"); };
+  const auto lock = [&] { return (*gpu)->lock_clock(Megahertz(700)).ok(); };
+  EXPECT_TRUE(lock() && lock());
+  EXPECT_FALSE(waited());
+  ZeusdStandIn::Habits failing;
+  failing.failure = 500;
+  zeusd_->set_habits(failing);
+  EXPECT_FALSE(lock());
+  zeusd_->set_habits({});
+  EXPECT_TRUE(lock());
+  EXPECT_TRUE(waited());
+  EXPECT_TRUE(lock());
+  EXPECT_FALSE(waited());
+  EXPECT_TRUE((*gpu)->unlock_clock());
+  EXPECT_TRUE(lock());
+  EXPECT_TRUE(waited());
+}
+
 TEST_F(ZeusdControl, AConnectionThatWasClosedIsOpenedAgainOnce) {
   ZeusdStandIn::Habits habits;
   habits.requests_a_connection = 2;

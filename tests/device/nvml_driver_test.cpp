@@ -1,0 +1,102 @@
+// The code for NVIDIA's library over a stand-in: what real drivers do and the simulated GPU does not.
+#include <dlfcn.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/gpu.h"
+#include "device/nvml_abi.h"
+#include "environment.h"
+#include "nvml_stand_in.h"
+
+namespace perseus {
+namespace {
+
+class NvmlDriver : public testing::Test {
+ protected:
+  void SetUp() override {
+    void* const library = dlopen(NVML_STAND_IN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    const auto get = reinterpret_cast<GetNvmlStandIn>(dlsym(library, "nvml_stand_in"));
+    ASSERT_NE(get, nullptr);
+    driver_ = get();
+    *driver_ = NvmlStandIn();
+  }
+  static std::unique_ptr<Gpu> open() {
+    auto gpu = open_gpu("nvml:0");
+    EXPECT_TRUE(gpu) << gpu.error().message;
+    return std::move(*gpu);
+  }
+
+  Environment library_{"PERSEUS_NVML", NVML_STAND_IN};
+  NvmlStandIn* driver_ = nullptr;
+};
+
+TEST_F(NvmlDriver, ASliceStandsForItsWholeCard) {
+  driver_->slice = true;
+  EXPECT_EQ(open()->identity().uuid, "GPU-card");
+}
+
+TEST_F(NvmlDriver, IsSlicedNowAndNotAfterTheNextReset) {
+  driver_->mig_pending = 1;
+  EXPECT_FALSE(open()->conditions()->mig);
+  driver_->mig_now = 1;
+  driver_->mig_pending = 0;
+  EXPECT_TRUE(open()->conditions()->mig);
+}
+
+TEST_F(NvmlDriver, ClocksAreThoseAtTheHighestMemoryClockEachOnce) {
+  EXPECT_THAT(*open()->supported_clocks(), testing::ElementsAre(Megahertz(1410), Megahertz(1200), Megahertz(900)));
+}
+
+TEST_F(NvmlDriver, TheClockIsTheSMs) { EXPECT_EQ(*open()->clock(), Megahertz(1410)); }
+
+TEST_F(NvmlDriver, EveryReasonForAnotherClockIsTold) {
+  const auto gpu = open();
+  const auto told = [&](unsigned long long reason) {
+    driver_->reasons = reason;
+    return *gpu->clock_events();
+  };
+  EXPECT_TRUE(told(nvml::reason_power_cap).power_cap);
+  EXPECT_TRUE(told(nvml::reason_sw_thermal).thermal);
+  EXPECT_TRUE(told(nvml::reason_hw_thermal).thermal);
+  EXPECT_TRUE(told(nvml::reason_hw_slowdown).power_brake);
+  EXPECT_TRUE(told(nvml::reason_power_brake).power_brake);
+  EXPECT_TRUE(told(nvml::reason_sync_boost).sync_boost);
+  EXPECT_TRUE(told(nvml::reason_idle).idle);
+  EXPECT_FALSE(told(nvml::reason_idle | nvml::reason_sync_boost).throttled());
+}
+
+TEST_F(NvmlDriver, AFieldHasACodeOfItsOwn) {
+  EXPECT_EQ(*open()->power(), Watts(500));
+  EXPECT_TRUE(open()->conditions()->power_smoothing);
+  driver_->field_code = 3;
+  EXPECT_EQ(*open()->power(), Watts(42));
+  EXPECT_FALSE(open()->conditions()->power_smoothing);
+}
+
+TEST_F(NvmlDriver, ASuperchipHasThePowerOfItsModule) {
+  EXPECT_FALSE(open()->conditions()->whole_module);
+  driver_->only_module = true;
+  const auto gpu = open();
+  EXPECT_EQ(*gpu->power(), Watts(500));
+  EXPECT_TRUE(gpu->conditions()->whole_module);
+}
+
+TEST_F(NvmlDriver, AClockThatItDoesNotHaveIsTheNearestOneOnce) {
+  constexpr int invalid_argument = 2;
+  const auto gpu = open();
+  driver_->lock_code = invalid_argument;
+  EXPECT_TRUE(gpu->lock_clock(Megahertz(1290)));
+  EXPECT_EQ(driver_->locked_mhz, 1200U);
+  EXPECT_EQ(driver_->lock_calls, 2);
+  driver_->lock_code = invalid_argument;
+  const DeviceStatus refused = gpu->lock_clock(Megahertz(900));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().fault, DeviceFault::bad_clock);
+  EXPECT_EQ(driver_->lock_calls, 3) << "there is no nearer one";
+}
+
+TEST_F(NvmlDriver, OneselfAndWhoStartedItAreNobodyElse) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,16 @@
+// NOT NVML: a stand-in with what real drivers do and the simulated GPU does not, for tests.
+#pragma once
+
+struct NvmlStandIn {
+  bool slice = false;        ///< GPU 0 is a MIG slice of the card
+  bool only_module = false;  ///< power fields have the scope of the module alone, as on superchips
+  int field_code = 0;        ///< of each field alone; the call itself succeeds
+  unsigned long long reasons = 0;
+  unsigned mig_now = 0, mig_pending = 0;
+  int lock_code = 0;  ///< of the next call to lock a clock
+  int lock_calls = 0;
+  unsigned locked_mhz = 0;
+};
+
+/// Exported by the library as nvml_stand_in.
+using GetNvmlStandIn = NvmlStandIn* (*)();
