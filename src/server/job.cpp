@@ -155,6 +155,7 @@ struct Fold {
     const auto exists = [&](int pipeline) { return pipeline >= 0 && pipeline < job.num_pipelines(); };
     if (e.pipelines.empty() || !std::ranges::all_of(e.pipelines, exists)) return broken("pipelines that do not exist");
     job.profiling = e;
+    job.profiling_since = job.sequence + 1;
     job.unprofiled = job.profile_again = false;
     job.reason.clear();
     return Ok{};

@@ -96,6 +96,7 @@ struct Job {
   std::map<std::string, std::string> failures;         ///< by input: why
 
   std::optional<ProfilingStarted> profiling;
+  std::int64_t profiling_since = 0;      ///< number of the event that began it
   std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
   std::vector<ResultReported> results;
   std::set<int> reported;  ///< ranks that have reported the last window

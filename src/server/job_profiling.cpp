@@ -233,8 +233,8 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   return measured;
 }
 
-JobProfiling::JobProfiling(Schedule schedule, OnlineProfiler profiler)
-    : schedule_(std::move(schedule)), profiler_(std::make_shared<OnlineProfiler>(std::move(profiler))) {}
+JobProfiling::JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler)
+    : since_(since), schedule_(std::move(schedule)), profiler_(std::make_shared<OnlineProfiler>(std::move(profiler))) {}
 
 Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, double tolerance_pct, int most_iterations) {
   auto profiled = profiling_job(job, clocks_of(job.profiling->clocks_mhz));
@@ -245,7 +245,7 @@ Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, doubl
   options.max_iterations = most_iterations;
   auto profiler = OnlineProfiler::create(*std::move(profiled), options);
   if (!profiler) return profiler.error();
-  std::shared_ptr<JobProfiling> made(new JobProfiling(std::move(schedule), *std::move(profiler)));
+  std::shared_ptr<JobProfiling> made(new JobProfiling(job.profiling_since, std::move(schedule), *std::move(profiler)));
   auto result = job.results.begin();
   for (const WindowHandedOut& window : job.windows) {
     made->feed(job, {0, window});
@@ -254,9 +254,9 @@ Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, doubl
   return made;
 }
 
-void JobProfiling::take(const Job& job, const Event& event) {
-  const bool matters =
-      std::holds_alternative<WindowHandedOut>(event.body) || std::holds_alternative<ResultReported>(event.body);
+void JobProfiling::take(const Job& job, std::int64_t sequence, const Event& event) {
+  const bool matters = sequence > since_ && (std::holds_alternative<WindowHandedOut>(event.body) ||
+                                             std::holds_alternative<ResultReported>(event.body));
   if (!matters) return;
   if (lent_) {
     later_.push_back(event);

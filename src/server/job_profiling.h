@@ -59,8 +59,10 @@ class JobProfiling {
   /// `tolerance_pct`, `most_iterations`: see ServiceOptions; the plain mode has neither.
   static Result<std::shared_ptr<JobProfiling>> create(const Job& job, double tolerance_pct, int most_iterations);
 
-  /// An event became durable. Kept for later while the profiler is lent.
-  void take(const Job& job, const Event& event);
+  /// An event became durable. Kept for later while the profiler is lent; those from before profiling began (again) are
+  /// another's.
+  void take(const Job& job, std::int64_t sequence, const Event& event);
+  [[nodiscard]] std::int64_t since() const { return since_; }  ///< Job::profiling_since
   /// What is wrong with the result as a whole.
   [[nodiscard]] Status check(const Job& job, const ResultReported& result) const;
   [[nodiscard]] bool window_complete() const { return profiler_->window_complete(); }
@@ -83,9 +85,10 @@ class JobProfiling {
   std::optional<double> look_again_s;  ///< another server does
 
  private:
-  JobProfiling(Schedule schedule, OnlineProfiler profiler);
+  JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler);
   void feed(const Job& job, const Event& event);
 
+  std::int64_t since_;
   Schedule schedule_;
   std::shared_ptr<OnlineProfiler> profiler_;
   bool lent_ = false;

@@ -8,7 +8,8 @@ namespace perseus::server {
 void Service::State::go_on_profiling(LiveJob& live) {
   if (!is_profiled(live.job)) return;
   const auto windows = static_cast<int>(live.job.windows.size());
-  if (!live.profiling) {
+  if (!live.profiling || live.profiling->since() != live.job.profiling_since) {
+    live.windows_of.clear();
     auto made = JobProfiling::create(live.job, options.profiling_tolerance_pct, options.profiling_iterations);
     if (!made) return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{made.error().message});
     live.profiling = *std::move(made);

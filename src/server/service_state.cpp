@@ -96,12 +96,8 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   bool new_plan = false;
   for (const SequencedEvent& event : events) {
     publish(live.job.id, event);
-    if (live.profiling) live.profiling->take(live.job, event.event);
+    if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
     if (std::holds_alternative<WindowHandedOut>(event.event.body)) new_plan = true;
-    if (std::holds_alternative<ProfilingStarted>(event.event.body)) {  // perhaps not for the first time
-      live.profiling.reset();
-      live.windows_of.clear();
-    }
     if (std::holds_alternative<PlanDeployed>(event.event.body)) {
       new_plan = true;
       ++plans_deployed;
