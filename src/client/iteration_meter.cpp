@@ -152,13 +152,12 @@ void IterationMeter::take(const Step& step, double now_s) {
 
 double IterationMeter::next_look_s() const {
   if (!gives_energy_) return gives_events_ ? next_events_s_ : 1e300;
-  const double energy_s = std::max(edges_.next_read_s(), retry_s_);
   // A counter that answers is read often enough to look at the clock by the way.
-  return gives_events_ && failures_ > 0 ? std::min(energy_s, next_events_s_) : energy_s;
+  return gives_events_ && failures_ > 0 ? std::min(next_energy_s(), next_events_s_) : next_energy_s();
 }
 
 void IterationMeter::look(double now_s) {
-  if (gives_energy_ && now_s >= std::max(edges_.next_read_s(), retry_s_)) look_at_energy(now_s);
+  if (gives_energy_ && now_s >= next_energy_s()) look_at_energy(now_s);
   if (gives_events_ && now_s >= next_events_s_) look_at_clock(now_s);
 }
 

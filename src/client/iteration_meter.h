@@ -11,6 +11,7 @@
 // energy_meter; some 40 driver calls a second. Threads: one; facts() any. Source: paper section 5 (Profiler).
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -86,6 +87,7 @@ class IterationMeter {
     std::vector<std::size_t> computation_of_span;
   };
   [[nodiscard]] int kind_of(const Computation& computation) const;
+  [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
   void look_at_energy(double now_s);
   void look_at_clock(double now_s);
   void follow_clocks(const Step& step);
