@@ -10,6 +10,8 @@ constexpr std::uint32_t kMostRequests = 65536;         // of a step
 constexpr std::int64_t kLongestGap = 100'000'000'000;  // ns; longer ones are pauses of the training
 // Naps are the latency of a request that comes in its window. Each costs some 5 us of processor time.
 constexpr std::int64_t kNap = 80'000;
+// Out of rhythm: the longest time between two looks at the device, and the share of the time since the last change.
+constexpr std::int64_t kDoze = 500'000, kDozeShare = 50;
 constexpr std::int64_t kWakingUp = 60'000;  // from a sleep with a limit: the timer, then cold caches
 
 }  // namespace
@@ -57,10 +59,22 @@ RequestWindow RequestRhythm::next() const {
 
 Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns) {
   const auto earlier = [due_ns](std::int64_t limit_ns) { return due_ns < 0 ? limit_ns : std::min(due_ns, limit_ns); };
-  if (now_ns >= expected.closes_ns) return {due_ns, false};
+  if (now_ns >= expected.closes_ns) return {due_ns, HelperRest::asleep};
   const std::int64_t opens_in_ns = expected.opens_ns - now_ns;
-  if (opens_in_ns > kNap) return {earlier(opens_in_ns), false};
-  return {earlier(kNap), true};
+  if (opens_in_ns > kNap) return {earlier(opens_in_ns), HelperRest::asleep};
+  return {earlier(kNap), HelperRest::awake};
+}
+
+Rest doze_until(RequestWindow expected, std::int64_t last_ns, std::int64_t now_ns, std::int64_t due_ns) {
+  std::int64_t limit_ns = 0;
+  if (now_ns < expected.closes_ns) {
+    // New clocks change the rhythm, but hardly by half.
+    const std::int64_t half_ns = last_ns + (expected.opens_ns - last_ns) / 2 - now_ns;
+    limit_ns = std::clamp(expected.opens_ns - now_ns, kNap, std::max(half_ns, kDoze));
+  } else {
+    limit_ns = std::clamp((now_ns - last_ns) / kDozeShare, kNap, kDoze);
+  }
+  return {due_ns < 0 ? limit_ns : std::min(due_ns, limit_ns), HelperRest::dozing};
 }
 
 }  // namespace perseus

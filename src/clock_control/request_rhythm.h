@@ -1,18 +1,24 @@
-// When the next clock will be asked for, from when it was asked for in the training steps before.
+// Expects the next clock change from the rhythm of the training steps before.
 //
-// Problem: waking a sleeping helper costs the training thread up to 50 us, and a helper that never sleeps costs a core.
-// Training repeats itself, so the helper can sleep until shortly before a request, and then look for it in short naps
-// from which nobody need wake it. Input: requests, each with its number in its step and its time (ns, monotonic).
-// Output: the window in which the next one is expected, learned per number in the step; empty until that part of a step
-// was seen once. A gap that differs by more than an eighth (a hiccup) is not learned from, two in a row are a new
-// rhythm. Where requests have come outside of their windows more often than in them, none is given: naps would be
-// wasted. Requests that were overtaken and never seen leave a hole, nothing worse; a wrong window costs a wake-up or
-// some naps. Errors: none. Cost: an array access; 24 bytes a request of a step, for at most 65536. Threads: one.
-// Source: docs/decisions/0020.
+// Waking a sleeping helper costs the training thread up to 50 us, a device's write into memory wakes nobody, and a
+// helper that never sleeps costs a core. Training repeats itself, so the helper sleeps until shortly before a change is
+// due, and then looks in short naps.
+//
+// Input:   changes, each with its number in its step and the time at which it was due (ns, monotonic).
+// Output:  the window in which the next one is expected, learned per number in the step; empty until that part of a
+//          step was seen once, and where changes came outside of their windows more often than in them.
+// Order:   a gap that differs by more than an eighth (a hiccup) is not learned from; two in a row are a new rhythm.
+//          Superseded changes leave a hole, nothing worse; a wrong window costs a wake-up, some naps, or half a
+//          millisecond.
+// Cost:    an array access; 24 bytes per change of a step, for at most 65536.
+// Threads: one.
+// Source:  docs/decisions/0020, 0030.
 #pragma once
 
 #include <cstdint>
 #include <vector>
+
+#include "clock_control/mailbox.h"
 
 namespace perseus {
 
@@ -44,9 +50,11 @@ class RequestRhythm {
 /// What the helper does until something is due.
 struct Rest {
   std::int64_t limit_ns = -1;  ///< at most so long; -1: without limit
-  bool nap = false;            ///< it wakes by itself soon enough: who asks for a clock need not wake it
+  HelperRest how = HelperRest::asleep;
 };
-/// `due_ns`: in how long the helper has something to do anyway; -1: it has not.
+/// Nothing waits for the device. `due_ns`: in how long the helper has something to do anyway; -1: it has not.
 Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns);
+/// A change waits for the device, which wakes nobody. `last_ns`: when the change before was due.
+Rest doze_until(RequestWindow expected, std::int64_t last_ns, std::int64_t now_ns, std::int64_t due_ns);
 
 }  // namespace perseus

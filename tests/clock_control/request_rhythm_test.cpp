@@ -144,22 +144,22 @@ TEST_F(Rhythm, WhatHasBecomeRegularIsExpectedAgain) {
 TEST(Resting, SleepsUntilTheWindowNapsInItAndSleepsAgainAfterIt) {
   const RequestWindow window{100 * kMs, 110 * kMs};
   const Rest before = rest_until(window, 40 * kMs, -1);
-  EXPECT_FALSE(before.nap);
+  EXPECT_EQ(before.how, HelperRest::asleep);
   EXPECT_EQ(before.limit_ns, 60 * kMs);
   for (const std::int64_t now_ns : {100 * kMs - 1000, 100 * kMs, 105 * kMs, 110 * kMs - 1}) {
     const Rest in = rest_until(window, now_ns, -1);
-    EXPECT_TRUE(in.nap) << now_ns;
+    EXPECT_EQ(in.how, HelperRest::awake) << now_ns;
     EXPECT_GT(in.limit_ns, 0);
     EXPECT_LE(in.limit_ns, kMs / 10) << "that late is a request told to the device";
   }
   const Rest after = rest_until(window, 110 * kMs, -1);
-  EXPECT_FALSE(after.nap);
+  EXPECT_EQ(after.how, HelperRest::asleep);
   EXPECT_EQ(after.limit_ns, -1);
 }
 
 TEST(Resting, WithNothingExpectedItSleeps) {
   const Rest rest = rest_until({}, 5 * kMs, -1);
-  EXPECT_FALSE(rest.nap);
+  EXPECT_EQ(rest.how, HelperRest::asleep);
   EXPECT_EQ(rest.limit_ns, -1);
 }
 
@@ -169,6 +169,17 @@ TEST(Resting, WhatIsDueIsNotSleptThrough) {
   EXPECT_EQ(rest_until(window, 105 * kMs, 1000).limit_ns, 1000);
   EXPECT_EQ(rest_until(window, 105 * kMs, 0).limit_ns, 0);
   EXPECT_EQ(rest_until(window, 200 * kMs, 3 * kMs).limit_ns, 3 * kMs);
+}
+
+TEST(Dozing, LooksOftenInTheWindowAndSeldomFarFromIt) {
+  const RequestWindow window{100 * kMs, 110 * kMs};
+  EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 40 * kMs) << "half the gap is slept through";
+  EXPECT_LE(doze_until(window, 20 * kMs, 70 * kMs, -1).limit_ns, kMs / 2);
+  EXPECT_LE(doze_until(window, 20 * kMs, 100 * kMs, -1).limit_ns, kMs / 10);
+  EXPECT_LE(doze_until(window, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2) << "it never stops looking";
+  EXPECT_LE(doze_until({}, 20 * kMs, 21 * kMs, -1).limit_ns, kMs / 10);
+  EXPECT_LE(doze_until({}, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2);
+  EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, 1000).limit_ns, 1000) << "but for what is due";
 }
 
 }  // namespace
