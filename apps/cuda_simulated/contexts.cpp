@@ -104,13 +104,13 @@ int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& v
   return kSuccess;
 }
 
-Device* device_at(CudaDevice ordinal) {
+Device* device_at(DeviceOrdinal ordinal) {
   Driver& d = driver();
   return ordinal >= 0 && static_cast<std::size_t>(ordinal) < d.devices.size() ? d.devices[ordinal].get() : nullptr;
 }
 
 /// Under the driver's mutex.
-int make_context(CudaDevice ordinal, bool primary, ContextHandle*& made) {
+int make_context(DeviceOrdinal ordinal, bool primary, ContextHandle*& made) {
   Driver& d = driver();
   Device* const device = device_at(ordinal);
   if (device == nullptr) return kInvalidDevice;
@@ -167,7 +167,7 @@ void uuid_bytes(const std::string& uuid, char* bytes) {
   for (int i = 0; i < 16; ++i) bytes[i] = static_cast<char>(std::stoi(digits.substr(2 * i, 2), nullptr, 16));
 }
 
-int device_uuid(const char* function, char* uuid, CudaDevice ordinal) {
+int device_uuid(const char* function, char* uuid, DeviceOrdinal ordinal) {
   if (const int code = enter(function); code != 0) return code;
   if (uuid == nullptr) return kInvalidValue;
   const Device* const device = device_at(ordinal);
@@ -229,7 +229,7 @@ PERSEUS_CUDA_API int cuDeviceGetCount(int* count) {
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuDeviceGet(CudaDevice* device, int ordinal) {
+PERSEUS_CUDA_API int cuDeviceGet(DeviceOrdinal* device, int ordinal) {
   if (const int code = enter("cuDeviceGet"); code != 0) return code;
   if (device == nullptr) return kInvalidValue;
   if (device_at(ordinal) == nullptr) return kInvalidDevice;
@@ -237,7 +237,7 @@ PERSEUS_CUDA_API int cuDeviceGet(CudaDevice* device, int ordinal) {
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuDeviceGetName(char* name, int bytes, CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuDeviceGetName(char* name, int bytes, DeviceOrdinal ordinal) {
   if (const int code = enter("cuDeviceGetName"); code != 0) return code;
   if (name == nullptr || bytes < 1) return kInvalidValue;
   if (device_at(ordinal) == nullptr) return kInvalidDevice;
@@ -245,7 +245,7 @@ PERSEUS_CUDA_API int cuDeviceGetName(char* name, int bytes, CudaDevice ordinal) 
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuDeviceGetAttribute(int* value, int attribute, CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuDeviceGetAttribute(int* value, int attribute, DeviceOrdinal ordinal) {
   if (const int code = enter("cuDeviceGetAttribute"); code != 0) return code;
   if (value == nullptr) return kInvalidValue;
   const Device* const device = device_at(ordinal);
@@ -253,7 +253,7 @@ PERSEUS_CUDA_API int cuDeviceGetAttribute(int* value, int attribute, CudaDevice 
   return attribute_of(*device, driver().knobs.get(), attribute, *value);
 }
 
-PERSEUS_CUDA_API int cuDeviceGetPCIBusId(char* text, int bytes, CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuDeviceGetPCIBusId(char* text, int bytes, DeviceOrdinal ordinal) {
   if (const int code = enter("cuDeviceGetPCIBusId"); code != 0) return code;
   if (text == nullptr || bytes < 1) return kInvalidValue;
   const Device* const device = device_at(ordinal);
@@ -267,14 +267,14 @@ PERSEUS_CUDA_API int cuDeviceGetPCIBusId(char* text, int bytes, CudaDevice ordin
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuDeviceGetUuid(char* uuid, CudaDevice device) {
+PERSEUS_CUDA_API int cuDeviceGetUuid(char* uuid, DeviceOrdinal device) {
   return device_uuid("cuDeviceGetUuid", uuid, device);
 }
-PERSEUS_CUDA_API int cuDeviceGetUuid_v2(char* uuid, CudaDevice device) {
+PERSEUS_CUDA_API int cuDeviceGetUuid_v2(char* uuid, DeviceOrdinal device) {
   return device_uuid("cuDeviceGetUuid_v2", uuid, device);
 }
 
-PERSEUS_CUDA_API int cuDevicePrimaryCtxRetain(CudaContext* context, CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuDevicePrimaryCtxRetain(CudaContext* context, DeviceOrdinal ordinal) {
   if (const int code = enter("cuDevicePrimaryCtxRetain"); code != 0) return code;
   if (context == nullptr) return kInvalidValue;
   Driver& d = driver();
@@ -289,7 +289,7 @@ PERSEUS_CUDA_API int cuDevicePrimaryCtxRetain(CudaContext* context, CudaDevice o
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuDevicePrimaryCtxRelease_v2(CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuDevicePrimaryCtxRelease_v2(DeviceOrdinal ordinal) {
   if (const int code = enter("cuDevicePrimaryCtxRelease_v2"); code != 0) return code;
   Driver& d = driver();
   const std::lock_guard lock(d.mutex);
@@ -303,7 +303,7 @@ PERSEUS_CUDA_API int cuDevicePrimaryCtxRelease_v2(CudaDevice ordinal) {
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuCtxCreate_v2(CudaContext* context, unsigned /*flags*/, CudaDevice ordinal) {
+PERSEUS_CUDA_API int cuCtxCreate_v2(CudaContext* context, unsigned /*flags*/, DeviceOrdinal ordinal) {
   if (const int code = enter("cuCtxCreate_v2"); code != 0) return code;
   if (context == nullptr) return kInvalidValue;
   const std::lock_guard lock(driver().mutex);
@@ -361,7 +361,7 @@ PERSEUS_CUDA_API int cuCtxPopCurrent_v2(CudaContext* context) {
   return kSuccess;
 }
 
-PERSEUS_CUDA_API int cuCtxGetDevice(CudaDevice* device) {
+PERSEUS_CUDA_API int cuCtxGetDevice(DeviceOrdinal* device) {
   ContextHandle* context = nullptr;
   if (const int code = enter("cuCtxGetDevice", context); code != 0) return code;
   if (device == nullptr) return kInvalidValue;

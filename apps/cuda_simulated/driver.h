@@ -45,7 +45,7 @@ struct Capture {
 
 struct ContextHandle {
   Device* device = nullptr;
-  CudaDevice ordinal = 0;
+  DeviceOrdinal ordinal = 0;
   bool primary = false;
   bool alive = true;
   std::unique_ptr<StreamHandle> legacy;

@@ -10,7 +10,7 @@
 namespace perseus::cuda {
 
 using CudaResult = int;
-using CudaDevice = int;
+using DeviceOrdinal = int;
 using DevicePointer = std::uint64_t;
 
 struct ContextHandle;
