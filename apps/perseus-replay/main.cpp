@@ -11,8 +11,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 #include "base/error_table.h"
+#include "replay/asynchronous_worker.h"
 #include "replay/simulated_device.h"
 #include "replay/simulated_ranks.h"
 #include "replay/training_replay.h"
@@ -34,6 +36,8 @@ struct Arguments {
   WorkerPlace place;
   std::string server, job_name, profile_name, helper, facts;
   bool measure_blocking_power = false;
+  std::string cuda;  ///< library
+  std::string host_ahead = "synchronous";
 };
 
 /// The Perseus client as a framework has it.
@@ -43,7 +47,10 @@ class Client final : public WorkerClient {
     for (const ComputationType& type : dag.types)
       instruction_.push_back(perseus_instruction_named(type.instruction.c_str()));
   }
-  ~Client() override { perseus_stop(client_); }
+  ~Client() override { stop(); }
+  void stop() { perseus_stop(std::exchange(client_, nullptr)); }
+  /// Computations are enqueued there, and timed by its events.
+  void use_stream(void* stream) { stream_ = stream; }
 
   std::string start(const std::string& job) override {
     perseus_options options;
@@ -67,7 +74,11 @@ class Client final : public WorkerClient {
     options.blocking_power_w = arguments_.measure_blocking_power ? 0 : arguments_.blocking_power_w;
     options.transfer_latency_s = arguments_.transfer_latency_s;
     client_ = perseus_start(&options);
-    perseus_time_with(client_, &Client::device_time, this);
+    if (stream_ == nullptr) {
+      perseus_time_with(client_, &Client::device_time, this);
+    } else {
+      perseus_time_with_cuda(client_, stream_);
+    }
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (client_ != nullptr && perseus_job(client_)[0] == '\0' && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -135,6 +146,7 @@ class Client final : public WorkerClient {
   const Arguments& arguments_;
   std::vector<int> instruction_;  ///< per type
   perseus_client* client_ = nullptr;
+  void* stream_ = nullptr;  ///< null: every computation has ended when end() is called
   double device_time_s_ = 0;
 };
 
@@ -151,6 +163,10 @@ std::map<int, int> links_from(const std::string& text) {
   return links;
 }
 
+Error wrong_host_ahead(const std::string& text) {
+  return {ErrorCode::usage, fmt::format("--host-ahead: {}; allowed: synchronous, unbounded, 1 or more", text)};
+}
+
 Status run(const Arguments& arguments) {
   const auto profile = read_profile_csv(arguments.profile);
   if (!profile) return profile.error();
@@ -164,13 +180,32 @@ Status run(const Arguments& arguments) {
   if (!gpu) return gpu.error();
 
   PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
+  const WorkerOptions options{arguments.place};
+  const RankScript script = script_of(*dag, arguments.place.rank);
+  Client client(arguments, *dag);
+  if (arguments.host_ahead != "synchronous") {
+    HostAhead ahead;
+    if (arguments.host_ahead != "unbounded") {
+      const auto computations = number_in<int>(arguments.host_ahead);
+      if (!computations || *computations < 1) return wrong_host_ahead(arguments.host_ahead);
+      ahead.computations = *computations;
+    }
+    std::map<int, std::string> kernel_of;
+    const std::vector<std::string> names = (*gpu)->computations();
+    for (const int type : types_of(*dag, arguments.place.rank)) kernel_of.emplace(type, names.at(kernel_of.size()));
+    auto device = CudaDevice::open_process(arguments.cuda, arguments.gpu, kernel_of);
+    if (!device) return device.error();
+    client.use_stream((*device)->stream());
+    const Status done = run_asynchronous_worker(options, ahead, script, links, **device, client);
+    client.stop();
+    return done;
+  }
   std::map<int, int> computation_of;
   for (const int type : types_of(*dag, arguments.place.rank)) {
     computation_of.emplace(type, static_cast<int>(computation_of.size()));
   }
   SimulatedDevice device(*std::move(gpu), computation_of, blocking_power * dag->accelerators[arguments.place.rank]);
-  Client client(arguments, *dag);
-  return run_worker({arguments.place}, script_of(*dag, arguments.place.rank), links, device, client);
+  return run_worker(options, script, links, device, client);
 }
 
 }  // namespace
@@ -195,6 +230,8 @@ int main(int argc, char** argv) {
   app.add_option("--profile-name", a.profile_name);
   app.add_option("--facts", a.facts);
   app.add_option("--helper", a.helper);
+  app.add_option("--cuda", a.cuda);
+  app.add_option("--host-ahead", a.host_ahead);
   app.add_flag("--measure-blocking-power", a.measure_blocking_power);
   CLI11_PARSE(app, argc, argv);
   struct sigaction end = {};

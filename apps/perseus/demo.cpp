@@ -9,9 +9,28 @@
 #include "demo_course.h"
 #include "interrupt.h"
 #include "model/schedule.h"
+#include "wire/number.h"
 
 namespace perseus {
 namespace {
+
+constexpr const char* kSynchronous = "synchronous";
+constexpr const char* kUnbounded = "unbounded";
+
+std::string hosts_text(const std::string& host_ahead) {
+  if (host_ahead == kSynchronous) return "wait for the end of every computation";
+  if (host_ahead == kUnbounded) return "launch up to two iterations ahead of their GPUs";
+  return fmt::format("launch up to {} computations ahead of their GPUs", host_ahead);
+}
+
+/// Empty: allowed; else what is wrong.
+std::string check_host_ahead(const std::string& text) {
+  if (text == kSynchronous || text == kUnbounded) return {};
+  const auto computations = number_in<int>(text);
+  if (computations && *computations >= 1 && *computations <= 1024) return {};
+  return fmt::format("{}: not allowed; allowed: {}, {}, or a number of computations from 1 to 1024", text, kSynchronous,
+                     kUnbounded);
+}
 
 std::vector<ReportFact> facts_of(const DemoOptions& o, const DemoJob& job) {
   std::vector<ReportFact> facts{
@@ -20,7 +39,8 @@ std::vector<ReportFact> facts_of(const DemoOptions& o, const DemoJob& job) {
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", o.schedule, job.dag.num_ranks(),
                                job.profile.num_stages(), o.microbatches, o.replicas)},
       {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)},
-      {"blocking power", fmt::format("{:g} W", job.blocking_power.value())}};
+      {"blocking power", fmt::format("{:g} W", job.blocking_power.value())},
+      {"hosts", hosts_text(o.host_ahead)}};
   if (job.backward_was_split) facts.push_back({"backward", "split in half, as nobody measured the halves"});
   return facts;
 }
@@ -138,6 +158,19 @@ void add_demo(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->check(number_within(0.01, 100, ""))
       ->type_name("X")
+      ->group(pipeline);
+
+  demo->add_option("--host-ahead", options->host_ahead,
+                   "How far the hosts run ahead of their GPUs: synchronous, a number of computations, or unbounded")
+      ->capture_default_str()
+      ->check(CLI::Validator(check_host_ahead, ""))
+      ->type_name("N")
+      ->group(pipeline);
+  demo->add_option("--switch-latency", options->switch_latency_ms,
+                   "Time from a clock request to the new clock, the same for all clocks; default: 2 to 6 ms times "
+                   "--time-scale, by clock")
+      ->check(number_within(0, 1000, "ms"))
+      ->type_name("MS")
       ->group(pipeline);
 
   const std::string course = "The course";

@@ -150,6 +150,10 @@ class DemoCourse::Course {
     if (!fs::exists(worker_program_)) {
       return Error{ErrorCode::not_found, worker_program_ + ": the worker program is not there"};
     }
+    const std::string cuda = folder_ + "/libcuda-simulated.so";
+    if (o_.host_ahead != "synchronous" && !fs::exists(cuda)) {
+      return Error{ErrorCode::not_found, cuda + ": the simulated CUDA driver is not there"};
+    }
     const std::string beside = folder_ + "/perseus-clockd";
     helper_program_ = o_.helper.empty() && fs::exists(beside) ? beside : o_.helper;
     if (!o_.helper.empty() && access(o_.helper.c_str(), X_OK) != 0) {
@@ -197,6 +201,9 @@ class DemoCourse::Course {
     options.idle_power = 0.6 * job_.blocking_power;
     options.least_switch_latency = o_.time_scale * least_switch_latency;
     options.most_switch_latency = o_.time_scale * most_switch_latency;
+    if (o_.switch_latency_ms) {
+      options.least_switch_latency = options.most_switch_latency = Seconds(1e-3 * *o_.switch_latency_ms);
+    }
     for (int w = 0; w < workers(); ++w) {
       SimulatedGpuSpec spec = gpu_of_rank(job_.dag, w % ranks(), options);
       spec.uuid = uuid_of(w);
@@ -230,6 +237,8 @@ class DemoCourse::Course {
         "--microbatches",   std::to_string(o_.microbatches),
         "--chunks",         std::to_string(job_.chunks),
         "--blocking-power", fmt::format("{}", job_.blocking_power.value()),
+        "--host-ahead",     o_.host_ahead,
+        "--cuda",           folder_ + "/libcuda-simulated.so",
         "--server",         peer_.url,
         "--job-name",       fmt::format("demo of {} (simulated GPUs)", name),
         "--facts",          fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};

@@ -22,9 +22,10 @@ struct DemoOptions {
   std::string profile, schedule = "1f1b";
   int microbatches = 8, replicas = 2, iterations = 10, server_port = 0;
   std::optional<int> stages, chunks;
-  std::optional<double> blocking_power_w, split_backward, limit_s;
+  std::optional<double> blocking_power_w, split_backward, limit_s, switch_latency_ms;
   double time_scale = 0.5, straggler_slowdown = 1.15;
   bool known_profile = false, keep = false;
+  std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch, helper;
 };
 

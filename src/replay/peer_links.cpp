@@ -51,6 +51,7 @@ Status PeerLinks::send(int peer, const Message& message) {
   std::memcpy(bytes.data(), &header, sizeof header);
   bytes += message.payload;
   const int descriptor = links_.at(peer).descriptor;
+  const std::lock_guard one(sending_);
   for (std::size_t sent = 0; sent < bytes.size();) {
     const ssize_t n = ::send(descriptor, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (n > 0) {
@@ -67,17 +68,21 @@ Status PeerLinks::send(int peer, const Message& message) {
 Result<Message> PeerLinks::receive(int peer, MessageKind kind, std::int64_t iteration, std::int32_t about) {
   const Key key{peer, kind, iteration, about};
   while (true) {
-    if (const auto found = arrived_.find(key); found != arrived_.end()) {
-      Message message = std::move(found->second);
-      arrived_.erase(found);
-      return message;
+    {
+      const std::lock_guard lock(reading_);
+      if (const auto found = arrived_.find(key); found != arrived_.end()) {
+        Message message = std::move(found->second);
+        arrived_.erase(found);
+        return message;
+      }
+      if (links_.at(peer).closed) return gone(peer);
     }
-    if (links_.at(peer).closed) return gone(peer);
     if (const Status waited = wait(-1, look_up_ms); !waited) return waited.error();
   }
 }
 
 std::optional<PeerLinks::From> PeerLinks::take(MessageKind kind) {
+  const std::lock_guard lock(reading_);
   auto oldest = arrived_.end();
   for (auto it = arrived_.begin(); it != arrived_.end(); ++it) {
     if (std::get<1>(it->first) != kind) continue;
@@ -89,20 +94,29 @@ std::optional<PeerLinks::From> PeerLinks::take(MessageKind kind) {
   return from;
 }
 
+bool PeerLinks::closed(int peer) const {
+  const std::lock_guard lock(reading_);
+  return links_.at(peer).closed;
+}
+
 Status PeerLinks::look(int limit_ms) { return wait(-1, limit_ms); }
 
 Status PeerLinks::wait(int writable, int limit_ms) {
   if (stopping_ && stopping_()) return stopped();
   std::vector<pollfd> polled;
   std::vector<int> peers;
-  for (auto& [peer, link] : links_) {
-    if (link.closed && link.descriptor != writable) continue;
-    polled.push_back({link.descriptor, static_cast<short>(POLLIN | (link.descriptor == writable ? POLLOUT : 0)), 0});
-    peers.push_back(peer);
+  {
+    const std::lock_guard lock(reading_);
+    for (auto& [peer, link] : links_) {
+      if (link.closed && link.descriptor != writable) continue;
+      polled.push_back({link.descriptor, static_cast<short>(POLLIN | (link.descriptor == writable ? POLLOUT : 0)), 0});
+      peers.push_back(peer);
+    }
   }
   if (poll(polled.data(), polled.size(), limit_ms) < 0 && errno != EINTR) {
     return Error{ErrorCode::internal, fmt::format("poll: {}", std::strerror(errno))};
   }
+  const std::lock_guard lock(reading_);
   for (std::size_t i = 0; i < polled.size(); ++i) {
     if ((polled[i].revents & (POLLIN | POLLHUP | POLLERR)) == 0) continue;
     if (Status done = read(peers[i], links_.at(peers[i])); !done) return done;

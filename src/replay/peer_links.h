@@ -6,12 +6,13 @@
 // the device that made it was done, which may lie a little before the moment it was sent: see replay/iteration.h.
 // Errors: unavailable naming the peer when it has gone; internal when what comes is not what a peer sends;
 // interrupted() tells a stop that was asked for. Cost: a system call a message; payloads are checked, byte for byte.
-// Threads: one. Nobody deadlocks: who cannot send reads meanwhile.
+// Threads: any may send(); one at a time may do all else. No deadlock: a sender reads while it waits.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -27,7 +28,9 @@ enum class MessageKind : std::uint32_t {
   go_on,    ///< all are, here is what comes next
   command,  ///< from the launcher
   report,   ///< to the launcher
-  note      ///< to the launcher, text
+  note,     ///< to the launcher, text
+  decision, ///< of worker 0: what comes next, ahead of the iteration before which it is followed
+  farewell  ///< the sender ends in order
 };
 
 struct Message {
@@ -58,7 +61,7 @@ class PeerLinks {
   std::optional<From> take(MessageKind kind);
   /// Reads what there is, for at most that long until there is something. An Error if the peers cannot be waited for.
   Status look(int limit_ms);
-  [[nodiscard]] bool closed(int peer) const { return links_.at(peer).closed; }
+  [[nodiscard]] bool closed(int peer) const;
 
  private:
   struct Link {
@@ -72,6 +75,8 @@ class PeerLinks {
   Status wait(int writable, int limit_ms);
   Status read(int peer, Link& link);
 
+  std::mutex sending_;          ///< messages are not mixed
+  mutable std::mutex reading_;  ///< guards what follows, but for the descriptors
   std::map<int, Link> links_;
   std::function<bool()> stopping_;
   std::map<Key, Message> arrived_;

@@ -211,6 +211,10 @@ double average_power_w(const State& state, const Marks& marks, double from_s, do
   return to.at_s > from.at_s ? (to.energy_j - from.energy_j) / (to.at_s - from.at_s) : 0;
 }
 
+double energy_at_j(const State& state, const Marks& marks, double at_s) {
+  return energy_at(state, marks, at_s).energy_j;
+}
+
 double remaining_s(const Spec& spec, const State& state) {
   if (state.activity < 0) return 0;
   const PerClock<double>& time_s = spec.time_s[state.activity];

@@ -99,6 +99,8 @@ int running_clock(const Spec& spec, const State& state);
 double power_w(const Spec& spec, const State& state);
 /// Between two moments not after now, or as much of that as is remembered.
 double average_power_w(const State& state, const Marks& marks, double from_s, double to_s);
+/// The energy at a moment not after now; before the oldest mark: at that mark.
+double energy_at_j(const State& state, const Marks& marks, double at_s);
 /// Until the computation ends if nobody changes anything; 0: there is none.
 double remaining_s(const Spec& spec, const State& state);
 

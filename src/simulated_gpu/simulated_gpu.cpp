@@ -225,6 +225,27 @@ Joules SimulatedGpu::energy() {
   return shared_->file->change([](State& state, Marks&) { return Joules(state.energy_j); });
 }
 
+Joules SimulatedGpu::energy(double until_s) {
+  return shared_->file->change(
+      [&](State& state, Marks& marks) { return Joules(simulated::energy_at_j(state, marks, until_s)); });
+}
+
+std::uint32_t SimulatedGpu::changes() const { return shared_->file->changes(); }
+void SimulatedGpu::tell_change() { shared_->file->tell_change(); }
+void SimulatedGpu::wait_change(std::uint32_t seen, double at_most_s) const {
+  shared_->file->wait_change(seen, at_most_s);
+}
+
+std::vector<std::string> SimulatedGpu::computations() const {
+  const Spec& spec = shared_->file->spec();
+  std::vector<std::string> names;
+  for (int c = 0; c < spec.computations; ++c) names.emplace_back(spec.computation_name[c].data());
+  return names;
+}
+
+std::string SimulatedGpu::uuid() const { return shared_->file->spec().uuid.data(); }
+std::string SimulatedGpu::pci_bus_id() const { return shared_->file->spec().pci_bus_id.data(); }
+
 SimulatedTruth SimulatedGpu::truth(int computation) {
   return shared_->file->change([&](State& state, Marks&) {
     if (computation < 0 || computation >= simulated::most_computations) return SimulatedTruth{};

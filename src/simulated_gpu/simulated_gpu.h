@@ -93,6 +93,15 @@ class SimulatedGpu {
   /// was.
   Finished finish();
 
+  // For a caller that waits for more than this GPU: take the count, look, then wait until the count is another one.
+  [[nodiscard]] std::uint32_t changes() const;
+  void tell_change();
+  void wait_change(std::uint32_t seen, double at_most_s) const;
+
+  [[nodiscard]] std::vector<std::string> computations() const;  ///< names, in the specification's order
+  [[nodiscard]] std::string uuid() const;
+  [[nodiscard]] std::string pci_bus_id() const;
+
   // The hand of fate.
   void set_power_limit(Watts limit);
   /// The next `times` calls of that driver function ("nvmlDeviceSetGpuLockedClocks", ...) return that NVML code; -1:
@@ -103,6 +112,8 @@ class SimulatedGpu {
   [[nodiscard]] Megahertz clock();
   [[nodiscard]] bool locked();  ///< somebody has locked its clock and not given it back
   [[nodiscard]] Joules energy();
+  /// Until that moment of the recent past (on the time source).
+  [[nodiscard]] Joules energy(double until_s);
   [[nodiscard]] SimulatedTruth truth(int computation);
 
  private:

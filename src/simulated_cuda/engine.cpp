@@ -1,0 +1,425 @@
+#include "simulated_cuda/engine.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace perseus::cuda {
+namespace {
+
+constexpr double kPollInterval = 20e-6;  // of memory that a stream waits for
+constexpr double kLongestSleep = 1.0;
+
+thread_local bool runs_host_function = false;
+
+double now_s() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// The device does not care how busy its host is: its thread is woken on time, and first where that is allowed.
+void become_device() {
+  prctl(PR_SET_TIMERSLACK, 1000);
+  const sched_param priority{.sched_priority = 1};
+  pthread_setschedparam(pthread_self(), SCHED_RR, &priority);
+}
+
+std::uint64_t load(const void* address, int bytes) {
+  if (bytes == 8) return __atomic_load_n(static_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE);
+  return __atomic_load_n(static_cast<const std::uint32_t*>(address), __ATOMIC_ACQUIRE);
+}
+
+void store(void* address, std::uint64_t value, int bytes) {
+  if (bytes == 8) {
+    __atomic_store_n(static_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
+  } else {
+    __atomic_store_n(static_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
+  }
+}
+
+/// Comparisons are cyclic, as the documentation of cuStreamWaitValue32 defines them.
+bool satisfied(const Operation& o) {
+  const std::uint64_t found = load(o.address, o.bytes);
+  const std::uint64_t mask = o.bytes == 8 ? ~0ULL : 0xffffffffULL;
+  switch (o.flags & 3U) {
+    case kWaitGreaterOrEqual:
+      return o.bytes == 8 ? static_cast<std::int64_t>(found - o.value) >= 0
+                          : static_cast<std::int32_t>(static_cast<std::uint32_t>(found - o.value)) >= 0;
+    case kWaitEqual:
+      return found == (o.value & mask);
+    case kWaitAnd:
+      return (found & o.value & mask) != 0;
+    default:
+      return (~(found | o.value) & mask) != 0;
+  }
+}
+
+}  // namespace
+
+bool Engine::in_host_function() { return runs_host_function; }
+
+Result<Engine*> Engine::start(const std::string& gpu, KnobBoard& knobs, bool (*is_mapped)(const void*, std::size_t)) {
+  auto attached = SimulatedGpu::attach(gpu);
+  if (!attached) return attached.error();
+  auto* const engine = new Engine(*std::move(attached), knobs, is_mapped);
+  engine->gpu_->wait();
+  engine->free_s_ = now_s();
+  std::thread([engine] { engine->run(); }).detach();
+  std::thread([engine] { engine->run_host_functions(); }).detach();
+  return engine;
+}
+
+std::shared_ptr<Stream> Engine::make_stream(const void* domain, bool legacy, bool blocking) {
+  auto stream = std::make_shared<Stream>(domain, legacy, blocking);
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(stream);
+  return stream;
+}
+
+void Engine::destroy(Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  stream.destroyed_ = true;
+  gpu_->tell_change();
+}
+
+void Engine::destroy_all(const void* domain) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& stream : streams_) {
+    if (stream->domain_ == domain) stream->destroyed_ = true;
+  }
+  gpu_->tell_change();
+}
+
+int Engine::wait(Lock& lock, const std::function<bool()>& condition) {
+  changed_.wait(lock, [&] { return failure_ != 0 || condition(); });
+  return failure_;
+}
+
+int Engine::enqueue(Stream& stream, Operation operation) {
+  const auto room = static_cast<std::size_t>(std::max(1.0, knobs_.get().launch_queue));
+  Lock lock(mutex_);
+  if (const int code = wait(lock, [&] { return stream.waiting_.size() < room; }); code != 0) return code;
+  operation.enqueued_s = now_s();
+  operation.number = next_number_++;
+  stream.waiting_.push_back(std::move(operation));
+  if (stream.waiting_.size() == 1) gpu_->tell_change();
+  return kSuccess;
+}
+
+int Engine::enqueue(Stream& stream, const std::vector<Operation>& graph) {
+  for (const Operation& operation : graph) {
+    if (const int code = enqueue(stream, operation); code != 0) return code;
+  }
+  return kSuccess;
+}
+
+bool Engine::done(const Stream& stream) const { return stream.waiting_.empty() && stream.effects_.empty(); }
+
+int Engine::query(const Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ != 0) return failure_;
+  return done(stream) ? kSuccess : kNotReady;
+}
+
+int Engine::synchronize(const Stream& stream) {
+  Lock lock(mutex_);
+  const std::uint64_t until = next_number_;
+  // What is enqueued meanwhile is not waited for.
+  return wait(lock, [&] {
+    return (stream.waiting_.empty() || stream.waiting_.front().number >= until) && stream.effects_.empty();
+  });
+}
+
+int Engine::synchronize_all(const void* domain) {
+  Lock lock(mutex_);
+  return wait(lock, [&] {
+    return std::ranges::all_of(streams_,
+                               [&](const auto& stream) { return stream->domain_ != domain || done(*stream); });
+  });
+}
+
+int Engine::query(const EventRecord& record) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ != 0) return failure_;
+  return record.visible ? kSuccess : kNotReady;
+}
+
+int Engine::synchronize(const EventRecord& record) {
+  Lock lock(mutex_);
+  return wait(lock, [&] { return record.visible; });
+}
+
+int Engine::elapsed_ms(const EventRecord& from, const EventRecord& to, float& milliseconds) {
+  const double resolution_s = 1e-6 * knobs_.get().event_resolution_us;
+  const auto ticks = [&](double time_s) {
+    return resolution_s > 0 ? std::floor(time_s / resolution_s) * resolution_s : time_s;
+  };
+  const std::lock_guard lock(mutex_);
+  if (failure_ != 0) return failure_;
+  if (!from.visible || !to.visible) return kNotReady;
+  milliseconds = static_cast<float>(1e3 * (ticks(to.time_s) - ticks(from.time_s)));
+  return kSuccess;
+}
+
+int Engine::deliver(std::uint64_t message, double time_s) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ != 0) return failure_;
+  if (!messages_.emplace(message, time_s).second) return kInvalidValue;
+  gpu_->tell_change();
+  return kSuccess;
+}
+
+void Engine::fail(int code) {
+  Lock lock(mutex_);
+  int none = 0;
+  failure_.compare_exchange_strong(none, code);
+  drop_all();
+  changed_.notify_all();
+  gpu_->tell_change();
+  changed_.wait(lock, [&] { return !telling_; });
+}
+
+void Engine::drop_all() {
+  for (const auto& stream : streams_) {
+    stream->waiting_.clear();
+    stream->effects_.clear();
+    stream->running_ = false;
+  }
+  computing_.reset();
+  calls_.clear();
+}
+
+// ---- The device's thread
+
+void Engine::run() {
+  become_device();
+  while (true) {
+    const std::uint32_t seen = gpu_->changes();
+    double sleep_s = kLongestSleep;
+    {
+      Lock lock(mutex_);
+      sleep_s = pump(lock);
+    }
+    if (sleep_s > 0) gpu_->wait_change(seen, sleep_s);
+  }
+}
+
+double Engine::pump(Lock& lock) {
+  const Knobs knobs = knobs_.get();
+  for (bool moved = true; moved;) {
+    moved = false;
+    if (failure_ != 0) {
+      drop_all();
+      return kLongestSleep;
+    }
+    if (finish_kernel()) moved = true;
+    // Streams may come and go while a message is told.
+    const std::vector<std::shared_ptr<Stream>> streams = streams_;
+    for (const auto& stream : streams) {
+      if (show_effects(*stream, now_s())) moved = true;
+      while (step(lock, stream, knobs)) moved = true;
+    }
+    if (start_kernel(knobs)) moved = true;
+    if (moved) changed_.notify_all();
+  }
+  std::erase_if(streams_, [&](const auto& stream) { return stream->destroyed_ && done(*stream); });
+  double sleep_s = kLongestSleep;
+  if (computing_) sleep_s = std::min(sleep_s, gpu_->remaining().value());
+  const double now = now_s();
+  for (const auto& stream : streams_) {
+    if (!stream->effects_.empty()) sleep_s = std::min(sleep_s, stream->effects_.front().due_s - now);
+    if (!stream->waiting_.empty() && stream->waiting_.front().kind == Operation::Kind::wait_value) {
+      sleep_s = std::min(sleep_s, kPollInterval);
+    }
+  }
+  return sleep_s;
+}
+
+bool Engine::show_effects(Stream& stream, double now) {
+  bool shown = false;
+  while (!stream.effects_.empty() && stream.effects_.front().due_s <= now) {
+    const Stream::Effect effect = std::move(stream.effects_.front());
+    stream.effects_.pop_front();
+    shown = true;
+    if (effect.record) {
+      effect.record->visible = true;
+    } else if (is_mapped_(effect.address, effect.bytes)) {
+      store(effect.address, effect.value, effect.bytes);
+    } else {
+      failure_ = kIllegalAddress;
+      drop_all();
+      return true;
+    }
+  }
+  return shown;
+}
+
+/// The legacy stream and the blocking streams of its context: each waits for what was enqueued in the other before.
+bool Engine::behind_others(const Stream& stream, const Operation& operation) const {
+  if (!stream.legacy_ && !stream.blocking_) return false;
+  return std::ranges::any_of(streams_, [&](const auto& other) {
+    const bool related = other->domain_ == stream.domain_ && (stream.legacy_ ? other->blocking_ : other->legacy_);
+    return related && other.get() != &stream && !other->waiting_.empty() &&
+           other->waiting_.front().number < operation.number;
+  });
+}
+
+/// In device time.
+void Engine::meet_others(Stream& stream) const {
+  if (!stream.legacy_ && !stream.blocking_) return;
+  for (const auto& other : streams_) {
+    const bool related = other->domain_ == stream.domain_ && (stream.legacy_ ? other->blocking_ : other->legacy_);
+    if (related) stream.time_s_ = std::max(stream.time_s_, other->time_s_);
+  }
+}
+
+bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs& knobs) {
+  if (stream->running_ || stream->waiting_.empty()) return false;
+  Operation& o = stream->waiting_.front();
+  using Kind = Operation::Kind;
+  if (o.kind == Kind::kernel || behind_others(*stream, o)) return false;
+  meet_others(*stream);
+  double& time_s = stream->time_s_;
+  const auto due_s = [&] { return time_s + 1e-6 * knobs.visible_after_us; };
+  switch (o.kind) {
+    case Kind::record:
+      time_s = std::max(time_s, o.enqueued_s);
+      o.record->time_s = time_s;
+      o.record->reached = true;
+      stream->effects_.push_back({due_s(), o.record, nullptr, 0, 0});
+      break;
+    case Kind::wait_event:
+      if (!o.record->reached) return false;
+      time_s = std::max(time_s, o.record->time_s);
+      break;
+    case Kind::write:
+      time_s = std::max(time_s, o.enqueued_s);
+      stream->effects_.push_back({due_s(), nullptr, o.address, o.value, o.bytes});
+      break;
+    case Kind::wait_value:
+      if (!is_mapped_(o.address, o.bytes)) {
+        failure_ = kIllegalAddress;
+        drop_all();
+        return true;
+      }
+      if (!satisfied(o)) return false;
+      // The device sees the value now; when it was written, nobody knows.
+      time_s = std::max(time_s, now_s());
+      break;
+    case Kind::host_function:
+      if (!stream->effects_.empty()) return false;  // the function may look at what was before it
+      stream->running_ = true;
+      calls_.push_back({stream, o.function, o.user, now_s() + 1e-6 * knobs.host_function_after_us});
+      called_.notify_one();
+      return true;
+    case Kind::await_message: {
+      const auto found = messages_.find(o.message);
+      if (found == messages_.end()) return false;
+      time_s = std::max(time_s, found->second + o.latency_s);
+      messages_.erase(found);
+      break;
+    }
+    case Kind::tell: {
+      const ReachedFunction reached = o.reached;
+      void* const user = o.user;
+      const double at_s = time_s;
+      stream->waiting_.pop_front();
+      stream->running_ = true;  // nothing behind it is looked at meanwhile
+      telling_ = true;
+      lock.unlock();
+      reached(user, at_s);
+      lock.lock();
+      telling_ = false;
+      stream->running_ = false;
+      changed_.notify_all();
+      return true;
+    }
+    case Kind::stamp:
+      *o.stamp = stream->last_;
+      o.stamp->time_s = time_s;
+      o.stamp->energy_j = gpu_->energy(time_s).value();
+      break;
+    default:
+      break;
+  }
+  stream->waiting_.pop_front();
+  return true;
+}
+
+bool Engine::finish_kernel() {
+  if (!computing_ || gpu_->remaining() > Seconds(0)) return false;
+  const SimulatedGpu::Finished finished = gpu_->finish();
+  Stream& stream = *computing_;
+  stream.last_.end_s = finished.at_s;
+  stream.last_.kernel_energy_j = finished.energy.value();
+  stream.last_.kernel_clock_mhz = gpu_->clock().value();
+  stream.time_s_ = free_s_ = finished.at_s;
+  stream.running_ = false;
+  stream.waiting_.pop_front();
+  computing_.reset();
+  return true;
+}
+
+bool Engine::start_kernel(const Knobs& knobs) {
+  if (computing_) return false;
+  std::shared_ptr<Stream> first;
+  for (const auto& stream : streams_) {
+    if (stream->running_ || stream->waiting_.empty()) continue;
+    const Operation& o = stream->waiting_.front();
+    if (o.kind != Operation::Kind::kernel || behind_others(*stream, o)) continue;
+    if (!first || o.number < first->waiting_.front().number) first = stream;
+  }
+  if (!first) return false;
+  meet_others(*first);
+  const Operation& o = first->waiting_.front();
+  const double could_s = std::max(first->time_s_, free_s_);
+  const double start_s = std::max(could_s, o.enqueued_s + 1e-6 * knobs.launch_latency_us);
+  const double late_s = std::max(0.0, now_s() - start_s);
+  const double began_s = gpu_->begin_in_the_past(o.computation, start_s);
+  const double lost_s = std::max(0.0, began_s - start_s);
+  Stamp& last = first->last_;
+  last.start_s = began_s;
+  last.made_up_s += std::max(0.0, late_s - lost_s);
+  last.lost_s += lost_s;
+  last.starved_s += start_s - could_s;
+  first->running_ = true;
+  computing_ = first;
+  return true;
+}
+
+// ---- The driver's thread for host functions
+
+void Engine::run_host_functions() {
+  Lock lock(mutex_);
+  while (true) {
+    called_.wait(lock, [&] { return !calls_.empty(); });
+    const HostCall call = std::move(calls_.front());
+    calls_.pop_front();
+    lock.unlock();
+    if (const double wait_s = call.due_s - now_s(); wait_s > 0) {
+      std::this_thread::sleep_for(std::chrono::duration<double>(wait_s));
+    }
+    if (failure_ == 0) {
+      runs_host_function = true;
+      call.function(call.user);
+      runs_host_function = false;
+    }
+    lock.lock();
+    if (failure_ != 0) continue;
+    call.stream->time_s_ = std::max(call.stream->time_s_, now_s());
+    call.stream->running_ = false;
+    call.stream->waiting_.pop_front();
+    changed_.notify_all();
+    gpu_->tell_change();
+  }
+}
+
+}  // namespace perseus::cuda
