@@ -52,6 +52,7 @@ class AsynchronousWorker {
         (void)links_.send(peer, {MessageKind::farewell, 0, 0, 0, {}});
       }
     } else {
+      remember_failure(result.error());
       device_.abort();  // what the stream would still tell is owned by this object
     }
     {

@@ -216,6 +216,7 @@ double Engine::pump(Lock& lock) {
   const Knobs knobs = knobs_.get();
   for (bool moved = true; moved;) {
     moved = false;
+    next_s_ = now_s() + kLongestSleep;
     if (failure_ != 0) {
       drop_all();
       return kLongestSleep;
@@ -234,6 +235,7 @@ double Engine::pump(Lock& lock) {
   double sleep_s = kLongestSleep;
   if (computing_) sleep_s = std::min(sleep_s, gpu_->remaining().value());
   const double now = now_s();
+  sleep_s = std::min(sleep_s, next_s_ - now);
   for (const auto& stream : streams_) {
     if (!stream->effects_.empty()) sleep_s = std::min(sleep_s, stream->effects_.front().due_s - now);
     if (!stream->waiting_.empty() && stream->waiting_.front().kind == Operation::Kind::wait_value) {
@@ -281,6 +283,20 @@ void Engine::meet_others(Stream& stream) const {
   }
 }
 
+/// Else the device gets there later, and the engine looks again then.
+bool Engine::is_now(double time_s) {
+  if (time_s <= now_s()) return true;
+  next_s_ = std::min(next_s_, time_s);
+  return false;
+}
+
+/// When the device can start that stream's kernel, for the stream and the GPU.
+double Engine::free_s(const Stream& stream) const { return std::max(stream.time_s_, free_s_); }
+
+double Engine::start_s(const Stream& stream, const Knobs& knobs) const {
+  return std::max(free_s(stream), stream.waiting_.front().enqueued_s + 1e-6 * knobs.launch_latency_us);
+}
+
 bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs& knobs) {
   if (stream->running_ || stream->waiting_.empty()) return false;
   Operation& o = stream->waiting_.front();
@@ -288,6 +304,7 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
   if (o.kind == Kind::kernel || behind_others(*stream, o)) return false;
   meet_others(*stream);
   double& time_s = stream->time_s_;
+  if (!is_now(time_s)) return false;
   const auto due_s = [&] { return time_s + 1e-6 * knobs.visible_after_us; };
   switch (o.kind) {
     case Kind::record:
@@ -375,21 +392,20 @@ bool Engine::start_kernel(const Knobs& knobs) {
     if (stream->running_ || stream->waiting_.empty()) continue;
     const Operation& o = stream->waiting_.front();
     if (o.kind != Operation::Kind::kernel || behind_others(*stream, o)) continue;
+    meet_others(*stream);
+    if (!is_now(start_s(*stream, knobs))) continue;
     if (!first || o.number < first->waiting_.front().number) first = stream;
   }
   if (!first) return false;
-  meet_others(*first);
-  const Operation& o = first->waiting_.front();
-  const double could_s = std::max(first->time_s_, free_s_);
-  const double start_s = std::max(could_s, o.enqueued_s + 1e-6 * knobs.launch_latency_us);
-  const double late_s = std::max(0.0, now_s() - start_s);
-  const double began_s = gpu_->begin_in_the_past(o.computation, start_s);
-  const double lost_s = std::max(0.0, began_s - start_s);
+  const double could_s = free_s(*first), should_s = start_s(*first, knobs);
+  const double late_s = now_s() - should_s;
+  const double began_s = gpu_->begin_in_the_past(first->waiting_.front().computation, should_s);
+  const double lost_s = std::max(0.0, began_s - should_s);
   Stamp& last = first->last_;
   last.start_s = began_s;
   last.made_up_s += std::max(0.0, late_s - lost_s);
   last.lost_s += lost_s;
-  last.starved_s += start_s - could_s;
+  last.starved_s += should_s - could_s;
   first->running_ = true;
   computing_ = first;
   return true;

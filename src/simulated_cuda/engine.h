@@ -132,6 +132,9 @@ class Engine {
   bool show_effects(Stream& stream, double now_s);
   /// Executes the first operation if it can be; never starts a kernel.
   bool step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs& knobs);
+  [[nodiscard]] bool is_now(double time_s);
+  [[nodiscard]] double free_s(const Stream& stream) const;
+  [[nodiscard]] double start_s(const Stream& stream, const Knobs& knobs) const;
   bool finish_kernel();
   bool start_kernel(const Knobs& knobs);
   void drop_all();
@@ -151,6 +154,7 @@ class Engine {
   std::deque<HostCall> calls_;
   std::shared_ptr<Stream> computing_;  ///< whose first operation is the kernel that runs
   double free_s_ = 0;                  ///< device time at which the last kernel was done
+  double next_s_ = 0;                  ///< when something that is known now will happen
   std::uint64_t next_number_ = 1;
   bool telling_ = false;
   std::atomic<int> failure_{0};
