@@ -56,8 +56,9 @@ class ClockQueue {
   // ---- The helper.
   struct Taken {
     ClockChange change;
-    std::uint64_t index = 0;   ///< of the change among all that were posted, from 1
-    std::uint32_t number = 0;  ///< of the change in its training step, from 0
+    std::uint64_t index = 0;  ///< of the change among all that were posted, from 1
+    /// Where the change is in its training step: boundaries since the step's first change; for "now": changes since.
+    std::uint32_t number = 0;
   };
   /// The newest due change that was not taken before.
   std::optional<Taken> take_due() noexcept {
@@ -70,7 +71,11 @@ class ClockQueue {
     while (next < tail && is_due(read(next), here)) ++next;
     if (next == head) return std::nullopt;
     std::uint32_t number = number_.load(std::memory_order_relaxed);
-    for (std::uint64_t i = head; i < next; ++i) number = read(i).begins_step ? 0 : number + 1;
+    for (std::uint64_t i = head; i < next; ++i) {
+      const ClockChange change = read(i);
+      if (change.begins_step) step_position_.store(change.position, std::memory_order_relaxed);
+      number = number_of(change, number);
+    }
     number_.store(number, std::memory_order_relaxed);
     const Taken taken{read(next - 1), next, number};
     head_.store(next, std::memory_order_release);
@@ -81,6 +86,11 @@ class ClockQueue {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (head == 0) return std::nullopt;
     return Taken{read(head - 1), head, number_.load(std::memory_order_relaxed)};
+  }
+  /// The number of the next change that waits for the device; none waits: nothing.
+  [[nodiscard]] std::optional<std::uint32_t> next_number() const noexcept {
+    if (!waits_for_device()) return std::nullopt;
+    return number_of(read(head_.load(std::memory_order_relaxed)), number_.load(std::memory_order_relaxed));
   }
   /// A change waits for the device to reach its position.
   [[nodiscard]] bool waits_for_device() const noexcept {
@@ -103,6 +113,10 @@ class ClockQueue {
 
   static bool is_due(const ClockChange& change, std::uint32_t here) noexcept {
     return change.now || static_cast<std::int32_t>(here - change.position) >= 0;
+  }
+  [[nodiscard]] std::uint32_t number_of(const ClockChange& change, std::uint32_t before) const noexcept {
+    if (change.begins_step) return 0;
+    return change.now ? before + 1 : change.position - step_position_.load(std::memory_order_relaxed);
   }
   void write(std::uint64_t index, const ClockChange& change) noexcept {
     Slot& slot = slots_[index % kCapacity];
@@ -133,6 +147,7 @@ class ClockQueue {
   std::atomic<std::uint64_t> now_tail_{0};          ///< ... up to the newest one for "now"
   std::atomic<std::int64_t> merged_{0};
   alignas(64) std::atomic<std::uint64_t> head_{0};  ///< changes taken
+  std::atomic<std::uint32_t> step_position_{0};     ///< of the first change of the step taken last
   std::atomic<std::uint32_t> number_{0};            ///< of the change taken last, in its step
   std::array<Slot, kCapacity> slots_{};
 };

@@ -190,7 +190,7 @@ void ClockWorker::watch_clock() {
 Rest ClockWorker::rest(std::int64_t due_ns) const {
   if (!mailbox_.queue.waits_for_device()) return rest_until(rhythm_.next(), now_(), due_ns);
   if (mailbox_.position_wakes.load(std::memory_order_relaxed)) return {due_ns, HelperRest::dozing};
-  return doze_until(rhythm_.next(), due_since_ns_, now_(), due_ns);
+  return doze_until(rhythm_.next(mailbox_.queue.next_number()), due_since_ns_, now_(), due_ns);
 }
 
 }  // namespace perseus

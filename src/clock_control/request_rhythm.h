@@ -4,18 +4,21 @@
 // helper that never sleeps costs a core. Training repeats itself, so the helper sleeps until shortly before a change is
 // due, and then looks in short naps.
 //
-// Input:   changes, each with its number in its step and the time at which it was due (ns, monotonic).
-// Output:  the window in which the next one is expected, learned per number in the step; empty until that part of a
+// Input:   changes, each with its number in its step (not all numbers occur) and the time at which it was due (ns,
+//          monotonic).
+// Output:  the window in which the next one is expected, learned per pair of successive numbers; where another change
+//          follows than before (a new plan), from the times of both since their steps began. Empty until that part of a
 //          step was seen once, and where changes came outside of their windows more often than in them.
-// Order:   a gap that differs by more than an eighth (a hiccup) is not learned from; two in a row are a new rhythm.
-//          Superseded changes leave a hole, nothing worse; a wrong window costs a wake-up, some naps, or half a
-//          millisecond.
-// Cost:    an array access; 24 bytes per change of a step, for at most 65536.
+// Order:   a gap that differs by more than an eighth, or another successor (a hiccup), is not learned from; two in a
+// row
+//          are a new rhythm. A wrong window costs a wake-up, some naps, or at most 2 ms.
+// Cost:    an array access; 40 bytes per number of a step, for at most 65536.
 // Threads: one.
 // Source:  docs/decisions/0020, 0030.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "clock_control/mailbox.h"
@@ -24,27 +27,35 @@ namespace perseus {
 
 struct RequestWindow {
   std::int64_t opens_ns = 0, closes_ns = 0;  ///< both 0: nothing is expected
+  bool confirmed = false;                    ///< the last one came inside its window
 };
 
 class RequestRhythm {
  public:
-  /// `number`: 0 for the first request of a step, then 1, 2, ...
+  /// `number`: 0 for the first change of a step, then rising.
   void requested(std::uint32_t number, std::int64_t at_ns);
-  [[nodiscard]] RequestWindow next() const;
+  /// `number` of the next change, if it is known.
+  [[nodiscard]] RequestWindow next(std::optional<std::uint32_t> number = {}) const;
 
  private:
-  /// From that request to the one after it.
+  /// From a change to the one after it.
   struct Gap {
+    std::uint32_t to = 0;                        ///< number of that one
     std::int64_t mean_ns = 0, deviation_ns = 0;  ///< mean of absolute differences; both 0: not seen yet
     std::int8_t trust = 0;                       ///< 0 to 3, as branches are predicted: from 2 on it is expected
     bool surprised = false;                      ///< the last one was a hiccup
-    void learn(std::int64_t gap_ns);
+    void learn(std::uint32_t number, std::int64_t gap_ns);
     /// Relative to the request before.
     [[nodiscard]] RequestWindow window() const;
   };
-  std::vector<Gap> gaps_;
-  std::uint32_t number_ = 0;  ///< of the last request
-  std::int64_t at_ns_ = 0;    ///< 0: there was none
+  struct Place {
+    Gap gap;
+    std::int64_t since_step_ns = -1;  ///< from the step's first change; -1: not seen yet
+  };
+  std::vector<Place> places_;       ///< by number
+  std::int64_t step_began_ns_ = 0;  ///< 0: not seen
+  std::uint32_t number_ = 0;        ///< of the last change
+  std::int64_t at_ns_ = 0;          ///< 0: there was none
 };
 
 /// What the helper does until something is due.

@@ -357,9 +357,9 @@ TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
       if (step >= 3) EXPECT_LE(late_ns, 80'000) << step;
     }
   }
-  EXPECT_LT(looks, 2 * 110) << "most of the time it sleeps";
+  EXPECT_LT(looks, 2 * 80) << "most of the time it sleeps";
   mailbox_.begin_step();
-  EXPECT_LE(next(kGap * 6 / 10, 700), 500'000) << "a new plan is faster";
+  EXPECT_LE(next(kGap * 6 / 10, 700), 2'000'000) << "a new plan is faster";
   EXPECT_LE(next(kGap * 2, 350), 800'000) << "or something stalls";
 }
 

@@ -27,7 +27,7 @@ class Rhythm : public testing::Test {
     expected_.requested(number, now_ns_);
     const RequestWindow window = expected_.next();
     if (window.closes_ns == 0) return window;
-    return {window.opens_ns - now_ns_, window.closes_ns - now_ns_};
+    return {window.opens_ns - now_ns_, window.closes_ns - now_ns_, window.confirmed};
   }
 
   RequestRhythm expected_;
@@ -79,14 +79,30 @@ TEST_F(Rhythm, AHiccupIsNotLearnedFromAndANewRhythmIsAfterThreeSteps) {
   EXPECT_AROUND(window_after(0), 26 * kMs);
 }
 
-TEST_F(Rhythm, RequestsThatWereOvertakenLeaveAHole) {
+TEST_F(Rhythm, AChangeThatWasSupersededIsAHiccup) {
   for (int i = 0; i < 3; ++i) step({20 * kMs, 40 * kMs, 30 * kMs});
-  for (int i = 0; i < 2; ++i) {
-    request(0, 60 * kMs);  // 1 was never seen
-    EXPECT_AROUND(window_after(2), 30 * kMs);
-    now_ns_ += 30 * kMs;
-  }
+  request(0, 60 * kMs);  // 1 was never seen
+  EXPECT_AROUND(window_after(2), 30 * kMs);
+  now_ns_ += 30 * kMs;
   EXPECT_AROUND(window_after(0), 20 * kMs);
+}
+
+TEST_F(Rhythm, AnotherSuccessorIsExpectedFromTheTimesSinceTheStepsBegan) {
+  for (int i = 0; i < 3; ++i) {
+    for (const auto& [number, gap_ms] : {std::pair{0U, 20}, std::pair{1U, 40}, std::pair{2U, 30}, std::pair{5U, 50}}) {
+      request(number, gap_ms * kMs);
+    }
+  }
+  expected_.requested(0, now_ns_);
+  const auto after = [&](std::uint32_t number) {
+    const RequestWindow window = expected_.next(number);
+    return RequestWindow{window.opens_ns - now_ns_, window.closes_ns - now_ns_, window.confirmed};
+  };
+  EXPECT_AROUND(after(1), 20 * kMs);
+  EXPECT_AROUND(after(2), 60 * kMs);
+  EXPECT_AROUND(after(5), 90 * kMs);
+  EXPECT_EQ(expected_.next(3).closes_ns, 0) << "never seen";
+  EXPECT_EQ(expected_.next(6).closes_ns, 0);
 }
 
 TEST_F(Rhythm, StepsOfAnotherLengthDoNotConfuseIt) {
@@ -172,11 +188,13 @@ TEST(Resting, WhatIsDueIsNotSleptThrough) {
 }
 
 TEST(Dozing, LooksOftenInTheWindowAndSeldomFarFromIt) {
-  const RequestWindow window{100 * kMs, 110 * kMs};
+  const RequestWindow window{100 * kMs, 110 * kMs, true};
   EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 40 * kMs) << "half the gap is slept through";
-  EXPECT_LE(doze_until(window, 20 * kMs, 70 * kMs, -1).limit_ns, kMs / 2);
+  EXPECT_LE(doze_until(window, 20 * kMs, 70 * kMs, -1).limit_ns, 2 * kMs);
+  EXPECT_LE(doze_until(window, 20 * kMs, 99 * kMs, -1).limit_ns, kMs / 2);
   EXPECT_LE(doze_until(window, 20 * kMs, 100 * kMs, -1).limit_ns, kMs / 10);
   EXPECT_LE(doze_until(window, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2) << "it never stops looking";
+  EXPECT_LE(doze_until({100 * kMs, 110 * kMs, false}, 20 * kMs, 60 * kMs, -1).limit_ns, kMs / 2) << "seen once";
   EXPECT_LE(doze_until({}, 20 * kMs, 21 * kMs, -1).limit_ns, kMs / 10);
   EXPECT_LE(doze_until({}, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2);
   EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, 1000).limit_ns, 1000) << "but for what is due";
