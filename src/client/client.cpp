@@ -594,6 +594,13 @@ void Client::statistics(perseus_statistics& s) {
   s.controls_clock = controlled ? 1 : 0;
 }
 
+/// How the moment at which a clock changes is known.
+std::string_view Client::device_time() const {
+  const int moment = told_moment_.load(std::memory_order_relaxed);
+  if (moment == static_cast<int>(Moment::device)) return way_.load(std::memory_order_acquire);
+  return moment == static_cast<int>(Moment::host) ? "call" : "unknown";
+}
+
 std::string Client::status() {
   perseus_statistics s{};
   statistics(s);
@@ -622,7 +629,8 @@ std::string Client::status() {
   return fmt::format(
       "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
       "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
-      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
+      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"device_time\":\"{}\","
+      "\"clocks_requested\":{},"
       "\"clocks_applied\":{},\"helper_restarts\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:"
       ".6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
@@ -631,8 +639,8 @@ std::string Client::status() {
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
       s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
-      s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.helper_restarts, s.begin_end_ns,
-      s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
+      s.server_failures, s.controls_clock != 0, device_time(), s.clocks_requested, s.clocks_applied, s.helper_restarts,
+      s.begin_end_ns, s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
       s.last_iteration_energy_j, s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected,
       s.computations_mixed, s.computations_unsure, powers, wrong);
 }

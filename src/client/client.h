@@ -19,6 +19,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/background_thread.h"
@@ -91,6 +92,7 @@ class Client {
   void check_position(const Step& step, double now_s);
   void measure_reached(const Step& step);
   [[nodiscard]] std::string progress_fault() const;
+  [[nodiscard]] std::string_view device_time() const;
 
   void watch(const std::stop_token& stop);
   void open_device();

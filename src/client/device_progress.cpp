@@ -68,6 +68,15 @@ Result<std::vector<void*>> make_events(const CudaDriver& driver) {
   return events;
 }
 
+/// Owns what a driver may still call or write after everybody else has forgotten it.
+template <class T>
+T* keep_for_ever(std::unique_ptr<T> kept) {
+  static std::mutex mutex;
+  static auto* const all = new std::deque<std::unique_ptr<T>>();  // outlives destructors of static objects
+  const std::lock_guard lock(mutex);
+  return all->emplace_back(std::move(kept)).get();
+}
+
 class HostFunction final : public DeviceProgress {
  public:
   static Result<std::unique_ptr<DeviceProgress>> open(const std::shared_ptr<const CudaDriver>& driver,
@@ -85,17 +94,24 @@ class HostFunction final : public DeviceProgress {
     if (!events) return events.error();
     opened->driver_ = driver;
     opened->events_ = std::move(*events);
-    // Never freed: the driver may call later than this process knows.
-    opened->calls_ = new std::array<Call, kOutstanding>();
-    auto* const reached = new std::function<void(std::uint32_t)>(word.reached);
-    for (Call& call : *opened->calls_) call.reached = reached;
+    opened->calls_ = keep_for_ever(std::make_unique<Calls>());
+    opened->calls_->reached = word.reached;
+    for (Call& call : opened->calls_->ring) call.of = opened->calls_;
+    // Reports where the device is anyway: only the driver's answer counts.
+    Call& first = opened->calls_->ring[opened->next_++];
+    first.position = word.position->load(std::memory_order_relaxed);
+    first.outstanding = true;
+    if (const int code = driver->launch_host_function(opened->side_stream_, &called, &first);
+        code != CudaDriver::kSuccess) {
+      return Error{ErrorCode::unavailable, fmt::format("cuLaunchHostFunc: error {}", code)};
+    }
     return std::unique_ptr<DeviceProgress>(std::move(opened));
   }
 
   bool mark(std::uint32_t position) override {
     if (failed()) return false;
     const std::size_t slot = next_ % kOutstanding;
-    Call& call = (*calls_)[slot];
+    Call& call = calls_->ring[slot];
     if (call.outstanding.load(std::memory_order_acquire)) return false;
     call.position = position;
     call.outstanding.store(true, std::memory_order_relaxed);
@@ -109,22 +125,28 @@ class HostFunction final : public DeviceProgress {
   [[nodiscard]] ProgressWay way() const override { return ProgressWay::host_function; }
 
  private:
+  struct Calls;
   struct Call {
-    const std::function<void(std::uint32_t)>* reached = nullptr;
+    const Calls* of = nullptr;
     std::uint32_t position = 0;
     std::atomic<bool> outstanding{false};
   };
-  static void called(void* of) {
-    auto& call = *static_cast<Call*>(of);
+  struct Calls {
+    std::function<void(std::uint32_t)> reached;
+    std::array<Call, kOutstanding> ring;
+  };
+  static void called(void* one) {
+    auto& call = *static_cast<Call*>(one);
     const std::uint32_t position = call.position;
+    const Calls& of = *call.of;
     call.outstanding.store(false, std::memory_order_release);
-    (*call.reached)(position);
+    of.reached(position);
   }
 
   std::shared_ptr<const CudaDriver> driver_;
   void* side_stream_ = nullptr;
   std::vector<void*> events_;
-  std::array<Call, kOutstanding>* calls_ = nullptr;
+  Calls* calls_ = nullptr;
   std::size_t next_ = 0;
 };
 
