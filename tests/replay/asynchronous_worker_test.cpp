@@ -178,8 +178,7 @@ TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
   const Simulation expected = simulate(dag, plan);
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "run", "run", "stop"});
   const std::size_t iterations = replayed.of_worker[0].size();
-  // The first iteration may be under way before the first command is heard.
-  ASSERT_THAT(iterations, ::testing::AnyOf(4U, 5U));
+  ASSERT_GE(iterations, 4U);  // more, if the first were enqueued before the first command was read
   int undisturbed = 0;
   for (std::size_t k = 0; k < iterations; ++k) {
     double lost_s = 0;
