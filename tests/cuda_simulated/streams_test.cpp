@@ -224,9 +224,10 @@ TEST_F(Streams, AMessageCarriesTheDeviceTimeOfItsMaker) {
   std::atomic<double> told_s{0};
   ASSERT_EQ(cu("perseus_simulated_stream_await", stream_, std::uint64_t{4711} << 32U, 0.05), kSuccess);
   launch(short_, stream_);
-  ASSERT_EQ(cu("perseus_simulated_stream_tell", stream_,
-               +[](void* user, double time_s) { static_cast<std::atomic<double>*>(user)->store(time_s); },
-               static_cast<void*>(&told_s)),
+  ASSERT_EQ(cu(
+                "perseus_simulated_stream_tell", stream_,
+                +[](void* user, double time_s) { static_cast<std::atomic<double>*>(user)->store(time_s); },
+                static_cast<void*>(&told_s)),
             kSuccess);
   stamp(stream_, stamped);
   const double made_s = now_s();

@@ -154,10 +154,26 @@ std::string few_clocks(const ScratchFolder& scratch) {
 // The whole loop, nothing left out: the clients measure the profile of GPUs that they know nothing of.
 TEST(Demo, MeasuresTheProfileWhileItTrains) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus({"demo", "--json", "--profile", few_clocks(scratch), "--blocking-power", "60",
-                                       "--microbatches", "4", "--dp", "1", "--iterations", "2", "--time-scale", "1",
-                                       "--host-ahead", "synchronous",  // as above
-                                       "--out", scratch.path("out"), "--scratch", scratch.path("work")});
+  const Outcome outcome = run_perseus({"demo",
+                                       "--json",
+                                       "--profile",
+                                       few_clocks(scratch),
+                                       "--blocking-power",
+                                       "60",
+                                       "--microbatches",
+                                       "4",
+                                       "--dp",
+                                       "1",
+                                       "--iterations",
+                                       "2",
+                                       "--time-scale",
+                                       "1",
+                                       "--host-ahead",
+                                       "synchronous",  // as above
+                                       "--out",
+                                       scratch.path("out"),
+                                       "--scratch",
+                                       scratch.path("work")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value summary = json::parse(outcome.out);
   const auto figure = [&](const char* key) { return summary.at(key).to_number<double>(); };

@@ -1,4 +1,5 @@
-// Workers whose hosts run ahead of simulated GPUs: the device must not care how far, and all must follow commands alike.
+// Workers whose hosts run ahead of simulated GPUs: the device must not care how far, and all must follow commands
+// alike.
 #include "replay/asynchronous_worker.h"
 
 #include <gmock/gmock.h>
@@ -112,7 +113,7 @@ struct AheadReplay {
 
 /// `commands` are there before worker 0 starts; it follows one after another. `dies`: that worker breaks its links.
 AheadReplay replay_ahead(const ComputationDag& dag, const HostAhead& ahead, const std::vector<std::string>& commands,
-                int first_gpu = 0, int dies = -1) {
+                         int first_gpu = 0, int dies = -1) {
   static const GpusOfProcess gpus(dag);
   std::vector<std::map<int, int>> ends(kWorkers);
   std::map<int, int> own;
