@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cmath>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,6 +27,17 @@ TEST(Requests, KeepClockAndAge) {
   }
   const std::int64_t wraps = (std::int64_t{1} << 48) - 3;
   EXPECT_EQ(ClockRequest(1, wraps).age_ns(wraps + 10), 10);
+}
+
+TEST(SharedTexts, AShorterOneAfterALongerOneIsWhole) {
+  SharedText text;
+  text.write("the device refuses the clock: no permission");
+  text.forget();
+  text.write("lost");
+  EXPECT_EQ(text.read(), "lost");
+  text.forget();
+  text.write(std::string(2000, 'x'));
+  EXPECT_EQ(text.read(), std::string(511, 'x'));
 }
 
 TEST(Histograms, QuantilesAreRightToSixPercent) {
