@@ -34,7 +34,7 @@ int restore_all() {
   for (const auto& [path, restored] : perseus::restore_expired_leases()) {
     all &= restored.ok();
     std::printf("%s: %s\n", path.c_str(),
-                restored ? "the clock is the driver's again" : restored.error().message.c_str());
+                restored ? "the clock is given back" : restored.error().message.c_str());
   }
   return all ? 0 : 69;
 }
