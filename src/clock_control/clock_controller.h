@@ -9,10 +9,13 @@
 // start() says why there is no control; after that nothing fails: once the device refuses or the helper is gone,
 // state() says so, and set() does no more than note the newest clock. With RestartLimits a helper that is gone, could
 // not start or was refused is started again, when the one before has ended and given the clock back; the new one begins
-// with the newest clock. Then start() fails only where there is no memory. Cost: set() of the same clock a few ns, of
-// another a few dozen, and one write to an eventfd (a microsecond) if the helper sleeps; one thread that sleeps; 8 KB.
-// Threads: set() one at a time, any thread, also a signal handler; the rest any thread; in a forked child all of it
-// does nothing. Source: paper section 5 (Frequency controller); docs/clock_control.md, docs/decisions/0016.
+// with the newest clock. Then start() fails only where there is no memory. Where the node has a daemon
+// (clock_daemon.h), the helper is the daemon's, outside of this container: it gives back when the container ends all at
+// once. When this process exits, clocks are given back before its end, within half a second. Cost: set() of the same
+// clock a few ns, of another a few dozen, and one write to an eventfd (a microsecond) if the helper sleeps; one thread
+// that sleeps; 8 KB. Threads: set() one at a time, any thread, also a signal handler; the rest any thread; in a forked
+// child all of it does nothing. Source: paper section 5 (Frequency controller); docs/clock_control.md,
+// docs/decisions/0016.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +35,8 @@ struct ClockControllerOptions {
                              ///< ../bin), beside the program, then $PATH
   double start_limit_s = 5;  ///< for the helper to open the device
   RestartLimits restart;
+  std::string daemon = {};  ///< socket of the node's daemon; empty: see daemon_socket() (daemon_protocol.h)
+  Megahertz ceiling = {};   ///< an administrator's limit, kept and restored; 0: $PERSEUS_CEILING_MHZ, else none
 };
 
 enum class ControlState {
