@@ -44,6 +44,30 @@ bool send_with_fds(int connection, const DaemonRequest& request, const std::vect
   return ::sendmsg(connection, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request);
 }
 
+DeviceError no_daemon(const std::string& socket, DeviceFault fault, const std::string& why) {
+  return {fault, fmt::format("no clock daemon at {}: {}", socket, why)};
+}
+
+DeviceResult<OwnedFd> connect_to(const std::string& socket) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.size() >= sizeof address.sun_path) {
+    return no_daemon(socket, DeviceFault::no_driver, "the path is too long; allowed: 107 bytes");
+  }
+  std::memcpy(address.sun_path, socket.data(), socket.size());
+  OwnedFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!connection.valid()) return no_daemon(socket, DeviceFault::no_driver, std::strerror(errno));
+  // A daemon that is stopped must not block the training process.
+  const timeval limit{2, 0};
+  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    return no_daemon(socket, error == EACCES ? DeviceFault::no_permission : DeviceFault::no_driver,
+                     std::strerror(error));
+  }
+  return connection;
+}
+
 }  // namespace
 
 std::string daemon_socket(const std::string& given) {
@@ -56,22 +80,8 @@ std::string daemon_socket(const std::string& given) {
 
 DeviceResult<OwnedFd> ask_daemon(const std::string& socket, const std::string& device, Megahertz ceiling, int mailbox,
                                  int wake) {
-  const auto failed = [&](DeviceFault fault, const std::string& why) {
-    return DeviceError{fault, fmt::format("no clock daemon at {}: {}", socket, why)};
-  };
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (socket.size() >= sizeof address.sun_path) return failed(DeviceFault::no_driver, "the path is too long");
-  std::memcpy(address.sun_path, socket.data(), socket.size());
-  OwnedFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!connection.valid()) return failed(DeviceFault::no_driver, std::strerror(errno));
-  // A daemon that is stopped must not block the training process.
-  const timeval limit{2, 0};
-  ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-  if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    const int error = errno;
-    return failed(error == EACCES ? DeviceFault::no_permission : DeviceFault::no_driver, std::strerror(error));
-  }
+  auto connection = connect_to(socket);
+  if (!connection) return connection;
   // Only this process knows which GPU its index means.
   const auto gpu = open_gpu(device);
   if (!gpu) return gpu.error();
@@ -83,9 +93,13 @@ DeviceResult<OwnedFd> ask_daemon(const std::string& socket, const std::string& d
   const OwnedFd node(identity.node.empty() ? -1 : ::open(identity.node.c_str(), O_RDWR | O_CLOEXEC));
   std::vector<int> fds{mailbox, wake};
   if (node.valid()) fds.push_back(node.get());
-  if (!send_with_fds(connection.get(), request, fds)) return failed(DeviceFault::no_driver, std::strerror(errno));
+  if (!send_with_fds(connection->get(), request, fds)) {
+    return no_daemon(socket, DeviceFault::no_driver, std::strerror(errno));
+  }
   return connection;
 }
+
+bool daemon_listens(const std::string& socket) { return !socket.empty() && connect_to(socket).ok(); }
 
 pid_t listener_of(int connection) {
   ucred peer{};

@@ -36,6 +36,8 @@ struct DaemonRequest {
 /// there; "none" as either: nowhere.
 std::string daemon_socket(const std::string& given);
 
+bool daemon_listens(const std::string& socket);
+
 /// Asks for a helper. Returns the channel.
 DeviceResult<OwnedFd> ask_daemon(const std::string& socket, const std::string& device, Megahertz ceiling, int mailbox,
                                  int wake);
