@@ -33,7 +33,7 @@ namespace perseus {
 namespace {
 
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
-constexpr std::int64_t kExitLimit_ns = 500'000'000;
+constexpr std::int64_t kExitLimit_ns = 2'000'000'000;
 
 /// How many forks lie between the process that this code was loaded in and this one.
 std::atomic<int>& fork_generation() {

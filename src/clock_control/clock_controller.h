@@ -11,7 +11,7 @@
 // not start or was refused is started again, when the one before has ended and given the clock back; the new one begins
 // with the newest clock. Then start() fails only where there is no memory. Where the node has a daemon
 // (clock_daemon.h), the helper is the daemon's, outside of this container: it gives back when the container ends all at
-// once. When this process exits, clocks are given back before its end, within half a second. Cost: set() of the same
+// once. When this process exits, clocks are given back before its end, within two seconds. Cost: set() of the same
 // clock a few ns, of another a few dozen, and one write to an eventfd (a microsecond) if the helper sleeps; one thread
 // that sleeps; 8 KB. Threads: set() one at a time, any thread, also a signal handler; the rest any thread; in a forked
 // child all of it does nothing. Source: paper section 5 (Frequency controller); docs/clock_control.md,
