@@ -237,7 +237,9 @@ void ClockDaemon::hear(Waiting& waiting) {
   std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));
   for (const Client& other : clients_) {
     // The helper of a process that has ended, or that asks again, is giving back: the new one waits for its lease.
-    if (other.gpu != gpu || !other.peer.lives() || other.peer.who.pid == peer.who.pid) continue;
+    if (other.gpu != gpu || !other.peer.lives() || (peer.who.pid > 0 && other.peer.who.pid == peer.who.pid)) {
+      continue;
+    }
     const std::string why =
         fmt::format("the clock of {} is in use by process {} of user {}", gpu, other.peer.who.pid, other.peer.who.uid);
     log(fmt::format("refused process {} of user {}: {}", peer.who.pid, peer.who.uid, why));
