@@ -130,14 +130,17 @@ bool ClockDaemon::prepare_folder(const std::string& folder) const {
 
 bool ClockDaemon::listen() {
   const std::string& path = options_.socket;
+  const std::string unready = path + ".new";  // takes the path when clients can connect
   const auto failed = [&](const std::string& what) {
     log(fmt::format("cannot listen on {}: {}", path, what));
     return false;
   };
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) return failed("the path is too long; allowed: 107 bytes");
-  std::memcpy(address.sun_path, path.data(), path.size());
+  if (path.empty() || unready.size() >= sizeof address.sun_path) {
+    return failed(fmt::format("the path has {} bytes; allowed: 1 to 103", path.size()));
+  }
+  std::memcpy(address.sun_path, unready.data(), unready.size());
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0 && !prepare_folder(path.substr(0, slash))) {
     return failed(std::strerror(errno));
@@ -146,7 +149,7 @@ bool ClockDaemon::listen() {
   lock_ = OwnedFd(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_.valid()) return failed(std::strerror(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return failed("another daemon listens there");
-  ::unlink(path.c_str());
+  ::unlink(unready.c_str());
   socket_ = OwnedFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const mode_t before = ::umask(0177);  // nobody connects before the mode is set
   const bool bound =
@@ -156,9 +159,10 @@ bool ClockDaemon::listen() {
   if (!options_.group.empty()) {
     const group* found = ::getgrnam(options_.group.c_str());
     if (found == nullptr) return failed(fmt::format("there is no group {}", options_.group));
-    if (::chown(path.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) return failed(std::strerror(errno));
+    if (::chown(unready.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) return failed(std::strerror(errno));
   }
-  if (::chmod(path.c_str(), options_.mode) != 0 || ::listen(socket_.get(), 128) != 0) {
+  if (::chmod(unready.c_str(), options_.mode) != 0 || ::listen(socket_.get(), 128) != 0 ||
+      ::rename(unready.c_str(), path.c_str()) != 0) {
     return failed(std::strerror(errno));
   }
   return true;

@@ -52,7 +52,8 @@ DeviceResult<OwnedFd> connect_to(const std::string& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket.size() >= sizeof address.sun_path) {
-    return no_daemon(socket, DeviceFault::no_driver, "the path is too long; allowed: 107 bytes");
+    return no_daemon(socket, DeviceFault::no_driver,
+                     fmt::format("its path has {} bytes; allowed: up to 107", socket.size()));
   }
   std::memcpy(address.sun_path, socket.data(), socket.size());
   OwnedFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));

@@ -41,7 +41,7 @@ class DaemonProcess {
     if (pid_ > 0) (void)end(SIGTERM);
   }
   [[nodiscard]] bool listens() const {
-    return eventually([this] { return ::access(socket_.c_str(), W_OK) == 0; });
+    return eventually([this] { return daemon_listens(socket_); });
   }
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
