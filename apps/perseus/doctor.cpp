@@ -348,8 +348,8 @@ json::object json_of(const Patient& patient) {
 
 std::string verdict_of(const std::vector<Patient>& patients) {
   const auto controlled = std::ranges::count_if(patients, can_be_controlled);
-  const auto failed =
-      std::ranges::count_if(patients, [](const auto& patient) { return patient.switching && !patient.switching->done; });
+  const auto failed = std::ranges::count_if(
+      patients, [](const auto& patient) { return patient.switching && !patient.switching->done; });
   if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, patients.size());
   if (patients.empty()) return "no GPU here: a training process runs on as it is, nothing is measured or set";
   if (controlled == 0) return "advice only: Perseus can measure here, not set clocks";
@@ -363,8 +363,9 @@ std::string verdict_of(const std::vector<Patient>& patients) {
 /// What holds for every GPU of this machine or container.
 std::vector<std::string> machine_warnings(bool daemon) {
   if (daemon || !in_pid_namespace()) return {};
-  return {"this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
-          "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node"};
+  return {
+      "this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
+      "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node"};
 }
 
 /// 0: every GPU can be set and passed its test; 69: a clock was not given back; else 1.
@@ -419,7 +420,9 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
     for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
-    print(json::serialize(json::object{{"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) + "\n");
+    print(json::serialize(json::object{
+              {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
+          "\n");
   } else {
     for (const DriverPresence& driver : drivers) {
       print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));

@@ -34,7 +34,7 @@ class Doctor(unittest.TestCase):
         subprocess.run([SAMPLE_GPU, path], check=True)
         return path
 
-    def fail(self, path, function, code, times=-1):
+    def inject(self, path, function, code, times=-1):
         subprocess.run([SAMPLE_GPU, path, function, str(code), str(times)], check=True)
 
     def lease(self):
@@ -102,25 +102,25 @@ class Doctor(unittest.TestCase):
 
     def test_the_exit_code_says_what_the_control_test_found(self):
         path = self.gpu()
-        self.fail(path, "nvmlDeviceSetGpuLockedClocks", 4)
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 4)
         code, test = self.control_test(path)
         self.assertEqual((code, test["done"], test["touched"]), (1, False, False), test)
         self.assertIn("no permission", test["why"])
         self.assertEqual(self.lease()[1], "")
 
-        self.fail(path, "nvmlDeviceSetGpuLockedClocks", 0, 0)
-        self.fail(path, "nvmlDeviceResetGpuLockedClocks", 16)
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 0, 0)
+        self.inject(path, "nvmlDeviceResetGpuLockedClocks", 16)
         code, test = self.control_test(path)
         self.assertEqual((code, test["done"], test["restored"]), (69, False, False), test)
         self.assertIn("must be reset", test["why"])
         self.assertNotEqual(self.lease()[1], "")
 
-        self.fail(path, "nvmlDeviceResetGpuLockedClocks", 0, 0)
+        self.inject(path, "nvmlDeviceResetGpuLockedClocks", 0, 0)
         code, test = self.control_test(path)  # gives back what was left behind, first
         self.assertEqual((code, test["done"]), (0, True), test)
         self.assertEqual(self.lease()[1], "")
 
-        self.fail(path, "nvmlDeviceSetGpuLockedClocks", 15)
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 15)
         code, test = self.control_test(path)
         self.assertEqual((code, test["done"]), (1, False), test)
         self.assertIn("lost", test["why"])
