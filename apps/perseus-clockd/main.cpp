@@ -69,11 +69,11 @@ int wrong(const std::string& what) {
   return 64;
 }
 
-int serve(const std::vector<std::string>& arguments) {
+int serve(std::vector<std::string> arguments) {
   perseus::DaemonOptions options;
   options.socket = perseus::kDaemonSocket;
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
-    const std::string& name = arguments[i];
+    std::string& name = arguments[i];
     if (i + 1 == arguments.size()) return wrong(name + " has no value");
     const std::string& value = arguments[i + 1];
     const auto mode = number(value, 8, 0777), ceiling = number(value, 10, 65535);
@@ -86,8 +86,9 @@ int serve(const std::vector<std::string>& arguments) {
     } else if (name == "--ceiling" && ceiling) {
       options.ceiling = perseus::Megahertz(static_cast<int>(*ceiling));
     } else {
-      return wrong("wrong option: " + name + " " + value +
-                   "; allowed: --socket PATH, --mode OCTAL up to 0777, --group NAME, --ceiling MHZ up to 65535");
+      return wrong("wrong option: " +
+                   name.append(" ").append(value).append(
+                       "; allowed: --socket PATH, --mode OCTAL up to 0777, --group NAME, --ceiling MHZ up to 65535"));
     }
   }
   return perseus::run_clock_daemon(options);

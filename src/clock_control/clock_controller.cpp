@@ -208,7 +208,7 @@ DeviceStatus ClockController::State::start_helper() {
   DeviceResult<pid_t> child = pid_t{0};  // a daemon's helper is no child of ours
   bool own = socket.empty();
   if (!own) {
-    const DeviceStatus asked = ask_daemon_for_helper(socket);
+    DeviceStatus asked = ask_daemon_for_helper(socket);
     // A socket that a daemon of before has left behind: as if there were none.
     own = !asked && asked.error().fault == DeviceFault::no_driver && options.daemon.empty() && socket == kDaemonSocket;
     if (!asked && !own) return asked;

@@ -73,7 +73,7 @@ DeviceResult<OwnedFd> connect_to(const std::string& socket) {
 
 std::string daemon_socket(const std::string& given) {
   const char* named = ::secure_getenv("PERSEUS_CLOCKD_SOCKET");
-  const std::string only = !given.empty() ? given : named != nullptr ? named : "";
+  std::string only = !given.empty() ? given : named != nullptr ? named : "";
   if (only == "none") return {};
   if (!only.empty()) return only;
   return is_socket(kDaemonSocket) ? kDaemonSocket : "";
