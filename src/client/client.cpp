@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "device/ceiling_gpu.h"
 #include "net/http_message.h"
 
 namespace perseus::client {
@@ -315,7 +316,7 @@ void Client::open_device() {
                                                  selector_, gpu.error().message));
     return;
   }
-  gpu_ = std::move(*gpu);
+  gpu_ = with_ceiling(std::move(*gpu), ceiling_of_environment());  // clocks above it are not planned either
   if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
   const auto clocks = gpu_->supported_clocks();
   if (!clocks) {

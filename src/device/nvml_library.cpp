@@ -25,6 +25,7 @@ NvmlLibrary functions_of(const DynamicLibrary& library) {
   FIND(nvmlDeviceGetHandleByUUID);
   FIND(nvmlDeviceGetHandleByPciBusId_v2);
   FIND(nvmlDeviceGetIndex);
+  FIND(nvmlDeviceGetMinorNumber);
   FIND(nvmlDeviceGetUUID);
   FIND(nvmlDeviceGetName);
   FIND(nvmlDeviceGetPciInfo_v3);

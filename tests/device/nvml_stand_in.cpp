@@ -56,6 +56,10 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
 EXPORT int nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
   return give(device == handle(the_slice) ? "MIG-slice" : "GPU-card", text, size);
 }
+EXPORT int nvmlDeviceGetMinorNumber(Device, unsigned* minor) {
+  *minor = 3;  // in a container with one GPU of the host's
+  return success;
+}
 EXPORT int nvmlDeviceIsMigDeviceHandle(Device device, unsigned* is) {
   *is = device == handle(the_slice) ? 1 : 0;
   return success;
