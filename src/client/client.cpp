@@ -1,11 +1,13 @@
 #include "client/client.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <thread>
 #include <utility>
 
 #include "net/http_message.h"
@@ -25,6 +27,8 @@ std::size_t computations_a_step(const ClientOptions& options) {
   const std::size_t runs = static_cast<std::size_t>(options.microbatches) * static_cast<std::size_t>(options.chunks);
   return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
 }
+
+std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
 
 double seconds_now() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
@@ -54,7 +58,14 @@ Client::~Client() { stop(); }
 void Client::start(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) complaints_.say(LogLevel::warning, remark);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.start_limit_s);
-  watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
+  while (!watching_.running() && std::chrono::steady_clock::now() < until) {
+    watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
+    if (!watching_.running()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (!watching_.running()) {
+    complaints_.say(LogLevel::error, "no thread can be created: nothing is measured and no clock is set");
+    return;
+  }
   std::unique_lock lock(mutex_);
   const bool opened = changed_.wait_until(lock, until, [&] { return opened_; });
   lock.unlock();
@@ -65,16 +76,31 @@ void Client::start(const std::vector<std::string>& remarks) {
 
 bool Client::stop() {
   const double from = seconds_now();
-  const bool ended = watching_.stop(options_.start_limit_s / 2);
-  if (!ended) return false;
+  if (!watching_.stop(options_.start_limit_s / 2)) left_behind_ = true;
+  bool opened = false;
+  {
+    // A thread that hangs before this ends by itself what it has opened, see open().
+    const std::lock_guard lock(mutex_);
+    opened = opened_;
+  }
+  if (opened) {
+    end_control();
+    if (session_) session_->stop(options_.start_limit_s - (seconds_now() - from));
+  }
+  complaints_.silence(options_.start_limit_s / 2);
+  if (left_behind_) return false;
+  const std::uint64_t stepping = stepping_thread_.load(std::memory_order_acquire);
+  return stepping == 0 || (stepping == this_thread() && !in_step_);
+}
+
+void Client::end_control() {
   usable_control_ = nullptr;
-  control_.reset();
-  if (session_) session_->stop(options_.start_limit_s - (seconds_now() - from));
-  return true;
+  if (control_) control_->stop();
 }
 
 void Client::step_begin(bool train) {
   if (in_step_) step_end();
+  stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
   if (!train) {
@@ -210,16 +236,24 @@ void Client::time_with(std::uint64_t (*now_ns)(void*), void* context) {
 
 // ---- The watching thread: everything that may take its time
 
-void Client::watch(const std::stop_token& stop) {
-  open_device();
+/// False: stop() came first.
+bool Client::open(const std::stop_token& stop) {
+  open_device(stop);
+  const std::lock_guard lock(mutex_);
+  if (stop.stop_requested()) {
+    end_control();
+    return false;
+  }
   meter_ = std::make_unique<IterationMeter>(gpu_.get(), !options_.no_energy, facts_.clocks_mhz, options_.chunks,
                                             complaints_);
   open_session();
-  {
-    const std::lock_guard lock(mutex_);
-    opened_ = true;
-  }
+  opened_ = true;
   changed_.notify_all();
+  return true;
+}
+
+void Client::watch(const std::stop_token& stop) {
+  if (!opened_ && !open(stop)) return;  // opened already: this thread runs again after it ran out of memory
   double now = seconds_now();
   const auto interval_s = [this] {
     return std::clamp(2 * last_iteration_time_s_.load(std::memory_order_relaxed), least_watch_s, most_watch_s);
@@ -233,7 +267,8 @@ void Client::watch(const std::stop_token& stop) {
   measure(seconds_now(), true);
 }
 
-void Client::open_device() {
+void Client::open_device(const std::stop_token& stop) {
+  facts_ = {};
   facts_.host = host_name();
   facts_.accelerator = options_.accelerator;
   selector_ = options_.device;
@@ -257,7 +292,7 @@ void Client::open_device() {
     return;
   }
   for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
-  if (options_.advice_only || facts_.clocks_mhz.empty()) return;
+  if (options_.advice_only || facts_.clocks_mhz.empty() || stop.stop_requested()) return;
   OpenedControl opened = open_speed_control(selector_, options_);
   if (!opened.control) {
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.why_not));
@@ -350,6 +385,7 @@ void Client::tell_what_was_learnt() {
 
 /// What the training thread must not say itself.
 void Client::look_after(double now_s) {
+  if (session_) session_->keep_running();
   if (const std::int64_t misfit = follower_.misfit_version(); misfit != told_misfit_) {
     if (misfit != 0) {
       const int ran = follower_.misfit_instruction();

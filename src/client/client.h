@@ -40,7 +40,8 @@ class Client {
 
   /// Opens the device, starts the helper, registers: on a thread of its own, waited for at most start_limit_s.
   void start(const std::vector<std::string>& remarks);
-  /// Gives the clock back, tells the server. False: a thread hangs (in a driver, say), and this must not be destroyed.
+  /// Gives the clock back, tells the server, logs nothing more. False: another thread may still use this object (one
+  /// hangs in a driver, or the training thread is another one or within a step), so it must never be destroyed.
   bool stop();
 
   void step_begin(bool train);
@@ -74,7 +75,9 @@ class Client {
 
   // The watching thread.
   void watch(const std::stop_token& stop);
-  void open_device();
+  bool open(const std::stop_token& stop);
+  void end_control();
+  void open_device(const std::stop_token& stop);
   void open_session();
   void measure(double now_s, bool all);
   void tell_what_was_learnt();
@@ -99,7 +102,8 @@ class Client {
   ClientOptions options_;
   Complaints complaints_;
   BackgroundThread watching_;
-  std::mutex mutex_;  ///< of the next lines, until opened_; then they stay as they are
+  bool left_behind_ = false;  ///< a thread still runs in here
+  std::mutex mutex_;          ///< of the next lines, until opened_; then they stay as they are
   std::condition_variable changed_;
   bool opened_ = false;
   std::string selector_;
@@ -123,6 +127,7 @@ class Client {
   double next_latency_s_ = 0;
 
   // The training thread's, at a step's ends.
+  std::atomic<std::uint64_t> stepping_thread_{0};  ///< that began the last step; 0: none yet
   std::int64_t step_helper_ = 0;  ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;

@@ -1,6 +1,7 @@
 #include "client/complaints.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
@@ -31,8 +32,16 @@ std::string_view name_of(Cause cause) {
 
 Complaints::Complaints(Log log) : log_(std::move(log)) {}
 
+void Complaints::silence(double limit_s) {
+  silent_ = true;
+  std::unique_lock lock(logging_, std::defer_lock);
+  (void)lock.try_lock_for(std::chrono::duration<double>(std::max(limit_s, 0.0)));
+}
+
 void Complaints::say(LogLevel level, const std::string& message) const {
   try {
+    const std::lock_guard lock(logging_);
+    if (silent_) return;
     log_(level, message);
   } catch (...) {  // a log is not worth a training run
   }

@@ -6,6 +6,7 @@
 // function that throws is ignored. Cost: a lock, so never called by the training thread. Threads: any.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -34,12 +35,16 @@ class Complaints {
   void raise(Cause cause, const std::string& message);
   void clear(Cause cause, const std::string& now_what);
   void say(LogLevel level, const std::string& message) const;
+  /// From now on nothing is logged. Waits for a log call of another thread, at most `limit_s`.
+  void silence(double limit_s);
 
   [[nodiscard]] bool raised(Cause cause) const;
   [[nodiscard]] std::vector<Complaint> all() const;
 
  private:
+  mutable std::recursive_timed_mutex logging_;  ///< held while the log function runs; it may call the client
   Log log_;
+  std::atomic<bool> silent_{false};
   mutable std::mutex mutex_;
   std::vector<Complaint> complaints_;
 };

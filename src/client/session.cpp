@@ -48,6 +48,7 @@ struct Session::State {
   std::optional<double> silent_since_s;
   bool held = false;
   std::deque<MeasuredIteration> iterations;
+  std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
   bool window_ready = false;  ///< a whole one is among them
   bool over = false;          ///< the job, says the server: nothing more is asked or told
 
@@ -93,8 +94,16 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.listener = std::move(listener);
   s.complaints = &complaints;
   if (!s.job.empty()) s.listener->on_job(s.job);
-  asking_.start("perseus-plans", [state = state_](const std::stop_token& stop) { state->ask_for_plans(stop); });
-  reporting_.start("perseus-reports", [state = state_](const std::stop_token& stop) { state->send_reports(stop); });
+  keep_running();
+}
+
+void Session::keep_running() {
+  if (!asking_.running()) {
+    asking_.start("perseus-plans", [state = state_](const std::stop_token& stop) { state->ask_for_plans(stop); });
+  }
+  if (!reporting_.running()) {
+    reporting_.start("perseus-reports", [state = state_](const std::stop_token& stop) { state->send_reports(stop); });
+  }
 }
 
 Session::~Session() { stop(0); }
@@ -157,7 +166,13 @@ std::int64_t Session::failures() const { return state_->failures; }
 std::optional<HttpReply> Session::State::call(const HttpCall& what, double limit_s, const std::stop_token& stop) {
   HttpPeer to = peer;
   to.timeout = milliseconds(limit_s);
-  Result<HttpReply> reply = http_call(to, what, stop);
+  Result<HttpReply> reply = [&]() -> Result<HttpReply> {
+    try {
+      return http_call(to, what, stop);
+    } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
+      return Error{ErrorCode::unavailable, fmt::format("{}: cannot connect: {}", peer.url, error.what())};
+    }
+  }();
   if (stop.stop_requested()) return std::nullopt;
   if (!reply) {
     failed(Cause::server, reply.error().message);
@@ -391,7 +406,6 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
 
 void Session::State::send_reports(const std::stop_token& stop) {
   double due_s = now_s() + options.report_interval_s;
-  std::vector<MeasuredIteration> report;
   double wait_s = timing.least_wait_s;
   // The last reports go out after stop was asked for, uninterrupted: stop() of the thread waits a while.
   for (bool last = false; !last;) {
@@ -405,13 +419,15 @@ void Session::State::send_reports(const std::stop_token& stop) {
     if (all) due_s = now_s() + options.report_interval_s;
     while (!last && !tell_facts(stop) && sleep_for(stop, wait_s)) wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;
-    while (!(report = next_report(all)).empty()) {
-      while (!send(report, last ? std::stop_token() : stop)) {
-        if (last) return;
-        if (!sleep_for(stop, wait_s)) break;
-        wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    while (!unsent.empty() || !(unsent = next_report(all)).empty()) {
+      if (send(unsent, last ? std::stop_token() : stop)) {
+        unsent.clear();
+        wait_s = timing.least_wait_s;
+        continue;
       }
-      wait_s = timing.least_wait_s;
+      if (last) return;
+      if (!sleep_for(stop, wait_s)) break;  // the last round sends it
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
     }
   }
 }

@@ -34,6 +34,8 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
+  /// Starts the threads that could not be made before. Not beside stop().
+  void keep_running();
   /// Until the job is known or registering it failed once, at most so long.
   void wait_for_job(double limit_s);
   /// Sent every report_interval_s; profiling windows as soon as they are whole.

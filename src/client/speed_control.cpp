@@ -10,6 +10,7 @@ namespace {
 class HelperControl final : public SpeedControl {
  public:
   explicit HelperControl(std::unique_ptr<ClockController> controller) : controller_(std::move(controller)) {}
+  void stop() noexcept override { controller_->stop(); }
   [[gnu::hot]] void set(int clock_mhz) noexcept override { controller_->set(Megahertz(clock_mhz)); }
   void begin_step() noexcept override { controller_->begin_step(); }
   [[nodiscard]] std::int64_t working_helper() const noexcept override { return controller_->working_helper(); }

@@ -28,7 +28,9 @@ class SpeedControl {
   SpeedControl() = default;
   SpeedControl(const SpeedControl&) = delete;
   SpeedControl& operator=(const SpeedControl&) = delete;
-  virtual ~SpeedControl() = default;  ///< gives the clock back
+  virtual ~SpeedControl() = default;  ///< stop()
+  /// Gives the clock back. Every other call stays allowed, also beside this one.
+  virtual void stop() noexcept = 0;
   virtual void set(int clock_mhz) noexcept = 0;
   virtual void begin_step() noexcept = 0;  ///< a training step; its requests resemble those of the step before
   /// Which helper is at work: the first, second, ...; 0: none is.

@@ -22,6 +22,13 @@ int the_card, the_slice;
 
 Device handle(int& gpu) { return reinterpret_cast<Device>(&gpu); }
 
+void hang_if_asked(const char* function) {
+  const char* asked = state.hold.load();
+  if (asked == nullptr || std::strcmp(asked, function) != 0) return;
+  ++state.held;
+  while (state.hold.load() != nullptr) usleep(1000);
+}
+
 template <class T>
 int give(const std::vector<T>& values, unsigned* count, T* list) {
   const unsigned room = std::exchange(*count, static_cast<unsigned>(values.size()));
@@ -40,7 +47,10 @@ int give(const char* text, char* into, unsigned size) {
 
 EXPORT NvmlStandIn* nvml_stand_in() { return &state; }
 
-EXPORT int nvmlInit_v2() { return success; }
+EXPORT int nvmlInit_v2() {
+  hang_if_asked("nvmlInit_v2");
+  return success;
+}
 EXPORT int nvmlShutdown() { return success; }
 EXPORT int nvmlSystemGetDriverVersion(char* text, unsigned size) { return give("570.124.06", text, size); }
 EXPORT int nvmlSystemGetNVMLVersion(char* text, unsigned size) { return give("12.570.124.06", text, size); }
@@ -70,6 +80,7 @@ EXPORT int nvmlDeviceGetMigMode(Device, unsigned* now, unsigned* pending) {
   return success;
 }
 EXPORT int nvmlDeviceGetFieldValues(Device, int count, FieldValue* fields) {
+  hang_if_asked("nvmlDeviceGetFieldValues");
   for (FieldValue* field = fields; field != fields + count; ++field) {
     const bool other_scope = state.only_module && field->scopeId != scope_module;
     field->nvmlReturn = other_scope ? invalid_argument : state.field_code;
@@ -86,14 +97,17 @@ EXPORT int nvmlDeviceGetSupportedMemoryClocks(Device, unsigned* count, unsigned*
   return give<unsigned>({1593, 2619, 405}, count, mhz);
 }
 EXPORT int nvmlDeviceGetSupportedGraphicsClocks(Device, unsigned memory_mhz, unsigned* count, unsigned* mhz) {
+  hang_if_asked("nvmlDeviceGetSupportedGraphicsClocks");
   if (memory_mhz == 2619) return give<unsigned>({1200, 1410, 1410, 900}, count, mhz);
   return memory_mhz == 405 ? give<unsigned>({210}, count, mhz) : not_found;
 }
 EXPORT int nvmlDeviceGetClockInfo(Device, int type, unsigned* mhz) {
+  hang_if_asked("nvmlDeviceGetClockInfo");
   *mhz = type == clock_sm ? 1410 : type == clock_graphics ? 1395 : 2619;
   return success;
 }
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(Device, unsigned long long* reasons) {
+  hang_if_asked("nvmlDeviceGetCurrentClocksEventReasons");
   *reasons = state.reasons;
   return success;
 }

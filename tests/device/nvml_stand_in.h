@@ -1,6 +1,8 @@
 // NOT NVML: a stand-in with what real drivers do and the simulated GPU does not, for tests.
 #pragma once
 
+#include <atomic>
+
 struct NvmlStandIn {
   bool slice = false;        ///< GPU 0 is a MIG slice of the card
   bool only_module = false;  ///< power fields have the scope of the module alone, as on superchips
@@ -10,6 +12,8 @@ struct NvmlStandIn {
   int lock_code = 0;  ///< of the next call to lock a clock
   int lock_calls = 0;
   unsigned locked_mhz = 0;
+  std::atomic<const char*> hold{nullptr};  ///< a call of this function returns only when this is null again
+  std::atomic<int> held{0};                ///< calls that have begun to wait for that
 };
 
 /// Exported by the library as nvml_stand_in.
