@@ -65,7 +65,8 @@ typedef struct perseus_options {
   int chunks; /* stages per rank, 1 */
   int rank, dp_rank, pp_rank, tp_rank;
   int dp_degree, pp_degree, tp_degree;
-  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "none"; NULL: find it */
+  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "cuda:1" (CUDA's number);
+                               "none"; NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
   const char* accelerator; /* what the infrastructure calls it; NULL: its UUID */
   const char* helper;      /* path of perseus-clockd; NULL: beside the library, then $PATH */
   double blocking_power_w; /* of a waiting GPU; 0: measured */

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -27,6 +29,9 @@ std::size_t computations_a_step(const ClientOptions& options) {
   const std::size_t runs = static_cast<std::size_t>(options.microbatches) * static_cast<std::size_t>(options.chunks);
   return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
 }
+
+/// A device that the program names by CUDA's number: "cuda:1".
+constexpr std::string_view kCudaDevice = "cuda:";
 
 std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
 
@@ -58,6 +63,7 @@ Client::~Client() { stop(); }
 void Client::start(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) complaints_.say(LogLevel::warning, remark);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.start_limit_s);
+  if (options_.device.empty() || options_.device.starts_with(kCudaDevice)) cuda_view_ = look_at_cuda();
   while (!watching_.running() && std::chrono::steady_clock::now() < until) {
     watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
     if (!watching_.running()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -267,16 +273,23 @@ void Client::watch(const std::stop_token& stop) {
   measure(seconds_now(), true);
 }
 
+void Client::choose_gpu() {
+  DeviceRequest request{std::nullopt, options_.rank};
+  if (!selector_.empty()) request.cuda_number = std::atoi(selector_.c_str() + kCudaDevice.size());
+  const DeviceChoice choice = choose_device(
+      list_gpus(), cuda_view_, [](const char* name) { return std::getenv(name); }, request);
+  selector_ = choice.selector.empty() ? "none" : choice.selector;
+  if (!choice.why_not.empty()) {
+    complaints_.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
+  }
+}
+
 void Client::open_device(const std::stop_token& stop) {
   facts_ = {};
   facts_.host = host_name();
   facts_.accelerator = options_.accelerator;
   selector_ = options_.device;
-  if (selector_.empty()) {
-    const std::vector<std::string> found = find_gpus();
-    const std::size_t mine = static_cast<std::size_t>(options_.rank) % std::max<std::size_t>(found.size(), 1);
-    selector_ = found.empty() ? "none" : found[mine];
-  }
+  if (selector_.empty() || selector_.starts_with(kCudaDevice)) choose_gpu();
   if (selector_ == "none") return;
   auto gpu = open_gpu(selector_);
   if (!gpu) {

@@ -28,6 +28,7 @@
 #include "client/speed_control.h"
 #include "client/step_recorder.h"
 #include "device/gpu.h"
+#include "device/visible_devices.h"
 
 namespace perseus::client {
 
@@ -78,6 +79,7 @@ class Client {
   bool open(const std::stop_token& stop);
   void end_control();
   void open_device(const std::stop_token& stop);
+  void choose_gpu();
   void open_session();
   void measure(double now_s, bool all);
   void tell_what_was_learnt();
@@ -106,6 +108,7 @@ class Client {
   std::mutex mutex_;          ///< of the next lines, until opened_; then they stay as they are
   std::condition_variable changed_;
   bool opened_ = false;
+  CudaView cuda_view_;  ///< of the thread that called start()
   std::string selector_;
   RankFacts facts_;
   std::unique_ptr<SpeedControl> control_;

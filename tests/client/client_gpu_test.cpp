@@ -420,6 +420,37 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   EXPECT_EQ(statistics().controls_clock, 0);
 }
 
+TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
+  Said second_said;
+  ClientOptions second = options;
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
+  const int holder = helper_pid();
+  second.rank = 1;
+  second.start_limit_s = 0.5;
+  second.log = second_said.log();
+  Client other(second);
+  other.start({});
+  ASSERT_TRUE(eventually([&] { return second_said.count("no clock is set") == 1; }));
+  EXPECT_EQ(second_said.count("process " + std::to_string(holder)), 1) << other.status();
+  perseus_statistics s{};
+  other.statistics(s);
+  EXPECT_EQ(s.controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, ARankWithoutAGpuOfItsOwnTouchesNone) {
+  ::setenv("PERSEUS_SIMULATED_GPUS", (folder_ + "/gpu").c_str(), 1);
+  options.device.clear();
+  options.rank = 1;
+  options.dp_degree = 2;
+  start();
+  ::unsetenv("PERSEUS_SIMULATED_GPUS");
+  EXPECT_EQ(said.count("no energy is measured and no clock is set"), 1);
+  EXPECT_EQ(statistics().controls_clock, 0);
+}
+
 TEST_F(ClientGpuTest, NoSuchDevice) {
   options.device = "simulated:" + folder_ + "/nothing";
   start();

@@ -44,12 +44,12 @@ class StopTest : public ::testing::Test {
   StopTest() {
     ::setenv("PERSEUS_NVML", NVML_STAND_IN, 1);
     void* const library = ::dlopen(NVML_STAND_IN, RTLD_NOW | RTLD_LOCAL);
-    nvml = reinterpret_cast<GetNvmlStandIn>(::dlsym(library, "nvml_stand_in"))();
-    nvml->hold = nullptr;
-    nvml->held = 0;
+    nvml = reinterpret_cast<GetNvmlHold>(::dlsym(library, "nvml_hold"))();
+    nvml->function = nullptr;
+    nvml->calls = 0;
   }
   ~StopTest() override {
-    nvml->hold = nullptr;
+    nvml->function = nullptr;
     ::unsetenv("PERSEUS_NVML");
   }
   /// A client on the stand-in's GPU that may set no clock.
@@ -70,7 +70,7 @@ class StopTest : public ::testing::Test {
     perseus_step_end(client);
   }
 
-  NvmlStandIn* nvml;
+  NvmlHold* nvml;
 };
 
 /// The calls in which the client's own thread can hang: while it opens the GPU, and while it measures.
@@ -79,17 +79,17 @@ class StopWhileTheDriverHangs : public StopTest, public ::testing::WithParamInte
 TEST_P(StopWhileTheDriverHangs, TouchesNoFreedMemoryWhenTheDriverAnswers) {
   // Freed at the end of this block: whoever logs after perseus_stop() writes into freed memory.
   auto lines = std::make_unique<std::atomic<int>>(0);
-  nvml->hold = GetParam();
+  nvml->function = GetParam();
   perseus_client* const client = [&] {
     const perseus::Options given = options(*lines);
     return perseus_start(&given);
   }();
   ASSERT_NE(client, nullptr);
-  ASSERT_TRUE(eventually([&] { return step(client), nvml->held > 0; }));
+  ASSERT_TRUE(eventually([&] { return step(client), nvml->calls > 0; }));
   perseus_stop(client);
   lines.reset();
   EXPECT_TRUE(thread_runs("perseus-watch")) << "it hangs in the driver";
-  nvml->hold = nullptr;
+  nvml->function = nullptr;
   EXPECT_TRUE(eventually([] { return !thread_runs("perseus-watch"); }));
   step(client);  // does nothing
   perseus_stop(client);
@@ -166,13 +166,13 @@ TEST_F(StopTest, AProcessThatExitsWhileTheDriverHangsEndsWell) {
   EXPECT_EXIT(
       {
         static std::atomic<int> lines{0};
-        nvml->hold = "nvmlInit_v2";
+        nvml->function = "nvmlInit_v2";
         const perseus::Options given = options(lines);
         static perseus_client* client = nullptr;
-        static NvmlStandIn* held = nvml;
+        static NvmlHold* held = nvml;
         // The first handler runs last: the driver answers when everything else is over.
         (void)std::atexit([] {
-          held->hold = nullptr;
+          held->function = nullptr;
           (void)eventually([] { return !thread_runs("perseus-watch"); });
         });
         client = perseus_start(&given);

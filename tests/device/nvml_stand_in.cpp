@@ -18,15 +18,16 @@ using namespace perseus::nvml;
 constexpr int success = 0, invalid_argument = 2, not_found = 6, insufficient_size = 7;
 
 NvmlStandIn state;
+NvmlHold hold;
 int the_card, the_slice;
 
 Device handle(int& gpu) { return reinterpret_cast<Device>(&gpu); }
 
 void hang_if_asked(const char* function) {
-  const char* asked = state.hold.load();
-  if (asked == nullptr || std::strcmp(asked, function) != 0) return;
-  ++state.held;
-  while (state.hold.load() != nullptr) usleep(1000);
+  const char* const held = hold.function;
+  if (held == nullptr || std::strcmp(held, function) != 0) return;
+  ++hold.calls;
+  while (hold.function != nullptr) usleep(1000);
 }
 
 template <class T>
@@ -46,6 +47,7 @@ int give(const char* text, char* into, unsigned size) {
 }  // namespace
 
 EXPORT NvmlStandIn* nvml_stand_in() { return &state; }
+EXPORT NvmlHold* nvml_hold() { return &hold; }
 
 EXPORT int nvmlInit_v2() {
   hang_if_asked("nvmlInit_v2");

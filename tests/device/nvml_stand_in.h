@@ -12,9 +12,16 @@ struct NvmlStandIn {
   int lock_code = 0;  ///< of the next call to lock a clock
   int lock_calls = 0;
   unsigned locked_mhz = 0;
-  std::atomic<const char*> hold{nullptr};  ///< a call of this function returns only when this is null again
-  std::atomic<int> held{0};                ///< calls that have begun to wait for that
 };
 
 /// Exported by the library as nvml_stand_in.
 using GetNvmlStandIn = NvmlStandIn* (*)();
+
+/// A driver that hangs.
+struct NvmlHold {
+  std::atomic<const char*> function{nullptr};  ///< a call of it returns only when this is null again
+  std::atomic<int> calls{0};                   ///< that have begun to wait for that
+};
+
+/// Exported as nvml_hold.
+using GetNvmlHold = NvmlHold* (*)();
