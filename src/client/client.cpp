@@ -56,7 +56,9 @@ std::string host_name() {
 }  // namespace
 
 Client::Client(ClientOptions options)
-    : recorder_(kept_steps, computations_a_step(options)), options_(std::move(options)), complaints_(options_.log) {}
+    : recorder_(kept_steps, computations_a_step(options)),
+      options_(std::move(options)),
+      complaints_(options_.log, options_.log_pauses) {}
 
 Client::~Client() { stop(); }
 
@@ -324,8 +326,9 @@ void Client::open_session() {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
   };
-  listener.on_plan = [this](std::unique_ptr<Plan> plan) {
-    if (plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty()) {
+  listener.on_plan = [this, said = std::string()](std::unique_ptr<Plan> plan) mutable {
+    const bool no_plan = plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty();
+    if (no_plan && std::exchange(said, plan->reason) != plan->reason) {
       complaints_.say(LogLevel::info, fmt::format("no plan for job {}: {}; the highest clock", job(), plan->reason));
     }
     follower_.put(std::move(plan));
@@ -399,6 +402,7 @@ void Client::tell_what_was_learnt() {
 /// What the training thread must not say itself.
 void Client::look_after(double now_s) {
   if (session_) session_->keep_running();
+  complaints_.remind();
   if (const std::int64_t misfit = follower_.misfit_version(); misfit != told_misfit_) {
     if (misfit != 0) {
       const int ran = follower_.misfit_instruction();
@@ -505,8 +509,9 @@ std::string Client::status() {
   constexpr const char* states[] = {"starting", "maximum_clock", "profiling", "planned"};
   std::string wrong;
   for (const Complaint& complaint : complaints_.all()) {
-    wrong += fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f}}}", wrong.empty() ? "" : ",",
-                         name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s);
+    wrong +=
+        fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f},\"times\":{}}}", wrong.empty() ? "" : ",",
+                    name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s, complaint.times);
   }
   EnergyFacts energy;
   int helper_pid = 0;

@@ -40,6 +40,7 @@ struct ClientOptions {
   SessionTiming timing;
   RestartLimits helper_restart{1, 300};
   Complaints::Log log;
+  PauseLimits log_pauses;
 
   [[nodiscard]] int world_size() const { return dp_degree * pp_degree * tp_degree; }
 };

@@ -49,8 +49,8 @@ struct Session::State {
   bool held = false;
   std::deque<MeasuredIteration> iterations;
   std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
-  bool window_ready = false;  ///< a whole one is among them
-  bool over = false;          ///< the job, says the server: nothing more is asked or told
+  bool window_ready = false;              ///< a whole one is among them
+  bool over = false;                      ///< the job, says the server: nothing more is asked or told
 
   std::atomic<bool> reached{false};
   std::atomic<std::int64_t> failures{0};
@@ -443,13 +443,15 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
+    const std::lock_guard lock(mutex);
+    if (complaints != nullptr) complaints->clear(Cause::reports, peer.url + " accepts iterations again");
   } else if (reply->status == job_over_status) {
     job_is_over(read_refusal(reply->body));
   } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) {
-      complaints->say(LogLevel::warning, fmt::format("{} did not take iterations up to {}: {}", peer.url,
-                                                     report.back().iteration, read_refusal(reply->body)));
+      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", peer.url,
+                                                    report.back().iteration, read_refusal(reply->body)));
     }
   }
   return true;

@@ -39,6 +39,7 @@ class ClientGpuTest : public ::testing::Test {
     options.report_interval_s = 0.02;
     options.microbatches = 2;
     options.log = said.log();
+    options.log_pauses = no_pause();
   }
   ~ClientGpuTest() override {
     client.reset();

@@ -47,7 +47,7 @@ class SessionTest : public ::testing::Test {
 
   ClientOptions options;
   Said said;
-  Complaints complaints{said.log()};
+  Complaints complaints{said.log(), no_pause()};
   std::atomic<int> jobs{0};
   std::atomic<std::int64_t> version{0};
   std::atomic<bool> held{false};
