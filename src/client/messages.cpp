@@ -189,6 +189,14 @@ Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& 
     if (!seconds) return seconds.error();
     plan->iteration_time_s = *seconds;
   }
+  if (const auto time = fields.optional("maximum_clock_time_s"); time && !time->is_null()) {
+    const auto seconds = time->number();
+    if (!seconds) return seconds.error();
+    plan->maximum_clock_time_s = *seconds;
+  }
+  if (const auto why = fields.optional("slower_because"); why && why->string()) {
+    plan->slower_because = std::string(*why->string());
+  }
   if (const auto reason = fields.optional("reason"))
     plan->reason = std::string(reason->string() ? *reason->string() : "");
   const JsonReader clocks = fields.value("clocks");
