@@ -58,7 +58,8 @@ std::string host_name() {
 Client::Client(ClientOptions options)
     : recorder_(kept_steps, computations_a_step(options)),
       options_(std::move(options)),
-      complaints_(options_.log, options_.log_pauses) {}
+      complaints_(options_.log, options_.log_pauses),
+      guard_(options_.plan_tolerance) {}
 
 Client::~Client() { stop(); }
 
@@ -331,9 +332,17 @@ void Client::open_session() {
     if (no_plan && std::exchange(said, plan->reason) != plan->reason) {
       complaints_.say(LogLevel::info, fmt::format("no plan for job {}: {}; the highest clock", job(), plan->reason));
     }
+    guard_.arrives(*plan);
+    hold_as_needed();
     follower_.put(std::move(plan));
   };
-  listener.on_held = [this](bool held) { follower_.hold_maximum(held); };
+  listener.on_held = [this](bool held) {
+    {
+      const std::lock_guard lock(holding_);
+      server_holds_ = held;
+    }
+    hold_as_needed();
+  };
   listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
   RankFacts facts = facts_;
@@ -349,11 +358,16 @@ void Client::measure(double now_s, bool all) {
     if (step->cuda) {
       CudaEvents* const events = cuda_.load(std::memory_order_acquire);
       if (!events->finished(*step) && !all) break;  // the GPU is not there yet
-      if (events->finished(*step)) meter_->take(events->on_host(*step), now_s);
+      if (events->finished(*step)) {
+        const Step& on_host = events->on_host(*step);
+        guard(on_host);
+        meter_->take(on_host, now_s);
+      }
       events->release(*step);
       if (events->failed())
         complaints_.raise(Cause::cuda, "CUDA events fail; computations are timed by the host's clock");
     } else {
+      guard(*step);
       meter_->take(*step, now_s);
     }
     if (learnt_.instructions.empty() && step->train && step->clean) {
@@ -369,6 +383,30 @@ void Client::measure(double now_s, bool all) {
   }
   for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
     if (session_) session_->report(std::move(iteration));
+  }
+}
+
+void Client::hold_as_needed() {
+  const std::lock_guard lock(holding_);
+  follower_.hold_maximum(server_holds_ || guard_.holds());
+}
+
+/// Has the guard judge an iteration, and does what it decides.
+void Client::guard(const Step& step) {
+  if (!step.train || !step.clean) return;
+  for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
+  guard_.take(guarded_iteration(step, facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front()));
+  hold_as_needed();
+  if (dropped_version_ != 0 && step.plan_version != dropped_version_) {
+    dropped_version_ = 0;
+    complaints_.clear(Cause::slowdown, fmt::format("plan {} replaces the one that was dropped", step.plan_version));
+  }
+  if (const std::optional<DroppedPlan> dropped = guard_.take_dropped()) {
+    dropped_version_ = dropped->version;
+    ++plans_dropped_;
+    complaints_.raise(Cause::slowdown, fmt::format("plan {} is dropped: {}; the highest clock until another plan comes",
+                                                   dropped->version, dropped->reason));
+    if (session_) session_->plan_dropped(*dropped);
   }
 }
 
@@ -423,6 +461,7 @@ void Client::look_after(double now_s) {
       next_latency_s_ = now_s + latency_interval_s;
     }
     look_after_control();
+    late_clocks_.judge(meter_->facts().mixed, complaints_);
   }
   const std::int64_t finished = finished_.load(std::memory_order_acquire);
   if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {
@@ -471,6 +510,7 @@ void Client::statistics(perseus_statistics& s) {
   s.plan_from_iteration = plan_from_.load(std::memory_order_relaxed);
   s.planned_iteration_time_s = planned_time_s_.load(std::memory_order_relaxed);
   s.last_iteration_time_s = last_iteration_time_s_.load(std::memory_order_relaxed);
+  s.plans_dropped = plans_dropped_.load(std::memory_order_relaxed);
   s.last_iteration_energy_j = -1;
   s.blocking_power_w = options_.blocking_power_w;
   if (opened) {
@@ -537,14 +577,14 @@ std::string Client::status() {
       ".6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
       "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
-      "\"computations_mixed\":{},\"computations_unsure\":{},\"profile\":[{}],"
+      "\"computations_mixed\":{},\"computations_unsure\":{},\"plans_dropped\":{},\"profile\":[{}],"
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
       s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
       s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.helper_restarts, s.begin_end_ns,
       s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
       s.last_iteration_energy_j, s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected,
-      s.computations_mixed, s.computations_unsure, powers, wrong);
+      s.computations_mixed, s.computations_unsure, s.plans_dropped, powers, wrong);
 }
 
 }  // namespace perseus::client

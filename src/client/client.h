@@ -22,8 +22,10 @@
 #include "client/complaints.h"
 #include "client/cuda_events.h"
 #include "client/iteration_meter.h"
+#include "client/late_clocks.h"
 #include "client/options.h"
 #include "client/plan_follower.h"
+#include "client/plan_guard.h"
 #include "client/session.h"
 #include "client/speed_control.h"
 #include "client/step_recorder.h"
@@ -82,6 +84,8 @@ class Client {
   void choose_gpu();
   void open_session();
   void measure(double now_s, bool all);
+  void guard(const Step& step);
+  void hold_as_needed();
   void tell_what_was_learnt();
   void look_after(double now_s);
   void look_after_control();
@@ -103,6 +107,9 @@ class Client {
 
   ClientOptions options_;
   Complaints complaints_;
+  PlanGuard guard_;
+  std::mutex holding_;  ///< of the next line, and over hold_maximum()
+  bool server_holds_ = false;
   BackgroundThread watching_;
   bool left_behind_ = false;  ///< a thread still runs in here
   std::mutex mutex_;          ///< of the next lines, until opened_; then they stay as they are
@@ -121,6 +128,8 @@ class Client {
   // The watching thread's.
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
+  LateClocks late_clocks_;
+  std::int64_t dropped_version_ = 0;  ///< the last plan that the guard dropped; 0: none
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< that sets clocks, as last seen: the first, second, ...; 0: none does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
@@ -131,7 +140,7 @@ class Client {
 
   // The training thread's, at a step's ends.
   std::atomic<std::uint64_t> stepping_thread_{0};  ///< that began the last step; 0: none yet
-  std::int64_t step_helper_ = 0;  ///< working_helper() when it began
+  std::int64_t step_helper_ = 0;                   ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
   CallCost speed_cost_, begin_cost_, end_cost_;
@@ -141,6 +150,7 @@ class Client {
   std::atomic<double> planned_time_s_{0};
   std::atomic<int> plan_kind_{-1};  ///< Plan::Kind of the plan in force; -1: none
   std::atomic<std::int64_t> plan_from_{0};
+  std::atomic<std::int64_t> plans_dropped_{0};
 };
 
 }  // namespace perseus::client

@@ -139,6 +139,15 @@ std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iter
   return body.done();
 }
 
+std::string plan_dropped_body(const DroppedPlan& dropped) {
+  Members body;
+  body.raw("version", std::to_string(dropped.version));
+  body.raw("reason", json_quoted(dropped.reason));
+  body.raw("measured_time_s", number(dropped.measured_s));
+  body.raw("promised_time_s", number(dropped.promised_s));
+  return body.done();
+}
+
 Result<std::string> read_registered_job(std::string_view body) {
   const auto document = parse_json(body, "answer");
   if (!document) return document.error();

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "client/options.h"
 #include "client/plan_follower.h"
+#include "client/plan_guard.h"
 
 namespace perseus::client {
 
@@ -50,6 +51,8 @@ std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Iterations one after another, all of one plan version, and of one window or none.
 std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iterations);
+
+std::string plan_dropped_body(const DroppedPlan& dropped);
 
 Result<std::string> read_registered_job(std::string_view body);
 /// Null: unchanged.

@@ -36,6 +36,7 @@ struct ClientOptions {
   std::string accelerator, helper;
   double blocking_power_w = 0, transfer_latency_s = 0;
   double start_limit_s = 5, report_interval_s = 2;
+  double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
   bool advice_only = false, no_energy = false;
   SessionTiming timing;
   RestartLimits helper_restart{1, 300};

@@ -41,7 +41,8 @@ struct Session::State {
   std::optional<SessionListener> listener;  ///< none: stopped
   Complaints* complaints = nullptr;         ///< likewise
   RankFacts facts;
-  bool facts_are_news = false;  ///< to the server
+  bool facts_are_news = false;         ///< to the server
+  std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
   std::string job;
   bool tried = false;  ///< registering it was
   bool rank_known = false;
@@ -61,6 +62,7 @@ struct Session::State {
   bool register_job(const std::stop_token& stop);
   bool register_rank(const std::stop_token& stop);
   bool tell_facts(const std::stop_token& stop);
+  bool tell_dropped(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
@@ -128,6 +130,12 @@ void Session::learnt(RankFacts facts) {
   const std::lock_guard lock(state_->mutex);
   state_->facts = std::move(facts);
   state_->facts_are_news = true;
+  state_->changed.notify_all();
+}
+
+void Session::plan_dropped(DroppedPlan dropped) {
+  const std::lock_guard lock(state_->mutex);
+  state_->dropped = std::move(dropped);
   state_->changed.notify_all();
 }
 
@@ -320,6 +328,26 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
   return false;
 }
 
+/// False: to be tried again. A server that does not know of dropped plans (an older one) answers 404.
+bool Session::State::tell_dropped(const std::stop_token& stop) {
+  std::optional<DroppedPlan> telling;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!dropped || !rank_known) return true;
+    telling = dropped;
+    of_job = job;
+  }
+  const auto reply =
+      call({"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", percent_encode(of_job), options.rank),
+            plan_dropped_body(*telling)},
+           timing.answer_s, stop);
+  if (!reply) return false;
+  const std::lock_guard lock(mutex);
+  if (dropped && dropped->version == telling->version) dropped.reset();
+  return true;
+}
+
 HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const {
   return {"GET",
           fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job), options.rank,
@@ -412,12 +440,13 @@ void Session::State::send_reports(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - now_s(), 0.0)),
-                       [&] { return (window_ready && !job.empty()) || (facts_are_news && rank_known); });
+                       [&] { return (window_ready && !job.empty()) || ((facts_are_news || dropped) && rank_known); });
     }
     last = stop.stop_requested();
     const bool all = last || now_s() >= due_s;
     if (all) due_s = now_s() + options.report_interval_s;
-    while (!last && !tell_facts(stop) && sleep_for(stop, wait_s)) wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    while (!last && !(tell_facts(stop) && tell_dropped(stop)) && sleep_for(stop, wait_s))
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;
     while (!unsent.empty() || !(unsent = next_report(all)).empty()) {
       if (send(unsent, last ? std::stop_token() : stop)) {

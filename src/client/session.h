@@ -42,6 +42,8 @@ class Session {
   void report(MeasuredIteration iteration);
   /// What is known of the rank by now: said to the server soon, unless it knows.
   void learnt(RankFacts facts);
+  /// Tells the server soon.
+  void plan_dropped(DroppedPlan dropped);
   /// Sends what is left, says that the job has ended if this rank registered it; within `limit_s`.
   void stop(double limit_s);
 
