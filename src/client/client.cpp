@@ -283,12 +283,14 @@ void Client::choose_gpu() {
       list_gpus(), cuda_view_, [](const char* name) { return std::getenv(name); }, request);
   selector_ = choice.selector.empty() ? "none" : choice.selector;
   if (!choice.why_not.empty()) {
+    no_control_ = choice.why_not;
     complaints_.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
   }
 }
 
 void Client::open_device(const std::stop_token& stop) {
   facts_ = {};
+  no_control_ = options_.advice_only ? "advice only, as asked for" : "no GPU (device \"none\")";
   facts_.host = host_name();
   facts_.accelerator = options_.accelerator;
   selector_ = options_.device;
@@ -296,6 +298,7 @@ void Client::open_device(const std::stop_token& stop) {
   if (selector_ == "none") return;
   auto gpu = open_gpu(selector_);
   if (!gpu) {
+    no_control_ = gpu.error().message;
     complaints_.raise(Cause::device, fmt::format("{}: {}; training runs without measuring energy or setting clocks",
                                                  selector_, gpu.error().message));
     return;
@@ -304,6 +307,7 @@ void Client::open_device(const std::stop_token& stop) {
   if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
   const auto clocks = gpu_->supported_clocks();
   if (!clocks) {
+    no_control_ = clocks.error().message;
     complaints_.raise(Cause::device, clocks.error().message);
     return;
   }
@@ -311,6 +315,7 @@ void Client::open_device(const std::stop_token& stop) {
   if (options_.advice_only || facts_.clocks_mhz.empty() || stop.stop_requested()) return;
   OpenedControl opened = open_speed_control(selector_, options_);
   if (!opened.control) {
+    no_control_ = opened.why_not;
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.why_not));
     return;
   }
@@ -347,6 +352,10 @@ void Client::open_session() {
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
   RankFacts facts = facts_;
   if (helper_ == 0 && options_.profile.empty()) facts.clocks_mhz.clear();
+  if (helper_ == 0) {
+    facts.control = options_.advice_only ? "advice" : "none";
+    facts.control_reason = control_ ? control_->why_not() : no_control_;
+  }
   learnt_ = facts;
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
@@ -434,7 +443,27 @@ void Client::tell_what_was_learnt() {
     learnt_.clocks_mhz = facts_.clocks_mhz;
     news = true;
   }
+  if (control_changed()) news = true;
   if (news) session_->learnt(learnt_);
+}
+
+/// A helper that ends has a successor, as a rule: the server hears only of one that stays away.
+bool Client::control_changed() {
+  constexpr double kAway_s = 10;
+  if (!control_) return false;
+  if (helper_ != 0) {
+    control_lost_s_ = 0;
+    if (learnt_.control.empty() || learnt_.control == "clocks") return false;
+    learnt_.control = "clocks";
+    learnt_.control_reason.clear();
+    return true;
+  }
+  const double now_s = seconds_now();
+  if (control_lost_s_ == 0) control_lost_s_ = now_s;
+  if (learnt_.control == "none" || now_s - control_lost_s_ < kAway_s) return false;
+  learnt_.control = "none";
+  learnt_.control_reason = control_->why_not();
+  return true;
 }
 
 /// What the training thread must not say itself.

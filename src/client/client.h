@@ -87,6 +87,7 @@ class Client {
   void guard(const Step& step);
   void hold_as_needed();
   void tell_what_was_learnt();
+  bool control_changed();
   void look_after(double now_s);
   void look_after_control();
 
@@ -118,6 +119,7 @@ class Client {
   CudaView cuda_view_;  ///< of the thread that called start()
   std::string selector_;
   RankFacts facts_;
+  std::string no_control_;  ///< why there is no control_
   std::unique_ptr<SpeedControl> control_;
   std::unique_ptr<Session> session_;
   std::unique_ptr<CudaEvents> cuda_owner_;
@@ -135,6 +137,7 @@ class Client {
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
   RankFacts learnt_;  ///< as the server was told
   bool told_instructions_ = false;
+  double control_lost_s_ = 0;  ///< since when no helper sets clocks; 0: one does
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
 

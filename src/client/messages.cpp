@@ -112,6 +112,9 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   rank.number("transfer_latency_s", o.transfer_latency_s, 0);
   rank.number("switch_latency_s", facts.switch_latency_s, 0);
   rank.number("blocking_power_w", facts.blocking_power_w, 0);
+  rank.text("control", facts.control);
+  rank.text("control_reason", facts.control_reason);
+  if (facts.epoch != 0) rank.raw("epoch", std::to_string(facts.epoch));
   if (!facts.instructions.empty()) {
     rank.raw("instructions", list(facts.instructions, [](const std::string& name) { return json_quoted(name); }));
   }

@@ -25,6 +25,9 @@ struct RankFacts {
   double switch_latency_s = 0;                 ///< 0: not known
   double blocking_power_w = 0;                 ///< 0: not known
   std::vector<std::string> instructions = {};  ///< of one iteration; empty: not known
+  std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: it sets clocks
+  std::string control_reason = {};  ///< why it sets none
+  std::int64_t epoch = 0;           ///< greater in every later process of the rank
   [[nodiscard]] bool learnt_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }

@@ -35,6 +35,7 @@ struct Session::State {
   SessionTiming timing;
   HttpPeer peer;
   bool own_job = false;
+  std::int64_t epoch = 0;  ///< of day: greater in a later process
 
   std::mutex mutex;  ///< of everything below
   std::condition_variable_any changed;
@@ -89,6 +90,8 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   State& s = *state_;
   s.options = options;
   s.facts = std::move(facts);
+  s.epoch = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+                .count();
   s.timing = options.timing;
   s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
   s.own_job = options.job.empty();
@@ -287,6 +290,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
 bool Session::State::register_rank(const std::stop_token& stop) {
   RankFacts known;
   tell([&](const SessionListener&) { known = facts; });
+  known.epoch = epoch;
   const auto reply =
       call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
@@ -320,6 +324,7 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
     of_job = job;
     facts_are_news = false;
   }
+  known.epoch = epoch;
   const auto reply =
       call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
   if (reply) return true;

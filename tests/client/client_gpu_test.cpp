@@ -294,10 +294,14 @@ TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
   start();
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/ranks").empty(); }));
   EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::Not(::testing::HasSubstr("clocks_mhz")));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("control":"none")"),
+                               ::testing::HasSubstr(R"("control_reason":"no perseus-clockd)")));
   std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
   ASSERT_TRUE(trains_until([&] {
     const std::string told = server.asked("POST", "/ranks").back();
-    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos;
+    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos &&
+           told.find(R"("control":"clocks")") != std::string::npos;
   })) << client->status();
 }
 
@@ -417,6 +421,7 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::HasSubstr(R"("control":"advice")"));
   for (int i = 0; i < 5; ++i) iterate();
   EXPECT_FALSE(gpu->locked());
   EXPECT_EQ(statistics().controls_clock, 0);
