@@ -38,7 +38,9 @@ struct Plan {
   int window = -1;
   int iterations = 0;  ///< of a profiling window
   double iteration_time_s = 0;
+  double maximum_clock_time_s = 0;  ///< the same everywhere at the highest clock; 0: not known
   std::string reason;
+  std::string slower_because;  ///< why it is slower than it need be: a straggler, a policy; empty: it is not
   std::vector<PlannedClock> clocks;
   std::vector<bool> ran;  ///< the follower's: in this step, per clock, once computations run in another order
   Plan* next_retired = nullptr;

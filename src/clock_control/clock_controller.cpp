@@ -341,6 +341,11 @@ ClockController::~ClockController() {
     (void)state_.release();
     return;
   }
+  stop();
+}
+
+void ClockController::stop() noexcept {
+  if (!state_->here() || !state_->watcher.joinable()) return;
   const std::uint64_t one = 1;
   (void)!::write(state_->stop.get(), &one, sizeof one);
   state_->watcher.join();

@@ -77,7 +77,10 @@ class ClockController {
   static DeviceResult<std::unique_ptr<ClockController>> start(ClockControllerOptions options);
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
-  ~ClockController();  ///< unlocks what was locked and waits for the helper, at most a second
+  ~ClockController();  ///< stop()
+  /// Unlocks what was locked and waits for the helper, at most a second. Later calls of set() are harmless, also one that
+  /// runs on another thread at this moment.
+  void stop() noexcept;
 
   /// The device is to run at `clock` as soon as it can; changes that still wait for the device are dropped.
   /// 0: back to the driver's own choice.

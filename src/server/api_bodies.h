@@ -39,6 +39,9 @@ void describe(F& f, S& s) {
   f("switch_latency_s", s.switch_latency);
   f("blocking_power_w", s.blocking_power);
   f("instructions", s.instructions);
+  f("control", s.control);
+  f("control_reason", s.control_reason);
+  f("epoch", s.epoch);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>

@@ -67,6 +67,7 @@ void describe(F& f, S& e) {
   f("transfer_latency_s", e.transfer_latency_s);
   f("switch_latency_s", e.switch_latency_s);
   f("instructions", e.instructions);
+  f("epoch", e.epoch);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>

@@ -35,6 +35,7 @@ struct RankRegistered {
   std::string accelerator, host;
   std::optional<double> transfer_latency_s, switch_latency_s;
   std::vector<std::string> instructions;
+  std::int64_t epoch = 0;  ///< as RegisterRank's; greater than before: the rank has restarted
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank learnt while it ran; what is left out stays as it was.

@@ -106,8 +106,9 @@ struct Fold {
     const Degrees& d = job.spec.degrees;
     const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
-    if (!fits || job.ranks[e.rank]) return broken(fmt::format("rank {} does not fit", e.rank));
+    if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
+    if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
     there = e.rank;
     job.ranks[e.rank] = Rank{e.dp_rank,
@@ -119,9 +120,38 @@ struct Fold {
                              e.host,
                              e.transfer_latency_s,
                              e.switch_latency_s,
-                             std::nullopt};
+                             std::nullopt,
+                             e.epoch,
+                             0};
     ++job.ranks_registered;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+    return Ok{};
+  }
+  /// Another process of a known rank: it counts iterations from 0, and may run on another GPU.
+  Status restarted(const RankRegistered& e, int there) {
+    Rank& rank = *job.ranks[e.rank];
+    if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
+    const bool moved = rank.accelerator != e.accelerator;
+    if (moved) {
+      if (const auto ranks = job.ranks_of_accelerator.find(rank.accelerator); ranks != job.ranks_of_accelerator.end()) {
+        std::erase(ranks->second, e.rank);
+        if (ranks->second.empty()) job.ranks_of_accelerator.erase(ranks);
+      }
+      if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+      rank.blocking_power_w.reset();
+    }
+    if (moved || !e.clocks_mhz.empty()) rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
+    if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
+    if (moved || e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    rank.transfer_latency_s = e.transfer_latency_s;
+    rank.accelerator = e.accelerator;
+    rank.host = e.host;
+    rank.epoch = e.epoch;
+    if (++rank.restarts <= job.restarts) return Ok{};
+    // The first rank of the job's new start. The plan in force holds from its beginning.
+    job.restarts = rank.restarts;
+    job.counted_to = 0;
+    if (job.plan) job.plan->from_iteration = 0;
     return Ok{};
   }
   Status operator()(const RankMeasured& e) {

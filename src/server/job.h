@@ -52,6 +52,8 @@ struct Rank {
   int instruction_set = 0;  ///< index into Job::instruction_sets
   std::string accelerator, host;
   std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
+  std::int64_t epoch = 0;  ///< of its process
+  int restarts = 0;
   bool operator==(const Rank&) const = default;
 };
 
@@ -84,6 +86,7 @@ struct Job {
   std::vector<std::optional<Rank>> ranks;  ///< by rank
   std::vector<int> rank_at;                ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
   int ranks_registered = 0;
+  int restarts = 0;  ///< of the rank with the most; only ranks with as many count iterations for the job
   std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
   std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
   std::map<std::string, std::vector<int>> ranks_of_accelerator;

@@ -151,13 +151,22 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
                        request.host,
                        number_of(request.transfer_latency),
                        number_of(request.switch_latency),
-                       request.instructions};
+                       request.instructions,
+                       request.epoch};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
+  if (request.epoch < 0 || request.epoch > std::int64_t{1} << 53) {
+    return usage(fmt::format("epoch: {}; allowed: 0 to 2^53", request.epoch));
+  }
   if (const auto& known = job.ranks[request.rank]; known) {
+    if (request.epoch != 0 && request.epoch < known->epoch) {
+      return Error{ErrorCode::conflict,
+                   fmt::format("job {}: a later process has registered rank {}", job.id, request.rank)};
+    }
+    if (request.epoch > known->epoch && there == request.rank) return std::optional<EventBody>(std::move(event));
     const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
     const bool same_instructions =
         instructions.empty() || event.instructions.empty() || instructions == event.instructions;

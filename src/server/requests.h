@@ -97,6 +97,11 @@ struct RegisterRank {
   std::optional<Seconds> switch_latency;
   std::optional<Watts> blocking_power = std::nullopt;  ///< of this accelerator, while it waits
   std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
+  std::string control = {};  ///< "clocks" (also if empty), "advice" (it sets none, by choice) or "none" (it cannot)
+  std::string control_reason = {};  ///< for people: why it sets none
+  /// Of the rank's process: a later process has a greater one, counts iterations from 0, and may run elsewhere. 0: not
+  /// known.
+  std::int64_t epoch = 0;
 };
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far
@@ -124,6 +129,8 @@ struct StageSchedule {
   };
   std::vector<ComputationId> computations = {};
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
+  std::optional<Seconds> all_max_time;    ///< everything at maximum clock
+  bool slower_on_purpose = false;         ///< than it need be: `reason` says why (a straggler, a policy)
   std::string reason;                     ///< why this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;

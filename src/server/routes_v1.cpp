@@ -65,6 +65,8 @@ std::string format_schedule(const StageSchedule& schedule) {
   if (schedule.window >= 0) text += fmt::format(",\"window\":{}", schedule.window);
   if (schedule.iterations > 0) text += fmt::format(",\"iterations\":{}", schedule.iterations);
   if (schedule.iteration_time) text += fmt::format(",\"iteration_time_s\":{}", schedule.iteration_time->value());
+  if (schedule.all_max_time) text += fmt::format(",\"maximum_clock_time_s\":{}", schedule.all_max_time->value());
+  if (schedule.slower_on_purpose) text += fmt::format(",\"slower_because\":{}", json_quoted(schedule.reason));
   text += ",\"clocks\":[";
   for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
     text += fmt::format("{}[\"{}\",{}]", i == 0 ? "" : ",", schedule.clocks[i].instruction,

@@ -101,7 +101,8 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
-  if (request.last_iteration) State::report_progress(**live, *request.last_iteration, state_->clock.now_s());
+  const bool counts = job.ranks[request.rank]->restarts == job.restarts;
+  if (request.last_iteration && counts) State::report_progress(**live, *request.last_iteration, state_->clock.now_s());
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));
   }
@@ -144,7 +145,8 @@ WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
     done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
     return 0;
   }
-  if (request.iteration) State::report_progress(live, *request.iteration, now_s);
+  const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
+  if (request.iteration && counts) State::report_progress(live, *request.iteration, now_s);
   if (request.have_version > live.committed_plan) state_->jobs->catch_up(live);  // another server gave it that one
   if (auto answer = state_->plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (state_->draining) {

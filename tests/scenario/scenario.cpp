@@ -218,6 +218,7 @@ class Player {
       request = training->second.registration(rank);
     }
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
+    request.epoch = step.whole("epoch", 0);
     return request;
   }
 
@@ -241,6 +242,7 @@ class Player {
     request.pp_rank = step.whole("pp", request.pp_rank);
     request.tp_rank = step.whole("tp", request.tp_rank);
     request.accelerator = step.text("accelerator", request.accelerator);
+    request.host = step.text("host", request.host);
     if (step.text("clock") == "none") {
       request.clocks_mhz.clear();
     } else if (step.find("clock")) {
