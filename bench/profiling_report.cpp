@@ -44,6 +44,7 @@ struct Setting {
   bool tell_blocking_power;
   int iterations_per_window;
   int most_iterations;  ///< after which a run that never was good is given up
+  std::vector<double> slowdowns = {1.0, 1.2};
 };
 
 /// The plan of `dag` with its options, found by clock in the other DAG of the same schedule.
@@ -154,6 +155,7 @@ Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, 
   options.iterations_per_window = setting.iterations_per_window;
   options.max_iterations = setting.most_iterations;
   options.seed = seed;
+  options.slowdowns = setting.slowdowns;
   OnlineProfiler profiler = OnlineProfiler::create(job.job(setting.tell_blocking_power), options).value();
   Run result;
   int windows = 0;
@@ -297,6 +299,7 @@ int report(const Arguments& arguments) {
     noisy.noise = 0.02;
     const Setting settings[] = {
         {"adaptive", ProfilingMode::adaptive, apart, true, 1, 100},
+        {"adaptive, T_max only", ProfilingMode::adaptive, apart, true, 1, 100, {1.0}},
         {"adaptive, 2 % noise", ProfilingMode::adaptive, noisy, true, 1, 100},
         {"adaptive, blocking power unknown", ProfilingMode::adaptive, apart, false, 1, 100},
         {"adaptive, iteration energies", ProfilingMode::adaptive, by_iteration, true, 1, 100},

@@ -55,7 +55,7 @@ struct ProfilingOptions {
   int max_iterations = 100;       ///< adaptive gives up refining after so many
   double tolerance_pct = 0.15;    ///< adaptive is done when the plan is expected to lose less, with 90 % confidence;
                                   ///< more in proportion where a single value varies by more than 1 %
-  std::vector<double> slowdowns = {1.0};  ///< ... at these multiples of the iteration time at the highest clock
+  std::vector<double> slowdowns = {1.0, 1.2};  ///< ... at these multiples of the time at the highest clock
   double mean_slowdown_pct = 5;     ///< adaptive: of all iterations while profiling, those between windows included
   double worst_slowdown_pct = 30;   ///< adaptive: of a single iteration
   double lowest_clock_share = 0.0;  ///< clocks below this share of a stage's highest are never tried nor planned

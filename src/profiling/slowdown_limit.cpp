@@ -8,7 +8,7 @@ namespace perseus::profiling {
 namespace {
 
 // How far above the mean the upper estimate is.
-constexpr double kDeviations = 2;
+constexpr double kUpperDeviations = 2;
 // In one pass, all critical computations are raised that lose at least this share of what the worst of them loses.
 constexpr double kRaisedShare = 0.5;
 
@@ -128,7 +128,7 @@ std::vector<std::vector<double>> upper_times(const Layout& layout, const Samples
     for (std::size_t c = 0; c < type.clocks.size(); ++c) {
       const int k = static_cast<int>(c);
       const double mean = std::exp(curve.mean[c]) * factors[t].time;
-      const double spread = kDeviations * std::sqrt(std::max(0.0, curve.covariance(k, k)));
+      const double spread = kUpperDeviations * std::sqrt(std::max(0.0, curve.covariance(k, k)));
       // At the highest clock the mean: it is what the others are compared with.
       const double believed = c == 0 ? mean : std::max(own.back(), mean * std::exp(spread));
       const double clock = std::max(1, type.clocks[c].value());
