@@ -159,6 +159,9 @@ Result<int> run_serve(const ServeConfig& config) {
   service_options.plan_deadlines = config.plan_deadlines;
   service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;
   service_options.profiling_iterations = config.profiling_iterations;
+  service_options.profiling_slowdown_pct = config.profiling_slowdown;
+  service_options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
+  service_options.switch_latency_s = config.switch_latency;
   service_options.tokens_changed = [&] {
     if (const Status loaded = tokens.load(); !loaded) log.error("tokens: " + loaded.error().message);
   };

@@ -38,8 +38,8 @@ constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
 // Refining ends when the best doubt of so many windows is not this much better than the best one before them.
-constexpr std::size_t kPlateauWindows = 8;
-constexpr double kBetter = 0.8;
+constexpr std::size_t kPlateauWindows = 12;
+constexpr double kBetter = 0.9;
 // Windows at the highest clock that may give no usable sample.
 constexpr int kMostUnusable = 20;
 

@@ -66,7 +66,7 @@ std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   return cost->all_max_energy - cost->energy;
 }
 
-std::optional<JobView::Profiling::Cost> cost_of_profiling(const LiveJob& live);
+std::optional<ProfilingCost> cost_of_profiling(const LiveJob& live);
 
 JobView::Profiling profiling_of(const LiveJob& live) {
   const Job& job = live.job;
@@ -107,11 +107,11 @@ JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
 }
 
 /// Of all pipelines, though one of them measured.
-std::optional<JobView::Profiling::Cost> cost_of_profiling(const LiveJob& live) {
+std::optional<ProfilingCost> cost_of_profiling(const LiveJob& live) {
   const Job& job = live.job;
   const Job::Profiled& profiled = job.profiled;
   if (profiled.highest_s <= 0) return std::nullopt;
-  JobView::Profiling::Cost cost;
+  ProfilingCost cost;
   cost.iterations = profiled.iterations;
   if (profiled.first_iteration > 0) {
     cost.iterations = std::max(cost.iterations, profiled.last_iteration - profiled.first_iteration + 1);

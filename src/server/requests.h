@@ -279,6 +279,16 @@ struct ListedJob {
   JobSummary summary;
 };
 
+/// What it cost against everything at the highest clock, as measured; negative: it saved.
+struct ProfilingCost {
+  std::int64_t iterations = 0;  ///< of the whole phase, those between windows included
+  Seconds time;
+  Joules energy;
+  double mean_slowdown_pct = 0, worst_slowdown_pct = 0;
+  std::optional<double> earned_back_after;  ///< iterations under the plan; 0: it cost no energy
+  bool operator==(const ProfilingCost&) const = default;
+};
+
 struct JobView {
   JobRow row;
   std::string reason;  ///< why it is in this state; may be empty
@@ -302,15 +312,7 @@ struct JobView {
     std::vector<int> waiting_for;         ///< ranks that have yet to report the last window
     std::int64_t rejected = 0;            ///< values left out, as far as this server knows
     std::vector<std::string> rejections;  ///< the last of them, and why
-    /// What it cost against everything at the highest clock, as measured; negative: it saved.
-    struct Cost {
-      std::int64_t iterations = 0;  ///< of the whole phase, those between windows included
-      Seconds time;
-      Joules energy;
-      double mean_slowdown_pct = 0, worst_slowdown_pct = 0;
-      std::optional<double> earned_back_after;  ///< iterations under the plan; 0: it cost no energy
-    };
-    std::optional<Cost> cost;
+    std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
 
@@ -361,6 +363,7 @@ struct JobView {
     Joules energy;
     Seconds time;
     std::int64_t iterations = 0;
+    bool operator==(const Measured&) const = default;
   };
   std::optional<Measured> measured, measured_all_max;
   std::string no_savings;  ///< why the plan saves nothing: ranks that set no clocks; empty: it does

@@ -75,6 +75,38 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
                             now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
 }
 
+namespace {
+
+/// What the iterations counted saved.
+void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIteration& cost) {
+  const auto n = static_cast<double>(count.iterations);
+  const std::vector<double> degrees = degrees_in_force(job);
+  const bool straggles = std::ranges::any_of(degrees, [](double degree) { return degree > 1; });
+  if (job.measured_plan && job.measured_highest && !straggles) {
+    count.saved_j = n * (job.measured_highest->energy_j - job.measured_plan->energy_j);
+    count.all_max_energy_j = n * job.measured_highest->energy_j;
+    count.measured = true;
+  } else {
+    count.saved_j = n * (cost.all_max_energy - cost.energy).value();
+    count.all_max_energy_j = n * cost.all_max_energy.value();
+  }
+}
+
+}  // namespace
+
+std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
+                                             std::int64_t iterations) {
+  if (!job.live() || !job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
+  const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
+  if (!cost) return std::nullopt;
+  IterationsCounted count;
+  count.iterations = std::min(iterations, last_iteration - job.plan->from_iteration + 1);
+  count.from_reports = true;
+  count.last_iteration = last_iteration;
+  add_savings(count, job, *cost);
+  return count;
+}
+
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
                                          std::optional<std::int64_t> finished, double now_s) {
   const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
@@ -91,17 +123,7 @@ std::optional<IterationsCounted> counted(const Job& job, const Frontiers& fronti
   }
   count.last_iteration = std::max(finished.value_or(0), job.counted_to);
   if (count.iterations == 0 && count.last_iteration == job.counted_to) return std::nullopt;
-  const auto n = static_cast<double>(count.iterations);
-  const std::vector<double> degrees = degrees_in_force(job);
-  const bool straggles = std::ranges::any_of(degrees, [](double degree) { return degree > 1; });
-  if (job.measured_plan && job.measured_highest && !straggles) {
-    count.saved_j = n * (job.measured_highest->energy_j - job.measured_plan->energy_j);
-    count.all_max_energy_j = n * job.measured_highest->energy_j;
-    count.measured = true;
-  } else {
-    count.saved_j = n * (cost->all_max_energy - cost->energy).value();
-    count.all_max_energy_j = n * cost->all_max_energy.value();
-  }
+  add_savings(count, job, *cost);
   return count;
 }
 

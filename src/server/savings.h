@@ -36,4 +36,8 @@ std::string without_control(const Job& job, const Frontiers& frontiers);
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
                                          std::optional<std::int64_t> finished, double now_s);
 
+/// The first report under a plan: its own iterations, so that all later ones are counted from its last one.
+std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
+                                             std::int64_t iterations);
+
 }  // namespace perseus::server

@@ -103,6 +103,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   }
   if (request.last_iteration) {
     State::report_progress(**live, *request.last_iteration, *request.last_iteration, state_->clock.now_s());
+    state_->begin_count(**live, request);
   }
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));

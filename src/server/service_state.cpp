@@ -336,6 +336,20 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
   return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : job.plan->version;
 }
 
+void Service::State::begin_count(LiveJob& live, const ReportIterations& request) {
+  const auto first = [frontiers = live.frontiers, last = *request.last_iteration,
+                      count = static_cast<std::int64_t>(request.iteration_time.size())](const Job& job) {
+    return first_count(job, frontiers, last, count);
+  };
+  if (!first(live.job)) return;
+  jobs->execute(live.job.id, {[first](const Job& now, double) -> Result<Decision> {
+                                Decision decision;
+                                if (const auto count = first(now)) decision.events.emplace_back(*count);
+                                return decision;
+                              },
+                              {}});
+}
+
 void Service::State::observe_energies(LiveJob& live, const ReportIterations& request) {
   const Job& job = live.job;
   if (request.iteration_energy.empty()) return;

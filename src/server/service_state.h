@@ -135,6 +135,8 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// The first report of iterations under a plan.
+  void begin_count(LiveJob& live, const ReportIterations& request);
   void observe_times(LiveJob& live, const ReportIterations& request);
   /// Keeps what iterations took; once all ranks have reported, and now and then later, it is written down.
   void observe_energies(LiveJob& live, const ReportIterations& request);

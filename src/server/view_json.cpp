@@ -101,7 +101,7 @@ void describe(F& f, const JobView::PipelineView& pipeline) {
   f("frontier", pipeline.frontier);
 }
 template <class F>
-void describe(F& f, const JobView::Profiling::Cost& cost) {
+void describe(F& f, const ProfilingCost& cost) {
   f.always("iterations", cost.iterations);
   f.always("time_s", cost.time);
   f.always("energy_j", cost.energy);
