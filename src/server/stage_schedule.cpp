@@ -85,6 +85,7 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::profiling_window);
   schedule->window = window.number;
   schedule->iterations = window.iterations;
+  schedule->from_iteration = window.from_iteration;
   const std::vector<Action>& own = actions.ranks[rank.pp_rank];
   for (std::size_t a = 0; a < own.size(); ++a) {
     if (is_constant_time(own[a].instruction)) continue;
