@@ -47,7 +47,7 @@ struct DemoMeasurement {
   PredictedIteration predicted;
   std::optional<Plan> planned;      ///< replica 0's plan, in options of the true profile
   double truth_time_s = 0;          ///< of that plan by the independent simulator on the true profile
-  double at_planned_clock_pct = 0;  ///< of all computations
+  std::optional<double> at_planned_clock_pct;  ///< of all computations; nothing: the plan could not be compared
   double counter_energy_j = 0;      ///< per iteration while the plan ran, by the clients' counters; 0: unknown
   double truth_energy_j = 0;        ///< the same iterations, exactly
   double client_pct = 0;            ///< processor time of the clients while the plan ran
