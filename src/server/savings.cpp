@@ -96,7 +96,7 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
 
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
                                              std::int64_t iterations) {
-  if (!job.live() || !job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
+  if (!job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
   const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
   if (!cost) return std::nullopt;
   IterationsCounted count;

@@ -339,7 +339,7 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
 void Service::State::begin_count(LiveJob& live, const ReportIterations& request) {
   const auto first = [frontiers = live.frontiers, last = *request.last_iteration,
                       count = static_cast<std::int64_t>(request.iteration_time.size())](const Job& job) {
-    return first_count(job, frontiers, last, count);
+    return job.live() ? first_count(job, frontiers, last, count) : std::nullopt;
   };
   if (!first(live.job)) return;
   jobs->execute(live.job.id, {[first](const Job& now, double) -> Result<Decision> {

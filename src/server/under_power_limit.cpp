@@ -41,6 +41,10 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
   }
   const std::vector<double> limits(different.begin(), different.end());  // rising
   const Plan &plan = pipeline.frontier.points[point].plan, all_max = all_maximum_clock(dag);
+  // As far as is known it is as hungry as ever, and as much slower.
+  const LimitedPower unlimited{pipeline.frontier.points[point].effective_energy, pipeline.all_max_effective_energy,
+                               degree * pipeline.all_max_time};
+  if (limits.empty()) return unlimited;
   Realiser realiser(dag);
   const Seconds wanted = degree * realiser.realise(plan).time;
   const auto time_at = [&](double limit_w) { return realiser.realise(limited(dag, plan, limit_w)).time; };
@@ -51,7 +55,10 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
   };
   // The lower the limit, the slower.
   const auto above = std::ranges::partition_point(limits, [&](double limit_w) { return time_at(limit_w) > wanted; });
-  if (above == limits.begin()) return at(limits.front());
+  if (above == limits.begin()) {
+    const LimitedPower lowest = at(limits.front());
+    return {lowest.plan, lowest.all_max, unlimited.all_max_time};
+  }
   if (above == limits.end()) return at(limits.back());
   const Seconds slower = time_at(*(above - 1)), faster = time_at(*above);
   return between(at(*above), at(*(above - 1)), (wanted - faster) / (slower - faster));
