@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -167,6 +168,12 @@ Result<int> run_serve(const ServeConfig& config) {
   };
   auto service = server::Service::open(service_options, **store, clock, workers);
   if (!service) return service.error();
+
+  (*service)->subscribe_all([&log](const server::JobEvent& event) {
+    constexpr std::array told{"profiling_started", "profiling_failed", "profile_known", "plan_dropped"};
+    if (std::ranges::find(told, event.kind) == told.end()) return;
+    log.info(fmt::format("job {}: {}", event.job, event.text));
+  });
 
   server::ApiOptions api_options;
   api_options.metrics = metrics;

@@ -350,7 +350,10 @@ struct EventText {
                        e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
                        perseus::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
   }
-  std::string operator()(const ProfileKnown& e) const { return fmt::format("profile known: {}", e.source); }
+  std::string operator()(const ProfileKnown& e) const {
+    return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
+                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
+  }
   std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
   std::string operator()(const WindowHandedOut& e) const {
     return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,

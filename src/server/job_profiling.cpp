@@ -205,7 +205,22 @@ EventBody profiling_start(const Job& job) {
 
 double window_limit_s(const Job& job, double most_s) {
   if (job.longest_window_s == 0) return most_s;
-  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s);
+  // The iterations at the highest clock that come first, and some until ranks hear of it.
+  const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
+  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s) +
+         2 * rest * job.profiled.highest_s;
+}
+
+std::string text_of_cost(const Job& job) {
+  const Job::Profiled& profiled = job.profiled;
+  if (profiled.highest_s <= 0) return "";
+  const std::int64_t phase = std::max<std::int64_t>(
+      profiled.iterations, profiled.first_iteration > 0 ? profiled.last_iteration - profiled.first_iteration + 1 : 0);
+  return fmt::format(
+      "; of {} iterations, {} measured, the mean was {:.1f} % slower, the worst {:.1f} %: {:.3g} s in all", phase,
+      profiled.iterations,
+      100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, phase)),
+      profiled.worst_slowdown_pct, profiled.extra_s);
 }
 
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {

@@ -36,8 +36,12 @@ std::optional<ProfilingFailed> profiling_impossible(const Job& job);
 /// once), and after the iterations at the highest clock that must come before it.
 std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest);
 
-/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that.
+/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that; and
+/// twice the iterations at the highest clock that come before it.
 double window_limit_s(const Job& job, double most_s);
+
+/// What profiling cost so far, for the end of a sentence; empty: not known.
+std::string text_of_cost(const Job& job);
 
 /// What a decision rests on besides the profiler.
 struct ProfilingQuestion {

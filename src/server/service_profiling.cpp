@@ -93,7 +93,9 @@ void Service::State::profiling_decided(const std::string& id, const std::shared_
           first_iteration_of(event, job, live == nullptr ? 0 : self->next_common_iteration(*live, now_s));
       decision.events.emplace_back(std::move(event));
     } else if (const auto* measured = std::get_if<ProfileMeasured>(&decided)) {
-      decision.events.emplace_back(measured->known.event);
+      ProfileKnown event = measured->known.event;
+      event.text += text_of_cost(job);
+      decision.events.emplace_back(std::move(event));
       decision.blobs = measured->blobs;
     } else {
       decision.events.emplace_back(std::get<ProfilingFailed>(decided));
