@@ -62,6 +62,7 @@ constexpr bool is_wanted(std::size_t kind) {
       kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
       kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
       kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
+      kind_of_type<PlanDropped>(),
   };
   return std::ranges::find(wanted, kind) != wanted.end();
 }
@@ -122,7 +123,9 @@ struct Fold {
                              e.switch_latency_s,
                              std::nullopt,
                              e.epoch,
-                             0};
+                             0,
+                             e.control,
+                             e.control_reason};
     ++job.ranks_registered;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
@@ -165,6 +168,11 @@ struct Fold {
       rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
       job.profile_again = job.unprofiled;
     }
+    if (e.control) {
+      rank.control = *e.control == "clocks" ? "" : *e.control;
+      rank.control_reason = e.control_reason.value_or("");
+      job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
+    }
     return Ok{};
   }
   Status operator()(const ProfileKnown& e) {
@@ -174,6 +182,7 @@ struct Fold {
     if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
     for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
     job.profile_source = e.source;
+    job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
     if (!e.text.empty()) job.profiled.text = e.text;
@@ -201,6 +210,10 @@ struct Fold {
     job.window_s = at_s;
     job.windows_overdue = e.overdue.empty() ? 0 : job.windows_overdue + 1;
     job.reason = e.overdue;
+    if (e.from_iteration > 0) {
+      if (job.profiled.first_iteration == 0) job.profiled.first_iteration = e.from_iteration;
+      job.profiled.last_iteration = e.from_iteration + e.iterations - 1;
+    }
     ++job.profiled.windows;
     job.profiled.iterations += e.iterations;
     job.profiled.uncertainty_pct = e.uncertainty_pct;
@@ -216,8 +229,35 @@ struct Fold {
       return broken(fmt::format("a result of window {} from rank {}", e.window, e.rank));
     }
     job.results.push_back(e);
-    if (job.all_reported()) job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+    if (job.all_reported()) {
+      job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+      count_window_cost();
+    }
     return Ok{};
+  }
+  /// Adds the last window, which all ranks have reported, to what profiling costs.
+  void count_window_cost() {
+    const WindowHandedOut& window = job.windows.back();
+    double time_s = 0, energy_j = 0;
+    for (const ResultReported& result : job.results) {
+      if (result.window != window.number || result.iteration_time_s.empty()) continue;
+      const auto n = static_cast<double>(result.iteration_time_s.size());
+      double sum_s = 0, sum_j = 0;
+      for (const double t : result.iteration_time_s) sum_s += t;
+      for (const double j : result.iteration_energy_j) sum_j += j;
+      time_s = std::max(time_s, sum_s / n);
+      energy_j += sum_j / n;
+    }
+    Job::Profiled& profiled = job.profiled;
+    if (time_s <= 0) return;
+    if (window.highest && (profiled.highest_s == 0 || time_s < profiled.highest_s)) {
+      profiled.highest_s = time_s;
+      profiled.highest_j = energy_j;
+    }
+    if (profiled.highest_s == 0) return;
+    profiled.extra_s += window.iterations * (time_s - profiled.highest_s);
+    profiled.extra_j += window.iterations * (energy_j - profiled.highest_j);
+    profiled.worst_slowdown_pct = std::max(profiled.worst_slowdown_pct, 100 * (time_s / profiled.highest_s - 1));
   }
   Status operator()(const ProfilingFailed& e) {
     job.reason = "profiling failed: " + e.why;
@@ -291,6 +331,7 @@ struct Fold {
       return broken(fmt::format("plan {} does not fit", e.version));
     }
     job.plan = e;
+    job.measured_plan.reset();
     job.version = e.version;
     job.deployed_s = at_s;
     if (job.counted_s == 0) job.counted_s = at_s;
@@ -301,8 +342,22 @@ struct Fold {
     job.total.saved_j += e.saved_j;
     job.total.all_max_energy_j += e.all_max_energy_j;
     job.total.from_reports = e.from_reports;
+    job.total.measured = e.measured;
     if (e.last_iteration > 0) job.counted_to = e.last_iteration;
     job.counted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const PlanDropped& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
+    // The whole profile is doubted: at any deadline it promises what it does not keep.
+    const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
+    if (choice.point >= 0) job.dropped.try_emplace(choice.input, text_of(e));
+    return Ok{};
+  }
+  Status operator()(const EnergyMeasured& e) {
+    if (e.version == 0) job.measured_highest = e;
+    if (job.plan && e.version == job.plan->version) job.measured_plan = e;
     return Ok{};
   }
   Status operator()(const JobSeen&) { return Ok{}; }
@@ -328,6 +383,15 @@ std::optional<JobState> next_state(JobState state, std::size_t kind) {
     if (t.from == state && t.kind == kind) return t.to;
   }
   return std::nullopt;
+}
+
+int Job::uncontrolled_rank(int pipeline) const {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank] && !ranks[rank]->control.empty() && (pipeline < 0 || ranks[rank]->dp_rank == pipeline)) {
+      return static_cast<int>(rank);
+    }
+  }
+  return -1;
 }
 
 const Notice* Job::notice(std::string_view notice_id) const {

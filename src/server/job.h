@@ -54,6 +54,7 @@ struct Rank {
   std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
   std::int64_t epoch = 0;  ///< of its process
   int restarts = 0;
+  std::string control = {}, control_reason = {};  ///< "advice" or "none"; empty: it sets clocks
   bool operator==(const Rank&) const = default;
 };
 
@@ -111,6 +112,11 @@ struct Job {
     int windows = 0, iterations = 0;
     std::optional<double> uncertainty_pct;
     std::string text;
+    // As measured, of the windows that were reported.
+    double highest_s = 0, highest_j = 0;  ///< an iteration at the highest clock; 0: not known
+    double extra_s = 0, extra_j = 0;      ///< of the ranks that measure, against that
+    double worst_slowdown_pct = 0;
+    std::int64_t first_iteration = 0, last_iteration = 0;  ///< of the phase; 0: not known
     bool operator==(const Profiled&) const = default;
   };
   Profiled profiled;
@@ -124,6 +130,17 @@ struct Job {
   std::optional<PlanDeployed> plan;
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
+
+  std::map<std::string, std::string> dropped;  ///< by input: plans from it are slower than promised, in words
+  struct Planned {
+    std::optional<double> switch_latency_s;
+    bool fixed = false;
+    bool operator==(const Planned&) const = default;
+  };
+  std::map<std::string, Planned> planned_with;  ///< by input: ProfileKnown's latency
+
+  std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
+  std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
 
   IterationsCounted total;      ///< sums
   double counted_s = 0;         ///< until when
@@ -139,6 +156,8 @@ struct Job {
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
   /// The ranks of this pipeline measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
+  /// A rank that sets no clocks; -1: there is none. Of one pipeline, if given.
+  [[nodiscard]] int uncontrolled_rank(int pipeline = -1) const;
   /// They all have reported the last window, or there was none yet.
   [[nodiscard]] bool all_reported() const {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;

@@ -104,6 +104,7 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::profiling_window);
   schedule->window = window.number;
   schedule->iterations = window.iterations;
+  schedule->from_iteration = window.from_iteration;
   const std::vector<Action>& own = actions.ranks[rank.pp_rank];
   Chunks chunks;
   for (const Action& action : own) chunks.add(action.stage);
