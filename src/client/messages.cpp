@@ -218,6 +218,11 @@ Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& 
       if (!count) return count.error();
       plan->iterations = *count;
     }
+    if (const auto then = fields.optional("then")) {
+      const auto what = then->string();
+      if (!what) return what.error();
+      plan->then_maximum = *what == "maximum_clock" && plan->iterations > 0;
+    }
   }
   if (const auto time = fields.optional("iteration_time_s"); time && !time->is_null()) {
     const auto seconds = time->number();
