@@ -32,22 +32,8 @@ void become_device() {
   pthread_setschedparam(pthread_self(), SCHED_RR, &priority);
 }
 
-std::uint64_t load(const void* address, int bytes) {
-  if (bytes == 8) return __atomic_load_n(static_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE);
-  return __atomic_load_n(static_cast<const std::uint32_t*>(address), __ATOMIC_ACQUIRE);
-}
-
-void store(void* address, std::uint64_t value, int bytes) {
-  if (bytes == 8) {
-    __atomic_store_n(static_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
-  } else {
-    __atomic_store_n(static_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
-  }
-}
-
 /// Comparisons are cyclic, as the documentation of cuStreamWaitValue32 defines them.
-bool satisfied(const Operation& o) {
-  const std::uint64_t found = load(o.address, o.bytes);
+bool satisfied(const Operation& o, std::uint64_t found) {
   const std::uint64_t mask = o.bytes == 8 ? ~0ULL : 0xffffffffULL;
   switch (o.flags & 3U) {
     case kWaitGreaterOrEqual:
@@ -66,10 +52,10 @@ bool satisfied(const Operation& o) {
 
 bool Engine::in_host_function() { return runs_host_function; }
 
-Result<Engine*> Engine::start(const std::string& gpu, KnobBoard& knobs, bool (*is_mapped)(const void*, std::size_t)) {
+Result<Engine*> Engine::start(const std::string& gpu, KnobBoard& knobs, HostAccess memory) {
   auto attached = SimulatedGpu::attach(gpu);
   if (!attached) return attached.error();
-  auto* const engine = new Engine(*std::move(attached), knobs, is_mapped);
+  auto* const engine = new Engine(*std::move(attached), knobs, memory);
   engine->gpu_->wait();
   engine->free_s_ = now_s();
   std::thread([engine] { engine->run(); }).detach();
@@ -253,9 +239,7 @@ bool Engine::show_effects(Stream& stream, double now) {
     shown = true;
     if (effect.record) {
       effect.record->visible = true;
-    } else if (is_mapped_(effect.address, effect.bytes)) {
-      store(effect.address, effect.value, effect.bytes);
-    } else {
+    } else if (!memory_.write(effect.address, effect.bytes, effect.value)) {
       failure_ = kIllegalAddress;
       drop_all();
       return true;
@@ -321,16 +305,17 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
       time_s = std::max(time_s, o.enqueued_s);
       stream->effects_.push_back({due_s(), nullptr, o.address, o.value, o.bytes});
       break;
-    case Kind::wait_value:
-      if (!is_mapped_(o.address, o.bytes)) {
+    case Kind::wait_value: {
+      std::uint64_t found = 0;
+      if (!memory_.read(o.address, o.bytes, found)) {
         failure_ = kIllegalAddress;
         drop_all();
         return true;
       }
-      if (!satisfied(o)) return false;
-      // The device sees the value now; when it was written, nobody knows.
-      time_s = std::max(time_s, now_s());
+      if (!satisfied(o, found)) return false;
+      time_s = std::max(time_s, now_s());  // when it was written is not known
       break;
+    }
     case Kind::host_function:
       if (!stream->effects_.empty()) return false;  // the function may look at what was before it
       stream->running_ = true;

@@ -57,6 +57,12 @@ struct Operation {
   std::uint64_t number = 0;  ///< in the order of all of the device
 };
 
+/// The device's access to host memory; false: it is not mapped (any more).
+struct HostAccess {
+  bool (*read)(const void* address, int bytes, std::uint64_t& value) = nullptr;
+  bool (*write)(void* address, int bytes, std::uint64_t value) = nullptr;
+};
+
 class Engine;
 
 class Stream {
@@ -85,9 +91,7 @@ class Stream {
 
 class Engine {
  public:
-  /// `is_mapped` says whether the device may access that host memory.
-  static Result<Engine*> start(const std::string& gpu, KnobBoard& knobs,
-                               bool (*is_mapped)(const void* address, std::size_t bytes));
+  static Result<Engine*> start(const std::string& gpu, KnobBoard& knobs, HostAccess memory);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() = delete;  ///< a driver's threads live as long as the process
@@ -123,8 +127,8 @@ class Engine {
     void* user;
     double due_s;
   };
-  Engine(std::unique_ptr<SimulatedGpu> gpu, KnobBoard& knobs, bool (*is_mapped)(const void*, std::size_t))
-      : gpu_(std::move(gpu)), knobs_(knobs), is_mapped_(is_mapped) {}
+  Engine(std::unique_ptr<SimulatedGpu> gpu, KnobBoard& knobs, HostAccess memory)
+      : gpu_(std::move(gpu)), knobs_(knobs), memory_(memory) {}
   void run();
   void run_host_functions();
   /// Everything that can happen now; returns when to look again at the latest, from now.
@@ -145,7 +149,7 @@ class Engine {
 
   std::unique_ptr<SimulatedGpu> gpu_;
   KnobBoard& knobs_;
-  bool (*is_mapped_)(const void*, std::size_t);
+  const HostAccess memory_;
   std::mutex mutex_;
   std::condition_variable changed_;  ///< for threads of the host that wait
   std::condition_variable called_;   ///< for the thread of host functions
