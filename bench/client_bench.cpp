@@ -20,6 +20,7 @@
 
 #include "client/call_cost.h"
 #include "client/client.h"
+#include "clock_control/clock_controller.h"
 #include "one_f_one_b.h"
 #include "simulated_gpu/simulated_gpu.h"
 
@@ -97,7 +98,7 @@ void cold_pages(double clock_ns) {
 
 /// The same calls in training's rhythm: the rank waits asleep between them, as for a GPU or for its input, so that
 /// caches and address translations are as cold as they get.
-void cold_calls(perseus_client* client, perseus::client::SpeedControl* control, double clock_ns) {
+void cold_calls(perseus_client* client, perseus::ClockController* control, double clock_ns) {
   const perseus::OneFOneB job{4, 1, 8, 0.02, 0.04, 0.01, 0.03};
   constexpr int learning = 4, steps = 24;
   std::vector<double> begins, ends, changes;
@@ -111,7 +112,7 @@ void cold_calls(perseus_client* client, perseus::client::SpeedControl* control, 
       sleep_until(origin_s + times_s[i]);
       const std::uint64_t from = host_now_ns();
       if (control != nullptr) {
-        control->set(1410 - 15 * static_cast<int>(3 * i % 8));
+        control->set(perseus::Megahertz(1410 - 15 * static_cast<int>(3 * i % 8)));
         if (counted) changes.push_back(static_cast<double>(host_now_ns() - from));
         continue;
       }
@@ -213,27 +214,25 @@ int main(int argc, char** argv) {
   perseus_statistics_get(client, &own);
   perseus_stop(client);
 
-  perseus::client::ClientOptions control;
-  control.helper = argv[1];
-  auto opened = perseus::client::open_speed_control("simulated:" + folder + "/gpu", control);
-  if (opened.control) {
+  auto opened = perseus::ClockController::start({"simulated:" + folder + "/gpu", argv[1], 5, {}});
+  if (opened) {
     for (const int pause_us : {0, 200, 5000}) {
       std::vector<double> changes;
       for (int i = 0; i < (pause_us > 1000 ? 1000 : 5000); ++i) {
         const std::uint64_t until = host_now_ns() + static_cast<std::uint64_t>(pause_us) * 1000;
         while (host_now_ns() < until) {}
-        const auto one = timed(1, [&](int) { opened.control->set(i % 2 == 0 ? 1410 : 900); });
+        const auto one = timed(1, [&](int) { (*opened)->set(perseus::Megahertz(i % 2 == 0 ? 1410 : 900)); });
         changes.push_back(one[0]);
       }
       row(fmt::format("a clock that changes, every {} us", pause_us).c_str(), percentiles(changes), clock_ns);
     }
-    cold_calls(nullptr, opened.control.get(), clock_ns);
+    cold_calls(nullptr, opened->get(), clock_ns);
   } else {
-    fmt::print("no clock control: {}\n", opened.why_not);
+    fmt::print("no clock control: {}\n", opened.error().message);
   }
   fmt::print("\nas the client says itself: begin + end {:.0f} ns, set_speed {:.0f} ns\n", own.begin_end_ns,
              own.set_speed_ns);
-  opened.control.reset();
+  if (opened) opened->reset();
   train(**gpu, "simulated:" + folder + "/gpu", argv[1], 20);
   std::filesystem::remove_all(folder);
   return 0;

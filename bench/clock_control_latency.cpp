@@ -163,6 +163,55 @@ void train(const std::string& gpu, const char* name, int sets, const OneFOneB& j
   print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(), took_s);
 }
 
+/// A host that has queued a whole step when its device begins it. The main thread is the device: it writes its
+/// position, which wakes nobody. Prints how long after that the helper called for the clock, and what its looking
+/// costs.
+void train_ahead(const std::string& gpu, const char* name, int sets, const OneFOneB& job, bool busy) {
+  const auto controller = start(gpu);
+  const BusyCores others(busy ? std::thread::hardware_concurrency() - 1 : 0);
+  std::atomic<std::uint32_t>& position = *controller->share_memory().position;
+  const int steps = kLearning + std::max(sets / (2 * job.microbatches), 1);
+  std::vector<std::int64_t> reached_ns{0};  // by position, from 1
+  std::uint32_t queued = 0;
+  std::uint32_t counted_from = 0;
+  ControlStatistics before;
+  std::int64_t measured_from_ns = 0;
+  const std::int64_t origin_ns = monotonic_ns() + 10'000'000;
+  int step = 0;
+  for (const std::vector<double>& times_s : request_times_s(job, steps, 7)) {
+    if (step++ == kLearning) {
+      before = controller->statistics();
+      measured_from_ns = monotonic_ns();
+      counted_from = queued + 1;
+    }
+    controller->begin_step();
+    for (std::size_t i = 0; i < times_s.size(); ++i) {
+      controller->set_from(++queued, Megahertz(700 + 100 * static_cast<int>(3 * i % 8)));
+    }
+    for (const double time_s : times_s) {
+      const std::int64_t at_ns = origin_ns + static_cast<std::int64_t>(1e9 * time_s);
+      busy ? spin_until(at_ns) : sleep_until(at_ns);
+      reached_ns.push_back(monotonic_ns());
+      position.store(static_cast<std::uint32_t>(reached_ns.size() - 1), std::memory_order_release);
+    }
+  }
+  const double took_s = 1e-9 * static_cast<double>(monotonic_ns() - measured_from_ns);
+  ::usleep(20'000);
+  std::vector<double> late_ms;
+  std::uint64_t read = 0;
+  controller->applied_since(read, [&](const AppliedClock& applied) {
+    if (applied.position < counted_from) return;
+    late_ms.push_back(1e-6 * static_cast<double>(applied.call_ns - reached_ns[applied.position]));
+  });
+  const ControlStatistics now = controller->statistics();
+  const double cpu_s = now.helper_cpu_s - before.helper_cpu_s;
+  const auto applied = static_cast<double>(std::max<std::int64_t>(now.applied - before.applied, 1));
+  fmt::print("| {} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.2f} | {} of {} |\n", name, quantile(late_ms, 0.5),
+             quantile(late_ms, 0.9), quantile(late_ms, 0.99), 1e6 * cpu_s / applied, 100 * cpu_s / took_s,
+             now.applied - before.applied, now.requested - before.requested);
+  (void)std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -226,6 +275,16 @@ int main(int argc, char** argv) {
         Training{"1F1B, 20 and 40 ms, all cores busy", shortest, true},
         Training{"1F1B, 50 and 100 ms, all cores busy", longer, true}}) {
     if (wanted(t.name)) train(gpu, t.name, sets, t.job, t.busy);
+  }
+  fmt::print(
+      "\n| the device writes its position, 1F1B | until the helper's call p50 ms | p90 ms | p99 ms | helper's "
+      "processor "
+      "time per clock us | % of a core | applied |\n|---|---|---|---|---|---|---|\n");
+  for (const Training& t :
+       {Training{"ahead: all of 10 ms", tenth, false}, Training{"ahead: 20 and 40 ms", shortest, false},
+        Training{"ahead: 50 and 100 ms", longer, false},
+        Training{"ahead: 20 and 40 ms, all cores busy", shortest, true}}) {
+    if (wanted(t.name)) train_ahead(gpu, t.name, sets, t.job, t.busy);
   }
   std::filesystem::remove_all(folder);
   return 0;

@@ -47,7 +47,8 @@ enum perseus_log_level { PERSEUS_LOG_INFO = 0, PERSEUS_LOG_WARNING = 1, PERSEUS_
 
 enum perseus_flag {
   PERSEUS_ADVICE_ONLY = 1u << 0, /* measure and plan, say what would be saved, set nothing, start no helper */
-  PERSEUS_NO_ENERGY = 1u << 1    /* do not read the energy counter */
+  PERSEUS_NO_ENERGY = 1u << 1,   /* do not read the energy counter */
+  PERSEUS_SYNCHRONOUS = 1u << 2  /* the program waits for its GPU in every computation: clocks may change at the call */
 };
 
 typedef struct perseus_options {
@@ -98,14 +99,18 @@ PERSEUS_API void perseus_step_end(perseus_client* client);
 /* microbatch, chunk: from 0; -1: the client counts. Work that the GPU does later (CUDA): perseus_time_with_cuda(). */
 PERSEUS_API void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk);
 PERSEUS_API void perseus_end(perseus_client* client, int instruction, int microbatch, int chunk);
-/* The computation that comes now (or next) is to run at its clock of the plan. */
+/* The computation that comes now (or next) is to run at its clock of the plan. microbatch, chunk as in perseus_begin(). */
 PERSEUS_API void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk);
 
-/* Time computations by CUDA events on that stream (a cudaStream_t or CUstream; NULL: the default stream) of the calling
- * thread's current context, in place of the host's clock. 0: done; else it stays as it was, and `log` says why. */
+/* For programs that enqueue work on a GPU: computations run on that stream (a cudaStream_t or CUstream; NULL: the default
+ * stream) of the calling thread's current context. They are timed by CUDA events, and a clock changes when the GPU has
+ * passed the boundary between two computations, however far ahead the host is. Call again with another stream when
+ * computations move there. 0: done; else `log` says why, and no clock is set. A program that uses CUDA or HIP and calls
+ * neither this nor perseus_time_with(), nor sets PERSEUS_SYNCHRONOUS, gets no clocks, and `log` says so. */
 PERSEUS_API int perseus_time_with_cuda(perseus_client* client, void* stream);
-/* Time computations by that function (nanoseconds, monotonic), called in begin and end; in step_begin, for
- * where this clock is beside the host's. */
+/* For programs whose begin and end are called when the device begins and ends (simulations): computations are timed by
+ * that function (nanoseconds, monotonic), called in begin and end; in step_begin, for where this clock is beside the
+ * host's. Clocks change at the call. */
 PERSEUS_API void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void* context), void* context);
 
 enum perseus_state {

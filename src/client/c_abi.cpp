@@ -97,9 +97,9 @@ void perseus_step_end(perseus_client* client) {
   if (c != nullptr && known(instruction)) c->end(static_cast<Instruction>(instruction));
 }
 
-[[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+[[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk) {
   Client* const c = usable(client);
-  if (c != nullptr && known(instruction)) c->set_speed(static_cast<Instruction>(instruction));
+  if (c != nullptr && known(instruction)) c->set_speed(static_cast<Instruction>(instruction), microbatch, chunk);
 }
 
 int perseus_time_with_cuda(perseus_client* client, void* stream) {

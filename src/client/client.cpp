@@ -18,6 +18,9 @@ namespace {
 constexpr double least_watch_s = 0.05, most_watch_s = 0.15, latency_interval_s = 0.25;
 constexpr double learnt_interval_s = 0.5, news_share = 0.1;
 constexpr std::size_t kept_steps = 16;
+constexpr std::size_t steps_on_their_way = 8;                ///< to the device, with an event for every boundary
+constexpr int look_for_runtime_every = 64;                   ///< steps
+constexpr double position_patience_s = 1;                    ///< for a position behind what the GPU has done
 constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
 
 /// Forward and backward of every microbatch and chunk, in up to three parts, and load; where nothing is known: plenty.
@@ -32,11 +35,10 @@ struct SwitchLatency {
   double seconds, stddev_s;
 };
 /// As long as nobody saw a clock change: at least what the device's call takes, with a usual doubt.
-SwitchLatency switch_latency_of(const SpeedStatistics& speeds) {
-  if (speeds.request_to_clock_p50_s <= 0) return {speeds.request_to_device_p50_s, 0.002};
+SwitchLatency switch_latency_of(const ControlStatistics& control) {
+  if (control.call_to_clock_p50_s <= 0) return {control.device_call_p50_s, 0.002};
   constexpr double p99_over_p50 = 2.3;  // in standard deviations
-  return {speeds.request_to_clock_p50_s,
-          (speeds.request_to_clock_p99_s - speeds.request_to_clock_p50_s) / p99_over_p50};
+  return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
 }
 
 std::string host_name() {
@@ -87,6 +89,7 @@ void Client::step_begin(bool train) {
     if (clock_ != 0) request(follower_.clock_outside());
     return;
   }
+  choose_moment();
   for (auto& of_chunks : counted_) of_chunks.fill(0);
   follower_.begin_step(iteration_);
   const Plan* const plan = follower_.plan();
@@ -95,7 +98,7 @@ void Client::step_begin(bool train) {
   planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
   cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
   step_helper_ = working_helper();
-  if (SpeedControl* const control = usable_control_.load(std::memory_order_acquire)) control->begin_step();
+  if (ClockController* const control = usable_control_.load(std::memory_order_acquire)) control->begin_step();
   step_began_ns_ = host_now_ns();
   if (Step* const step = recorder_.begin_step()) {
     step->cuda = cuda_step_;
@@ -106,7 +109,6 @@ void Client::step_begin(bool train) {
     step->window_iterations = plan == nullptr ? 0 : plan->iterations;
     step->begin_ns = step_began_ns_;
     step->begin_mark = mark();
-    recorder_.requested(step_began_ns_, clock_);
   }
   under_way_ = 0;
   request(follower_.next_clock());
@@ -120,7 +122,7 @@ void Client::step_end() {
     step->end_ns = now;
     const std::int64_t helper = working_helper();
     step->controlled = step_helper_ != 0 && step_helper_ == helper;
-    step->followed = follower_.followed() && step->controlled;
+    step->followed = follower_.followed() && step->controlled && moment_ != Moment::none;
     if (step_helper_ != helper) step->clean = false;  // at whatever clock
     step->end_mark = mark();
   }
@@ -139,12 +141,13 @@ void Client::begin(Instruction instruction, int microbatch, int chunk) {
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(begin_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
+  // In front of its begin: the change is for when the device has passed the boundary before.
+  if (!follower_.asked()) request(follower_.clock_for(instruction, microbatch, chunk));
+  follower_.begun(instruction, microbatch, chunk);
   chunk = std::max(chunk, 0);
   int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
   if (microbatch < 0) microbatch = counted;
   ++counted;
-  if (!follower_.asked()) request(follower_.clock_for(instruction));
-  follower_.begun(instruction);
   ++under_way_;
   recorder_.begin(instruction, microbatch, chunk, clock_, mark());
   if (timed) begin_cost_.took(host_now_ns() - from);
@@ -156,48 +159,111 @@ void Client::end(Instruction instruction) {
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(end_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
-  recorder_.end(instruction, mark());
+  const std::uint64_t ended = mark();
+  const bool marked =
+      moment_ == Moment::device && !cuda_.load(std::memory_order_relaxed)->captured() && progress_->mark(position_ + 1);
+  if (marked) ++position_;
+  recorder_.end(instruction, ended, marked ? position_ : 0);
   under_way_ = std::max(under_way_ - 1, 0);
   // Look ahead: the clock that comes next can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
   if (timed) end_cost_.took(host_now_ns() - from);
 }
 
-void Client::set_speed(Instruction instruction) {
+void Client::set_speed(Instruction instruction, int microbatch, int chunk) {
   __builtin_prefetch(&follower_);
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(speed_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
-  request(follower_.clock_for(instruction));
+  request(follower_.clock_for(instruction, microbatch, chunk));
   if (timed) speed_cost_.took(host_now_ns() - from);
 }
 
-/// Out of line: most computations run at the clock that was asked for already.
+/// Out of line: most computations run at the clock that was requested already.
 void Client::request_other(int clock_mhz) {
-  SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
-  if (control == nullptr) return;
+  ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  if (control == nullptr || moment_ == Moment::none) return;
+  // What is captured into a graph runs later, and as a whole.
+  if (moment_ == Moment::device && cuda_.load(std::memory_order_relaxed)->captured()) return;
   clock_ = clock_mhz;
-  control->set(clock_mhz);
-  recorder_.requested(host_now_ns(), clock_mhz);
+  if (moment_ == Moment::device) {
+    control->set_from(position_, Megahertz(clock_mhz));
+  } else {
+    control->set(Megahertz(clock_mhz));
+  }
+}
+
+/// At a step's begin: may clocks be changed at the call, at the device's moment, or is neither known?
+void Client::choose_moment() {
+  ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  Moment moment = Moment::host;
+  if (use_cuda_) {
+    moment = control != nullptr && open_progress(*control) ? Moment::device : Moment::none;
+  } else if (!options_.synchronous && now_ns_ == nullptr) {
+    if (iteration_ % look_for_runtime_every == 0) asynchronous_ = CudaDriver::asynchronous_here();
+    if (asynchronous_) moment = Moment::none;
+  }
+  const Moment before = std::exchange(moment_, moment);
+  if (control == nullptr) return;
+  told_moment_.store(static_cast<int>(moment), std::memory_order_relaxed);
+  if (before == moment || clock_ == 0) return;
+  // What waits for positions that nobody reports any more must not wait for ever; and where no moment is known the
+  // clock is the highest one.
+  control->set(Megahertz(moment == Moment::none ? facts_.clocks_mhz.front() : clock_));
+  if (moment == Moment::none) clock_ = 0;
+}
+
+/// False: no way to learn where the device is, or it failed. Opened once.
+bool Client::open_progress(ClockController& control) {
+  const bool events_fail = cuda_.load(std::memory_order_relaxed)->failed();
+  if (progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  if (progress_owner_ || events_fail || no_way_.load(std::memory_order_relaxed) != nullptr) {
+    progress_ = nullptr;
+    return false;
+  }
+  ClockController::SharedMemory memory = control.share_memory();
+  // The device has not passed anything yet that anybody waits for.
+  position_ = control.position();
+  auto opened = DeviceProgress::open(driver_, stream_, {memory.begin, memory.bytes, memory.position, memory.reached},
+                                     options_.progress_way);
+  if (!opened) {
+    no_progress_ = opened.error().message;
+    no_way_.store(no_progress_.c_str(), std::memory_order_release);
+    return false;
+  }
+  progress_owner_ = std::move(*opened);
+  progress_ = progress_owner_.get();
+  control.position_comes_from_cpu(progress_->way() != ProgressWay::write_value);
+  way_.store(name_of(progress_->way()).data(), std::memory_order_release);
+  return true;
 }
 
 bool Client::time_with_cuda(void* stream) {
   if (CudaEvents* const events = cuda_.load(std::memory_order_relaxed); events != nullptr && !events->failed()) {
     events->set_stream(stream);
+    if (progress_ != nullptr) progress_->set_stream(stream);
+    stream_ = stream;
     use_cuda_ = true;
     return true;
   }
   if (cuda_owner_) return false;  // failed before, and said so
-  // Four steps may be on their way to the device at once.
-  auto opened = CudaEvents::open(stream, 4 * (2 * std::min<std::size_t>(computations_a_step(options_), 1024) + 2));
-  if (!opened) {
-    complaints_.raise(Cause::cuda,
-                      fmt::format("computations are timed by the host's clock: {}", opened.error().message));
+  const auto fails = [&](const Error& error) {
+    complaints_.raise(
+        Cause::cuda, fmt::format("computations are timed by the host's clock, and no clock is set: {}", error.message));
     return false;
-  }
+  };
+  auto driver = CudaDriver::load();
+  if (!driver) return fails(driver.error());
+  const std::size_t boundaries = 2 * std::min<std::size_t>(computations_a_step(options_), 2048) + 2;
+  auto opened = CudaEvents::open(*driver, stream, steps_on_their_way * boundaries);
+  if (!opened) return fails(opened.error());
   complaints_.clear(Cause::cuda, "computations are timed by CUDA events");
+  driver_ = std::move(*driver);
   cuda_owner_ = std::move(*opened);
   cuda_.store(cuda_owner_.get(), std::memory_order_release);
+  stream_ = stream;
   use_cuda_ = true;
   return true;
 }
@@ -258,12 +324,12 @@ void Client::open_device() {
   }
   for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
   if (options_.advice_only || facts_.clocks_mhz.empty()) return;
-  OpenedControl opened = open_speed_control(selector_, options_);
-  if (!opened.control) {
-    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.why_not));
+  auto started = ClockController::start({selector_, options_.helper, options_.start_limit_s, options_.helper_restart});
+  if (!started) {
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", started.error().message));
     return;
   }
-  control_ = std::move(opened.control);
+  control_ = std::move(*started);
   follower_.set_maximum(facts_.clocks_mhz.front());
   look_after_control();
   usable_control_.store(control_.get(), std::memory_order_release);
@@ -294,11 +360,26 @@ void Client::open_session() {
 /// The counter, if it is time; and everything that the training thread has finished since.
 void Client::measure(double now_s, bool all) {
   if (meter_->next_look_s() <= now_s) meter_->look(now_s);
+  if (control_) {
+    control_->applied_since(applied_read_, [this](const AppliedClock& applied) {
+      meter_->clock_set(static_cast<double>(applied.call_ns) * 1e-9, applied.clock_mhz);
+      if (!applied.at_device_time) return;
+      if (CudaEvents* const events = cuda_.load(std::memory_order_acquire)) {
+        events->reached_by(applied.position, static_cast<std::uint64_t>(applied.call_ns));
+      }
+      reached_.push_back(applied);
+    });
+  }
   while (const Step* const step = recorder_.oldest()) {
     if (step->cuda) {
       CudaEvents* const events = cuda_.load(std::memory_order_acquire);
       if (!events->finished(*step) && !all) break;  // the GPU is not there yet
-      if (events->finished(*step)) meter_->take(events->on_host(*step), now_s);
+      if (events->finished(*step)) {
+        const Step timed = events->on_host(*step);
+        measure_reached(timed);
+        check_position(timed, now_s);
+        meter_->take(timed, now_s);
+      }
       events->release(*step);
       if (events->failed())
         complaints_.raise(Cause::cuda, "CUDA events fail; computations are timed by the host's clock");
@@ -321,6 +402,43 @@ void Client::measure(double now_s, bool all) {
   }
 }
 
+/// How long after the device had passed a boundary the helper called for the clock behind it.
+void Client::measure_reached(const Step& step) {
+  for (std::size_t i = 0; i < step.count && !reached_.empty(); ++i) {
+    const Computation& c = step.computations[i];
+    if (c.end_position == 0) continue;
+    while (!reached_.empty() && static_cast<std::int32_t>(c.end_position - reached_.front().position) >= 0) {
+      if (reached_.front().position == c.end_position) {
+        reached_to_call_.record(reached_.front().call_ns - static_cast<std::int64_t>(c.end));
+      }
+      reached_.pop_front();
+    }
+  }
+}
+
+/// The GPU has done the step, so its position has to be at the step's end, or arrive there soon.
+void Client::check_position(const Step& step, double now_s) {
+  if (!control_ || progress_lost_.load(std::memory_order_relaxed)) return;
+  std::uint32_t last = 0;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    if (step.computations[i].end_position != 0) last = step.computations[i].end_position;
+  }
+  const bool behind = last != 0 && static_cast<std::int32_t>(control_->position() - last) < 0;
+  if (!behind) {
+    behind_since_s_ = 0;
+  } else if (behind_since_s_ == 0) {
+    behind_since_s_ = now_s;
+  } else if (now_s - behind_since_s_ > position_patience_s) {
+    progress_lost_ = true;
+  }
+}
+
+std::string Client::progress_fault() const {
+  if (const char* const why = no_way_.load(std::memory_order_acquire)) return why;
+  if (progress_lost_) return fmt::format("the GPU's position does not arrive by {}", way_.load());
+  return "CUDA calls fail";
+}
+
 /// The rank registered before it knew this.
 void Client::tell_what_was_learnt() {
   const auto is_news = [](double found, double told) {
@@ -328,7 +446,7 @@ void Client::tell_what_was_learnt() {
   };
   bool news = !std::exchange(told_instructions_, !learnt_.instructions.empty()) && !learnt_.instructions.empty();
   if (control_) {
-    const double latency_s = control_->statistics().request_to_clock_p50_s;
+    const double latency_s = control_->statistics().call_to_clock_p50_s;
     if (is_news(latency_s, learnt_.switch_latency_s)) {
       learnt_.switch_latency_s = latency_s;
       news = true;
@@ -370,6 +488,7 @@ void Client::look_after(double now_s) {
       next_latency_s_ = now_s + latency_interval_s;
     }
     look_after_control();
+    watch_progress();
   }
   const std::int64_t finished = finished_.load(std::memory_order_acquire);
   if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {
@@ -381,13 +500,35 @@ void Client::look_after(double now_s) {
   }
 }
 
+/// Does the device report its position, and what if not?
+void Client::watch_progress() {
+  const int moment = told_moment_.load(std::memory_order_relaxed);
+  if (moment == static_cast<int>(Moment::none)) {
+    complaints_.raise(Cause::device_time,
+                      cuda_.load(std::memory_order_acquire) == nullptr
+                          ? "no clock is set: the GPU computes later than the host calls, and when is not known; call "
+                            "perseus_time_with_cuda(), or set PERSEUS_SYNCHRONOUS if the program waits for its GPU in "
+                            "every computation"
+                          : "no clock is set: nothing tells where the GPU is (" + progress_fault() + ")");
+  } else if (moment >= 0) {
+    complaints_.clear(Cause::device_time, moment == static_cast<int>(Moment::device)
+                                              ? fmt::format("clocks change when the GPU gets there ({})", way_.load())
+                                              : "clocks change at the call");
+  }
+  if (follower_.whole_step()) {
+    complaints_.raise(Cause::graph, "steps run without begin and end (captured as CUDA graphs): one clock per step");
+  } else {
+    complaints_.clear(Cause::graph, "steps run computation by computation");
+  }
+}
+
 /// A helper that ends is started again by clock control, which gives the new one the newest clock. One that the device
 /// refuses again is no news.
 void Client::look_after_control() {
   const std::int64_t helper = control_->working_helper();
   const std::int64_t before = std::exchange(helper_, helper);
   if (helper == 0 || (before != 0 && helper != before)) {
-    const std::string why = control_->why_not();
+    const std::string why = control_->why();
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; it is tried again now and then",
                                                         why.empty() ? "perseus-clockd ended" : why));
   }
@@ -432,14 +573,17 @@ void Client::statistics(perseus_statistics& s) {
     s.computations_unsure = energy.unsure;
   }
   if (opened && control_) {
-    const SpeedStatistics control = control_->statistics();
+    const ControlStatistics control = control_->statistics();
     s.clocks_requested = control.requested;
     s.clocks_applied = control.applied;
     s.clocks_superseded = control.superseded;
     s.clocks_failed = control.failed;
     s.helper_restarts = std::max<std::int64_t>(control.helpers - 1, 0);
-    s.request_to_device_p50_s = control.request_to_device_p50_s;
-    s.request_to_device_p99_s = control.request_to_device_p99_s;
+    // At device time: from the device passing the boundary, by its own events; else from the call.
+    const double reached_p50_s = reached_to_call_.quantile_s(0.5), reached_p99_s = reached_to_call_.quantile_s(0.99);
+    const bool by_device = reached_to_call_.count() > 0;
+    s.request_to_device_p50_s = by_device ? reached_p50_s + control.device_call_p50_s : control.request_to_device_p50_s;
+    s.request_to_device_p99_s = by_device ? reached_p99_s + control.device_call_p99_s : control.request_to_device_p99_s;
   }
   const double helper_cpu_s = opened && control_ ? control_->statistics().helper_cpu_s : 0;
   s.begin_end_ns = begin_cost_.median_ns() + end_cost_.median_ns();
@@ -448,6 +592,13 @@ void Client::statistics(perseus_statistics& s) {
   s.server_failures = opened && session_ ? session_->failures() : 0;
   s.server_reached = opened && session_ && session_->reached() ? 1 : 0;
   s.controls_clock = controlled ? 1 : 0;
+}
+
+/// How the moment at which a clock changes is known.
+std::string_view Client::device_time() const {
+  const int moment = told_moment_.load(std::memory_order_relaxed);
+  if (moment == static_cast<int>(Moment::device)) return way_.load(std::memory_order_acquire);
+  return moment == static_cast<int>(Moment::host) ? "call" : "unknown";
 }
 
 std::string Client::status() {
@@ -478,7 +629,8 @@ std::string Client::status() {
   return fmt::format(
       "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
       "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
-      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"clocks_requested\":{},"
+      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"device_time\":\"{}\","
+      "\"clocks_requested\":{},"
       "\"clocks_applied\":{},\"helper_restarts\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:"
       ".6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
@@ -487,8 +639,8 @@ std::string Client::status() {
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
       s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
-      s.server_failures, s.controls_clock != 0, s.clocks_requested, s.clocks_applied, s.helper_restarts, s.begin_end_ns,
-      s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
+      s.server_failures, s.controls_clock != 0, device_time(), s.clocks_requested, s.clocks_applied, s.helper_restarts,
+      s.begin_end_ns, s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
       s.last_iteration_energy_j, s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected,
       s.computations_mixed, s.computations_unsure, powers, wrong);
 }

@@ -1,10 +1,14 @@
-// One rank's client: what the C ABI's functions do.
+// Client of one rank: what the C ABI's functions do.
 //
-// Problem: measure every computation, follow the server's plan, set clocks, and never stand in training's way. Input:
-// options, then the training thread's calls. Output: clocks requested, reports to the server, statistics. Errors: none
-// reach the caller; each is a Complaint, and the highest clock. Cost: of the hot calls see docs/measurements/client.md;
-// two threads of its own, asleep most of the time. Threads: step, begin, end and set_speed one thread; the rest any.
-// Source: paper section 5.
+// Measures every computation, follows the server's plan, has clocks set when the device gets there, and never delays
+// training.
+//
+// Input:   options, then the training thread's calls.
+// Output:  clock changes at the device's moment, reports to the server, statistics.
+// Errors:  none reach the caller; each is a Complaint, and the highest clock.
+// Cost:    hot calls: docs/measurements/client.md; two threads of its own, asleep most of the time.
+// Threads: step, begin, end, set_speed and time_with one thread; the rest any.
+// Source:  paper section 5; docs/decisions/0030-clocks-at-device-time.md.
 #pragma once
 
 #include <array>
@@ -15,18 +19,21 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/background_thread.h"
 #include "client/call_cost.h"
 #include "client/complaints.h"
 #include "client/cuda_events.h"
+#include "client/device_progress.h"
 #include "client/iteration_meter.h"
 #include "client/options.h"
 #include "client/plan_follower.h"
 #include "client/session.h"
-#include "client/speed_control.h"
 #include "client/step_recorder.h"
+#include "clock_control/clock_controller.h"
+#include "clock_control/latency_histogram.h"
 #include "device/gpu.h"
 
 namespace perseus::client {
@@ -49,7 +56,7 @@ class Client {
   // more, and each page costs some hundred nanoseconds.
   [[gnu::hot]] void begin(Instruction instruction, int microbatch, int chunk);
   [[gnu::hot]] void end(Instruction instruction);
-  [[gnu::hot]] void set_speed(Instruction instruction);
+  [[gnu::hot]] void set_speed(Instruction instruction, int microbatch, int chunk);
   /// False: it was said why not.
   bool time_with_cuda(void* stream);
   void time_with(std::uint64_t (*now_ns)(void*), void* context);
@@ -64,15 +71,29 @@ class Client {
     return now_ns_ == nullptr ? host_now_ns() : now_ns_(now_context_);
   }
   [[nodiscard]] std::int64_t working_helper() const {
-    const SpeedControl* const control = usable_control_.load(std::memory_order_acquire);
+    const ClockController* const control = usable_control_.load(std::memory_order_acquire);
     return control == nullptr ? 0 : control->working_helper();
   }
   void request(int clock_mhz) {
     if (clock_mhz != 0 && clock_mhz != clock_) request_other(clock_mhz);
   }
   [[gnu::hot]] void request_other(int clock_mhz);
+  /// When clocks change, in a step.
+  enum class Moment {
+    none,   ///< not known: the highest clock
+    host,   ///< at the call: the program waits for its device
+    device  ///< when the device has passed the boundary
+  };
+  void choose_moment();
+  bool open_progress(ClockController& control);
 
   // The watching thread.
+  void watch_progress();
+  void check_position(const Step& step, double now_s);
+  void measure_reached(const Step& step);
+  [[nodiscard]] std::string progress_fault() const;
+  [[nodiscard]] std::string_view device_time() const;
+
   void watch(const std::stop_token& stop);
   void open_device();
   void open_session();
@@ -83,7 +104,7 @@ class Client {
 
   // The training thread's, for every computation: in few lines of the cache, side by side, since none is there any more
   // when a computation ends. The first is one line of its own, the two after it begin with one.
-  alignas(64) std::atomic<SpeedControl*> usable_control_{nullptr};
+  alignas(64) std::atomic<ClockController*> usable_control_{nullptr};
   std::uint64_t (*now_ns_)(void*) = nullptr;
   void* now_context_ = nullptr;
   int clock_ = 0;      ///< asked for last
@@ -92,6 +113,9 @@ class Client {
   bool in_step_ = false, train_ = false;
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events
+  Moment moment_ = Moment::host;
+  DeviceProgress* progress_ = nullptr;  ///< of progress_owner_, while it works
+  std::uint32_t position_ = 0;          ///< of the last boundary that the device was told to report
   PlanFollower follower_;
   StepRecorder recorder_;
   std::array<std::array<int, 8>, num_instructions> counted_{};  ///< microbatches per instruction and chunk
@@ -104,9 +128,13 @@ class Client {
   bool opened_ = false;
   std::string selector_;
   RankFacts facts_;
-  std::unique_ptr<SpeedControl> control_;
+  std::unique_ptr<ClockController> control_;
   std::unique_ptr<Session> session_;
+  std::shared_ptr<const CudaDriver> driver_;
   std::unique_ptr<CudaEvents> cuda_owner_;
+  std::unique_ptr<DeviceProgress> progress_owner_;
+  void* stream_ = nullptr;
+  bool asynchronous_ = false;  ///< the program has CUDA or HIP at work, and gave no stream
   std::atomic<CudaEvents*> cuda_{nullptr};
   std::deque<std::string> jobs_;  ///< ids given out stay valid
   std::atomic<const char*> job_{""};
@@ -121,6 +149,10 @@ class Client {
   bool told_instructions_ = false;
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
+  double behind_since_s_ = 0;         ///< the position is behind a step that the GPU has done; 0: it is not
+  std::uint64_t applied_read_ = 0;    ///< clocks that the device took, read from control_
+  std::deque<AppliedClock> reached_;  ///< at device time, of steps not taken yet
+  LatencyHistogram reached_to_call_;  ///< from the device passing the boundary to the helper's call
 
   // The training thread's, at a step's ends.
   std::int64_t step_helper_ = 0;  ///< working_helper() when it began
@@ -129,6 +161,11 @@ class Client {
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0};
+  std::atomic<int> told_moment_{-1};          ///< a Moment, of the last step; -1: no clock can be set anyway
+  std::atomic<const char*> way_{""};          ///< of progress_
+  std::atomic<const char*> no_way_{nullptr};  ///< why not: no_progress_, written once
+  std::atomic<bool> progress_lost_{false};    ///< the GPU passes boundaries, and its position does not come
+  std::string no_progress_;
   std::atomic<double> last_iteration_time_s_{0};
   std::atomic<double> planned_time_s_{0};
   std::atomic<int> plan_kind_{-1};  ///< Plan::Kind of the plan in force; -1: none

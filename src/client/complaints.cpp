@@ -25,6 +25,10 @@ std::string_view name_of(Cause cause) {
       return "cuda";
     case Cause::records:
       return "records";
+    case Cause::device_time:
+      return "device_time";
+    case Cause::graph:
+      return "graph";
   }
   return "";
 }

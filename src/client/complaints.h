@@ -14,7 +14,7 @@
 
 namespace perseus::client {
 
-enum class Cause { server, job, plan, clock_control, device, energy, cuda, records };
+enum class Cause { server, job, plan, clock_control, device, energy, cuda, records, device_time, graph };
 std::string_view name_of(Cause cause);
 
 enum class LogLevel { info = 0, warning = 1, error = 2 };  ///< as perseus_log_level

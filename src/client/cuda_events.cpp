@@ -1,72 +1,35 @@
 #include "client/cuda_events.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 namespace perseus::client {
 namespace {
 
-constexpr int cuda_success = 0, cuda_not_ready = 600;
-constexpr unsigned event_default = 0;
+constexpr double kPeriod_s = 5;  ///< clocks drift by some 20 us in it
 
 }  // namespace
-
-struct CudaEvents::Library {
-  void* handle = nullptr;
-  int (*event_create)(void**, unsigned) = nullptr;
-  int (*event_record)(void*, void*) = nullptr;
-  int (*event_query)(void*) = nullptr;
-  int (*event_elapsed)(float*, void*, void*) = nullptr;
-  int (*event_destroy)(void*) = nullptr;
-  int (*context_current)(void**) = nullptr;
-  int (*context_set)(void*) = nullptr;
-  int (*is_capturing)(void*, int*) = nullptr;  ///< missing in old drivers
-
-  template <class Function>
-  bool find(const char* name, Function& function) {
-    function = reinterpret_cast<Function>(::dlsym(handle, name));
-    return function != nullptr;
-  }
-};
-
-CudaEvents::CudaEvents(std::unique_ptr<Library> library) : library_(std::move(library)) {}
 
 /// The context may be gone by now, and the events with it: they are left to the driver then.
 CudaEvents::~CudaEvents() {
   void* context = nullptr;
-  if (failed() || library_->context_current(&context) != cuda_success || context != context_) return;
-  for (void* const event : events_) library_->event_destroy(event);
+  if (failed() || driver_->context_current(&context) != CudaDriver::kSuccess || context != context_) return;
+  for (void* const event : events_) driver_->event_destroy(event);
 }
 
-Result<std::unique_ptr<CudaEvents>> CudaEvents::open(void* stream, std::size_t events) {
-  const char* const given = std::getenv("PERSEUS_CUDA");
-  const char* const name = given != nullptr && *given != '\0' ? given : "libcuda.so.1";
-  auto library = std::make_unique<Library>();
-  // Never closed: drivers do not like to be unloaded.
-  library->handle = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (library->handle == nullptr) return Error{ErrorCode::unavailable, fmt::format("no CUDA: {}", ::dlerror())};
-  if (!library->find("cuEventCreate", library->event_create) ||
-      !library->find("cuEventRecord", library->event_record) || !library->find("cuEventQuery", library->event_query) ||
-      !library->find("cuEventElapsedTime", library->event_elapsed) ||
-      !library->find("cuEventDestroy_v2", library->event_destroy) ||
-      !library->find("cuCtxGetCurrent", library->context_current) ||
-      !library->find("cuCtxSetCurrent", library->context_set)) {
-    return Error{ErrorCode::unavailable, fmt::format("{} lacks functions for events", name)};
-  }
-  library->find("cuStreamIsCapturing", library->is_capturing);
-  std::unique_ptr<CudaEvents> made(new CudaEvents(std::move(library)));
-  const int current = made->library_->context_current(&made->context_);
-  if (current != cuda_success || made->context_ == nullptr) {
+Result<std::unique_ptr<CudaEvents>> CudaEvents::open(std::shared_ptr<const CudaDriver> driver, void* stream,
+                                                     std::size_t events) {
+  std::unique_ptr<CudaEvents> made(new CudaEvents(std::move(driver)));
+  const int current = made->driver_->context_current(&made->context_);
+  if (current != CudaDriver::kSuccess || made->context_ == nullptr) {
     return Error{ErrorCode::unavailable, fmt::format("this thread has no CUDA context (cuCtxGetCurrent: {})", current)};
   }
   made->stream_ = stream;
   for (std::size_t i = 0; i < events; ++i) {
     void* event = nullptr;
-    if (const int code = made->library_->event_create(&event, event_default); code != cuda_success) {
+    if (const int code = made->driver_->event_create(&event, CudaDriver::kEventDefault); code != CudaDriver::kSuccess) {
       return Error{ErrorCode::unavailable, fmt::format("cuEventCreate: error {}", code)};
     }
     made->events_.push_back(event);
@@ -75,13 +38,9 @@ Result<std::unique_ptr<CudaEvents>> CudaEvents::open(void* stream, std::size_t e
 }
 
 std::uint64_t CudaEvents::mark() {
-  if (failed() || next_ - free_before_.load(std::memory_order_acquire) >= events_.size()) return 0;
-  int capturing = 0;
-  if (library_->is_capturing != nullptr &&
-      (library_->is_capturing(stream_, &capturing) != cuda_success || capturing != 0)) {
-    return 0;
-  }
-  if (library_->event_record(event(next_), stream_) != cuda_success) {
+  captured_ = driver_->capturing(stream_);
+  if (captured_ || failed() || next_ - free_before_.load(std::memory_order_acquire) >= events_.size()) return 0;
+  if (driver_->event_record(event(next_), stream_) != CudaDriver::kSuccess) {
     failed_.store(true, std::memory_order_release);
     return 0;
   }
@@ -90,21 +49,52 @@ std::uint64_t CudaEvents::mark() {
 
 bool CudaEvents::finished(const Step& step) {
   if (failed()) return true;
-  if (!std::exchange(context_set_, true)) library_->context_set(context_);
+  if (!std::exchange(context_set_, true)) driver_->context_set(context_);
   std::uint64_t last = std::max(step.begin_mark, step.end_mark);
   for (std::size_t i = 0; i < step.count; ++i) last = std::max(last, step.computations[i].end);
   if (last == 0) return true;
-  const int code = library_->event_query(event(last));
-  if (code != cuda_success && code != cuda_not_ready) failed_.store(true, std::memory_order_release);
-  return code != cuda_not_ready;
+  const int code = driver_->event_query(event(last));
+  if (code != CudaDriver::kSuccess && code != CudaDriver::kNotReady) failed_.store(true, std::memory_order_release);
+  return code != CudaDriver::kNotReady;
 }
 
 double CudaEvents::elapsed_s(std::uint64_t from, std::uint64_t to) {
   float milliseconds = 0;
-  if (library_->event_elapsed(&milliseconds, event(from), event(to)) != cuda_success) {
+  if (driver_->event_elapsed(&milliseconds, event(from), event(to)) != CudaDriver::kSuccess) {
     failed_.store(true, std::memory_order_release);
   }
   return static_cast<double>(milliseconds) * 1e-3;
+}
+
+void CudaEvents::bound_offset(const Step& step) {
+  const double enqueued_s = static_cast<double>(step.begin_ns) * 1e-9;
+  if (enqueued_s - period_began_s_ > kPeriod_s) {
+    bounds_[1] = std::exchange(bounds_[0], OffsetBounds{});
+    period_began_s_ = enqueued_s;
+  }
+  OffsetBounds& bounds = bounds_[0];
+  bounds.from_s = std::max(bounds.from_s, enqueued_s - base_s_);
+  const auto passed = [](std::uint32_t position, std::uint32_t here) {
+    return static_cast<std::int32_t>(here - position) >= 0;
+  };
+  for (std::size_t i = 0; i < step.count && !seen_.empty(); ++i) {
+    const Computation& c = step.computations[i];
+    if (c.end == 0 || c.end_position == 0) continue;
+    // Positions before this step's were of steps that are gone.
+    while (!seen_.empty() && passed(seen_.front().position, c.end_position)) {
+      if (seen_.front().position == c.end_position) {
+        const double seen_s = static_cast<double>(seen_.front().at_ns) * 1e-9;
+        bounds.to_s = std::min(bounds.to_s, seen_s - base_s_ - elapsed_s(step.begin_mark, c.end));
+      }
+      seen_.pop_front();
+    }
+  }
+}
+
+double CudaEvents::offset_s() const {
+  const double from_s = std::max(bounds_[0].from_s, bounds_[1].from_s);
+  const double to_s = std::min(bounds_[0].to_s, bounds_[1].to_s);
+  return to_s < 1e299 ? std::max(from_s, to_s) : from_s;
 }
 
 Step CudaEvents::on_host(const Step& step) {
@@ -117,15 +107,14 @@ Step CudaEvents::on_host(const Step& step) {
     result.clean = false;
     return result;
   }
-  const double enqueued_s = static_cast<double>(step.begin_ns) * 1e-9;
   if (base_ != 0) base_s_ += elapsed_s(base_, step.begin_mark);
   base_ = step.begin_mark;
-  if (!std::exchange(has_offset_, true)) offset_s_ = enqueued_s - base_s_;
-  offset_s_ = std::max(offset_s_, enqueued_s - base_s_);
+  bound_offset(step);
+  const double began_s = offset_s() + base_s_;
   const auto host_ns = [&](std::uint64_t mark) {
     const double since = mark == 0 ? 0 : elapsed_s(step.begin_mark, mark);
     if (mark == 0) result.clean = false;
-    return static_cast<std::uint64_t>((offset_s_ + base_s_ + since) * 1e9);
+    return static_cast<std::uint64_t>((began_s + since) * 1e9);
   };
   for (std::size_t i = 0; i < step.count; ++i) {
     Computation& c = result.computations[i];

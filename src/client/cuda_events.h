@@ -1,40 +1,54 @@
-// Times of computations by CUDA events, with the library found at run time and without ever waiting for the device.
+// Times of computations by CUDA events, without ever waiting for the device.
 //
-// Problem: begin() and end() run when work is enqueued; the GPU does it later. Input: a stream; mark() in the training
-// thread records an event there. Output: once the GPU has passed a step's last event (asked, never waited for), the
-// step with its times on the host's clock. An event's time is known from the one before it; where the two clocks meet
-// is known from below: the GPU reaches a step's first event no sooner than the host enqueues it, so a device that was
-// idle once gives it to some microseconds. While a stream is being captured into a graph nothing is recorded. Errors:
-// open() says why not; a device that fails later makes failed() true for good. Cost: a driver call a mark; one query a
-// step. libcuda.so.1 is taken from $PERSEUS_CUDA if that is set. Threads: mark() and set_stream() the training thread;
-// finished(), on_host() and release() one other; failed() any. Source: paper section 5 (Profiler).
+// begin() and end() run when work is enqueued; the GPU does it later. An event's time is known from the one before it.
+// Where the two clocks meet is bounded from both sides: the GPU reaches a step's first event no sooner than the host
+// enqueues it, and a boundary no later than somebody saw that it was reached (reached_by()). A device that waits for
+// its host is placed to microseconds by the first, one that lags behind to some ten microseconds by the second. Bounds
+// older than some ten seconds are dropped, since the two clocks drift.
+//
+// Input:   a stream; mark() in the training thread records an event there.
+// Output:  once the GPU has passed a step's last event (queried, never waited for), the step with its times on the
+//          host's clock. Nothing is recorded while a stream is being captured into a graph.
+// Errors:  open() says why not; a device that fails later makes failed() true for good.
+// Cost:    a driver call per mark; one query per step.
+// Threads: mark() and set_stream() the training thread; finished(), reached_by(), on_host() and release() one other;
+//          failed() any.
+// Source:  paper section 5 (Profiler).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "client/cuda_driver.h"
 #include "client/step_recorder.h"
 
 namespace perseus::client {
 
 class CudaEvents {
  public:
-  /// In the calling thread's current context; `events` may be on their way at once.
-  static Result<std::unique_ptr<CudaEvents>> open(void* stream, std::size_t events);
+  /// In the calling thread's current context; `events` may be outstanding at once.
+  static Result<std::unique_ptr<CudaEvents>> open(std::shared_ptr<const CudaDriver> driver, void* stream,
+                                                  std::size_t events);
   CudaEvents(const CudaEvents&) = delete;
   CudaEvents& operator=(const CudaEvents&) = delete;
   ~CudaEvents();
 
   /// 0: none is free, or the stream is being captured.
   std::uint64_t mark();
+  /// The stream was being captured at the last mark().
+  [[nodiscard]] bool captured() const { return captured_; }
   void set_stream(void* stream) { stream_ = stream; }
 
   /// The GPU has done all of the step.
   bool finished(const Step& step);
+  /// Somebody saw, at that time (CLOCK_MONOTONIC), that the device was past that position.
+  void reached_by(std::uint32_t position, std::uint64_t at_ns) { seen_.push_back({position, at_ns}); }
   /// The step with marks as ns of the host's clock; a step with marks that are missing is not clean.
   Step on_host(const Step& step);
   /// The step's events may be used again.
@@ -43,25 +57,36 @@ class CudaEvents {
   [[nodiscard]] bool failed() const { return failed_.load(std::memory_order_acquire); }
 
  private:
-  struct Library;
-  explicit CudaEvents(std::unique_ptr<Library> library);
+  explicit CudaEvents(std::shared_ptr<const CudaDriver> driver) : driver_(std::move(driver)) {}
   [[nodiscard]] void* event(std::uint64_t mark) const { return events_[mark % events_.size()]; }
   double elapsed_s(std::uint64_t from, std::uint64_t to);
+  void bound_offset(const Step& step);
+  [[nodiscard]] double offset_s() const;
 
-  std::unique_ptr<Library> library_;
+  std::shared_ptr<const CudaDriver> driver_;
   void* stream_ = nullptr;
   void* context_ = nullptr;
   std::vector<void*> events_;
   std::uint64_t next_ = 1;
+  bool captured_ = false;
   std::atomic<std::uint64_t> free_before_{1};  ///< marks below are not needed any more
   std::atomic<bool> failed_{false};
 
   // The other thread's.
+  struct Seen {
+    std::uint32_t position;
+    std::uint64_t at_ns;
+  };
+  /// What to add to a time on the GPU's scale for the host's clock.
+  struct OffsetBounds {
+    double from_s = -1e300, to_s = 1e300;
+  };
   bool context_set_ = false;
-  std::uint64_t base_ = 0;  ///< the last step's first mark
-  double base_s_ = 0;       ///< its time, on the GPU's own scale
-  double offset_s_ = 0;     ///< what to add for the host's clock, known from below
-  bool has_offset_ = false;
+  std::deque<Seen> seen_;
+  std::uint64_t base_ = 0;              ///< the last step's first mark
+  double base_s_ = 0;                   ///< its time, on the GPU's own scale
+  std::array<OffsetBounds, 2> bounds_;  ///< of this period and the one before
+  double period_began_s_ = 0;
 };
 
 }  // namespace perseus::client

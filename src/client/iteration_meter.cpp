@@ -44,50 +44,49 @@ int IterationMeter::kind_of(const Computation& computation) const {
   return instruction * chunks_ + std::min<int>(computation.chunk, chunks_ - 1);
 }
 
-/// Requests become clocks in effect one latency later.
-void IterationMeter::follow_clocks(const Step& step) {
-  if (!step.controlled) {
-    if (std::exchange(any_asked_, false)) meter_.clock(seconds(step.begin_ns), highest_mhz_);
-    asked_.clear();
-    return;
-  }
-  for (std::size_t i = 0; i < step.num_requests; ++i) {
-    const int clock = step.requests[i].clock;
-    if (clock == 0 || (!asked_.empty() && asked_.back().clock_mhz == clock)) continue;
-    const double at_s = seconds(step.requests[i].at_ns) + switch_latency_s_;
-    any_asked_ = true;
-    while (!asked_.empty() && asked_.back().at_s >= at_s) asked_.pop_back();
-    asked_.push_back({at_s, clock});
-    meter_.clock(at_s, clock);
-  }
+void IterationMeter::clock_set(double at_s, int clock_mhz) {
+  const int clock = clock_mhz == 0 ? highest_mhz_ : clock_mhz;  // the driver's own choice
+  at_s += switch_latency_s_;
+  any_set_ = true;
+  while (!set_.empty() && set_.back().at_s >= at_s) set_.pop_back();
+  if (!set_.empty() && set_.back().clock_mhz == clock) return;
+  set_.push_back({at_s, clock});
+  meter_.clock(at_s, clock);
 }
 
-/// Clocks that the device showed and that nobody had asked for: what ran then is no sample of the clock asked for.
+/// Nobody controlled the clock in that step: it was the driver's.
+void IterationMeter::forget_clocks(const Step& step) {
+  if (step.controlled) return;
+  if (std::exchange(any_set_, false)) meter_.clock(seconds(step.begin_ns), highest_mhz_);
+  std::erase_if(set_, [&](const TimedClock& one) { return one.at_s < seconds(step.end_ns); });
+}
+
+/// Clocks that the device showed and that the helper had not set: what ran then is no sample of the planned clock.
 void IterationMeter::check_clocks(double until_s) {
   const double unsure_s = 1.5 * switch_latency_s_ + 0.003;
   while (!seen_.empty() && seen_.front().at_s < until_s) {
     const TimedClock seen = seen_.front();
     seen_.pop_front();
-    if (!any_asked_ || asked_.empty() || seen.at_s < asked_.front().at_s) continue;
+    if (!any_set_ || set_.empty() || seen.at_s < set_.front().at_s) continue;
     bool expected = false;
-    for (std::size_t i = 0; i < asked_.size() && !expected; ++i) {
-      const double from = asked_[i].at_s - unsure_s;
-      const double to = i + 1 < asked_.size() ? asked_[i + 1].at_s + unsure_s : 1e300;
-      expected = from <= seen.at_s && seen.at_s <= to && std::abs(asked_[i].clock_mhz - seen.clock_mhz) <= 8;
+    for (std::size_t i = 0; i < set_.size() && !expected; ++i) {
+      const double from = set_[i].at_s - unsure_s;
+      const double to = i + 1 < set_.size() ? set_[i + 1].at_s + unsure_s : 1e300;
+      expected = from <= seen.at_s && seen.at_s <= to && std::abs(set_[i].clock_mhz - seen.clock_mhz) <= 8;
     }
     if (!expected) meter_.other_clock(seen.at_s - events_interval_s, seen.at_s + events_interval_s);
   }
-  while (asked_.size() > 64 && asked_[1].at_s < until_s - 10) asked_.pop_front();
+  while (set_.size() > 64 && set_[1].at_s < until_s - 10) set_.pop_front();
 }
 
 IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int clock_mhz, double from_s,
                                            double to_s) const {
   Ran ran{kind_of(computation), clock_mhz, {}};
-  auto next = std::ranges::upper_bound(asked_, from_s, {}, &TimedClock::at_s);
-  int clock = next == asked_.begin() ? highest_mhz_ : (next - 1)->clock_mhz;
+  auto next = std::ranges::upper_bound(set_, from_s, {}, &TimedClock::at_s);
+  int clock = next == set_.begin() ? highest_mhz_ : (next - 1)->clock_mhz;
   const double took_s = to_s - from_s;
   while (from_s < to_s) {
-    const double until_s = next == asked_.end() ? to_s : std::min(next->at_s, to_s);
+    const double until_s = next == set_.end() ? to_s : std::min(next->at_s, to_s);
     ran.pieces.push_back({clock, until_s - from_s});
     if (until_s < to_s) clock = (next++)->clock_mhz;
     from_s = until_s;
@@ -102,7 +101,7 @@ IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int c
 void IterationMeter::take(const Step& step, double now_s) {
   const double begin = seconds(step.begin_ns);
   const double end = seconds(step.end_ns);
-  follow_clocks(step);
+  forget_clocks(step);
   check_clocks(end);
   if (!step.train) {
     meter_.unknown(begin, end);

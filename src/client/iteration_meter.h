@@ -56,7 +56,10 @@ class IterationMeter {
   IterationMeter(Gpu* gpu, bool with_energy, const std::vector<int>& clocks_mhz, int chunks, Complaints& complaints,
                  std::function<double()> clock = {});
 
-  /// How long a clock takes from request to effect, as far as it is known.
+  /// The helper gave that clock to the device (CLOCK_MONOTONIC, s, begin of the call). In order of time, and before the
+  /// steps in which it matters are taken.
+  void clock_set(double at_s, int clock_mhz);
+  /// How long a clock takes from the device call's begin to effect, as far as it is known.
   void switch_latency(double seconds, double stddev_s) {
     switch_latency_s_ = seconds;
     switch_latency_stddev_s_ = stddev_s;
@@ -90,7 +93,7 @@ class IterationMeter {
   [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
   void look_at_energy(double now_s);
   void look_at_clock(double now_s);
-  void follow_clocks(const Step& step);
+  void forget_clocks(const Step& step);
   void check_clocks(double until_s);
   [[nodiscard]] Ran ran_at(const Computation& computation, int clock_mhz, double from_s, double to_s) const;
   void settle_times(Pending& pending);
@@ -120,9 +123,9 @@ class IterationMeter {
     double at_s;
     int clock_mhz;
   };
-  std::deque<TimedClock> asked_;  ///< in effect from then on
-  std::deque<TimedClock> seen_;   ///< by looking at the device
-  bool any_asked_ = false;
+  std::deque<TimedClock> set_;   ///< in effect from then on
+  std::deque<TimedClock> seen_;  ///< by looking at the device
+  bool any_set_ = false;
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
   bool gives_energy_, gives_events_;

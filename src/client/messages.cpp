@@ -77,6 +77,29 @@ std::string breakdown(const std::vector<MeasuredIteration>& iterations, double M
 
 std::string number(double value) { return fmt::format("{:.9g}", value); }
 
+/// [microbatch, chunk] of each planned clock, in their order.
+Status read_computations(const JsonReader& computations, std::vector<PlannedClock>& clocks) {
+  std::size_t next = 0;
+  Status read = computations.for_each([&](const JsonReader& pair) -> Status {
+    if (next == clocks.size()) return computations.error("as many entries as clocks");
+    int place = 0;
+    Status members = pair.for_each([&](const JsonReader& part) -> Status {
+      const auto id = part.integer();
+      if (!id) return id.error();
+      if (*id < -1) return part.error("an index, or -1");
+      if (place == 0) clocks[next].microbatch = *id;
+      if (place == 1) clocks[next].chunk = *id;
+      ++place;
+      return Ok{};
+    });
+    if (!members) return members;
+    ++next;
+    return place == 2 ? Status(Ok{}) : pair.error("[microbatch, chunk]");
+  });
+  if (!read) return read;
+  return next == clocks.size() ? Status(Ok{}) : computations.error("as many entries as clocks");
+}
+
 }  // namespace
 
 std::string new_job_body(const ClientOptions& o) {
@@ -216,10 +239,14 @@ Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& 
     });
     if (!members) return members;
     if (place != 2) return pair.error("[instruction, MHz]");
-    if (!is_constant_time(planned.instruction)) plan->clocks.push_back(planned);
+    plan->clocks.push_back(planned);
     return Ok{};
   });
   if (!read) return read.error();
+  if (const auto computations = fields.optional("computations")) {
+    if (Status ids = read_computations(*computations, plan->clocks); !ids) return ids.error();
+  }
+  std::erase_if(plan->clocks, [](const PlannedClock& planned) { return is_constant_time(planned.instruction); });
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -90,6 +91,14 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
+  o.synchronous = (all.flags & PERSEUS_SYNCHRONOUS) != 0;
+  if (const char* const way = std::getenv("PERSEUS_DEVICE_TIME"); way != nullptr && *way != '\0') {
+    o.progress_way = progress_way_named(way);
+    if (!o.progress_way && std::string_view(way) != "auto") {
+      remarks.push_back(
+          fmt::format("PERSEUS_DEVICE_TIME is '{}', ignored; allowed: auto, write-value, host-function, polling", way));
+    }
+  }
   if (all.log != nullptr) {
     o.log = [log = all.log, context = all.log_context](LogLevel level, const std::string& message) {
       log(context, static_cast<int>(level), message.c_str());

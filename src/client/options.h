@@ -8,10 +8,12 @@
 #include <perseus/perseus.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/complaints.h"
+#include "client/device_progress.h"
 #include "clock_control/restart_pause.h"
 
 namespace perseus::client {
@@ -37,6 +39,8 @@ struct ClientOptions {
   double blocking_power_w = 0, transfer_latency_s = 0;
   double start_limit_s = 5, report_interval_s = 2;
   bool advice_only = false, no_energy = false;
+  bool synchronous = false;                 ///< the program waits for its device in every computation
+  std::optional<ProgressWay> progress_way;  ///< none: the first that works
   SessionTiming timing;
   RestartLimits helper_restart{1, 300};
   Complaints::Log log;

@@ -1,5 +1,6 @@
 #include "client/plan_follower.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace perseus::client {
@@ -17,6 +18,7 @@ PlanFollower::~PlanFollower() {
 }
 
 void PlanFollower::put(std::unique_ptr<Plan> plan) {
+  plan->ran.resize(plan->clocks.size());  // here, since the training thread allocates nothing
   delete mailbox_.exchange(plan.release(), std::memory_order_acq_rel);
   free_list(retired_.exchange(nullptr, std::memory_order_acq_rel));
 }
@@ -42,9 +44,32 @@ void PlanFollower::begin_step(std::int64_t iteration) {
     misfit_.store(0, std::memory_order_release);
   }
   position_ = 0;
-  asked_ = begun_any_ = false;
+  asked_ = begun_any_ = reordered_ = false;
   fits_so_far_ = true;
   fitted_late_ = false;
+}
+
+std::size_t PlanFollower::find_elsewhere(Instruction instruction, int microbatch, int chunk) const {
+  for (std::size_t at = position_; at < num_clocks_; ++at) {
+    const PlannedClock& planned = clocks_[at];
+    const bool ran = reordered_ && plan_->ran[at];
+    if (!ran && planned.microbatch >= 0 && is(planned, instruction, microbatch, chunk)) return at;
+  }
+  return kNowhere;
+}
+
+void PlanFollower::take_elsewhere(std::size_t at) {
+  if (!std::exchange(reordered_, true)) {
+    for (std::size_t before = 0; before < num_clocks_; ++before) plan_->ran[before] = before < position_;
+  }
+  plan_->ran[at] = true;
+  while (position_ < num_clocks_ && plan_->ran[position_]) ++position_;
+}
+
+int PlanFollower::highest_planned() const {
+  int highest = 0;
+  for (std::size_t at = 0; at < num_clocks_; ++at) highest = std::max(highest, clocks_[at].clock_mhz);
+  return highest;
 }
 
 int PlanFollower::first_clock_of(std::int64_t iteration) const {
@@ -53,13 +78,18 @@ int PlanFollower::first_clock_of(std::int64_t iteration) const {
   const bool rules = coming != nullptr && (changes || fits_) && !held_.load(std::memory_order_relaxed);
   if (!rules || coming->clocks.empty())
     return coming == nullptr ? fallback() : maximum_.load(std::memory_order_relaxed);
+  if (whole_step() && !changes) return highest_planned();
   return coming->clocks.front().clock_mhz;
 }
 
 void PlanFollower::end_step() {
   if (plan_ == nullptr || plan_->clocks.empty()) return;
-  const std::size_t ran = position_ + (asked_ && !begun_any_ ? 1 : 0);
-  if (ran != plan_->clocks.size()) misfits(-1);
+  if (asked_ && !begun_any_) take(asked_at_);
+  asked_ = false;
+  const bool nothing_ran = position_ == 0 && !begun_any_ && fits_so_far_;
+  whole_step_.store(nothing_ran, std::memory_order_relaxed);
+  if (nothing_ran) return;
+  if (position_ != num_clocks_) misfits(-1);
   if (fits_so_far_ && !fits_) {
     fits_ = fitted_late_ = true;
     misfit_.store(0, std::memory_order_release);

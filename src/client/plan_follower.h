@@ -1,13 +1,17 @@
-// Which clock the computation that comes now is to run at: a plan, followed in the order in which the rank computes.
+// Follows a plan: the clock of each computation, by what it is (instruction, microbatch, chunk).
 //
-// Problem: plans come from another thread at any time, hold from some iteration on, and may not fit what the job runs.
-// Input: plans through the mailbox; then the training thread's steps and computations. Output: a clock per computation
-// (MHz; 0: leave it as it is). A plan lists the rank's clock-controlled computations in execution order; the n-th that
-// begins in a step runs at the n-th clock if the names agree. Load, all-reduce and optimizer step have no clock and are
-// in no plan. Where names or counts differ, or the plan is held back (hold_maximum), the clock is the highest one; a
-// whole step that fits lets the plan rule again. Before the first plan the clock is left alone. Errors: none; misfit()
-// says what did not fit, for another thread to tell. Cost: an array access; one atomic exchange a step. Threads: put()
-// and the getters any; the rest the training thread. Source: paper section 5 (controller.set_speed).
+// Input:   plans from another thread at any time, each valid from some iteration on; then the training thread's steps
+// and
+//          computations, in whatever order the framework runs them.
+// Output:  a clock per computation (MHz; 0: leave it as it is). Callers that do not know microbatch or chunk (-1) are
+//          matched by the order of instructions alone. Load, all-reduce and optimizer step have no clock and are in no
+//          plan. A step without any computation runs as one captured graph: it gets one clock, the highest of the plan.
+// Errors:  a computation that the plan does not have, has only once, or misses at the end of a step is a misfit: the
+//          clock is the highest one until a whole step fits. misfit_*() say what did not fit, for another thread to
+//          log. The same where the plan is held back (hold_maximum). Before the first plan the clock is left alone.
+// Cost:    an array access per computation in the plan's order, a search in any other; one atomic exchange per step.
+// Threads: put() and the getters any; the rest the training thread.
+// Source:  paper section 5 (controller.set_speed).
 #pragma once
 
 #include <atomic>
@@ -23,6 +27,7 @@ namespace perseus::client {
 struct PlannedClock {
   Instruction instruction = Instruction::forward;
   int clock_mhz = 0;
+  int microbatch = -1, chunk = -1;  ///< -1: not known
 };
 
 struct Plan {
@@ -35,6 +40,7 @@ struct Plan {
   double iteration_time_s = 0;
   std::string reason;
   std::vector<PlannedClock> clocks;
+  std::vector<bool> ran;  ///< the follower's: in this step, per clock, once computations run in another order
   Plan* next_retired = nullptr;
 };
 
@@ -62,10 +68,10 @@ class PlanFollower {
 
   // The training thread.
   void begin_step(std::int64_t iteration);
-  /// The clock of the next computation, of that instruction.
-  [[nodiscard]] int clock_for(Instruction instruction);
+  /// The clock of the next computation, which is that one. -1: not known.
+  [[nodiscard]] int clock_for(Instruction instruction, int microbatch = -1, int chunk = -1);
   /// It has begun.
-  void begun(Instruction instruction);
+  void begun(Instruction instruction, int microbatch = -1, int chunk = -1);
   /// clock_for() was called for the computation that comes.
   [[nodiscard]] bool asked() const { return asked_; }
   /// The clock of the one after, whatever it is; 0 if none is known.
@@ -77,12 +83,33 @@ class PlanFollower {
   [[nodiscard]] int clock_outside() const { return plan_ == nullptr ? 0 : maximum_.load(std::memory_order_relaxed); }
   [[nodiscard]] const Plan* plan() const { return plan_.get(); }
   /// After end_step(): the step ran by the plan from beginning to end, as far as the training thread knows.
-  [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_; }
+  [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_ && !whole_step(); }
+  /// Steps run without any computation in sight (a captured graph): they get one clock. Any thread.
+  [[nodiscard]] bool whole_step() const { return whole_step_.load(std::memory_order_relaxed); }
 
  private:
-  [[nodiscard]] bool planned(Instruction instruction) const {
-    return position_ < num_clocks_ && clocks_[position_].instruction == instruction;
+  static constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+  static bool is(const PlannedClock& planned, Instruction instruction, int microbatch, int chunk) {
+    return planned.instruction == instruction &&
+           (microbatch < 0 || planned.microbatch < 0 || planned.microbatch == microbatch) &&
+           (chunk < 0 || planned.chunk < 0 || planned.chunk == chunk);
   }
+  /// Where in the plan that computation is, if it has not run in this step.
+  [[nodiscard]] std::size_t find(Instruction instruction, int microbatch, int chunk) const {
+    if (position_ < num_clocks_ && is(clocks_[position_], instruction, microbatch, chunk)) return position_;
+    return microbatch < 0 ? kNowhere : find_elsewhere(instruction, microbatch, chunk);
+  }
+  [[nodiscard]] [[gnu::cold]] std::size_t find_elsewhere(Instruction instruction, int microbatch, int chunk) const;
+  /// That one runs now: `position_` is the first that has not run.
+  void take(std::size_t at) {
+    if (at == position_ && !reordered_) {
+      ++position_;
+    } else if (at != kNowhere) {
+      take_elsewhere(at);
+    }
+  }
+  [[gnu::cold]] void take_elsewhere(std::size_t at);
+  [[nodiscard]] int highest_planned() const;
   [[nodiscard]] bool ruling() const { return plan_ != nullptr && fits_ && !held_.load(std::memory_order_relaxed); }
   [[nodiscard]] int fallback() const {
     return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
@@ -95,7 +122,9 @@ class PlanFollower {
   const PlannedClock* clocks_ = nullptr;    ///< of plan_
   std::size_t num_clocks_ = 0;
   std::size_t position_ = 0;
+  std::size_t asked_at_ = 0;
   bool asked_ = false;      ///< clock_for() was called since the last begun()
+  bool reordered_ = false;  ///< in this step computations run in another order than the plan's: see Plan::ran
   bool begun_any_ = false;  ///< in this step
   bool fits_ = true;        ///< the last whole step under plan_, and this one so far
   bool fits_so_far_ = true;
@@ -103,6 +132,7 @@ class PlanFollower {
   std::atomic<bool> held_{false};
   std::atomic<int> maximum_{0};
 
+  std::atomic<bool> whole_step_{false};
   std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
   std::atomic<Plan*> mailbox_{nullptr};
   std::atomic<Plan*> retired_{nullptr};
@@ -112,29 +142,34 @@ class PlanFollower {
 
 // Here, so that all of a hot call is in one piece: each line of code is fetched anew after a computation.
 
-inline int PlanFollower::clock_for(Instruction instruction) {
+inline int PlanFollower::clock_for(Instruction instruction, int microbatch, int chunk) {
   if (is_constant_time(instruction)) return 0;
   // A loop that sets speeds without begin() and end() around its computations.
-  if (asked_ && !begun_any_) ++position_;
+  if (asked_ && !begun_any_) take(asked_at_);
   asked_ = true;
   if (plan_ == nullptr) return fallback();
-  if (!planned(instruction)) {
+  asked_at_ = find(instruction, microbatch, chunk);
+  if (asked_at_ == kNowhere) {
     if (num_clocks_ != 0) misfits(static_cast<int>(instruction));
     return fallback();
   }
-  return ruling() ? clocks_[position_].clock_mhz : fallback();
+  return ruling() ? clocks_[asked_at_].clock_mhz : fallback();
 }
 
-inline void PlanFollower::begun(Instruction instruction) {
+inline void PlanFollower::begun(Instruction instruction, int microbatch, int chunk) {
   if (is_constant_time(instruction)) return;
-  if (num_clocks_ != 0 && !planned(instruction)) misfits(static_cast<int>(instruction));
-  ++position_;
   asked_ = false;
   begun_any_ = true;
+  if (num_clocks_ == 0) return;
+  const std::size_t at = find(instruction, microbatch, chunk);
+  if (at == kNowhere) misfits(static_cast<int>(instruction));
+  take(at);
 }
 
 inline int PlanFollower::next_clock() const {
-  return ruling() && position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0;
+  if (!ruling()) return 0;
+  if (whole_step() && position_ == 0) return highest_planned();
+  return position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0;
 }
 
 }  // namespace perseus::client

@@ -3,10 +3,7 @@
 namespace perseus::client {
 
 StepRecorder::StepRecorder(std::size_t steps, std::size_t capacity) : ring_(steps) {
-  for (Step& step : ring_) {
-    step.computations.resize(capacity);
-    step.requests.resize(2 * capacity + 2);
-  }
+  for (Step& step : ring_) { step.computations.resize(capacity); }
 }
 
 Step* StepRecorder::begin_step() {
@@ -20,7 +17,6 @@ Step* StepRecorder::begin_step() {
   current_ = &ring_[written % ring_.size()];
   first_ = next_ = current_->computations.data();
   end_ = first_ + current_->computations.size();
-  current_->num_requests = 0;
   current_->clean = true;
   return current_;
 }
@@ -46,9 +42,7 @@ void StepRecorder::release() { read_.fetch_add(1, std::memory_order_release); }
 
 std::size_t StepRecorder::bytes() const {
   std::size_t bytes = 0;
-  for (const Step& step : ring_) {
-    bytes += step.computations.capacity() * sizeof(Computation) + step.requests.capacity() * sizeof(ClockRequest);
-  }
+  for (const Step& step : ring_) { bytes += step.computations.capacity() * sizeof(Computation); }
   return bytes;
 }
 

@@ -25,12 +25,7 @@ struct Computation {
   std::int32_t microbatch = 0;
   std::int16_t chunk = 0;
   Instruction instruction = Instruction::forward;
-};
-
-/// A clock that was asked for, in the order and at the (host) time it was.
-struct ClockRequest {
-  std::uint64_t at_ns = 0;
-  std::int32_t clock = 0;
+  std::uint32_t end_position = 0;  ///< of the boundary at its end, see DeviceProgress; 0: none
 };
 
 struct Step {
@@ -47,8 +42,6 @@ struct Step {
   bool clean = true;                           ///< every computation was recorded, begun once and ended once
   std::vector<Computation> computations;       ///< in the order they began; only the first `count` are of this step
   std::size_t count = 0;
-  std::vector<ClockRequest> requests;
-  std::size_t num_requests = 0;
 };
 
 class StepRecorder {
@@ -61,14 +54,15 @@ class StepRecorder {
   [[nodiscard]] Step* current() { return current_; }
   void begin(Instruction instruction, int microbatch, int chunk, int clock, std::uint64_t at) {
     if (next_ == end_) return spoil();
-    *next_++ = {at, 0, clock, microbatch, static_cast<std::int16_t>(chunk), instruction};
+    *next_++ = {at, 0, clock, microbatch, static_cast<std::int16_t>(chunk), instruction, 0};
   }
   /// Ends the latest computation of that instruction that has not ended yet.
-  void end(Instruction instruction, std::uint64_t at) {
+  void end(Instruction instruction, std::uint64_t at, std::uint32_t position = 0) {
     for (Computation* computation = next_; computation != first_;) {
       --computation;
       if (computation->instruction == instruction && computation->end == 0) {
         computation->end = at;
+        computation->end_position = position;
         return;
       }
       if (next_ - computation > most_open) break;
@@ -79,14 +73,6 @@ class StepRecorder {
   void expect_begin() const { __builtin_prefetch(next_, 1); }
   void expect_end() const {
     if (next_ != first_) __builtin_prefetch(next_ - 1, 1);
-  }
-  void requested(std::uint64_t at_ns, int clock) {
-    if (current_ == nullptr) return;
-    if (current_->num_requests == current_->requests.size()) {
-      current_->clean = false;
-      return;
-    }
-    current_->requests[current_->num_requests++] = {at_ns, clock};
   }
   void end_step();
 

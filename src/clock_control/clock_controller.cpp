@@ -1,5 +1,6 @@
 #include "clock_control/clock_controller.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -101,7 +102,9 @@ double cpu_s(pid_t pid) {
 
 struct ClockController::State {
   explicit State(ClockControllerOptions given) : options(std::move(given)), pause(options.restart) {}
-  ~State() { unmap_mailbox(mailbox); }
+  ~State() {
+    if (!keeps_memory) unmap_mailbox(mailbox);
+  }
   DeviceStatus prepare();
   DeviceStatus start_helper();
   DeviceStatus shake_hands(pid_t child, double limit_s);
@@ -114,6 +117,7 @@ struct ClockController::State {
   alignas(64) Mailbox* mailbox = nullptr;  ///< stays the same one from helper to helper
   OwnedFd wake;
   int generation = 0;
+  std::atomic<bool> keeps_memory{false};  ///< a device may still write into the mailbox
 
   ClockControllerOptions options;
   OwnedFd mailbox_fd, stop;
@@ -262,7 +266,30 @@ ClockController::~ClockController() {
 void ClockController::set(Megahertz clock) noexcept {
   State& state = *state_;
   state.mailbox->expect_post();
-  if (state.here()) state.mailbox->post(clock, state.wake.get());
+  if (state.here()) state.mailbox->post_now(clock, state.wake.get());
+}
+
+void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept {
+  State& state = *state_;
+  state.mailbox->expect_post();
+  if (state.here()) state.mailbox->post(clock, position, state.wake.get());
+}
+
+ClockController::SharedMemory ClockController::share_memory() {
+  state_->keeps_memory = true;
+  Mailbox* const mailbox = state_->mailbox;
+  // A descriptor of its own, never closed: the number must not become another file's.
+  const int wake = ::fcntl(state_->wake.get(), F_DUPFD_CLOEXEC, 0);
+  return {mailbox, mailbox_bytes(), &mailbox->queue.position(),
+          [mailbox, wake](std::uint32_t position) { mailbox->reached(position, wake); }};
+}
+
+void ClockController::position_comes_from_cpu(bool does) noexcept { state_->mailbox->position_wakes = does; }
+
+std::uint32_t ClockController::position() const noexcept { return state_->mailbox->queue.position().load(); }
+
+void ClockController::applied_since(std::uint64_t& read, const std::function<void(const AppliedClock&)>& use) const {
+  (void)state_->mailbox->applied_clocks.read_from(read, use);
 }
 
 void ClockController::begin_step() noexcept {
@@ -286,22 +313,26 @@ std::string ClockController::why() const {
 ControlStatistics ClockController::statistics() const {
   const Mailbox& box = *state_->mailbox;
   ControlStatistics statistics;
-  statistics.pending = box.target.load() != box.handled.load();
+  statistics.requested = static_cast<std::int64_t>(box.queue.posted());
+  const auto taken = box.queue.last_taken();
+  const bool answering = taken && box.handled.load() < taken->index;
+  const std::int64_t waiting = statistics.requested - static_cast<std::int64_t>(taken ? taken->index : 0);
+  statistics.pending = answering || waiting > 0;
   statistics.applied = box.applied.load();
   statistics.failed = box.failed.load();
-  statistics.requested = box.requested.load();
+  statistics.merged = box.queue.merged();
   statistics.woken = box.woken.load();
   statistics.superseded = std::max<std::int64_t>(
-      statistics.requested - statistics.applied - statistics.failed - (statistics.pending ? 1 : 0), 0);
+      statistics.requested - statistics.applied - statistics.failed - waiting - (answering ? 1 : 0), 0);
   statistics.helpers = state_->helpers.load();
   statistics.last_set = Megahertz(static_cast<int>(box.clock_set_mhz.load()));
   statistics.request_to_device_p50_s = box.request_to_device.quantile_s(0.5);
   statistics.request_to_device_p99_s = box.request_to_device.quantile_s(0.99);
   statistics.device_call_p50_s = box.device_call.quantile_s(0.5);
   statistics.device_call_p99_s = box.device_call.quantile_s(0.99);
-  statistics.request_to_clock_p50_s = box.request_to_clock.quantile_s(0.5);
-  statistics.request_to_clock_p99_s = box.request_to_clock.quantile_s(0.99);
-  statistics.clock_changes_watched = box.request_to_clock.count();
+  statistics.call_to_clock_p50_s = box.call_to_clock.quantile_s(0.5);
+  statistics.call_to_clock_p99_s = box.call_to_clock.quantile_s(0.99);
+  statistics.clock_changes_watched = box.call_to_clock.count();
   statistics.helper_cpu_s = cpu_s(state_->supervisor) + cpu_s(state_->worker);
   return statistics;
 }

@@ -23,24 +23,37 @@ DeviceStatus ClockWorker::begin() {
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
   mailbox_.locked.store(0, std::memory_order_relaxed);
-  inherited_ = ClockRequest(mailbox_.target.load(std::memory_order_acquire));
-  inherited_counts_ = inherited_.word() != mailbox_.handled.load(std::memory_order_relaxed);
-  if (inherited_ != ClockRequest()) mailbox_.handled.store(0, std::memory_order_relaxed);
+  if (const auto last = mailbox_.queue.last_taken()) {
+    inherited_ = last->index;
+    inherited_counts_ = last->index > mailbox_.handled.load(std::memory_order_relaxed);
+    see(*last);
+    mailbox_.handled.store(last->index - 1, std::memory_order_relaxed);
+  }
+  // What came due while no helper was there.
+  if (const auto due = mailbox_.queue.take_due()) {
+    inherited_ = due->index;
+    inherited_counts_ = true;
+    see(*due);
+  }
   mailbox_.state.store(HelperState::working, std::memory_order_release);
   return Ok{};
 }
 
+void ClockWorker::see(const ClockQueue::Taken& taken) {
+  seen_ = taken;
+  const std::int64_t now = now_();
+  due_since_ns_ = taken.change.now ? taken.change.posted_ns : now;
+  pending_ = true;
+  attempts_ = 0;
+  due_ns_ = 0;
+  watching_ = false;
+}
+
 std::int64_t ClockWorker::work() {
-  const ClockRequest newest(mailbox_.target.load(std::memory_order_acquire));
-  if (newest != seen_) {
-    seen_ = newest;
-    // If another has come in between, this is that one's number: then the next is expected at a wrong moment, once.
-    const std::int64_t now = now_();
-    rhythm_.requested(mailbox_.number.load(std::memory_order_relaxed), now - seen_.age_ns(now));
-    pending_ = true;
-    attempts_ = 0;
-    due_ns_ = 0;
-    watching_ = false;
+  posted_before_ = mailbox_.queue.posted();
+  if (const auto due = mailbox_.queue.take_due()) {
+    see(*due);
+    rhythm_.requested(due->number, due_since_ns_);
   }
   if (pending_ && now_() >= due_ns_) tell();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();
@@ -51,7 +64,8 @@ std::int64_t ClockWorker::work() {
 
 void ClockWorker::tell() {
   const std::int64_t began = now_();
-  const DeviceStatus told = tell_device(seen_.clock());
+  const ClockChange& change = seen_.change;
+  const DeviceStatus told = tell_device(Megahertz(change.clock_mhz));
   const std::int64_t ended = now_();
   if (told) {
     applied(began, ended);
@@ -114,22 +128,24 @@ DeviceStatus ClockWorker::give_back() {
 
 void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   pending_ = false;
-  const bool ours = seen_ != inherited_;  // how long the helper before us was gone is no latency
+  const bool ours = seen_.index != inherited_;  // how long no helper was there is no latency
   const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (ours || inherited_counts_ ? 1 : 0);
   mailbox_.device_call.record(ended - began);
-  if (ours) mailbox_.request_to_device.record(seen_.age_ns(ended));
+  if (ours) mailbox_.request_to_device.record(ended - due_since_ns_);
+  mailbox_.applied_clocks.write({began, told_.value(), seen_.change.position, !seen_.change.now});
   mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(told_.value()), std::memory_order_relaxed);
   mailbox_.told_at_ns.store(ended, std::memory_order_relaxed);
   mailbox_.applied.store(count, std::memory_order_relaxed);
-  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+  mailbox_.handled.store(seen_.index, std::memory_order_release);
   watching_ = ours && told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
+  called_ns_ = began;
   watch_due_ns_ = 0;
 }
 
 void ClockWorker::failed(const DeviceError& error) {
   pending_ = false;
   const std::int64_t failed = mailbox_.failed.load(std::memory_order_relaxed);
-  mailbox_.failed.store(failed + (seen_ != inherited_ || inherited_counts_ ? 1 : 0), std::memory_order_relaxed);
+  mailbox_.failed.store(failed + (seen_.index != inherited_ || inherited_counts_ ? 1 : 0), std::memory_order_relaxed);
   switch (error.fault) {
     case DeviceFault::busy:
     case DeviceFault::bad_clock:
@@ -145,7 +161,7 @@ void ClockWorker::failed(const DeviceError& error) {
       end(HelperState::lost, error);
       break;
   }
-  mailbox_.handled.store(seen_.word(), std::memory_order_release);
+  mailbox_.handled.store(seen_.index, std::memory_order_release);
 }
 
 void ClockWorker::end(HelperState state, const DeviceError& error) {
@@ -165,12 +181,16 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
 
 void ClockWorker::watch_clock() {
   const auto clock = gpu_.clock();
-  const std::int64_t age = seen_.age_ns(now_());
-  if (clock && *clock == told_) mailbox_.request_to_clock.record(age);
+  const std::int64_t age = now_() - called_ns_;
+  if (clock && *clock == told_) mailbox_.call_to_clock.record(age);
   watching_ = clock && *clock != told_ && age < kLookAtMost;
   watch_due_ns_ = now_() + kLookEvery;
 }
 
-Rest ClockWorker::rest(std::int64_t due_ns) const { return rest_until(rhythm_.next(), now_(), due_ns); }
+Rest ClockWorker::rest(std::int64_t due_ns) const {
+  if (!mailbox_.queue.waits_for_device()) return rest_until(rhythm_.next(), now_(), due_ns);
+  if (mailbox_.position_wakes.load(std::memory_order_relaxed)) return {due_ns, HelperRest::dozing};
+  return doze_until(rhythm_.next(mailbox_.queue.next_number()), due_since_ns_, now_(), due_ns);
+}
 
 }  // namespace perseus

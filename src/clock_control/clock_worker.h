@@ -1,16 +1,17 @@
-// The helper's work: what the newest request in the mailbox asks for is told to the device.
+// The helper's work: gives the newest due clock change of the mailbox to the device.
 //
-// Problem: clocks are asked for faster than a device takes them, devices refuse for many reasons, and whoever locks a
-// clock owes the unlocking. Input: a mailbox, a GPU, a lease on its clock. Output: the device's clock, and in the
-// mailbox what was done and how long it took. Only the newest request counts. A clock that the device does not have
-// becomes the lowest one above: never slower than asked. What the device answers:
-//   bad_clock                   the list of clocks is read again, and another try made
-//   busy                        again after 1, 2, 4, ... 64 ms while nothing newer comes, then it has failed
-//   no_permission, not_supported  refused: the clock is given back, and the caller should end
-//   lost, no_driver             lost: the caller should end
-// Now and then (the first eight times, then every 64th) it looks how long the device takes to run at the new clock.
-// Errors: in the mailbox. Cost: a device call per request, nothing while there is none. Threads: one. Time: given, so
-// that tests turn it by hand.
+// Input:   a mailbox, a GPU, a lease on its clock; the time, so that tests can turn it by hand.
+// Output:  the device's clock; in the mailbox: what was applied, when, and how long it took. Only the newest due change
+//          counts. A clock that the device does not have becomes the lowest one above: never slower than planned.
+//          The first eight changes, then every 64th, it also measures how long the device takes to run at the new
+//          clock.
+// Errors:  in the mailbox. What the device answers:
+//            bad_clock                     reads the list of clocks again and tries once more
+//            busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed
+//            no_permission, not_supported  refused: gives the clock back; the caller should end
+//            lost, no_driver               lost: the caller should end
+// Cost:    one device call per change; while changes wait for the device, a look every 0.08 to 0.5 ms; else nothing.
+// Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -33,16 +34,17 @@ class ClockWorker {
   DeviceStatus begin();
   /// Does what is due. Returns in how many ns something is due again unless a newer request comes; -1: nothing.
   std::int64_t work();
-  /// What to do until then, or until the next request is expected.
+  /// What to do until then, or until the next change is expected to be due.
   [[nodiscard]] Rest rest(std::int64_t due_ns) const;
-  /// Of the newest request that work() has seen.
-  [[nodiscard]] ClockRequest seen() const { return seen_; }
+  /// Of the mailbox's queue, when work() last looked.
+  [[nodiscard]] std::uint64_t posted_before() const { return posted_before_; }
   /// Refused or lost: there is nothing more to do than to give back.
   [[nodiscard]] bool ended() const { return ended_; }
   /// Unlocks if it has locked, and empties the lease.
   DeviceStatus give_back();
 
  private:
+  void see(const ClockQueue::Taken& taken);
   void tell();
   DeviceStatus tell_device(Megahertz clock);
   DeviceStatus lock(Megahertz clock);
@@ -58,15 +60,17 @@ class ClockWorker {
   Lease& lease_;
   Now now_;
   std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not say
-  ClockRequest seen_;
-  ClockRequest inherited_;         ///< asked for before this helper was there
+  ClockQueue::Taken seen_;            ///< index 0: none yet
+  std::int64_t due_since_ns_ = 0;     ///< seen_: posted for now, or first seen to be due
+  std::uint64_t posted_before_ = 0;
+  std::uint64_t inherited_ = 0;    ///< index of a change that was due before this helper was there; 0: none
   bool inherited_counts_ = false;  ///< ... and no helper before has counted it
   RequestRhythm rhythm_;
-  bool pending_ = false;  ///< seen_ is to be told
+  bool pending_ = false;  ///< seen_ is to be applied
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
   bool watching_ = false;  ///< until the device runs at told_
-  std::int64_t watch_due_ns_ = 0;
+  std::int64_t watch_due_ns_ = 0, called_ns_ = 0;
   Megahertz told_;
   bool ended_ = false;
 };

@@ -163,9 +163,9 @@ std::array<pollfd, 4> ends_of(const Ends& ends) {
     if (worker.ended()) break;
     if (precedes) step_aside.from(mailbox.posted_on_cpu.load(std::memory_order_relaxed));
     const Rest rest = worker.rest(due_ns);
-    if (!rest.nap && !mailbox.may_sleep(worker.seen())) continue;
+    if (rest.how != HelperRest::awake && !mailbox.may_rest(rest.how, worker.posted_before())) continue;
     const bool something = wait_for(fds.data(), fds.size(), rest.limit_ns);
-    if (!rest.nap) mailbox.asleep.store(0, std::memory_order_relaxed);
+    if (rest.how != HelperRest::awake) mailbox.rest.store(HelperRest::awake, std::memory_order_relaxed);
     if (!something) continue;
     std::uint64_t count = 0;
     if (fds[0].revents != 0) (void)!::read(HelperFds::kWake, &count, sizeof count);

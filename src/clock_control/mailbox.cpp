@@ -36,21 +36,48 @@ std::string SharedText::read() const {
   return {text_, ::strnlen(text_, sizeof text_)};
 }
 
-void Mailbox::post(Megahertz clock, int wake_fd) noexcept {
-  const int mhz = std::clamp(clock.value(), 0, 0xffff);
-  const ClockRequest before(target.load(std::memory_order_relaxed));
-  if (before.clock().value() == mhz) return;
-  const ClockRequest request(mhz, monotonic_ns());
-  const std::int64_t requests = requested.load(std::memory_order_relaxed);
-  requested.store(requests + 1, std::memory_order_relaxed);
-  if (requests % kLookAtCpu == 0) posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
-  const std::uint32_t mine = next_number.load(std::memory_order_relaxed);
-  next_number.store(mine + 1, std::memory_order_relaxed);
-  number.store(mine, std::memory_order_relaxed);
-  // This store, then `asleep`; the helper: `asleep`, then `target`. In one order for all, so one of us sees the other.
-  target.store(request.word(), std::memory_order_seq_cst);
-  if (asleep.load(std::memory_order_seq_cst) == 0 || asleep.exchange(0, std::memory_order_seq_cst) == 0) return;
-  woken.store(woken.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+void Mailbox::post(Megahertz clock, std::uint32_t position, int wake_fd) noexcept {
+  ClockChange change;
+  change.position = position;
+  change.clock_mhz = static_cast<std::uint16_t>(std::clamp(clock.value(), 0, 0xffff));
+  if (newest_mhz.load(std::memory_order_relaxed) == change.clock_mhz) return;
+  post_change(change, wake_fd);
+}
+
+void Mailbox::post_now(Megahertz clock, int wake_fd) noexcept {
+  ClockChange change;
+  change.clock_mhz = static_cast<std::uint16_t>(std::clamp(clock.value(), 0, 0xffff));
+  change.now = true;
+  const bool nothing_waits = queue.newest_is_now() || !queue.waits_for_device();
+  if (newest_mhz.load(std::memory_order_relaxed) == change.clock_mhz && nothing_waits) return;
+  post_change(change, wake_fd);
+}
+
+void Mailbox::post_change(ClockChange change, int wake_fd) noexcept {
+  change.posted_ns = monotonic_ns();
+  change.begins_step = step_begins.load(std::memory_order_relaxed);
+  if (change.begins_step) step_begins.store(false, std::memory_order_relaxed);
+  newest_mhz.store(change.clock_mhz, std::memory_order_relaxed);
+  if (queue.posted() % kLookAtCpu == 0) posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
+  // The queue's tail, then `rest`; the helper: `rest`, then the tail. In one order for all, so one of them sees the
+  // other.
+  queue.post(change);
+  const HelperRest resting = rest.load(std::memory_order_seq_cst);
+  if (resting == HelperRest::asleep || (resting == HelperRest::dozing && change.now)) wake(wake_fd);
+}
+
+void Mailbox::reached(std::uint32_t position, int wake_fd) noexcept {
+  std::atomic<std::uint32_t>& here = queue.position();
+  std::uint32_t before = here.load(std::memory_order_relaxed);
+  do {
+    if (static_cast<std::int32_t>(position - before) <= 0) return;
+  } while (!here.compare_exchange_weak(before, position, std::memory_order_seq_cst));
+  if (queue.has_due() && rest.load(std::memory_order_seq_cst) != HelperRest::awake) wake(wake_fd);
+}
+
+void Mailbox::wake(int wake_fd) noexcept {
+  if (rest.exchange(HelperRest::awake, std::memory_order_seq_cst) == HelperRest::awake) return;
+  woken.fetch_add(1, std::memory_order_relaxed);
   const int kept = errno;
   const std::uint64_t one = 1;
   // It cannot block (EFD_NONBLOCK), and a full counter wakes as well.
@@ -60,16 +87,24 @@ void Mailbox::post(Megahertz clock, int wake_fd) noexcept {
 
 void Mailbox::begin_again() noexcept {
   state.store(HelperState::starting, std::memory_order_relaxed);
-  asleep.store(0, std::memory_order_relaxed);
+  rest.store(HelperRest::awake, std::memory_order_relaxed);
   clock_set_mhz.store(0, std::memory_order_relaxed);
   why_ended.forget();
 }
 
-bool Mailbox::may_sleep(ClockRequest seen) noexcept {
-  asleep.store(1, std::memory_order_seq_cst);
-  if (target.load(std::memory_order_seq_cst) == seen.word()) return true;
-  asleep.store(0, std::memory_order_relaxed);
+bool Mailbox::may_rest(HelperRest how, std::uint64_t seen) noexcept {
+  rest.store(how, std::memory_order_seq_cst);
+  const bool news = queue.posted() != seen;
+  // What a dozing helper sees by itself need not keep it awake; but a position that wakes must not be missed.
+  if (!(how == HelperRest::dozing ? queue.has_due() : news || queue.has_due())) return true;
+  rest.store(HelperRest::awake, std::memory_order_relaxed);
   return false;
+}
+
+bool Mailbox::owes_answer() const noexcept {
+  if (queue.has_due()) return true;
+  const auto taken = queue.last_taken();
+  return taken && handled.load(std::memory_order_acquire) < taken->index;
 }
 
 int create_mailbox_fd() noexcept {
@@ -104,6 +139,11 @@ Mailbox* map_mailbox(int fd) noexcept {
 
 void unmap_mailbox(Mailbox* mailbox) noexcept {
   if (mailbox != nullptr) ::munmap(mailbox, sizeof(Mailbox));
+}
+
+std::size_t mailbox_bytes() noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (sizeof(Mailbox) + page - 1) / page * page;
 }
 
 }  // namespace perseus

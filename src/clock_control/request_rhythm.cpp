@@ -6,18 +6,24 @@
 namespace perseus {
 namespace {
 
-constexpr std::uint32_t kMostRequests = 65536;         // of a step
+constexpr std::uint32_t kMostNumbers = 65536;          // of a step
 constexpr std::int64_t kLongestGap = 100'000'000'000;  // ns; longer ones are pauses of the training
 // Naps are the latency of a request that comes in its window. Each costs some 5 us of processor time.
 constexpr std::int64_t kNap = 80'000;
+// Out of rhythm: the longest time between two looks at the device, and the share of the time since the last change.
+constexpr std::int64_t kDoze = 500'000, kDozeShare = 50;
 constexpr std::int64_t kWakingUp = 60'000;  // from a sleep with a limit: the timer, then cold caches
 
 }  // namespace
 
 // The estimators of TCP's retransmission timer: a mean, and a mean deviation of which four are a safe distance.
-void RequestRhythm::Gap::learn(std::int64_t gap_ns) {
-  if (mean_ns == 0) {
-    *this = {gap_ns, gap_ns / 32, 2, false};
+void RequestRhythm::Gap::learn(std::uint32_t number, std::int64_t gap_ns) {
+  if (mean_ns == 0 || (number != to && surprised)) {
+    *this = {number, gap_ns, gap_ns / 32, 2, false};
+    return;
+  }
+  if (number != to) {
+    surprised = true;
     return;
   }
   const bool came_in_time = window().opens_ns <= gap_ns && gap_ns <= window().closes_ns;
@@ -25,7 +31,7 @@ void RequestRhythm::Gap::learn(std::int64_t gap_ns) {
   const std::int64_t difference = gap_ns - mean_ns;
   const bool hiccup = std::abs(difference) > mean_ns / 8;
   if (hiccup && surprised) {
-    *this = {gap_ns, gap_ns / 32, trust, false};
+    *this = {number, gap_ns, gap_ns / 32, trust, false};
     return;
   }
   surprised = hiccup;
@@ -35,32 +41,54 @@ void RequestRhythm::Gap::learn(std::int64_t gap_ns) {
 }
 
 RequestWindow RequestRhythm::Gap::window() const {
-  return {mean_ns - std::min(4 * deviation_ns, mean_ns / 10) - kWakingUp, mean_ns + mean_ns / 8};
+  return {mean_ns - std::min(4 * deviation_ns, mean_ns / 10) - kWakingUp, mean_ns + mean_ns / 8, false};
 }
 
 void RequestRhythm::requested(std::uint32_t number, std::int64_t at_ns) {
-  const bool follows = at_ns_ != 0 && (number == number_ + 1 || number == 0);
   const std::int64_t gap_ns = at_ns - at_ns_;
-  if (follows && number_ < kMostRequests && gap_ns > 0 && gap_ns < kLongestGap) {
-    if (gaps_.size() <= number_) gaps_.resize(number_ + std::size_t{1});
-    gaps_[number_].learn(gap_ns);
+  if (number == 0) step_began_ns_ = at_ns;
+  if (number < kMostNumbers && places_.size() <= number) places_.resize(number + std::size_t{1});
+  if (at_ns_ != 0 && number_ < kMostNumbers && gap_ns > 0 && gap_ns < kLongestGap) {
+    places_[number_].gap.learn(number, gap_ns);
   }
+  if (number < kMostNumbers && step_began_ns_ != 0) places_[number].since_step_ns = at_ns - step_began_ns_;
   number_ = number;
   at_ns_ = at_ns;
 }
 
-RequestWindow RequestRhythm::next() const {
-  if (number_ >= gaps_.size() || gaps_[number_].trust < 2) return {};
-  const RequestWindow window = gaps_[number_].window();
-  return {at_ns_ + window.opens_ns, at_ns_ + window.closes_ns};
+RequestWindow RequestRhythm::next(std::optional<std::uint32_t> number) const {
+  if (number_ >= places_.size()) return {};
+  const Place& here = places_[number_];
+  if (!number || *number == here.gap.to) {
+    if (here.gap.trust < 2) return {};
+    const RequestWindow window = here.gap.window();
+    return {at_ns_ + window.opens_ns, at_ns_ + window.closes_ns, here.gap.trust > 2};
+  }
+  if (*number <= number_ || *number >= places_.size()) return {};
+  const std::int64_t gap_ns = places_[*number].since_step_ns - here.since_step_ns;
+  if (here.since_step_ns < 0 || gap_ns <= 0) return {};
+  return {at_ns_ + gap_ns - gap_ns / 8, at_ns_ + gap_ns + gap_ns / 8, false};
 }
 
 Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns) {
   const auto earlier = [due_ns](std::int64_t limit_ns) { return due_ns < 0 ? limit_ns : std::min(due_ns, limit_ns); };
-  if (now_ns >= expected.closes_ns) return {due_ns, false};
+  if (now_ns >= expected.closes_ns) return {due_ns, HelperRest::asleep};
   const std::int64_t opens_in_ns = expected.opens_ns - now_ns;
-  if (opens_in_ns > kNap) return {earlier(opens_in_ns), false};
-  return {earlier(kNap), true};
+  if (opens_in_ns > kNap) return {earlier(opens_in_ns), HelperRest::asleep};
+  return {earlier(kNap), HelperRest::awake};
+}
+
+Rest doze_until(RequestWindow expected, std::int64_t last_ns, std::int64_t now_ns, std::int64_t due_ns) {
+  const std::int64_t left_ns = expected.opens_ns - now_ns;
+  // Out of rhythm, or in one that is new.
+  std::int64_t limit_ns = std::clamp((now_ns - last_ns) / kDozeShare, kNap, kDoze);
+  if (now_ns < expected.closes_ns && expected.confirmed) {
+    // Another plan changes the rhythm, but hardly by half; then it looks more often the closer the window is.
+    const std::int64_t half_ns = last_ns + (expected.opens_ns - last_ns) / 2 - now_ns;
+    limit_ns = std::max(half_ns, std::clamp(left_ns / 2, kDoze, 4 * kDoze));
+  }
+  if (now_ns < expected.closes_ns) limit_ns = std::clamp(left_ns, kNap, std::max(limit_ns, kNap));
+  return {due_ns < 0 ? limit_ns : std::min(due_ns, limit_ns), HelperRest::dozing};
 }
 
 }  // namespace perseus

@@ -117,9 +117,15 @@ struct StageSchedule {
   int pipeline = 0;                 ///< the first one that has this schedule
   int stage_rank = 0;
   std::vector<ClockedInstruction> clocks;  ///< with constant-time instructions left out, in execution order
-  std::optional<Seconds> iteration_time;   ///< planned, of this pipeline
-  std::string reason;                      ///< why this plan, one sentence for people
-  std::vector<std::string> instructions;   ///< of one iteration, as the rank named them when it registered
+  /// Which computation each of `clocks` is for; empty: not known.
+  struct ComputationId {
+    int microbatch = -1;
+    int chunk = 0;  ///< index of its stage among those of the rank
+  };
+  std::vector<ComputationId> computations = {};
+  std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
+  std::string reason;                     ///< why this plan, one sentence for people
+  std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
 };
 

@@ -70,7 +70,16 @@ std::string format_schedule(const StageSchedule& schedule) {
     text += fmt::format("{}[\"{}\",{}]", i == 0 ? "" : ",", schedule.clocks[i].instruction,
                         schedule.clocks[i].clock.value());
   }
-  return text + "]}";
+  text += ']';
+  if (!schedule.computations.empty()) {
+    text += ",\"computations\":[";
+    for (std::size_t i = 0; i < schedule.computations.size(); ++i) {
+      text += fmt::format("{}[{},{}]", i == 0 ? "" : ",", schedule.computations[i].microbatch,
+                          schedule.computations[i].chunk);
+    }
+    text += ']';
+  }
+  return text + '}';
 }
 
 std::string plan_json(const PlanAnswer& answer) {

@@ -1,22 +1,39 @@
 #include "server/stage_schedule.h"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 #include "server/pipeline_input.h"
 
 namespace perseus::server {
 namespace {
 
-std::vector<ClockedInstruction> planned_clocks(const CharacterisedPipeline& pipeline, int point, int stage_rank,
-                                               const std::vector<int>& supported) {
+/// A rank's stages in ascending order are its chunks 0, 1, ...
+class Chunks {
+ public:
+  void add(int stage) { stages_.insert(stage); }
+  [[nodiscard]] int of(int stage) const {
+    return static_cast<int>(std::distance(stages_.begin(), stages_.find(stage)));
+  }
+
+ private:
+  std::set<int> stages_;
+};
+
+void add_planned_clocks(const CharacterisedPipeline& pipeline, int point, int stage_rank,
+                        const std::vector<int>& supported, StageSchedule& schedule) {
   const Plan& plan = pipeline.frontier.points[point].plan;
-  std::vector<ClockedInstruction> clocks;
-  for (const int computation : pipeline.dag.rank_order[stage_rank]) {
+  const std::vector<int>& own = pipeline.dag.rank_order[stage_rank];
+  Chunks chunks;
+  for (const int computation : own) chunks.add(pipeline.dag.type_of(computation).stage);
+  for (const int computation : own) {
     const ComputationType& type = pipeline.dag.type_of(computation);
     const Megahertz clock = type.options[plan[computation]].clock;
-    if (clock != Megahertz(0)) clocks.push_back({type.instruction, supported_clock(clock, supported)});
+    if (clock == Megahertz(0)) continue;
+    schedule.clocks.push_back({type.instruction, supported_clock(clock, supported)});
+    schedule.computations.push_back({pipeline.dag.computations[computation].microbatch, chunks.of(type.stage)});
   }
-  return clocks;
 }
 
 std::vector<ClockedInstruction> maximum_clocks(const Job& job, const Rank& rank, const PipelineShape* shape) {
@@ -68,7 +85,7 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
                                                         const CharacterisedPipeline& pipeline) {
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
-  schedule->clocks = planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set]);
+  add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
   schedule->iteration_time = pipeline.frontier.points[point].time;
   return schedule;
 }
@@ -86,11 +103,14 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   schedule->window = window.number;
   schedule->iterations = window.iterations;
   const std::vector<Action>& own = actions.ranks[rank.pp_rank];
+  Chunks chunks;
+  for (const Action& action : own) chunks.add(action.stage);
   for (std::size_t a = 0; a < own.size(); ++a) {
     if (is_constant_time(own[a].instruction)) continue;
     const Megahertz clock(window.clocks_mhz[rank.pp_rank][a]);
     schedule->clocks.push_back(
         {std::string(name_of(own[a].instruction)), supported_clock(clock, job.clock_sets[rank.clock_set])});
+    schedule->computations.push_back({own[a].microbatch, chunks.of(own[a].stage)});
   }
   return schedule;
 }

@@ -50,7 +50,7 @@ class ClientGpuTest : public ::testing::Test {
     client->start({});
   }
   void compute(Instruction instruction) {
-    client->set_speed(instruction);
+    client->set_speed(instruction, -1, -1);
     client->begin(instruction, -1, -1);
     gpu->run(static_cast<int>(instruction));
     client->end(instruction);

@@ -38,6 +38,7 @@ class CudaEventsTest : public ::testing::Test {
     function = reinterpret_cast<Function>(::dlsym(library_, name));
   }
 
+  static std::shared_ptr<const CudaDriver> driver() { return CudaDriver::load().value(); }
   /// A step of one forward that takes so long on the device.
   Step step(CudaEvents& events, std::uint64_t host_ns, double seconds) const {
     Step s;
@@ -62,7 +63,7 @@ class CudaEventsTest : public ::testing::Test {
 };
 
 TEST_F(CudaEventsTest, TimesAreTheDevicesAndNobodyWaits) {
-  auto events = CudaEvents::open(nullptr, 64);
+  auto events = CudaEvents::open(driver(), nullptr, 64);
   ASSERT_TRUE(events) << events.error().message;
   const Step recorded = step(**events, 5'000'000'000, 0.25);
   EXPECT_FALSE((*events)->finished(recorded));
@@ -76,7 +77,7 @@ TEST_F(CudaEventsTest, TimesAreTheDevicesAndNobodyWaits) {
 }
 
 TEST_F(CudaEventsTest, AHostThatRunsAheadDoesNotShiftTheDevicesTimes) {
-  auto events = CudaEvents::open(nullptr, 64);
+  auto events = CudaEvents::open(driver(), nullptr, 64);
   ASSERT_TRUE(events);
   const Step first = step(**events, 1'000'000'000, 1.0);
   const Step second = step(**events, 1'100'000'000, 1.0);  // enqueued 0.1 s after the first, runs 1 s after it
@@ -88,7 +89,7 @@ TEST_F(CudaEventsTest, AHostThatRunsAheadDoesNotShiftTheDevicesTimes) {
 }
 
 TEST_F(CudaEventsTest, EventsAreUsedAgainOnceReleased) {
-  auto events = CudaEvents::open(nullptr, 8);
+  auto events = CudaEvents::open(driver(), nullptr, 8);
   ASSERT_TRUE(events);
   for (int i = 0; i < 20; ++i) {
     const Step s = step(**events, 1'000'000'000, 0.01);
@@ -103,7 +104,7 @@ TEST_F(CudaEventsTest, EventsAreUsedAgainOnceReleased) {
 }
 
 TEST_F(CudaEventsTest, NothingIsRecordedWhileTheStreamIsCaptured) {
-  auto events = CudaEvents::open(nullptr, 8);
+  auto events = CudaEvents::open(driver(), nullptr, 8);
   ASSERT_TRUE(events);
   capture(1);
   const Step s = step(**events, 1'000'000'000, 0.01);
@@ -112,7 +113,7 @@ TEST_F(CudaEventsTest, NothingIsRecordedWhileTheStreamIsCaptured) {
 }
 
 TEST_F(CudaEventsTest, ADeviceThatFailsIsGivenUp) {
-  auto events = CudaEvents::open(nullptr, 8);
+  auto events = CudaEvents::open(driver(), nullptr, 8);
   ASSERT_TRUE(events);
   const Step s = step(**events, 1'000'000'000, 0.01);
   fail(700);

@@ -58,8 +58,7 @@ class HandTurnedRank {
     if (clock_mhz == asked_) return;
     asked_ = clock_mhz;
     ASSERT_TRUE(device->lock_clock(Megahertz(clock_mhz)));
-    step_.requests.push_back({ns(), clock_mhz});
-    step_.num_requests = step_.requests.size();
+    meter->clock_set(now_s, clock_mhz);
   }
   /// How long it took.
   double compute(Instruction instruction) {

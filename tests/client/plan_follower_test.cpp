@@ -152,6 +152,79 @@ TEST_F(PlanFollowerTest, HeldBackIsTheHighestClockAndLiftedIsThePlans) {
   EXPECT_EQ(run(follower, F), 900);
 }
 
+/// Two microbatches on two chunks, clocks that tell them apart.
+std::unique_ptr<Plan> plan_of_four() {
+  return plan(1, {{F, 1000, 0, 0}, {F, 1010, 1, 0}, {F, 1020, 0, 1}, {F, 1030, 1, 1}});
+}
+
+TEST_F(PlanFollowerTest, AComputationGetsItsOwnClockInWhateverOrderTheFrameworkRunsThem) {
+  follower.put(plan_of_four());
+  const auto run_one = [&](int microbatch, int chunk) {
+    const int clock = follower.clock_for(F, microbatch, chunk);
+    follower.begun(F, microbatch, chunk);
+    return clock;
+  };
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    follower.begin_step(iteration);
+    EXPECT_EQ(run_one(1, 0), 1010);
+    EXPECT_EQ(follower.next_clock(), 1000) << "the first of the plan that has not run";
+    EXPECT_EQ(run_one(0, 1), 1020);
+    EXPECT_EQ(run_one(0, 0), 1000);
+    EXPECT_EQ(follower.next_clock(), 1030);
+    EXPECT_EQ(run_one(1, 1), 1030);
+    EXPECT_EQ(follower.next_clock(), 0);
+    follower.end_step();
+    EXPECT_TRUE(follower.followed());
+    EXPECT_EQ(follower.misfit_version(), 0);
+  }
+}
+
+TEST_F(PlanFollowerTest, OneThatThePlanDoesNotHaveOrHasOnceIsAMisfit) {
+  for (const auto& [microbatch, chunk] : {std::pair{2, 0}, std::pair{0, 2}, std::pair{0, 0}}) {
+    PlanFollower one;
+    one.set_maximum(1410);
+    one.put(plan_of_four());
+    one.begin_step(0);
+    one.begun(F, 0, 0);
+    EXPECT_EQ(one.clock_for(F, microbatch, chunk), 1410) << microbatch << ' ' << chunk;
+    EXPECT_EQ(one.misfit_version(), 1);
+  }
+}
+
+TEST_F(PlanFollowerTest, OneThatIsMissingAtTheEndIsAMisfitThoughTheOrderWasAnother) {
+  follower.put(plan_of_four());
+  follower.begin_step(0);
+  follower.begun(F, 0, 0);
+  follower.begun(F, 1, 1);
+  follower.begun(F, 1, 0);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 1);
+  EXPECT_EQ(follower.misfit_position(), 2) << "microbatch 0 of chunk 1";
+}
+
+TEST_F(PlanFollowerTest, WithoutIdsTheOrderOfInstructionsDecides) {
+  follower.put(plan_of_four());
+  follower.begin_step(0);
+  for (const int clock : {1000, 1010, 1020, 1030}) EXPECT_EQ(run(follower, F), clock);
+  follower.end_step();
+  EXPECT_TRUE(follower.followed());
+}
+
+TEST_F(PlanFollowerTest, StepsThatShowNoComputationGetTheHighestClockOfThePlan) {
+  follower.put(plan_of_four());
+  for (int iteration = 0; iteration < 3; ++iteration) {
+    follower.begin_step(iteration);
+    EXPECT_EQ(follower.next_clock(), iteration == 0 ? 1000 : 1030);
+    follower.end_step();
+    EXPECT_TRUE(follower.whole_step());
+    EXPECT_FALSE(follower.followed());
+    EXPECT_EQ(follower.misfit_version(), 0);
+    EXPECT_EQ(follower.first_clock_of(iteration + 1), 1030);
+  }
+  follower.begin_step(3);
+  EXPECT_EQ(run(follower, F), 1000);
+}
+
 TEST(ClientThreads, PlansComeWhileStepsRun) {
   PlanFollower follower;
   std::atomic<bool> done{false};

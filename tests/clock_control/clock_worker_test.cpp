@@ -16,7 +16,25 @@ using testing::IsEmpty;
 class Worker : public testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(worker_.begin()); }
-  void ask(int mhz) { mailbox_.target = ClockRequest(mhz, gpu_.now_ns).word(); }
+  void ask(int mhz) {
+    ClockChange change;
+    change.clock_mhz = static_cast<std::uint16_t>(mhz);
+    change.now = true;
+    post(change);
+  }
+  void ask_from(std::uint32_t position, int mhz) {
+    ClockChange change;
+    change.clock_mhz = static_cast<std::uint16_t>(mhz);
+    change.position = position;
+    post(change);
+  }
+  /// As Mailbox::post, at the test's time.
+  void post(ClockChange change) {
+    change.posted_ns = gpu_.now_ns;
+    change.begins_step = mailbox_.step_begins.exchange(false);
+    mailbox_.queue.post(change);
+  }
+  [[nodiscard]] bool answered() const { return !mailbox_.owes_answer(); }
   [[nodiscard]] std::string record() const { return LeaseFolder::text_of(lease_->path()); }
 
   LeaseFolder folder_;
@@ -44,7 +62,7 @@ TEST_F(Worker, OnlyTheNewestRequestIsTold) {
   (void)worker_.work();
   (void)worker_.work();
   EXPECT_THAT(gpu_.calls, ElementsAre(700));
-  EXPECT_EQ(mailbox_.handled, mailbox_.target);
+  EXPECT_TRUE(answered());
   EXPECT_EQ(mailbox_.clock_set_mhz, 700U);
   EXPECT_EQ(mailbox_.applied, 1);
 }
@@ -146,7 +164,7 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
   EXPECT_EQ(mailbox_.state, HelperState::refused);
   EXPECT_EQ(mailbox_.why_ended.read(), "fate");
   EXPECT_EQ(record(), "");
-  EXPECT_EQ(mailbox_.handled, mailbox_.target);
+  EXPECT_TRUE(answered());
   EXPECT_THAT(gpu_.calls, ElementsAre(700));
   EXPECT_TRUE(worker_.ended());
 }
@@ -172,10 +190,10 @@ TEST_F(Worker, OneThatTakesOverBeginsWithTheNewestAndCountsItOnce) {
     ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
     ASSERT_TRUE(next.begin());
     EXPECT_EQ(mailbox_.state, HelperState::working);
-    EXPECT_NE(mailbox_.handled, mailbox_.target);
+    EXPECT_FALSE(answered());
     (void)next.work();
     EXPECT_EQ(gpu_.locked_mhz, while_there_was_none ? 350 : 700);
-    EXPECT_EQ(mailbox_.handled, mailbox_.target);
+    EXPECT_TRUE(answered());
     EXPECT_EQ(mailbox_.applied, while_there_was_none ? 2 : 1);
     EXPECT_LT(mailbox_.request_to_device.quantile_s(1), 1) << "the time without a helper is no latency";
     ASSERT_TRUE(next.give_back());
@@ -231,8 +249,8 @@ TEST_F(Worker, TheTimeUntilTheClockIsThereIsSeen) {
   gpu_.running_at = Megahertz(700);
   gpu_.now_ns += due_ns;
   EXPECT_EQ(worker_.work(), -1);
-  EXPECT_EQ(mailbox_.request_to_clock.count(), 1);
-  EXPECT_NEAR(mailbox_.request_to_clock.quantile_s(0.5), 10e-3, 1e-3);
+  EXPECT_EQ(mailbox_.call_to_clock.count(), 1);
+  EXPECT_NEAR(mailbox_.call_to_clock.quantile_s(0.5), 10e-3, 1e-3);
 }
 
 TEST_F(Worker, AGpuThatNeverGetsThereIsNotWatchedForEver) {
@@ -243,7 +261,7 @@ TEST_F(Worker, AGpuThatNeverGetsThereIsNotWatchedForEver) {
     gpu_.now_ns += due_ns;
   }
   EXPECT_EQ(worker_.work(), -1);
-  EXPECT_EQ(mailbox_.request_to_clock.count(), 0);
+  EXPECT_EQ(mailbox_.call_to_clock.count(), 0);
 }
 
 TEST_F(Worker, MostChangesAreNotWatched) {
@@ -254,30 +272,102 @@ TEST_F(Worker, MostChangesAreNotWatched) {
     (void)worker_.work();
   }
   EXPECT_EQ(mailbox_.applied, 640);
-  EXPECT_EQ(mailbox_.request_to_clock.count(), 8 + 10);
+  EXPECT_EQ(mailbox_.call_to_clock.count(), 8 + 10);
 }
 
 TEST_F(Worker, FromTheSecondStepOnItExpectsRequests) {
   gpu_.call_takes_ns = 0;
   constexpr std::int64_t kGap = 40'000'000, kLate = 1'000'000;
   for (int step = 0; step < 3; ++step) {
+    mailbox_.begin_step();
     for (std::uint32_t i = 0; i < 2; ++i) {
-      mailbox_.number = i;
       ask(i == 0 ? 700 : 350);
       gpu_.running_at = Megahertz(i == 0 ? 700 : 350);
       gpu_.now_ns += kLate;
       const Rest rest = worker_.rest(worker_.work());
-      EXPECT_FALSE(rest.nap);
+      EXPECT_EQ(rest.how, HelperRest::asleep);
       EXPECT_EQ(rest.limit_ns > 0, step > 0) << step << ' ' << i;
       gpu_.now_ns += kGap - kLate;
       if (rest.limit_ns < 0) continue;
       EXPECT_LT(rest.limit_ns, kGap - kGap / 10 - kLate) << "counted from when it was asked for";
-      EXPECT_TRUE(worker_.rest(worker_.work()).nap) << "when it is due";
+      EXPECT_EQ(worker_.rest(worker_.work()).how, HelperRest::awake) << "when it is due";
     }
   }
   gpu_.now_ns += kGap;
   const Rest rest = worker_.rest(worker_.work());
-  EXPECT_FALSE(rest.nap) << "training has stopped";
+  EXPECT_EQ(rest.how, HelperRest::asleep) << "training has stopped";
+  EXPECT_EQ(rest.limit_ns, -1);
+}
+
+TEST_F(Worker, AClockWaitsForTheDevice) {
+  ask_from(1, 700);
+  ask_from(2, 350);
+  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_THAT(gpu_.calls, IsEmpty());
+  EXPECT_EQ(worker_.rest(-1).how, HelperRest::dozing);
+  mailbox_.queue.position() = 1;
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(700));
+  mailbox_.queue.position() = 2;
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(700, 350));
+  EXPECT_TRUE(answered());
+}
+
+TEST_F(Worker, WhatItAppliedIsLoggedWithItsPosition) {
+  ask_from(7, 700);
+  mailbox_.queue.position() = 8;
+  const std::int64_t began_ns = gpu_.now_ns;
+  (void)worker_.work();
+  std::uint64_t read = 0;
+  std::vector<AppliedClock> log;
+  mailbox_.applied_clocks.read_from(read, [&](const AppliedClock& applied) { log.push_back(applied); });
+  ASSERT_EQ(log.size(), 1U);
+  EXPECT_EQ(log[0].call_ns, began_ns);
+  EXPECT_EQ(log[0].clock_mhz, 700);
+  EXPECT_EQ(log[0].position, 7U);
+  EXPECT_TRUE(log[0].at_device_time);
+}
+
+/// Steps of two changes on a device that is `early` ahead of the rhythm in the last step. The longest delay until a
+/// change is applied there.
+TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
+  gpu_.call_takes_ns = 0;
+  constexpr std::int64_t kGap = 40'000'000;
+  std::uint32_t position = 0;
+  std::int64_t looks = 0;
+  const auto next = [&](std::int64_t gap_ns, int mhz) {
+    ask_from(++position, mhz);
+    gpu_.running_at = Megahertz(mhz);
+    const std::int64_t arrives_ns = gpu_.now_ns + gap_ns;
+    for (const std::size_t before = gpu_.calls.size(); gpu_.calls.size() == before; ++looks) {
+      if (gpu_.now_ns >= arrives_ns) mailbox_.queue.position() = position;
+      const Rest rest = worker_.rest(worker_.work());
+      if (gpu_.calls.size() != before) break;
+      EXPECT_GT(rest.limit_ns, 0);
+      gpu_.now_ns += rest.limit_ns;
+    }
+    return gpu_.now_ns - arrives_ns;
+  };
+  for (int step = 0; step < 6; ++step) {
+    mailbox_.begin_step();
+    looks = 0;
+    for (const int mhz : {700, 350}) {
+      const std::int64_t late_ns = next(kGap, mhz);
+      if (step >= 3) EXPECT_LE(late_ns, 80'000) << step;
+    }
+  }
+  EXPECT_LT(looks, 2 * 80) << "most of the time it sleeps";
+  mailbox_.begin_step();
+  EXPECT_LE(next(kGap * 6 / 10, 700), 2'000'000) << "a new plan is faster";
+  EXPECT_LE(next(kGap * 2, 350), 800'000) << "or something stalls";
+}
+
+TEST_F(Worker, APositionThatWakesNeedsNoLooking) {
+  mailbox_.position_wakes = true;
+  ask_from(1, 700);
+  const Rest rest = worker_.rest(worker_.work());
+  EXPECT_EQ(rest.how, HelperRest::dozing);
   EXPECT_EQ(rest.limit_ns, -1);
 }
 

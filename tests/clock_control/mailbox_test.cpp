@@ -16,18 +16,6 @@
 namespace perseus {
 namespace {
 
-TEST(Requests, KeepClockAndAge) {
-  const std::int64_t now = 123'456'789'012'345'678;
-  for (const int mhz : {1, 1410, 65535}) {
-    const ClockRequest request(mhz, now);
-    EXPECT_EQ(request.clock(), Megahertz(mhz));
-    EXPECT_EQ(request.age_ns(now + 5), 5);
-    EXPECT_EQ(ClockRequest(request.word()), request);
-  }
-  const std::int64_t wraps = (std::int64_t{1} << 48) - 3;
-  EXPECT_EQ(ClockRequest(1, wraps).age_ns(wraps + 10), 10);
-}
-
 TEST(Histograms, QuantilesAreRightToSixPercent) {
   std::mt19937_64 random(7);
   LatencyHistogram histogram;
@@ -56,8 +44,8 @@ TEST(MailboxFile, IsKnownAgainAndNothingElseIs) {
   Mailbox* mailbox = map_mailbox(fd);
   Mailbox* other = map_mailbox(fd);
   ASSERT_TRUE(mailbox != nullptr && other != nullptr);
-  mailbox->post(Megahertz(700), -1);
-  EXPECT_EQ(ClockRequest(other->target).clock(), Megahertz(700));
+  mailbox->post_now(Megahertz(700), -1);
+  EXPECT_EQ(other->queue.take_due()->change.clock_mhz, 700);
   const_cast<std::uint32_t&>(other->layout) += 1;
   EXPECT_EQ(map_mailbox(fd), nullptr);
   unmap_mailbox(mailbox);
@@ -67,43 +55,187 @@ TEST(MailboxFile, IsKnownAgainAndNothingElseIs) {
   EXPECT_EQ(map_mailbox(-1), nullptr);
 }
 
-TEST(MailboxPost, TheSameClockAgainIsNoRequest) {
-  Mailbox mailbox;
-  for (const int mhz : {0, 700, 700, 350, 700, -5, 0, 1'000'000}) mailbox.post(Megahertz(mhz), -1);
-  EXPECT_EQ(mailbox.requested, 5);
-  EXPECT_EQ(ClockRequest(mailbox.target).clock(), Megahertz(65535));
+/// Clocks that are due now, oldest first, as a helper sees them that looks after every post.
+int take(Mailbox& mailbox) {
+  const auto due = mailbox.queue.take_due();
+  return due ? due->change.clock_mhz : -1;
 }
 
-TEST(MailboxPost, RequestsAreCountedPerStep) {
+TEST(MailboxPost, TheSameClockAgainIsNoChange) {
+  Mailbox mailbox;
+  for (const int mhz : {0, 700, 700, 350, 700, -5, 0, 1'000'000}) mailbox.post_now(Megahertz(mhz), -1);
+  EXPECT_EQ(mailbox.queue.posted(), 6U);
+  EXPECT_EQ(take(mailbox), 65535);
+}
+
+TEST(MailboxPost, ChangesAreNumberedPerStep) {
   Mailbox mailbox;
   std::vector<std::uint32_t> numbers;
   const auto post = [&](int mhz) {
-    mailbox.post(Megahertz(mhz), -1);
-    numbers.push_back(mailbox.number);
+    mailbox.post_now(Megahertz(mhz), -1);
+    if (const auto due = mailbox.queue.take_due()) numbers.push_back(due->number);
   };
   for (const int mhz : {700, 350, 350, 700}) post(mhz);
   mailbox.begin_step();
-  EXPECT_EQ(mailbox.number, 2U) << "still of the last request, which the helper may not have seen yet";
-  for (const int mhz : {700, 350, 700}) post(mhz);
-  EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 1, 2, 2, 0, 1}));
+  for (const int mhz : {350, 700, 350}) post(mhz);
+  EXPECT_EQ(numbers, (std::vector<std::uint32_t>{0, 1, 2, 0, 1, 2}));
 }
 
-TEST(MailboxSleep, NotWithSomethingNewerInIt) {
+TEST(ClockQueueTest, AChangeIsDueWhenTheDeviceIsThere) {
   Mailbox mailbox;
-  const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::uint64_t count = 0;
-  EXPECT_TRUE(mailbox.may_sleep(ClockRequest(mailbox.target)));
-  mailbox.post(Megahertz(700), wake);
-  EXPECT_EQ(::read(wake, &count, sizeof count), 8) << "it was asleep, so it is woken";
-  EXPECT_EQ(mailbox.asleep, 0U);
-  const ClockRequest seen(mailbox.target);
-  mailbox.post(Megahertz(350), wake);
-  EXPECT_EQ(::read(wake, &count, sizeof count), -1) << "it was awake";
-  EXPECT_EQ(mailbox.woken, 1);
-  EXPECT_FALSE(mailbox.may_sleep(seen));
-  EXPECT_EQ(mailbox.asleep, 0U);
-  EXPECT_TRUE(mailbox.may_sleep(ClockRequest(mailbox.target)));
-  ::close(wake);
+  mailbox.post(Megahertz(700), 1, -1);
+  mailbox.post(Megahertz(350), 2, -1);
+  mailbox.post(Megahertz(900), 5, -1);
+  EXPECT_EQ(take(mailbox), -1);
+  EXPECT_TRUE(mailbox.queue.waits_for_device());
+  mailbox.queue.position() = 1;
+  EXPECT_TRUE(mailbox.queue.has_due());
+  EXPECT_EQ(take(mailbox), 700);
+  EXPECT_EQ(take(mailbox), -1) << "once";
+  mailbox.queue.position() = 5;
+  EXPECT_EQ(take(mailbox), 900) << "350 was superseded while nobody looked";
+  EXPECT_FALSE(mailbox.queue.waits_for_device());
+}
+
+TEST(ClockQueueTest, ALaterDecisionForTheSameBoundaryReplacesTheEarlierOne) {
+  Mailbox mailbox;
+  mailbox.post(Megahertz(700), 3, -1);
+  mailbox.post(Megahertz(350), 3, -1);
+  mailbox.queue.position() = 3;
+  EXPECT_EQ(take(mailbox), 350);
+}
+
+TEST(ClockQueueTest, PositionsWrap) {
+  Mailbox mailbox;
+  mailbox.queue.position() = 0xffff'fffe;
+  mailbox.post(Megahertz(700), 0xffff'ffff, -1);
+  mailbox.post(Megahertz(350), 1, -1);
+  EXPECT_EQ(take(mailbox), -1);
+  mailbox.queue.position() = 0xffff'ffff;
+  EXPECT_EQ(take(mailbox), 700);
+  mailbox.queue.position() = 0;
+  EXPECT_EQ(take(mailbox), -1);
+  mailbox.queue.position() = 1;
+  EXPECT_EQ(take(mailbox), 350);
+}
+
+TEST(ClockQueueTest, NowReplacesAllThatWaits) {
+  Mailbox mailbox;
+  mailbox.post(Megahertz(700), 1, -1);
+  mailbox.post_now(Megahertz(1400), -1);
+  EXPECT_EQ(take(mailbox), 1400);
+  mailbox.queue.position() = 1;
+  EXPECT_EQ(take(mailbox), -1);
+  mailbox.post(Megahertz(700), 2, -1);
+  mailbox.post_now(Megahertz(700), -1);
+  EXPECT_EQ(take(mailbox), 700) << "the newest clock again, but at once";
+}
+
+TEST(ClockQueueTest, AFullQueueIsNeverSlowerThanPlanned) {
+  Mailbox mailbox;
+  const auto capacity = static_cast<std::uint32_t>(ClockQueue::kCapacity);
+  for (std::uint32_t i = 1; i <= capacity + 100; ++i) mailbox.post(Megahertz(i % 2 == 0 ? 700 : 350), i, -1);
+  EXPECT_EQ(mailbox.queue.posted(), capacity - 1);
+  EXPECT_EQ(mailbox.queue.merged(), 101);
+  for (std::uint32_t i = 1; i < capacity - 1; ++i) {
+    mailbox.queue.position() = i;
+    ASSERT_EQ(take(mailbox), i % 2 == 0 ? 700 : 350) << i;
+  }
+  mailbox.queue.position() = capacity - 1;
+  EXPECT_EQ(take(mailbox), 700);
+  mailbox.post(Megahertz(900), capacity + 200, -1);
+  mailbox.queue.position() = capacity + 200;
+  EXPECT_EQ(take(mailbox), 900) << "there is room again";
+}
+
+TEST(ClockQueueTest, AHelperThatFollowsFindsWhatTheOneBeforeTook) {
+  Mailbox mailbox;
+  EXPECT_FALSE(mailbox.queue.last_taken());
+  mailbox.post(Megahertz(700), 1, -1);
+  mailbox.queue.position() = 1;
+  (void)take(mailbox);
+  for (std::uint32_t i = 2; i < 2 * ClockQueue::kCapacity; ++i) mailbox.post(Megahertz(static_cast<int>(i)), i, -1);
+  ASSERT_TRUE(mailbox.queue.last_taken());
+  EXPECT_EQ(mailbox.queue.last_taken()->change.clock_mhz, 700) << "also while the queue is full";
+}
+
+TEST(AppliedClocksTest, AReaderThatIsLateLosesTheOldest) {
+  AppliedClocks log;
+  std::uint64_t read = 0;
+  std::vector<int> seen;
+  const auto note = [&](const AppliedClock& applied) { seen.push_back(applied.clock_mhz); };
+  for (int i = 0; i < 3; ++i) log.write({100 + i, 700 + i, static_cast<std::uint32_t>(i), i == 1});
+  EXPECT_EQ(log.read_from(read, note), 0U);
+  EXPECT_EQ(seen, (std::vector<int>{700, 701, 702}));
+  seen.clear();
+  for (int i = 0; i < 5000; ++i) log.write({i, i, 0, true});
+  EXPECT_EQ(log.read_from(read, note), 5000 - AppliedClocks::kCapacity / 2);
+  EXPECT_EQ(seen.size(), AppliedClocks::kCapacity / 2);
+  EXPECT_EQ(seen.back(), 4999);
+}
+
+class MailboxRest : public ::testing::Test {
+ protected:
+  ~MailboxRest() override { ::close(wake_); }
+  bool woken() const {
+    std::uint64_t count = 0;
+    return ::read(wake_, &count, sizeof count) == sizeof count;
+  }
+  bool may_rest(HelperRest how) { return mailbox_.may_rest(how, mailbox_.queue.posted()); }
+
+  Mailbox mailbox_;
+  const int wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
+TEST_F(MailboxRest, AnyChangeWakesASleepingHelper) {
+  EXPECT_TRUE(may_rest(HelperRest::asleep));
+  mailbox_.post(Megahertz(700), 1, wake_);
+  EXPECT_TRUE(woken());
+  EXPECT_EQ(mailbox_.rest, HelperRest::awake);
+  mailbox_.post(Megahertz(350), 2, wake_);
+  EXPECT_FALSE(woken()) << "it was awake";
+  EXPECT_EQ(mailbox_.woken, 1);
+}
+
+TEST_F(MailboxRest, NoneWithSomethingNewerInTheMailbox) {
+  const std::uint64_t seen = mailbox_.queue.posted();
+  mailbox_.post(Megahertz(700), 1, wake_);
+  EXPECT_FALSE(mailbox_.may_rest(HelperRest::asleep, seen));
+  EXPECT_EQ(mailbox_.rest, HelperRest::awake);
+}
+
+TEST_F(MailboxRest, OneThatDozesIsWokenOnlyForNow) {
+  mailbox_.post(Megahertz(700), 1, wake_);
+  EXPECT_TRUE(may_rest(HelperRest::dozing));
+  mailbox_.post(Megahertz(350), 2, wake_);
+  EXPECT_FALSE(woken());
+  mailbox_.post_now(Megahertz(1400), wake_);
+  EXPECT_TRUE(woken());
+}
+
+TEST_F(MailboxRest, OneThatDozesIsWokenByAPositionThatACpuReports) {
+  mailbox_.post(Megahertz(700), 2, wake_);
+  EXPECT_TRUE(may_rest(HelperRest::dozing));
+  mailbox_.reached(1, wake_);
+  EXPECT_FALSE(woken()) << "nothing is due";
+  mailbox_.reached(2, wake_);
+  EXPECT_TRUE(woken());
+  EXPECT_FALSE(may_rest(HelperRest::dozing)) << "700 is due";
+  (void)mailbox_.queue.take_due();
+  mailbox_.reached(1, wake_);
+  EXPECT_EQ(mailbox_.queue.position(), 2U) << "a late report does not take it back";
+}
+
+TEST_F(MailboxRest, AnswersAreOwedFromDueToDone) {
+  EXPECT_FALSE(mailbox_.owes_answer());
+  mailbox_.post(Megahertz(700), 1, wake_);
+  EXPECT_FALSE(mailbox_.owes_answer());
+  mailbox_.queue.position() = 1;
+  EXPECT_TRUE(mailbox_.owes_answer());
+  const auto taken = mailbox_.queue.take_due();
+  EXPECT_TRUE(mailbox_.owes_answer());
+  mailbox_.handled = taken->index;
+  EXPECT_FALSE(mailbox_.owes_answer());
 }
 
 /// Sleeps whenever the mailbox allows it, every third time only for a nap from which nobody wakes it; ends when it has
@@ -124,20 +256,22 @@ class Sleeper {
  private:
   void run(int last) {
     for (int round = 0;; ++round) {
-      const ClockRequest request(mailbox.target.load());
-      if (request.clock().value() < seen) in_order = false;
-      seen = request.clock().value();
+      const std::uint64_t posted = mailbox.queue.posted();
+      if (const auto due = mailbox.queue.take_due()) {
+        if (due->change.clock_mhz < seen) in_order = false;
+        seen = due->change.clock_mhz;
+      }
       if (seen == last) return;
       if (round % 3 == 0) {
         (void)::poll(nullptr, 0, 0);
         continue;
       }
-      if (!mailbox.may_sleep(request)) continue;
+      if (!mailbox.may_rest(HelperRest::asleep, posted)) continue;
       pollfd waiting{wake, POLLIN, 0};
-      // Whoever posts after may_sleep() wakes us.
+      // A post after may_rest() wakes this thread.
       overslept = ::poll(&waiting, 1, 20'000) == 0;
       if (overslept) return;
-      mailbox.asleep.store(0);
+      mailbox.rest.store(HelperRest::awake);
       std::uint64_t count = 0;
       (void)!::read(wake, &count, sizeof count);
     }
@@ -149,7 +283,7 @@ TEST(MailboxThreads, NothingOldComesAfterSomethingNew) {
   constexpr int kLast = 60'000;
   Sleeper sleeper(kLast);
   for (int mhz = 1; mhz <= kLast; ++mhz) {
-    sleeper.mailbox.post(Megahertz(mhz), sleeper.wake);
+    sleeper.mailbox.post_now(Megahertz(mhz), sleeper.wake);
     if (mhz % 100 == 0) std::this_thread::yield();
   }
   sleeper.join();
@@ -162,7 +296,7 @@ TEST(MailboxThreads, NoWakeUpIsLost) {
   Sleeper sleeper(kLast);
   for (int mhz = 1; mhz <= kLast && !sleeper.overslept; ++mhz) {
     // Just as it has seen the last one and goes to sleep.
-    sleeper.mailbox.post(Megahertz(mhz), sleeper.wake);
+    sleeper.mailbox.post_now(Megahertz(mhz), sleeper.wake);
     while (sleeper.seen != mhz && !sleeper.overslept) {}
   }
   sleeper.join();

@@ -27,7 +27,7 @@ class Rhythm : public testing::Test {
     expected_.requested(number, now_ns_);
     const RequestWindow window = expected_.next();
     if (window.closes_ns == 0) return window;
-    return {window.opens_ns - now_ns_, window.closes_ns - now_ns_};
+    return {window.opens_ns - now_ns_, window.closes_ns - now_ns_, window.confirmed};
   }
 
   RequestRhythm expected_;
@@ -79,14 +79,30 @@ TEST_F(Rhythm, AHiccupIsNotLearnedFromAndANewRhythmIsAfterThreeSteps) {
   EXPECT_AROUND(window_after(0), 26 * kMs);
 }
 
-TEST_F(Rhythm, RequestsThatWereOvertakenLeaveAHole) {
+TEST_F(Rhythm, AChangeThatWasSupersededIsAHiccup) {
   for (int i = 0; i < 3; ++i) step({20 * kMs, 40 * kMs, 30 * kMs});
-  for (int i = 0; i < 2; ++i) {
-    request(0, 60 * kMs);  // 1 was never seen
-    EXPECT_AROUND(window_after(2), 30 * kMs);
-    now_ns_ += 30 * kMs;
-  }
+  request(0, 60 * kMs);  // 1 was never seen
+  EXPECT_AROUND(window_after(2), 30 * kMs);
+  now_ns_ += 30 * kMs;
   EXPECT_AROUND(window_after(0), 20 * kMs);
+}
+
+TEST_F(Rhythm, AnotherSuccessorIsExpectedFromTheTimesSinceTheStepsBegan) {
+  for (int i = 0; i < 3; ++i) {
+    for (const auto& [number, gap_ms] : {std::pair{0U, 20}, std::pair{1U, 40}, std::pair{2U, 30}, std::pair{5U, 50}}) {
+      request(number, gap_ms * kMs);
+    }
+  }
+  expected_.requested(0, now_ns_);
+  const auto after = [&](std::uint32_t number) {
+    const RequestWindow window = expected_.next(number);
+    return RequestWindow{window.opens_ns - now_ns_, window.closes_ns - now_ns_, window.confirmed};
+  };
+  EXPECT_AROUND(after(1), 20 * kMs);
+  EXPECT_AROUND(after(2), 60 * kMs);
+  EXPECT_AROUND(after(5), 90 * kMs);
+  EXPECT_EQ(expected_.next(3).closes_ns, 0) << "never seen";
+  EXPECT_EQ(expected_.next(6).closes_ns, 0);
 }
 
 TEST_F(Rhythm, StepsOfAnotherLengthDoNotConfuseIt) {
@@ -144,22 +160,22 @@ TEST_F(Rhythm, WhatHasBecomeRegularIsExpectedAgain) {
 TEST(Resting, SleepsUntilTheWindowNapsInItAndSleepsAgainAfterIt) {
   const RequestWindow window{100 * kMs, 110 * kMs};
   const Rest before = rest_until(window, 40 * kMs, -1);
-  EXPECT_FALSE(before.nap);
+  EXPECT_EQ(before.how, HelperRest::asleep);
   EXPECT_EQ(before.limit_ns, 60 * kMs);
   for (const std::int64_t now_ns : {100 * kMs - 1000, 100 * kMs, 105 * kMs, 110 * kMs - 1}) {
     const Rest in = rest_until(window, now_ns, -1);
-    EXPECT_TRUE(in.nap) << now_ns;
+    EXPECT_EQ(in.how, HelperRest::awake) << now_ns;
     EXPECT_GT(in.limit_ns, 0);
     EXPECT_LE(in.limit_ns, kMs / 10) << "that late is a request told to the device";
   }
   const Rest after = rest_until(window, 110 * kMs, -1);
-  EXPECT_FALSE(after.nap);
+  EXPECT_EQ(after.how, HelperRest::asleep);
   EXPECT_EQ(after.limit_ns, -1);
 }
 
 TEST(Resting, WithNothingExpectedItSleeps) {
   const Rest rest = rest_until({}, 5 * kMs, -1);
-  EXPECT_FALSE(rest.nap);
+  EXPECT_EQ(rest.how, HelperRest::asleep);
   EXPECT_EQ(rest.limit_ns, -1);
 }
 
@@ -169,6 +185,19 @@ TEST(Resting, WhatIsDueIsNotSleptThrough) {
   EXPECT_EQ(rest_until(window, 105 * kMs, 1000).limit_ns, 1000);
   EXPECT_EQ(rest_until(window, 105 * kMs, 0).limit_ns, 0);
   EXPECT_EQ(rest_until(window, 200 * kMs, 3 * kMs).limit_ns, 3 * kMs);
+}
+
+TEST(Dozing, LooksOftenInTheWindowAndSeldomFarFromIt) {
+  const RequestWindow window{100 * kMs, 110 * kMs, true};
+  EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 40 * kMs) << "half the gap is slept through";
+  EXPECT_LE(doze_until(window, 20 * kMs, 70 * kMs, -1).limit_ns, 2 * kMs);
+  EXPECT_LE(doze_until(window, 20 * kMs, 99 * kMs, -1).limit_ns, kMs / 2);
+  EXPECT_LE(doze_until(window, 20 * kMs, 100 * kMs, -1).limit_ns, kMs / 10);
+  EXPECT_LE(doze_until(window, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2) << "it never stops looking";
+  EXPECT_LE(doze_until({100 * kMs, 110 * kMs, false}, 20 * kMs, 60 * kMs, -1).limit_ns, kMs / 2) << "seen once";
+  EXPECT_LE(doze_until({}, 20 * kMs, 21 * kMs, -1).limit_ns, kMs / 10);
+  EXPECT_LE(doze_until({}, 20 * kMs, 500 * kMs, -1).limit_ns, kMs / 2);
+  EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, 1000).limit_ns, 1000) << "but for what is due";
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+// Functions of the CUDA driver that the client calls, found at run time.
+//
+// Output:  function pointers; optional ones are null in old drivers.
+// Errors:  load() says which library or function is missing.
+// Cost:    one dlopen per process; the library is never closed.
+// Threads: any; the functions are CUDA's.
+// Source:  CUDA driver API, event, stream, execution control and stream memory operations. $PERSEUS_CUDA names another
+//          library than libcuda.so.1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+
+namespace perseus::client {
+
+struct CudaDriver {
+  static constexpr int kSuccess = 0, kNotReady = 600, kAlreadyRegistered = 712;
+  static constexpr unsigned kEventDefault = 0, kEventDisableTiming = 2;
+  static constexpr unsigned kStreamNonBlocking = 1;
+  static constexpr unsigned kRegisterPortable = 1, kRegisterDeviceMap = 2;
+
+  static Result<std::shared_ptr<const CudaDriver>> load();
+  /// This thread computes on a GPU asynchronously: the program has loaded CUDA and made a context, or uses HIP.
+  static bool asynchronous_here();
+
+  int (*event_create)(void**, unsigned) = nullptr;
+  int (*event_record)(void*, void*) = nullptr;
+  int (*event_query)(void*) = nullptr;
+  int (*event_elapsed)(float*, void*, void*) = nullptr;
+  int (*event_destroy)(void*) = nullptr;
+  int (*context_current)(void**) = nullptr;
+  int (*context_set)(void*) = nullptr;
+  // Optional.
+  int (*is_capturing)(void*, int*) = nullptr;
+  int (*write_value)(void*, std::uint64_t, std::uint32_t, unsigned) = nullptr;
+  int (*host_register)(void*, std::size_t, unsigned) = nullptr;
+  int (*host_device_pointer)(std::uint64_t*, void*, unsigned) = nullptr;
+  int (*stream_create)(void**, unsigned) = nullptr;
+  int (*stream_wait_event)(void*, void*, unsigned) = nullptr;
+  int (*launch_host_function)(void*, void (*)(void*), void*) = nullptr;
+
+  /// That stream is being captured into a graph, or cannot say: nothing may be recorded on it.
+  [[nodiscard]] bool capturing(void* stream) const {
+    int status = 0;
+    return is_capturing != nullptr && (is_capturing(stream, &status) != kSuccess || status != 0);
+  }
+};
+
+}  // namespace perseus::client
