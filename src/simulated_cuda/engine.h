@@ -81,6 +81,12 @@ class Stream {
   };
   const void* domain_;
   bool legacy_, blocking_;
+  // A host that enqueues waits for no lock that the device's thread holds for long.
+  std::mutex arriving_mutex_;
+  std::vector<Operation> arriving_;
+  std::atomic<std::size_t> pending_{0};  ///< operations that arrive, wait or run
+
+  // Under the engine's lock.
   bool destroyed_ = false;
   std::deque<Operation> waiting_;
   std::deque<Effect> effects_;
@@ -105,8 +111,8 @@ class Engine {
   /// Waits while the stream's queue is full.
   int enqueue(Stream& stream, Operation operation);
   int enqueue(Stream& stream, const std::vector<Operation>& graph);
-  int query(const Stream& stream);
-  int synchronize(const Stream& stream);
+  int query(Stream& stream);
+  int synchronize(Stream& stream);
   int synchronize_all(const void* domain);
   int query(const EventRecord& record);
   int synchronize(const EventRecord& record);
@@ -139,6 +145,10 @@ class Engine {
   [[nodiscard]] bool is_now(double time_s);
   [[nodiscard]] double free_s(const Stream& stream) const;
   [[nodiscard]] double start_s(const Stream& stream, const Knobs& knobs) const;
+  /// What has arrived waits from now on.
+  static void take_in(Stream& stream);
+  /// The stream's first operation is done.
+  static void pop(Stream& stream);
   bool finish_kernel();
   bool start_kernel(const Knobs& knobs);
   void drop_all();
@@ -159,7 +169,7 @@ class Engine {
   std::shared_ptr<Stream> computing_;  ///< whose first operation is the kernel that runs
   double free_s_ = 0;                  ///< device time at which the last kernel was done
   double next_s_ = 0;                  ///< when something that is known now will happen
-  std::uint64_t next_number_ = 1;
+  std::atomic<std::uint64_t> next_number_{1};
   bool telling_ = false;
   std::atomic<int> failure_{0};
 };
