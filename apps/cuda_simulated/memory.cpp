@@ -103,7 +103,7 @@ int allocate(const char* function, void** address, std::size_t bytes) {
 enum class Version { v1, v2 };
 
 bool supported(Version version) {
-  const Knobs knobs = driver().knobs.get();
+  const Knobs& knobs = driver().knobs.get();
   return (version == Version::v1 ? knobs.stream_memory_operations_v1 : knobs.stream_memory_operations) != 0;
 }
 

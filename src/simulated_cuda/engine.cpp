@@ -223,7 +223,7 @@ void Engine::run() {
 }
 
 double Engine::pump(Lock& lock) {
-  const Knobs knobs = knobs_.get();
+  const Knobs& knobs = knobs_.get();
   for (bool moved = true; moved;) {
     moved = false;
     next_s_ = now_s() + kLongestSleep;
