@@ -147,7 +147,7 @@ int make_context(DeviceOrdinal ordinal, bool primary, ContextHandle*& made) {
   Device* const device = device_at(ordinal);
   if (device == nullptr) return kInvalidDevice;
   if (device->engine == nullptr) {
-    const auto engine = Engine::start(device->path, d.knobs, &is_mapped);
+    const auto engine = Engine::start(device->path, d.knobs, {&read_host, &write_host});
     if (!engine) {
       std::fprintf(stderr, "simulated CUDA: %s\n", engine.error().message.c_str());
       return kUnknown;

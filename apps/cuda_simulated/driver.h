@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -90,6 +91,10 @@ struct GraphExecutableHandle {
 struct HostMemory {
   std::size_t bytes = 0;
   bool allocated = false;  ///< by the driver, else registered
+  /// Shared memory that was registered is mapped once more: as pinned pages, it stays when the program unmaps it.
+  std::byte* pinned = nullptr;
+  std::size_t pinned_bytes = 0;
+  std::size_t pinned_offset = 0;
 };
 
 /// Lives as long as the process.
@@ -154,7 +159,8 @@ int submit(ContextHandle& context, CudaStream stream, Operation operation);
 
 // ---- Host memory of the device.
 
-bool is_mapped(const void* address, std::size_t bytes);
+bool read_host(const void* address, int bytes, std::uint64_t& value);
+bool write_host(void* address, int bytes, std::uint64_t value);
 /// The host's address of a device pointer; null: none.
 void* host_address(DevicePointer pointer);
 

@@ -1,4 +1,6 @@
 // Host memory that the device may access, and the stream operations that write and wait for it.
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -36,6 +38,27 @@ bool overlaps(std::uintptr_t address, std::size_t bytes) {
   return containing(address) != known.end() || (next != known.end() && next->first < address + bytes);
 }
 
+/// Where the device finds it, or null. Under the mutex.
+void* accessible(const void* address, int bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  const auto found = containing(at);
+  if (found == memories().by_address.end() || at + bytes > found->first + found->second.bytes) return nullptr;
+  const HostMemory& memory = found->second;
+  if (memory.pinned == nullptr) return reinterpret_cast<void*>(at);
+  return memory.pinned + memory.pinned_offset + (at - found->first);
+}
+
+/// Another mapping of the same pages; of private memory there is none.
+void pin(HostMemory& memory, std::uintptr_t address) {
+  constexpr std::uintptr_t page = 4096;
+  const std::uintptr_t first = address / page * page, end = (address + memory.bytes + page - 1) / page * page;
+  void* const again = mremap(reinterpret_cast<void*>(first), 0, end - first, MREMAP_MAYMOVE);
+  if (again == MAP_FAILED) return;
+  memory.pinned = static_cast<std::byte*>(again);
+  memory.pinned_bytes = end - first;
+  memory.pinned_offset = address - first;
+}
+
 bool offset_needed(const HostMemory& memory) {
   return !memory.allocated && driver().knobs.get().host_pointer_is_device_pointer == 0;
 }
@@ -56,6 +79,7 @@ int unregister(const char* function, void* address, bool allocated) {
     if (found == known.end() || found->second.allocated != allocated) {
       return allocated ? kInvalidValue : kHostMemoryNotRegistered;
     }
+    if (found->second.pinned != nullptr) munmap(found->second.pinned, found->second.pinned_bytes);
     known.erase(found);
   }
   if (allocated) std::free(address);
@@ -71,7 +95,7 @@ int allocate(const char* function, void** address, std::size_t bytes) {
   void* const made = std::aligned_alloc(page, whole);
   if (made == nullptr) return kOutOfMemory;
   const std::lock_guard lock(memories().mutex);
-  memories().by_address[reinterpret_cast<std::uintptr_t>(made)] = {whole, true};
+  memories().by_address[reinterpret_cast<std::uintptr_t>(made)] = {whole, true, nullptr, 0, 0};
   *address = made;
   return kSuccess;
 }
@@ -79,7 +103,7 @@ int allocate(const char* function, void** address, std::size_t bytes) {
 enum class Version { v1, v2 };
 
 bool supported(Version version) {
-  const Knobs knobs = driver().knobs.get();
+  const Knobs& knobs = driver().knobs.get();
   return (version == Version::v1 ? knobs.stream_memory_operations_v1 : knobs.stream_memory_operations) != 0;
 }
 
@@ -132,11 +156,25 @@ int batch(const char* function, Version version, CudaStream stream, unsigned cou
 
 }  // namespace
 
-bool is_mapped(const void* address, std::size_t bytes) {
+bool read_host(const void* address, int bytes, std::uint64_t& value) {
   const std::lock_guard lock(memories().mutex);
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  const auto found = containing(at);
-  return found != memories().by_address.end() && at + bytes <= found->first + found->second.bytes;
+  const void* const at = accessible(address, bytes);
+  if (at == nullptr) return false;
+  value = bytes == 8 ? __atomic_load_n(static_cast<const std::uint64_t*>(at), __ATOMIC_ACQUIRE)
+                     : __atomic_load_n(static_cast<const std::uint32_t*>(at), __ATOMIC_ACQUIRE);
+  return true;
+}
+
+bool write_host(void* address, int bytes, std::uint64_t value) {
+  const std::lock_guard lock(memories().mutex);
+  void* const at = accessible(address, bytes);
+  if (at == nullptr) return false;
+  if (bytes == 8) {
+    __atomic_store_n(static_cast<std::uint64_t*>(at), value, __ATOMIC_RELEASE);
+  } else {
+    __atomic_store_n(static_cast<std::uint32_t*>(at), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
+  }
+  return true;
 }
 
 void* host_address(DevicePointer pointer) {
@@ -157,7 +195,10 @@ PERSEUS_CUDA_API int cuMemHostRegister_v2(void* address, std::size_t bytes, unsi
   const std::lock_guard lock(memories().mutex);
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   if (overlaps(at, bytes)) return kHostMemoryAlreadyRegistered;
-  memories().by_address[at] = {bytes, false};
+  HostMemory registered;
+  registered.bytes = bytes;
+  pin(registered, at);
+  memories().by_address[at] = registered;
   return kSuccess;
 }
 PERSEUS_CUDA_API int cuMemHostUnregister(void* address) { return unregister("cuMemHostUnregister", address, false); }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -32,22 +33,8 @@ void become_device() {
   pthread_setschedparam(pthread_self(), SCHED_RR, &priority);
 }
 
-std::uint64_t load(const void* address, int bytes) {
-  if (bytes == 8) return __atomic_load_n(static_cast<const std::uint64_t*>(address), __ATOMIC_ACQUIRE);
-  return __atomic_load_n(static_cast<const std::uint32_t*>(address), __ATOMIC_ACQUIRE);
-}
-
-void store(void* address, std::uint64_t value, int bytes) {
-  if (bytes == 8) {
-    __atomic_store_n(static_cast<std::uint64_t*>(address), value, __ATOMIC_RELEASE);
-  } else {
-    __atomic_store_n(static_cast<std::uint32_t*>(address), static_cast<std::uint32_t>(value), __ATOMIC_RELEASE);
-  }
-}
-
 /// Comparisons are cyclic, as the documentation of cuStreamWaitValue32 defines them.
-bool satisfied(const Operation& o) {
-  const std::uint64_t found = load(o.address, o.bytes);
+bool satisfied(const Operation& o, std::uint64_t found) {
   const std::uint64_t mask = o.bytes == 8 ? ~0ULL : 0xffffffffULL;
   switch (o.flags & 3U) {
     case kWaitGreaterOrEqual:
@@ -66,10 +53,10 @@ bool satisfied(const Operation& o) {
 
 bool Engine::in_host_function() { return runs_host_function; }
 
-Result<Engine*> Engine::start(const std::string& gpu, KnobBoard& knobs, bool (*is_mapped)(const void*, std::size_t)) {
+Result<Engine*> Engine::start(const std::string& gpu, KnobBoard& knobs, HostAccess memory) {
   auto attached = SimulatedGpu::attach(gpu);
   if (!attached) return attached.error();
-  auto* const engine = new Engine(*std::move(attached), knobs, is_mapped);
+  auto* const engine = new Engine(*std::move(attached), knobs, memory);
   engine->gpu_->wait();
   engine->free_s_ = now_s();
   std::thread([engine] { engine->run(); }).detach();
@@ -105,13 +92,33 @@ int Engine::wait(Lock& lock, const std::function<bool()>& condition) {
 
 int Engine::enqueue(Stream& stream, Operation operation) {
   const auto room = static_cast<std::size_t>(std::max(1.0, knobs_.get().launch_queue));
-  Lock lock(mutex_);
-  if (const int code = wait(lock, [&] { return stream.waiting_.size() < room; }); code != 0) return code;
-  operation.enqueued_s = now_s();
-  operation.number = next_number_++;
-  stream.waiting_.push_back(std::move(operation));
-  if (stream.waiting_.size() == 1) gpu_->tell_change();
+  if (stream.pending_ >= room) {
+    Lock lock(mutex_);
+    wait(lock, [&] { return stream.pending_ < room; });
+  }
+  if (failure_ != 0) return failure_;
+  bool was_empty = false;
+  {
+    const std::lock_guard arriving(stream.arriving_mutex_);
+    operation.enqueued_s = now_s();
+    operation.number = next_number_++;
+    stream.arriving_.push_back(std::move(operation));
+    // Else the engine takes it in when it is done with what is before it.
+    was_empty = stream.pending_++ == 0;
+  }
+  if (was_empty) gpu_->tell_change();
   return kSuccess;
+}
+
+void Engine::take_in(Stream& stream) {
+  const std::lock_guard arriving(stream.arriving_mutex_);
+  std::ranges::move(stream.arriving_, std::back_inserter(stream.waiting_));
+  stream.arriving_.clear();
+}
+
+void Engine::pop(Stream& stream) {
+  stream.waiting_.pop_front();
+  --stream.pending_;
 }
 
 int Engine::enqueue(Stream& stream, const std::vector<Operation>& graph) {
@@ -121,17 +128,18 @@ int Engine::enqueue(Stream& stream, const std::vector<Operation>& graph) {
   return kSuccess;
 }
 
-bool Engine::done(const Stream& stream) const { return stream.waiting_.empty() && stream.effects_.empty(); }
+bool Engine::done(const Stream& stream) const { return stream.pending_ == 0 && stream.effects_.empty(); }
 
-int Engine::query(const Stream& stream) {
+int Engine::query(Stream& stream) {
   const std::lock_guard lock(mutex_);
   if (failure_ != 0) return failure_;
   return done(stream) ? kSuccess : kNotReady;
 }
 
-int Engine::synchronize(const Stream& stream) {
+int Engine::synchronize(Stream& stream) {
   Lock lock(mutex_);
   const std::uint64_t until = next_number_;
+  take_in(stream);
   // What is enqueued meanwhile is not waited for.
   return wait(lock, [&] {
     return (stream.waiting_.empty() || stream.waiting_.front().number >= until) && stream.effects_.empty();
@@ -189,6 +197,8 @@ void Engine::fail(int code) {
 
 void Engine::drop_all() {
   for (const auto& stream : streams_) {
+    take_in(*stream);
+    stream->pending_ -= stream->waiting_.size();
     stream->waiting_.clear();
     stream->effects_.clear();
     stream->running_ = false;
@@ -213,7 +223,7 @@ void Engine::run() {
 }
 
 double Engine::pump(Lock& lock) {
-  const Knobs knobs = knobs_.get();
+  const Knobs& knobs = knobs_.get();
   for (bool moved = true; moved;) {
     moved = false;
     next_s_ = now_s() + kLongestSleep;
@@ -224,6 +234,7 @@ double Engine::pump(Lock& lock) {
     if (finish_kernel()) moved = true;
     // Streams may come and go while a message is told.
     const std::vector<std::shared_ptr<Stream>> streams = streams_;
+    for (const auto& stream : streams) take_in(*stream);
     for (const auto& stream : streams) {
       if (show_effects(*stream, now_s())) moved = true;
       while (step(lock, stream, knobs)) moved = true;
@@ -253,9 +264,7 @@ bool Engine::show_effects(Stream& stream, double now) {
     shown = true;
     if (effect.record) {
       effect.record->visible = true;
-    } else if (is_mapped_(effect.address, effect.bytes)) {
-      store(effect.address, effect.value, effect.bytes);
-    } else {
+    } else if (!memory_.write(effect.address, effect.bytes, effect.value)) {
       failure_ = kIllegalAddress;
       drop_all();
       return true;
@@ -321,16 +330,17 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
       time_s = std::max(time_s, o.enqueued_s);
       stream->effects_.push_back({due_s(), nullptr, o.address, o.value, o.bytes});
       break;
-    case Kind::wait_value:
-      if (!is_mapped_(o.address, o.bytes)) {
+    case Kind::wait_value: {
+      std::uint64_t found = 0;
+      if (!memory_.read(o.address, o.bytes, found)) {
         failure_ = kIllegalAddress;
         drop_all();
         return true;
       }
-      if (!satisfied(o)) return false;
-      // The device sees the value now; when it was written, nobody knows.
-      time_s = std::max(time_s, now_s());
+      if (!satisfied(o, found)) return false;
+      time_s = std::max(time_s, now_s());  // when it was written is not known
       break;
+    }
     case Kind::host_function:
       if (!stream->effects_.empty()) return false;  // the function may look at what was before it
       stream->running_ = true;
@@ -348,7 +358,7 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
       const ReachedFunction reached = o.reached;
       void* const user = o.user;
       const double at_s = time_s;
-      stream->waiting_.pop_front();
+      pop(*stream);
       stream->running_ = true;  // nothing behind it is looked at meanwhile
       telling_ = true;
       lock.unlock();
@@ -367,7 +377,7 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
     default:
       break;
   }
-  stream->waiting_.pop_front();
+  pop(*stream);
   return true;
 }
 
@@ -380,7 +390,7 @@ bool Engine::finish_kernel() {
   stream.last_.kernel_clock_mhz = gpu_->clock().value();
   stream.time_s_ = free_s_ = finished.at_s;
   stream.running_ = false;
-  stream.waiting_.pop_front();
+  pop(stream);
   computing_.reset();
   return true;
 }
@@ -432,7 +442,7 @@ void Engine::run_host_functions() {
     if (failure_ != 0) continue;
     call.stream->time_s_ = std::max(call.stream->time_s_, now_s());
     call.stream->running_ = false;
-    call.stream->waiting_.pop_front();
+    pop(*call.stream);
     changed_.notify_all();
     gpu_->tell_change();
   }

@@ -57,6 +57,12 @@ struct Operation {
   std::uint64_t number = 0;  ///< in the order of all of the device
 };
 
+/// The device's access to host memory; false: it is not mapped (any more).
+struct HostAccess {
+  bool (*read)(const void* address, int bytes, std::uint64_t& value) = nullptr;
+  bool (*write)(void* address, int bytes, std::uint64_t value) = nullptr;
+};
+
 class Engine;
 
 class Stream {
@@ -75,6 +81,12 @@ class Stream {
   };
   const void* domain_;
   bool legacy_, blocking_;
+  // A host that enqueues waits for no lock that the device's thread holds for long.
+  std::mutex arriving_mutex_;
+  std::vector<Operation> arriving_;
+  std::atomic<std::size_t> pending_{0};  ///< operations that arrive, wait or run
+
+  // Under the engine's lock.
   bool destroyed_ = false;
   std::deque<Operation> waiting_;
   std::deque<Effect> effects_;
@@ -85,9 +97,7 @@ class Stream {
 
 class Engine {
  public:
-  /// `is_mapped` says whether the device may access that host memory.
-  static Result<Engine*> start(const std::string& gpu, KnobBoard& knobs,
-                               bool (*is_mapped)(const void* address, std::size_t bytes));
+  static Result<Engine*> start(const std::string& gpu, KnobBoard& knobs, HostAccess memory);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() = delete;  ///< a driver's threads live as long as the process
@@ -101,8 +111,8 @@ class Engine {
   /// Waits while the stream's queue is full.
   int enqueue(Stream& stream, Operation operation);
   int enqueue(Stream& stream, const std::vector<Operation>& graph);
-  int query(const Stream& stream);
-  int synchronize(const Stream& stream);
+  int query(Stream& stream);
+  int synchronize(Stream& stream);
   int synchronize_all(const void* domain);
   int query(const EventRecord& record);
   int synchronize(const EventRecord& record);
@@ -123,8 +133,8 @@ class Engine {
     void* user;
     double due_s;
   };
-  Engine(std::unique_ptr<SimulatedGpu> gpu, KnobBoard& knobs, bool (*is_mapped)(const void*, std::size_t))
-      : gpu_(std::move(gpu)), knobs_(knobs), is_mapped_(is_mapped) {}
+  Engine(std::unique_ptr<SimulatedGpu> gpu, KnobBoard& knobs, HostAccess memory)
+      : gpu_(std::move(gpu)), knobs_(knobs), memory_(memory) {}
   void run();
   void run_host_functions();
   /// Everything that can happen now; returns when to look again at the latest, from now.
@@ -135,6 +145,10 @@ class Engine {
   [[nodiscard]] bool is_now(double time_s);
   [[nodiscard]] double free_s(const Stream& stream) const;
   [[nodiscard]] double start_s(const Stream& stream, const Knobs& knobs) const;
+  /// What has arrived waits from now on.
+  static void take_in(Stream& stream);
+  /// The stream's first operation is done.
+  static void pop(Stream& stream);
   bool finish_kernel();
   bool start_kernel(const Knobs& knobs);
   void drop_all();
@@ -145,7 +159,7 @@ class Engine {
 
   std::unique_ptr<SimulatedGpu> gpu_;
   KnobBoard& knobs_;
-  bool (*is_mapped_)(const void*, std::size_t);
+  const HostAccess memory_;
   std::mutex mutex_;
   std::condition_variable changed_;  ///< for threads of the host that wait
   std::condition_variable called_;   ///< for the thread of host functions
@@ -155,7 +169,7 @@ class Engine {
   std::shared_ptr<Stream> computing_;  ///< whose first operation is the kernel that runs
   double free_s_ = 0;                  ///< device time at which the last kernel was done
   double next_s_ = 0;                  ///< when something that is known now will happen
-  std::uint64_t next_number_ = 1;
+  std::atomic<std::uint64_t> next_number_{1};
   bool telling_ = false;
   std::atomic<int> failure_{0};
 };

@@ -8,6 +8,8 @@
 // Threads: parse: any. fault(): any.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -44,17 +46,21 @@ struct Knobs {
 
 Result<Knobs> parse_knobs(std::string_view text);
 
-/// The knobs in force.
+/// The knobs in force. get() and fault() cost next to nothing: every call of the driver asks.
 class KnobBoard {
  public:
-  [[nodiscard]] Knobs get() const;
+  KnobBoard() { set({}); }
+  /// Valid for good.
+  [[nodiscard]] const Knobs& get() const { return *in_force_.load(std::memory_order_acquire); }
   void set(Knobs knobs);
   /// The code that this call of that function has to return; 0: none.
   int fault(std::string_view function);
 
  private:
-  mutable std::mutex mutex_;
-  Knobs knobs_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<const Knobs>> all_;  ///< ever set
+  std::atomic<const Knobs*> in_force_{nullptr};
+  std::vector<Fault> faults_;  ///< of those in force, with what is left of them
 };
 
 }  // namespace perseus::cuda

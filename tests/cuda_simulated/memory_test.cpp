@@ -1,4 +1,7 @@
 // Stream memory operations and registered host memory of the simulated CUDA driver.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 
 #include "cuda.h"
@@ -117,6 +120,25 @@ TEST_F(Memory, WhatIsNotMappedOrNotAlignedIsRefused) {
   EXPECT_EQ(cu("cuMemHostGetDevicePointer_v2", &found, static_cast<void*>(&elsewhere), 0U), kInvalidValue);
   EXPECT_EQ(cu("cuMemHostRegister_v2", address(), sizeof words_, 0U), kHostMemoryAlreadyRegistered);
   EXPECT_EQ(cu("cuMemHostUnregister", static_cast<void*>(&elsewhere)), kHostMemoryNotRegistered);
+}
+
+// A driver pins the pages: what the program does with its addresses does not concern the device.
+TEST_F(Memory, SharedMemoryThatTheProgramUnmapsStaysForTheDevice) {
+  const std::size_t page = 4096;
+  const int file = memfd_create("mailbox", 0);
+  ASSERT_EQ(ftruncate(file, page), 0);
+  void* const mapped = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const other = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_EQ(cu("cuMemHostRegister_v2", mapped, page, 0U), kSuccess);
+  const std::uint64_t gate = close_gate(stream_);
+  ASSERT_EQ(write(reinterpret_cast<DevicePointer>(mapped) + 8, 3), kSuccess);
+  ASSERT_EQ(munmap(mapped, page), 0);
+  open_gate(gate);
+  ASSERT_EQ(synchronize(stream_), kSuccess);
+  EXPECT_EQ(static_cast<std::uint32_t*>(other)[2], 3U);
+  EXPECT_EQ(cu("cuMemHostUnregister", mapped), kSuccess);
+  munmap(other, page);
+  close(file);
 }
 
 TEST_F(Memory, TheDevicePointerMayDifferFromTheHosts) {
