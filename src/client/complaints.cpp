@@ -86,7 +86,11 @@ void Complaints::raise(Cause cause, const std::string& message) {
   {
     const std::lock_guard lock(mutex_);
     Known* one = known(cause);
-    if (one == nullptr) one = &known_.emplace_back(Known{{cause, "", 0, 0}, false, false, 0, now_s_(), 0, 0});
+    if (one == nullptr) {
+      one = &known_.emplace_back();
+      one->complaint.cause = cause;
+      one->seen_s = now_s_();
+    }
     one->complaint.message = message;
     if (!one->holds) {
       if (now_s_() - one->seen_s > pauses_.most_s) one->quiet_until_s = one->pause_s = 0;

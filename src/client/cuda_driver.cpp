@@ -39,6 +39,7 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::load() {
     return Error{ErrorCode::unavailable, fmt::format("{} lacks functions for events", name)};
   }
   find(library, "cuStreamIsCapturing", driver->is_capturing);
+  find(library, "cuThreadExchangeStreamCaptureMode", driver->exchange_capture_mode);
   // The first version needs a setting of the kernel module, the second (CUDA 11.7) does not.
   if (!find(library, "cuStreamWriteValue32_v2", driver->write_value)) {
     find(library, "cuStreamWriteValue32", driver->write_value);

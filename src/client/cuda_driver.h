@@ -20,6 +20,7 @@ struct CudaDriver {
   static constexpr int kSuccess = 0, kNotReady = 600, kAlreadyRegistered = 712;
   static constexpr unsigned kEventDefault = 0, kEventDisableTiming = 2;
   static constexpr unsigned kStreamNonBlocking = 1;
+  static constexpr int kCaptureRelaxed = 2;
   static constexpr unsigned kRegisterPortable = 1, kRegisterDeviceMap = 2;
 
   static Result<std::shared_ptr<const CudaDriver>> load();
@@ -35,6 +36,7 @@ struct CudaDriver {
   int (*context_set)(void*) = nullptr;
   // Optional.
   int (*is_capturing)(void*, int*) = nullptr;
+  int (*exchange_capture_mode)(int*) = nullptr;
   int (*write_value)(void*, std::uint64_t, std::uint32_t, unsigned) = nullptr;
   int (*host_register)(void*, std::size_t, unsigned) = nullptr;
   int (*host_device_pointer)(std::uint64_t*, void*, unsigned) = nullptr;
@@ -46,6 +48,12 @@ struct CudaDriver {
   [[nodiscard]] bool capturing(void* stream) const {
     int status = 0;
     return is_capturing != nullptr && (is_capturing(stream, &status) != kSuccess || status != 0);
+  }
+  /// For a thread of the client's own: works in that context, and its queries do not break captures of other threads.
+  void enter(void* context) const {
+    context_set(context);
+    int mode = kCaptureRelaxed;
+    if (exchange_capture_mode != nullptr) exchange_capture_mode(&mode);
   }
 };
 

@@ -49,7 +49,7 @@ std::uint64_t CudaEvents::mark() {
 
 bool CudaEvents::finished(const Step& step) {
   if (failed()) return true;
-  if (!std::exchange(context_set_, true)) driver_->context_set(context_);
+  if (!std::exchange(context_set_, true)) driver_->enter(context_);
   std::uint64_t last = std::max(step.begin_mark, step.end_mark);
   for (std::size_t i = 0; i < step.count; ++i) last = std::max(last, step.computations[i].end);
   if (last == 0) return true;

@@ -195,7 +195,7 @@ class Polling final : public DeviceProgress {
     std::atomic<bool> failed{false};
 
     void poll(const std::stop_token& stop) {
-      driver->context_set(context);
+      driver->enter(context);
       double pause_s = kPollEvery_s;
       while (sleep_for(stop, pause_s) && !failed) {
         const std::uint64_t until = marked.load(std::memory_order_acquire), before = passed;

@@ -139,7 +139,7 @@ class PlanFollower {
   std::atomic<int> maximum_{0};
 
   std::atomic<bool> whole_step_{false};
-  int steps_ = 0;  ///< under plan_
+  int steps_ = 0;               ///< under plan_
   std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
   std::atomic<Plan*> mailbox_{nullptr};
   std::atomic<Plan*> retired_{nullptr};

@@ -246,13 +246,16 @@ TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   start();
   ASSERT_TRUE(client_->time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
-  ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(cuda::kCaptureRelaxed)), kSuccess);
+  enqueue_step();  // a thread of the client's queries its events while the capture goes on
+  ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(cuda::kCaptureGlobal)), kSuccess);
   client_->step_begin(true);
   client_->set_speed(Instruction::forward, 0, 0);
   client_->begin(Instruction::forward, 0, 0);
   EXPECT_EQ(launch(short_, stream_), kSuccess);
   client_->end(Instruction::forward);
   client_->step_end();
+  const double cpu_s = statistics().client_cpu_s;
+  EXPECT_TRUE(comes_true([&] { return statistics().client_cpu_s > cpu_s + 0.005; }));
   cuda::CudaGraph graph = nullptr;
   EXPECT_EQ(testing::cu("cuStreamEndCapture", stream_, &graph), kSuccess) << "the capture is still valid";
 }
