@@ -235,7 +235,10 @@ void ClockDaemon::hear(Waiting& waiting) {
   }
   Peer peer = peer_of(connection.get());
   if (!peer.pidfd.valid() || !peer.lives()) {
-    return refuse(connection.get(), DeviceFault::not_supported, "the clock daemon cannot watch this process");
+    return refuse(connection.get(), DeviceFault::not_supported,
+                  "the clock daemon cannot watch this process: it has ended, or the daemon runs in a PID namespace of "
+                  "its own and "
+                  "Linux is older than 6.5");
   }
   const std::string selector = request.selector.data();
   std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));

@@ -212,6 +212,34 @@ TEST_F(Daemon, KeepsAnAdministratorsCeiling) {
   EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "its limit is back, not removed";
 }
 
+TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
+  SimulatedGpuSpec spec = small_gpu();
+  spec.needs_root = true;
+  auto made = SimulatedGpu::create(folder_.file("gpu"), spec);
+  ASSERT_TRUE(made) << made.error().message;
+  gpu_ = std::move(*made);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(folder_.file("gpu").c_str(), 0666), 0);
+  start_daemon();
+  const pid_t training = ::fork();
+  if (training == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(1);
+    auto device = open_gpu("simulated:" + folder_.file("gpu"));
+    if (!device || (*device)->lock_clock(Megahertz(350))) ::_exit(2);
+    auto started = ClockController::start(options());
+    if (!started) ::_exit(3);
+    (*started)->set(Megahertz(700));
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(
+      eventually([&] { return gpu_->clock() == Megahertz(700) || ::waitpid(training, nullptr, WNOHANG) != 0; }));
+  EXPECT_EQ(gpu_->clock(), Megahertz(700)) << log();
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::waitpid(training, nullptr, 0);
+}
+
 TEST_F(Daemon, RefusesAClientThatCannotOpenTheGpusNode) {
   start_daemon();
   const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
