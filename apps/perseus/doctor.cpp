@@ -111,11 +111,11 @@ SwitchExamination test_with_lease(const std::string& selector) {
     }
     lease->clear();
   }
+  guardian.emplace(lease->path());  // before there is anything to restore
   if (const DeviceStatus recorded = lease->record(); !recorded) {
     refused.why = recorded.error().message;
     return refused;
   }
-  guardian.emplace(lease->path());
   constexpr int switches = 40;
   SwitchExamination seen = examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
   // Once more, for the GPU's sake; the test has failed all the same.

@@ -38,7 +38,8 @@ constexpr std::int64_t kRequestLimit = 5 * kSecond;  // from connecting to the r
 constexpr std::int64_t kRestoreAgain = 10 * kSecond;
 constexpr std::int64_t kStopLimit = 10 * kSecond;
 constexpr std::size_t kMostWaiting = 256;  // connections without a request
-constexpr int kPeerPidfd = 77;             // SO_PEERPIDFD, Linux 6.5
+constexpr std::size_t kMostClients = 256;
+constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 
 void log(const std::string& line) { std::fputs(("perseus-clockd: " + line + "\n").c_str(), stderr); }
 
@@ -241,6 +242,17 @@ void ClockDaemon::hear(Waiting& waiting) {
                   "Linux is older than 6.5");
   }
   const std::string selector = request.selector.data();
+  const auto is_kind = [&](std::string_view kind) { return selector.starts_with(kind); };
+  // A simulated GPU is a path of the client's, and opening a path with the daemon's rights can do anything.
+  if (!is_kind("nvml:") && !is_kind("zeusd:") && !is_kind("amdsmi:") &&
+      !(is_kind("simulated:") && options_.simulated)) {
+    return refuse(connection.get(), DeviceFault::not_supported,
+                  fmt::format("the clock daemon does not serve {}; allowed: nvml:, zeusd:, amdsmi:{}", selector,
+                              options_.simulated ? ", simulated:" : ""));
+  }
+  if (clients_.size() >= kMostClients) {
+    return refuse(connection.get(), DeviceFault::busy, fmt::format("the clock daemon has {} clients", clients_.size()));
+  }
   std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));
   for (const Client& other : clients_) {
     // The helper of a process that has ended, or that asks again, is giving back: the new one waits for its lease.
@@ -269,9 +281,8 @@ void ClockDaemon::become_helper(const ReceivedRequest& received, int connection,
     const int number = HelperFds::kMailbox + static_cast<int>(i);
     if (moved.at(i) < 0 || ::dup2(moved.at(i), number) < 0) ::close(number);
   }
-  const int asked = received.request.ceiling_mhz, own = options_.ceiling.value();
-  const int ceiling = asked > 0 && own > 0 ? std::min(asked, own) : std::max({asked, own, 0});
-  run_daemons_helper({received.request.selector.data(), Megahertz(ceiling), true});
+  const Megahertz asked(std::clamp(received.request.ceiling_mhz, 0, 65535));
+  run_daemons_helper({received.request.selector.data(), options_.ceiling, true, asked});
 }
 
 void ClockDaemon::see_children() {

@@ -165,7 +165,8 @@ DeviceResult<std::unique_ptr<Gpu>> open_for(const HelperJob& job, WorkerPulse& p
   if (job.needs_node) {
     if (DeviceStatus allowed = check_node((*gpu)->identity()); !allowed) return allowed.error();
   }
-  return std::unique_ptr<Gpu>(std::make_unique<PulsedGpu>(with_ceiling(std::move(*gpu), job.ceiling), pulse));
+  auto limited = with_ceiling(with_ceiling(std::move(*gpu), job.ceiling), job.asked_ceiling, false);
+  return std::unique_ptr<Gpu>(std::make_unique<PulsedGpu>(std::move(limited), pulse));
 }
 
 [[noreturn]] void work(const HelperJob& job, Mailbox& mailbox, const Ends& ends, pid_t supervisor, WorkerPulse& pulse) {

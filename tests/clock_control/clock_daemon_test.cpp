@@ -212,6 +212,33 @@ TEST_F(Daemon, KeepsAnAdministratorsCeiling) {
   EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "its limit is back, not removed";
 }
 
+TEST_F(Daemon, AClientsOwnCeilingEndsWithIt) {
+  start_daemon();
+  ClockControllerOptions limited = options();
+  limited.ceiling = Megahertz(700);
+  auto started = ClockController::start(limited);
+  ASSERT_TRUE(started) << started.error().message;
+  (*started)->set(Megahertz(1400));
+  EXPECT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == Megahertz(700); }));
+  started->reset();
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Daemon, OpensNoFileThatAClientNames) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string socket = folder_.file("clockd.sock");
+    ::execl(PERSEUS_CLOCKD_PROGRAM, PERSEUS_CLOCKD_PROGRAM, "--daemon", "--socket", socket.c_str(), nullptr);
+    ::_exit(127);
+  }
+  EXPECT_TRUE(eventually([&] { return daemon_listens(folder_.file("clockd.sock")); }));
+  const auto started = ClockController::start(options());
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, HasSubstr("does not serve simulated:"));
+  ::kill(child, SIGTERM);
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
   SimulatedGpuSpec spec = small_gpu();
