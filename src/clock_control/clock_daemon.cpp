@@ -291,12 +291,11 @@ void ClockDaemon::see_children() {
     const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (ended == restorer_) {
       restorer_ = 0;
-      if (well) {
-        complained_ = false;
-      } else {
-        restore_ = complained_ = true;
-        restore_at_ns_ = monotonic_ns() + kRestoreAgain;
-      }
+      complained_ = !well;
+      // Again later: helpers of an earlier daemon are not our children, so their deaths are not seen. One that is due
+      // since then stays so.
+      if (!restore_) restore_at_ns_ = monotonic_ns() + kRestoreAgain;
+      restore_ = true;
       continue;
     }
     if (!well) {
@@ -351,7 +350,7 @@ int ClockDaemon::stop() {
     ::poll(&child, 1, 50);
     for (signalfd_siginfo signal{}; ::read(signals_.get(), &signal, sizeof signal) == sizeof signal;) {}
   }
-  const bool all = clients_.empty() && restorer_ == 0 && !restore_;
+  const bool all = clients_.empty() && restorer_ == 0 && !complained_;
   log(all ? "ended, all clocks are given back" : "ended, a clock could not be given back: perseus-clockd --restore");
   return all ? 0 : 69;
 }
