@@ -21,7 +21,8 @@ constexpr const char* kHelp =
 usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--ceiling MHZ]
          Serve the training processes of this node, containers included, until SIGTERM. One per node, outside of
          containers. A container must see PATH; default: /run/perseus/clockd.sock. Any local user may ask (--mode 0666);
-         a client gets a GPU if it can open the GPU's device node and no other client holds it.
+         a client gets a GPU if it can open the GPU's device node and no other client holds it. For tests only:
+         --simulated serves simulated GPUs too.
        perseus-clockd --restore [LEASE [SECONDS]]
          Unlock GPUs whose clock was left locked because the training process and its helper were all killed at once
          (the whole container or job step): those of this machine's expired leases, or of that one when its holder has
@@ -72,6 +73,7 @@ int wrong(const std::string& what) {
 int serve(std::vector<std::string> arguments) {
   perseus::DaemonOptions options;
   options.socket = perseus::kDaemonSocket;
+  if (std::erase(arguments, "--simulated") > 0) options.simulated = true;
   for (std::size_t i = 0; i < arguments.size(); i += 2) {
     std::string& name = arguments[i];
     if (i + 1 == arguments.size()) return wrong(name + " has no value");

@@ -111,11 +111,11 @@ SwitchExamination test_with_lease(const std::string& selector) {
     }
     lease->clear();
   }
+  guardian.emplace(lease->path());  // before there is anything to restore
   if (const DeviceStatus recorded = lease->record(); !recorded) {
     refused.why = recorded.error().message;
     return refused;
   }
-  guardian.emplace(lease->path());
   constexpr int switches = 40;
   SwitchExamination seen = examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
   // Once more, for the GPU's sake; the test has failed all the same.
@@ -128,7 +128,7 @@ SwitchExamination test_with_lease(const std::string& selector) {
 SwitchExamination test_control(const Patient& patient) {
   SwitchExamination refused;
   if (patient.control.selector.empty()) {
-    refused.why = "there is no way to set its clock";
+    refused.why = "this process has no right to set its clock";
   } else if (!patient.conditions) {
     refused.why = patient.conditions.error().message;
   } else if (patient.conditions->other_processes > 0) {
@@ -139,8 +139,18 @@ SwitchExamination test_control(const Patient& patient) {
   return refused;
 }
 
+constexpr std::string_view kByDaemon = "clock daemon";
+
 bool can_be_controlled(const Patient& patient) {
-  return !patient.closed && !patient.control.selector.empty() && patient.clocks;
+  const bool controlled = !patient.control.selector.empty() || patient.control.kind == kByDaemon;
+  return !patient.closed && controlled && patient.clocks;
+}
+
+/// Without rights of its own, a training process has those of the node's daemon.
+void count_on_daemon(Patient& patient, const std::string& socket) {
+  const bool sliced = patient.conditions && patient.conditions->mig;
+  if (patient.closed || !patient.control.selector.empty() || sliced) return;
+  patient.control = {std::string(kByDaemon), "", "through " + socket + "; " + patient.control.why};
 }
 
 std::string milliseconds(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
@@ -400,6 +410,9 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
     const DeviceError& error = *patients.front().closed;
     const bool no_selector = error.fault == DeviceFault::not_supported;
     return Error{no_selector ? ErrorCode::usage : ErrorCode::not_found, error.message};
+  }
+  if (daemon) {
+    for (Patient& patient : patients) count_on_daemon(patient, socket);
   }
   if (arguments.test_control) {
     {

@@ -62,14 +62,19 @@ void give_back_at_exit() {
   const std::unique_lock lock(open_mailboxes().mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;
   const std::int64_t until_ns = monotonic_ns() + kExitLimit_ns;
-  const auto locked = [](const OpenMailboxes::One& one) {
-    return one.generation == fork_generation().load() && one.mailbox->locked.load(std::memory_order_acquire) != 0 &&
+  const auto works = [](const OpenMailboxes::One& one) {
+    return one.generation == fork_generation().load() &&
            one.mailbox->state.load(std::memory_order_acquire) == HelperState::working;
   };
+  // A request that is still on its way to the device will lock the clock.
+  const auto owes = [&](const OpenMailboxes::One& one) {
+    const Mailbox& mailbox = *one.mailbox;
+    return works(one) && (mailbox.owes_answer() || mailbox.locked.load() != 0);
+  };
   for (const OpenMailboxes::One& one : open_mailboxes().all) {
-    if (locked(one)) one.mailbox->post_now(Megahertz(0), one.wake);
+    if (works(one)) one.mailbox->post_now(Megahertz(0), one.wake);
   }
-  while (std::ranges::any_of(open_mailboxes().all, locked) && monotonic_ns() < until_ns) {
+  while (std::ranges::any_of(open_mailboxes().all, owes) && monotonic_ns() < until_ns) {
     const timespec pause{0, 500'000};
     ::nanosleep(&pause, nullptr);
   }

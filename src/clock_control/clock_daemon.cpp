@@ -38,7 +38,8 @@ constexpr std::int64_t kRequestLimit = 5 * kSecond;  // from connecting to the r
 constexpr std::int64_t kRestoreAgain = 10 * kSecond;
 constexpr std::int64_t kStopLimit = 10 * kSecond;
 constexpr std::size_t kMostWaiting = 256;  // connections without a request
-constexpr int kPeerPidfd = 77;             // SO_PEERPIDFD, Linux 6.5
+constexpr std::size_t kMostClients = 256;
+constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD, Linux 6.5
 
 void log(const std::string& line) { std::fputs(("perseus-clockd: " + line + "\n").c_str(), stderr); }
 
@@ -235,9 +236,23 @@ void ClockDaemon::hear(Waiting& waiting) {
   }
   Peer peer = peer_of(connection.get());
   if (!peer.pidfd.valid() || !peer.lives()) {
-    return refuse(connection.get(), DeviceFault::not_supported, "the clock daemon cannot watch this process");
+    return refuse(connection.get(), DeviceFault::not_supported,
+                  "the clock daemon cannot watch this process: it has ended, or the daemon runs in a PID namespace of "
+                  "its own and "
+                  "Linux is older than 6.5");
   }
   const std::string selector = request.selector.data();
+  const auto is_kind = [&](std::string_view kind) { return selector.starts_with(kind); };
+  // A simulated GPU is a path of the client's, and opening a path with the daemon's rights can do anything.
+  if (!is_kind("nvml:") && !is_kind("zeusd:") && !is_kind("amdsmi:") &&
+      !(is_kind("simulated:") && options_.simulated)) {
+    return refuse(connection.get(), DeviceFault::not_supported,
+                  fmt::format("the clock daemon does not serve {}; allowed: nvml:, zeusd:, amdsmi:{}", selector,
+                              options_.simulated ? ", simulated:" : ""));
+  }
+  if (clients_.size() >= kMostClients) {
+    return refuse(connection.get(), DeviceFault::busy, fmt::format("the clock daemon has {} clients", clients_.size()));
+  }
   std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));
   for (const Client& other : clients_) {
     // The helper of a process that has ended, or that asks again, is giving back: the new one waits for its lease.
@@ -266,9 +281,8 @@ void ClockDaemon::become_helper(const ReceivedRequest& received, int connection,
     const int number = HelperFds::kMailbox + static_cast<int>(i);
     if (moved.at(i) < 0 || ::dup2(moved.at(i), number) < 0) ::close(number);
   }
-  const int asked = received.request.ceiling_mhz, own = options_.ceiling.value();
-  const int ceiling = asked > 0 && own > 0 ? std::min(asked, own) : std::max({asked, own, 0});
-  run_daemons_helper({received.request.selector.data(), Megahertz(ceiling), true});
+  const Megahertz asked(std::clamp(received.request.ceiling_mhz, 0, 65535));
+  run_daemons_helper({received.request.selector.data(), options_.ceiling, true, asked});
 }
 
 void ClockDaemon::see_children() {
@@ -277,12 +291,11 @@ void ClockDaemon::see_children() {
     const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (ended == restorer_) {
       restorer_ = 0;
-      if (well) {
-        complained_ = false;
-      } else {
-        restore_ = complained_ = true;
-        restore_at_ns_ = monotonic_ns() + kRestoreAgain;
-      }
+      complained_ = !well;
+      // Again later: helpers of an earlier daemon are not our children, so their deaths are not seen. One that is due
+      // since then stays so.
+      if (!restore_) restore_at_ns_ = monotonic_ns() + kRestoreAgain;
+      restore_ = true;
       continue;
     }
     if (!well) {
@@ -337,7 +350,7 @@ int ClockDaemon::stop() {
     ::poll(&child, 1, 50);
     for (signalfd_siginfo signal{}; ::read(signals_.get(), &signal, sizeof signal) == sizeof signal;) {}
   }
-  const bool all = clients_.empty() && restorer_ == 0 && !restore_;
+  const bool all = clients_.empty() && restorer_ == 0 && !complained_;
   log(all ? "ended, all clocks are given back" : "ended, a clock could not be given back: perseus-clockd --restore");
   return all ? 0 : 69;
 }

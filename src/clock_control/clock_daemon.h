@@ -24,10 +24,11 @@
 namespace perseus {
 
 struct DaemonOptions {
-  std::string socket;  ///< path
-  std::string group;   ///< that owns the socket; empty: the daemon's
-  mode_t mode = 0666;  ///< of the socket: who may ask. Which GPU a client may use, its device node says
-  Megahertz ceiling;   ///< of an administrator; 0: none
+  std::string socket;      ///< path
+  std::string group;       ///< that owns the socket; empty: the daemon's
+  mode_t mode = 0666;      ///< of the socket: who may ask. Which GPU a client may use, its device node says
+  Megahertz ceiling;       ///< of an administrator; 0: none
+  bool simulated = false;  ///< also serve simulated GPUs, whose files clients name: for tests
 };
 
 /// Serves until SIGTERM or SIGINT. Returns the exit code.

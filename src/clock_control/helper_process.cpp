@@ -165,7 +165,8 @@ DeviceResult<std::unique_ptr<Gpu>> open_for(const HelperJob& job, WorkerPulse& p
   if (job.needs_node) {
     if (DeviceStatus allowed = check_node((*gpu)->identity()); !allowed) return allowed.error();
   }
-  return std::unique_ptr<Gpu>(std::make_unique<PulsedGpu>(with_ceiling(std::move(*gpu), job.ceiling), pulse));
+  auto limited = with_ceiling(with_ceiling(std::move(*gpu), job.ceiling), job.asked_ceiling, false);
+  return std::unique_ptr<Gpu>(std::make_unique<PulsedGpu>(std::move(limited), pulse));
 }
 
 [[noreturn]] void work(const HelperJob& job, Mailbox& mailbox, const Ends& ends, pid_t supervisor, WorkerPulse& pulse) {
@@ -232,9 +233,12 @@ Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
 
 /// Until something ends, the worker hangs, or the training process is suspended. The worker sends one message before
 /// that: where its lease is.
-Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends, std::string& lease) {
+Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends,
+                       std::string& lease) {
   const pid_t owner = process_of(HelperFds::kOwner);
-  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); });
+  const std::int64_t call_limit_ns = job.selector.starts_with("zeusd:") ? Watchdog::kPatience : Watchdog::kCallLimit;
+  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); },
+                    call_limit_ns);
   const std::array<pollfd, 4> stops = ends_of(ends);
   std::array<pollfd, 6> fds{
       {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
@@ -275,7 +279,7 @@ Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const
                             const Ends& ends) {
   ::prctl(PR_SET_NAME, "clockd-super");
   std::string lease;
-  const Watchdog::Advice why = watch(worker, mailbox, pulse, ends, lease);
+  const Watchdog::Advice why = watch(job, worker, mailbox, pulse, ends, lease);
   if (why == Watchdog::Advice::worker_hangs) {
     // In the driver it may take long to die: the training process must not count on its clocks until then.
     ::kill(worker, SIGKILL);

@@ -48,8 +48,9 @@ bool helper_fds_given();
 
 struct HelperJob {
   std::string selector;
-  Megahertz ceiling;        ///< of an administrator, see device/ceiling_gpu.h; 0: none
-  bool needs_node = false;  ///< refuse a client that could not open the GPU's device node
+  Megahertz ceiling;             ///< of an administrator, see device/ceiling_gpu.h; 0: none
+  bool needs_node = false;       ///< refuse a client that could not open the GPU's device node
+  Megahertz asked_ceiling = {};  ///< of the daemon's client: holds while it lives; 0: none
 };
 
 /// Leaves a supervisor and a worker behind; the calling process itself ends here, and so do they: it does not return.

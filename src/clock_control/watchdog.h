@@ -2,8 +2,9 @@
 //
 // A worker that does not answer is found within 200 ms: it is woken if it has not looked for requests for one tick, and
 // must then look. A worker that is runnable but gets no core is not hung: it has two seconds. A device call may last
-// 160 ms; the first calls, in which a driver may still start, have two seconds.
-// A training process that is stopped (SIGSTOP, a debugger) for five seconds is suspended.
+// 160 ms; the first calls, in which a driver may still start, have two seconds, and so has zeusd, which may run a
+// command of the administrator's for each. A training process that is stopped (SIGSTOP, a debugger) for five seconds is
+// suspended.
 //
 // Input:   look(), every kTick while busy; process states as in /proc/PID/stat.
 // Output:  what to do.
@@ -40,13 +41,15 @@ class Watchdog {
   };
 
   using State = std::function<char()>;  ///< a process's state; 0: unknown
-  Watchdog(State worker, State owner) : worker_(std::move(worker)), owner_(std::move(owner)) {}
+  Watchdog(State worker, State owner, std::int64_t call_limit_ns = kCallLimit)
+      : worker_(std::move(worker)), owner_(std::move(owner)), call_limit_ns_(call_limit_ns) {}
   Advice look(const Seen& seen);
 
  private:
   [[nodiscard]] bool owner_is_suspended(std::int64_t now_ns);
 
   State worker_, owner_;
+  std::int64_t call_limit_ns_;
   std::int64_t last_ns_ = 0;
   std::int64_t woken_ns_ = 0;  ///< the worker; 0: it has answered
   std::int64_t owner_asked_ns_ = 0, owner_stopped_ns_ = 0;

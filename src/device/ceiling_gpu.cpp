@@ -13,7 +13,8 @@ namespace {
 
 class CeilingGpu final : public ForwardingGpu {
  public:
-  CeilingGpu(std::unique_ptr<Gpu> gpu, Megahertz ceiling) : ForwardingGpu(std::move(gpu)), ceiling_(ceiling) {}
+  CeilingGpu(std::unique_ptr<Gpu> gpu, Megahertz ceiling, bool stays)
+      : ForwardingGpu(std::move(gpu)), ceiling_(ceiling), stays_(stays) {}
 
   DeviceResult<std::vector<Megahertz>> supported_clocks() override {
     auto clocks = ForwardingGpu::supported_clocks();
@@ -33,6 +34,7 @@ class CeilingGpu final : public ForwardingGpu {
     return ForwardingGpu::lock_clock(std::min(clock, clocks->front()));
   }
   DeviceStatus unlock_clock() override {
+    if (!stays_) return ForwardingGpu::unlock_clock();
     const auto clocks = supported_clocks();
     if (!clocks) return clocks.error();
     return limit_clock(clocks->back(), ceiling_);
@@ -40,13 +42,14 @@ class CeilingGpu final : public ForwardingGpu {
 
  private:
   Megahertz ceiling_;
+  bool stays_;
 };
 
 }  // namespace
 
-std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling) {
+std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling, bool stays) {
   if (ceiling.value() <= 0) return gpu;
-  return std::make_unique<CeilingGpu>(std::move(gpu), ceiling);
+  return std::make_unique<CeilingGpu>(std::move(gpu), ceiling, stays);
 }
 
 Megahertz ceiling_of_environment() {

@@ -15,8 +15,9 @@
 
 namespace perseus {
 
-/// `ceiling` 0: returns the GPU itself.
-std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling);
+/// `ceiling` 0: returns the GPU itself. `stays` false: no clock above the ceiling is locked, but unlocking is the GPU's
+/// own: for a client whose word must not limit the GPU after its end.
+std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling, bool stays = true);
 
 /// $PERSEUS_CEILING_MHZ; 0: not set, or not a clock. A program with rights of its own ignores it.
 Megahertz ceiling_of_environment();

@@ -212,6 +212,61 @@ TEST_F(Daemon, KeepsAnAdministratorsCeiling) {
   EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "its limit is back, not removed";
 }
 
+TEST_F(Daemon, AClientsOwnCeilingEndsWithIt) {
+  start_daemon();
+  ClockControllerOptions limited = options();
+  limited.ceiling = Megahertz(700);
+  auto started = ClockController::start(limited);
+  ASSERT_TRUE(started) << started.error().message;
+  (*started)->set(Megahertz(1400));
+  EXPECT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == Megahertz(700); }));
+  started->reset();
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Daemon, OpensNoFileThatAClientNames) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string socket = folder_.file("clockd.sock");
+    ::execl(PERSEUS_CLOCKD_PROGRAM, PERSEUS_CLOCKD_PROGRAM, "--daemon", "--socket", socket.c_str(), nullptr);
+    ::_exit(127);
+  }
+  EXPECT_TRUE(eventually([&] { return daemon_listens(folder_.file("clockd.sock")); }));
+  const auto started = ClockController::start(options());
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, HasSubstr("does not serve simulated:"));
+  ::kill(child, SIGTERM);
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
+  SimulatedGpuSpec spec = small_gpu();
+  spec.needs_root = true;
+  auto made = SimulatedGpu::create(folder_.file("gpu"), spec);
+  ASSERT_TRUE(made) << made.error().message;
+  gpu_ = std::move(*made);
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(folder_.file("gpu").c_str(), 0666), 0);
+  start_daemon();
+  const pid_t training = ::fork();
+  if (training == 0) {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(1);
+    auto device = open_gpu("simulated:" + folder_.file("gpu"));
+    if (!device || (*device)->lock_clock(Megahertz(350))) ::_exit(2);
+    auto started = ClockController::start(options());
+    if (!started) ::_exit(3);
+    (*started)->set(Megahertz(700));
+    for (;;) ::pause();
+  }
+  EXPECT_TRUE(
+      eventually([&] { return gpu_->clock() == Megahertz(700) || ::waitpid(training, nullptr, WNOHANG) != 0; }));
+  EXPECT_EQ(gpu_->clock(), Megahertz(700)) << log();
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::waitpid(training, nullptr, 0);
+}
+
 TEST_F(Daemon, RefusesAClientThatCannotOpenTheGpusNode) {
   start_daemon();
   const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

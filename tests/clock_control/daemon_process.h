@@ -23,7 +23,7 @@ class DaemonProcess {
   /// Takes $PERSEUS_RUNTIME_DIR from the environment of the test (LeaseFolder). Writes its log to `folder`/daemon.log.
   explicit DaemonProcess(const std::string& folder, std::vector<std::string> more = {})
       : socket_(folder + "/clockd.sock") {
-    std::vector<std::string> arguments{PERSEUS_CLOCKD_PROGRAM, "--daemon", "--socket", socket_};
+    std::vector<std::string> arguments{PERSEUS_CLOCKD_PROGRAM, "--daemon", "--simulated", "--socket", socket_};
     arguments.insert(arguments.end(), more.begin(), more.end());
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());

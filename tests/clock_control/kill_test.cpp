@@ -97,7 +97,8 @@ class Trainer {
     std::string runtime = "PERSEUS_RUNTIME_DIR=" + training.leases, socket = "PERSEUS_CLOCKD_SOCKET=" + training.socket;
     std::string leaks = "ASAN_OPTIONS=detect_leaks=0";  // exit() beside a controller at work leaves its memory
     std::vector<char*> environment{runtime.data(), socket.data()};
-    if (training.exits) environment.push_back(leaks.data());
+    std::string sleep = "TSAN_OPTIONS=atexit_sleep_ms=0";
+    if (training.exits) environment.insert(environment.end(), {leaks.data(), sleep.data()});
     for (char** variable = environ; *variable != nullptr; ++variable) {
       const std::string_view name(*variable);
       if (!name.starts_with("PERSEUS_RUNTIME_DIR=") && !name.starts_with("PERSEUS_CLOCKD_SOCKET=")) {

@@ -87,6 +87,17 @@ TEST_F(Watching, TheFirstCallsMayStartADriver) {
   EXPECT_GE(*found_ns, Watchdog::kPatience);
 }
 
+TEST_F(Watching, ASlowWayToTheDeviceHasALimitOfItsOwn) {
+  Watchdog patient([] { return 'S'; }, [] { return 'S'; }, Watchdog::kPatience);
+  seen_.call_began_ns = seen_.now_ns;
+  while (seen_.now_ns - seen_.call_began_ns < Watchdog::kPatience - Watchdog::kTick) {
+    seen_.now_ns += Watchdog::kTick;
+    ASSERT_EQ(patient.look(seen_), Advice::look_again);
+  }
+  seen_.now_ns += Watchdog::kTick;
+  EXPECT_EQ(patient.look(seen_), Advice::worker_hangs);
+}
+
 TEST_F(Watching, AMachineThatStoodStillSaysNothingAboutTheWorker) {
   worker_ = 'S';
   answers_ = false;

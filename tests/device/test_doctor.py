@@ -166,6 +166,42 @@ class Doctor(unittest.TestCase):
         self.assertIn("the GPU is lost", done.stdout)
         self.assertIn("1 of 2 GPUs", done.stdout)
 
+    def test_without_rights_the_clock_daemon_sets_clocks(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to give it up")
+        self.gpu("0")
+        socket = os.path.join(self.path, "clockd.sock")
+        os.chmod(self.path, 0o755)
+        os.chmod(os.path.join(self.path, "0"), 0o666)
+        self.environment.update(
+            PERSEUS_SIMULATED_GPUS=self.path + "/0", PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1"),
+            PERSEUS_CLOCKD_SOCKET=socket,
+        )  # fmt: skip
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PERSEUS, "doctor", "--seconds", "0"]
+
+        def doctor():
+            return subprocess.run(nobody, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
+
+        without = doctor()
+        if "setpriv" in without.stderr:
+            self.skipTest(without.stderr)
+        self.assertEqual(without.returncode, 1, without.stdout)
+        self.assertIn("advice only", without.stdout)
+        daemon = subprocess.Popen(
+            [os.path.join(os.path.dirname(PERSEUS), "perseus-clockd"), "--daemon", "--socket", socket],
+            env=self.environment, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            until = time.monotonic() + 60
+            while not os.path.exists(socket) and time.monotonic() < until:
+                time.sleep(0.01)
+            done = doctor()
+        finally:
+            daemon.terminate()
+            daemon.wait()
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("clock daemon: through " + socket, done.stdout)
+
     def test_in_a_container_without_a_daemon_it_warns(self):
         path = self.gpu()
         inside = subprocess.run(
