@@ -66,11 +66,11 @@ typedef struct perseus_options {
   int chunks; /* stages per rank, 1 */
   int rank, dp_rank, pp_rank, tp_rank;
   int dp_degree, pp_degree, tp_degree;
-  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "cuda:1" (CUDA's number);
-                               "none"; NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
-  const char* accelerator; /* what the infrastructure calls it; NULL: its UUID */
-  const char* helper;      /* path of perseus-clockd; NULL: beside the library, then $PATH */
-  double blocking_power_w; /* of a waiting GPU; 0: measured */
+  const char* device; /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "cuda:1" (CUDA's number);
+                          "none"; NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
+  const char* accelerator;   /* what the infrastructure calls it; NULL: its UUID */
+  const char* helper;        /* path of perseus-clockd; NULL: beside the library, then $PATH */
+  double blocking_power_w;   /* of a waiting GPU; 0: measured */
   double transfer_latency_s; /* per activation sent, if known; 0 */
   double start_limit_s;      /* 5 */
   double report_interval_s;  /* between reports of iteration times, 2 */
@@ -92,7 +92,8 @@ PERSEUS_API const char* perseus_version(void);
 PERSEUS_API int perseus_instruction_named(const char* name);
 
 PERSEUS_API perseus_client* perseus_start(const perseus_options* options);
-/* Gives clocks back and ends everything that was started. */
+/* Gives clocks back and ends everything that was started; logs nothing afterwards. May be called twice and beside any
+ * other call, on any thread. Where a driver call hangs, it returns after start_limit_s. */
 PERSEUS_API void perseus_stop(perseus_client* client);
 
 /* The job's id, for the other ranks; "" while (or if) there is none. Valid until perseus_stop(). */

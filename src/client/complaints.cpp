@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -50,8 +51,12 @@ Complaints::Complaints(Log log, PauseLimits pauses, std::function<double()> now_
 
 void Complaints::silence(double limit_s) {
   silent_ = true;
-  std::unique_lock lock(logging_, std::defer_lock);
-  (void)lock.try_lock_for(std::chrono::duration<double>(std::max(limit_s, 0.0)));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+  std::unique_lock lock(logging_, std::try_to_lock);
+  while (!lock && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (void)lock.try_lock();
+  }
 }
 
 void Complaints::say(LogLevel level, const std::string& message) const {

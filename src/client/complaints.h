@@ -81,7 +81,7 @@ class Complaints {
   [[nodiscard]] Known* known(Cause cause);
   [[nodiscard]] std::string due(Known& known);
 
-  mutable std::recursive_timed_mutex logging_;  ///< held while the log function runs; it may call the client
+  mutable std::recursive_mutex logging_;  ///< held while the log function runs; it may call the client
   Log log_;
   PauseLimits pauses_;
   std::function<double()> now_s_;

@@ -5,7 +5,7 @@
 namespace perseus::client {
 
 void LateClocks::judge(std::int64_t mixed, Complaints& complaints) {
-  constexpr std::int64_t kEnough = 500;
+  constexpr std::int64_t kEnough = 200;
   constexpr double kMany = 0.05, kFew = 0.02;
   const std::int64_t ran = computations_ - judged_computations_;
   if (ran < kEnough) return;

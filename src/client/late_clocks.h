@@ -4,7 +4,7 @@
 // A few are normal; more than 5 % mean that the plan is not what runs.
 //
 // Input:   every clock-controlled computation; how many of all were mixed so far.
-// Output:  the complaint Cause::late_clocks above 5 % of the last 500 or more, cleared below 2 %.
+// Output:  the complaint Cause::late_clocks above 5 % of the last 200 or more, cleared below 2 %.
 // Errors:  none.
 // Cost:    none.
 // Threads: one.

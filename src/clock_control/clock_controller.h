@@ -78,8 +78,8 @@ class ClockController {
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
   ~ClockController();  ///< stop()
-  /// Unlocks what was locked and waits for the helper, at most a second. Later calls of set() are harmless, also one that
-  /// runs on another thread at this moment.
+  /// Unlocks what was locked and waits for the helper, at most a second. Later calls of set() are harmless, also one
+  /// that runs on another thread at this moment.
   void stop() noexcept;
 
   /// The device is to run at `clock` as soon as it can; changes that still wait for the device are dropped.

@@ -462,7 +462,10 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
 
 TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
   // Every computation has another clock, which takes about as long as the computation.
-  spec.switch_latency.assign(3, Seconds(0.003));
+  for (SimulatedComputation& computation : spec.computations) {
+    computation.time = {Seconds(0.005), Seconds(0.008), Seconds(0.012)};
+  }
+  spec.switch_latency.assign(3, Seconds(0.008));
   gpu = std::move(SimulatedGpu::create(folder_ + "/slow", spec).value());
   options.device = "simulated:" + folder_ + "/slow";
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1410],["backward",900],["backward",1410]])");

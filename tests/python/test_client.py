@@ -171,7 +171,7 @@ class Zeus(RecordedTest):
             server_url="http://host:7787", job_metadata="gpt3-xl",
         )  # fmt: skip
         options = self.options()
-        self.assertEqual((options["ranks"], options["degrees"], options["device"]), ("5 1 2 0", "2 4 1", "nvml:1"))
+        self.assertEqual((options["ranks"], options["degrees"], options["device"]), ("5 1 2 0", "2 4 1", "cuda:1"))
         self.assertEqual((options["profile"], options["job_name"]), ("gpt3-xl", "gpt3-xl"))
         optimizer.on_step_begin()
         optimizer.on_instruction_begin("forward")
