@@ -160,6 +160,9 @@ struct Fold {
     if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
     for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
     job.profile_source = e.source;
+    std::erase_if(job.planned_with, [&](const auto& planned) {
+      return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
+    });
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;

@@ -136,7 +136,7 @@ struct Job {
     bool fixed = false;
     bool operator==(const Planned&) const = default;
   };
-  std::map<std::string, Planned> planned_with;  ///< by input: ProfileKnown's latency
+  std::map<std::string, Planned> planned_with;  ///< by input that a pipeline has: ProfileKnown's latency
 
   std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
   std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
