@@ -7,6 +7,7 @@ namespace perseus::server {
 
 void EnergyMeter::report(std::int64_t version, int rank, const std::vector<Joules>& energies,
                          const std::vector<Seconds>& times) {
+  ++versions_[version].reports;
   OfRank& own = versions_[version].ranks[rank];
   for (std::size_t i = 0; i < std::min(energies.size(), times.size()); ++i) {
     const double energy_j = energies[i].value(), time_s = times[i].value();
@@ -19,7 +20,8 @@ void EnergyMeter::report(std::int64_t version, int rank, const std::vector<Joule
 
 std::optional<EnergyMeasured> EnergyMeter::take(std::int64_t version, int ranks) {
   OfVersion& known = versions_[version];
-  if (static_cast<int>(known.ranks.size()) < ranks) return std::nullopt;
+  if (static_cast<int>(known.ranks.size()) < ranks || known.reports < ranks) return std::nullopt;
+  known.reports = 0;
   const auto fewest = std::ranges::min_element(known.ranks, {}, [](const auto& one) {
                         return one.second.iterations;
                       })->second.iterations;

@@ -5,7 +5,7 @@
 // many
 //          iterations are known. Energies are sums over ranks; the time is that of the slowest rank.
 // Errors:  none; values that are not positive numbers are left out.
-// Cost:    O(values); take() O(ranks).
+// Cost:    O(values); take() O(1), amortized over as many reports as there are ranks.
 // Threads: plain value.
 #pragma once
 
@@ -32,7 +32,8 @@ class EnergyMeter {
   };
   struct OfVersion {
     std::map<int, OfRank> ranks;
-    std::int64_t taken = 0;  ///< iterations of the rank with the fewest, when it was taken last
+    std::int64_t reports = 0;  ///< since take() last looked at all ranks
+    std::int64_t taken = 0;    ///< iterations of the rank with the fewest, when it was taken last
   };
   std::map<std::int64_t, OfVersion> versions_;
 };

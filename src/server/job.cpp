@@ -127,6 +127,8 @@ struct Fold {
                              e.control,
                              e.control_reason};
     ++job.ranks_registered;
+    if (!e.control.empty()) job.uncontrolled.insert(e.rank);
+    job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
   }
@@ -162,6 +164,7 @@ struct Fold {
     if (!known) return broken(fmt::format("no rank {}", e.rank));
     Rank& rank = *job.ranks[e.rank];
     if (e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
     if (e.blocking_power_w) rank.blocking_power_w = e.blocking_power_w;
     if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
     if (!e.clocks_mhz.empty()) {
@@ -171,6 +174,11 @@ struct Fold {
     if (e.control) {
       rank.control = *e.control == "clocks" ? "" : *e.control;
       rank.control_reason = e.control_reason.value_or("");
+      if (rank.control.empty()) {
+        job.uncontrolled.erase(e.rank);
+      } else {
+        job.uncontrolled.insert(e.rank);
+      }
       job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
     }
     return Ok{};
@@ -182,6 +190,9 @@ struct Fold {
     if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
     for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
     job.profile_source = e.source;
+    std::erase_if(job.planned_with, [&](const auto& planned) {
+      return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
+    });
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
@@ -383,15 +394,6 @@ std::optional<JobState> next_state(JobState state, std::size_t kind) {
     if (t.from == state && t.kind == kind) return t.to;
   }
   return std::nullopt;
-}
-
-int Job::uncontrolled_rank(int pipeline) const {
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank] && !ranks[rank]->control.empty() && (pipeline < 0 || ranks[rank]->dp_rank == pipeline)) {
-      return static_cast<int>(rank);
-    }
-  }
-  return -1;
 }
 
 const Notice* Job::notice(std::string_view notice_id) const {

@@ -91,6 +91,8 @@ struct Job {
   std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
   std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
   std::map<std::string, std::vector<int>> ranks_of_accelerator;
+  std::set<int> uncontrolled;   ///< ranks that set no clocks
+  double switch_latency_s = 0;  ///< the largest that a rank measured; 0: none
 
   std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
   std::string profile_source, schedule;  ///< for people
@@ -137,7 +139,7 @@ struct Job {
     bool fixed = false;
     bool operator==(const Planned&) const = default;
   };
-  std::map<std::string, Planned> planned_with;  ///< by input: ProfileKnown's latency
+  std::map<std::string, Planned> planned_with;  ///< by input that a pipeline has: ProfileKnown's latency
 
   std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
   std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
@@ -156,8 +158,8 @@ struct Job {
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
   /// The ranks of this pipeline measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
-  /// A rank that sets no clocks; -1: there is none. Of one pipeline, if given.
-  [[nodiscard]] int uncontrolled_rank(int pipeline = -1) const;
+  /// A rank that sets no clocks; -1: there is none.
+  [[nodiscard]] int uncontrolled_rank() const { return uncontrolled.empty() ? -1 : *uncontrolled.begin(); }
   /// They all have reported the last window, or there was none yet.
   [[nodiscard]] bool all_reported() const {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;

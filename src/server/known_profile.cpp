@@ -64,12 +64,11 @@ std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& i
   const auto planned = job.planned_with.find(input);
   if (planned == job.planned_with.end() || planned->second.fixed) return std::nullopt;
   if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
-  const std::optional<Seconds> measured = with_measurements({}, job).switch_latency;
-  if (!measured) return std::nullopt;
+  if (job.switch_latency_s <= 0) return std::nullopt;
+  const double measured_s = rounded_latency_s(job.switch_latency_s);
   const double before_s = planned->second.switch_latency_s.value_or(0);
-  const double difference_s = std::abs(measured->value() - before_s);
-  if (difference_s <= std::max(kLatencyS, kLatencyShare * before_s)) return std::nullopt;
-  return measured;
+  if (std::abs(measured_s - before_s) <= std::max(kLatencyS, kLatencyShare * before_s)) return std::nullopt;
+  return Seconds(measured_s);
 }
 
 PipelineShape with_measurements(PipelineShape shape, const Job& job) {

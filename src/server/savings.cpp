@@ -38,7 +38,10 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
   Joules computing;
   Joules computing_all_max;
   Watts waiting;
-  const bool any_uncontrolled = ranks == Ranks::as_they_are && job.uncontrolled_rank() >= 0;
+  std::vector<bool> uncontrolled(job.num_pipelines());
+  if (ranks == Ranks::as_they_are) {
+    for (const int rank : job.uncontrolled) uncontrolled[job.ranks[rank]->dp_rank] = true;
+  }
   for (int p = 0; p < job.num_pipelines(); ++p) {
     OfChoice own = of_choice[job.plan->choice_of[p]];
     if (degrees[p] > 1) {
@@ -48,7 +51,7 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
       own.time = degrees[p] * own.time;
       own.all_max_time = limited.all_max_time;
     }
-    if (any_uncontrolled && job.uncontrolled_rank(p) >= 0) {
+    if (uncontrolled[p]) {
       own.computing = own.computing_all_max;
       own.time = own.all_max_time;
     }

@@ -143,7 +143,7 @@ void Service::State::replan_for_latency(LiveJob& live) {
   const Job& job = live.job;
   if (live.replanning || !job.live()) return;
   std::string input;
-  for (const std::string& known : job.input_of) {
+  for (const auto& [known, planned] : job.planned_with) {
     if (latency_to_plan_with(job, known)) input = known;
   }
   if (input.empty()) return;

@@ -337,6 +337,7 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
 }
 
 void Service::State::begin_count(LiveJob& live, const ReportIterations& request) {
+  if (!live.job.plan || live.job.counted_to > 0) return;
   const auto first = [frontiers = live.frontiers, last = *request.last_iteration,
                       count = static_cast<std::int64_t>(request.iteration_time.size())](const Job& job) {
     return job.live() ? first_count(job, frontiers, last, count) : std::nullopt;
@@ -359,8 +360,7 @@ void Service::State::observe_energies(LiveJob& live, const ReportIterations& req
   constexpr std::int64_t warm_up = 2;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
-  const auto degrees = degrees_in_force(job);
-  if (warm || std::ranges::any_of(degrees, [](double degree) { return degree > 1; })) return;
+  if (warm || std::ranges::any_of(job.notices, &Notice::in_force)) return;
   live.energies.report(*version, request.rank, request.iteration_energy, request.iteration_time);
   const auto measured = live.energies.take(*version, job.spec.degrees.world_size());
   if (!measured) return;

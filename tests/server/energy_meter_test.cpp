@@ -17,6 +17,8 @@ TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
   EXPECT_EQ(*first, (EnergyMeasured{7, 1, 45, 2}));
   EXPECT_FALSE(meter.take(7, 2)) << "nothing new";
   meter.report(7, 1, {Joules(30)}, {Seconds(2)});
+  EXPECT_FALSE(meter.take(7, 2)) << "not all ranks can have reported again";
+  meter.report(7, 0, {Joules(15)}, {Seconds(1)});
   EXPECT_EQ(meter.take(7, 2)->iterations, 2);
 }
 

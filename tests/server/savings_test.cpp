@@ -83,6 +83,7 @@ TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {
   job_.ranks.assign(2, Rank());
   job_.ranks[1]->dp_rank = 1;
   job_.ranks[1]->control = "none";
+  job_.uncontrolled = {1};
   EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_)->energy.value(), 600) << "what would be";
   EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_, Ranks::as_they_are)->energy.value(), 300 + 350);
   EXPECT_EQ(without_control(job_, frontiers_),
