@@ -84,18 +84,20 @@ build_program() {
   command -v "${compiler%% *}" >/dev/null || die 74 "no C++ compiler: $compiler; \$CXX names another one"
   echo "measure_gpu.sh: building" >&2
   rm -f "$build"/*.o
-  # shellcheck disable=SC2086  # $CXX may hold options
-  printf '%s\0' "${sources[@]}" |
-    (cd "$build" && xargs -0 -n 1 -P "$(nproc)" $compiler -std=c++20 -O2 -c -DPERSEUS_VERSION='"measure"' \
-      -I"$root/src" -I"$root/tools/measure_gpu" -I"$root/tools/measure_gpu/without_fmt") &&
-    $compiler -pthread "$build"/*.o -o "$program.new" -ldl && mv "$program.new" "$program" ||
+  # shellcheck disable=SC2086  # $CXX and $CXXFLAGS may hold several words
+  if ! printf '%s\0' "${sources[@]}" |
+    (cd "$build" && xargs -0 -n 1 -P "$(nproc)" $compiler -std=c++20 ${CXXFLAGS:--O2} -c -DPERSEUS_VERSION='"measure"' \
+      -I"$root/src" -I"$root/tools/measure_gpu" -I"$root/tools/measure_gpu/without_fmt") ||
+    ! $compiler -pthread "$build"/*.o -o "$program.new" -ldl; then
     die 74 "the program does not build with $compiler (C++20 is needed)"
+  fi
+  mv "$program.new" "$program"
 }
 
 result=0
 if [ "$native" = yes ]; then
   build_program
-  timeout --kill-after=10 420 "$build/measure_gpu" --markdown "$out/gpu.md" --json "$out/gpu.json" "${arguments[@]}" ||
+  timeout --kill-after=10 360 "$build/measure_gpu" --markdown "$out/gpu.md" --json "$out/gpu.json" "${arguments[@]}" ||
     result=$?
   case $result in
     0 | 70) ;;
