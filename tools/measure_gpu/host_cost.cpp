@@ -79,8 +79,8 @@ void measure_host_cost(Bench& bench) {
         cuda.synchronize(stream);
         cuda.synchronize(side);
       }
-      bench.figures.add(call.name + (ahead == 0 ? ", stream idle" : ", " + std::to_string(ahead) + " launches ahead"),
-                        "us", std::move(samples));
+      bench.figures.add(call.name + (ahead == 0 ? ", stream idle" : ", " + std::to_string(ahead) + " ahead"), "us",
+                        std::move(samples));
     }
   }
 }
