@@ -27,7 +27,8 @@ if [ -z "$library" ]; then
   log=$build/client.log
   if ! { cmake -S "$root" -B "$build/client" -DCMAKE_BUILD_TYPE=Release -DPERSEUS_TESTS=OFF &&
     cmake --build "$build/client" --target libperseus --parallel; } >"$log" 2>&1; then
-    skip "libperseus.so does not build here: $(grep -m 1 -i 'could not find\|error' "$log" || echo "see $log")"
+    why=$(grep -m 1 -io 'Find[a-z0-9]*\.cmake\|could not find.*\|fatal error:.*' "$log" || true)
+    skip "libperseus.so does not build here${why:+ ($why)}; see $log, or name one in \$PERSEUS_LIBRARY"
   fi
   library=$build/client/libperseus.so
 fi
