@@ -1,6 +1,8 @@
 // What a boundary costs the stream: time that the device adds between two back-to-back kernels.
 #include <functional>
-#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "client/device_progress.h"
 #include "parts.h"

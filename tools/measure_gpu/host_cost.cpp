@@ -1,6 +1,8 @@
 // What each driver call of a boundary costs the host, on an idle and on a busy stream.
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "client/device_progress.h"
