@@ -26,6 +26,7 @@
 #include "bench/cases.h"
 #include "planner/exact.h"
 #include "planner/look_up.h"
+#include "planner/realise.h"
 #include "profiling/online_profiler.h"
 #include "profiling/plan_loss.h"
 #include "tests/simulated_job.h"
@@ -43,6 +44,7 @@ struct Setting {
   bool tell_blocking_power;
   int iterations_per_window;
   int most_iterations;  ///< after which a run that never was good is given up
+  std::vector<double> slowdowns = {1.0, 1.2};
 };
 
 /// The plan of `dag` with its options, found by clock in the other DAG of the same schedule.
@@ -73,22 +75,28 @@ struct Verdict {
 class Judge {
  public:
   Judge(const ComputationDag& truth, double noise_pct)
-      : truth_(truth), noise_pct_(noise_pct), best_(plan_exact(truth)) {}
+      : truth_(truth),
+        noise_pct_(noise_pct),
+        best_(plan_exact(truth)),
+        highest_(Realiser(truth).realise(Plan(truth.computations.size())).time) {}
+  [[nodiscard]] const ComputationDag& truth() const { return truth_; }
   [[nodiscard]] Seconds t_min() const { return best_.points.back().time; }
   [[nodiscard]] Verdict judge(const ProfileEstimate& estimate, const Schedule& schedule) const {
     const ComputationDag dag =
         build_dag(for_planning(estimate), schedule, {estimate.blocking_power, Seconds(0)}).value();
     const Frontier frontier = plan_exact(dag);
     const Seconds deadline = t_min() * kSlowdown;
-    const Plan fastest = translated(dag, frontier.points.back().plan, truth_);
+    const Seconds highest = Realiser(dag).realise(Plan(dag.computations.size())).time;
+    const Plan fastest = translated(dag, look_up(frontier, highest).plan, truth_);
     const Plan slow = translated(dag, look_up(frontier, deadline).plan, truth_);
-    return {plan_loss(truth_, best_, fastest, t_min()), plan_loss(truth_, best_, slow, deadline), noise_pct_};
+    return {plan_loss(truth_, best_, fastest, highest_), plan_loss(truth_, best_, slow, deadline), noise_pct_};
   }
 
  private:
   const ComputationDag& truth_;
   double noise_pct_;
   Frontier best_;
+  Seconds highest_;  ///< with everything at the highest clock
 };
 
 struct Truth {
@@ -110,7 +118,32 @@ struct Run {
   Verdict at_stop;
   double next_cpu_ms = 0;
   std::string why;
+  /// What the windows cost, by the true profile: against everything at the highest clock.
+  int windows = 0, resting = 0;
+  double slowdown_sum_pct = 0, worst_pct = 0, extra_energy_pct = 0;
 };
+
+/// Slowdown and extra energy of a window's iteration against everything at the highest clock, by the true profile.
+struct WindowCost {
+  double slowdown_pct, energy_pct;
+};
+WindowCost cost_of(const ComputationDag& truth, const ProfilingWindow& window) {
+  Plan plan(truth.computations.size());
+  for (std::size_t rank = 0; rank < truth.rank_order.size(); ++rank) {
+    for (std::size_t a = 0; a < truth.rank_order[rank].size(); ++a) {
+      const int c = truth.rank_order[rank][a];
+      const auto& options = truth.type_of(c).options;
+      const auto found = std::ranges::find(options, window.clocks[rank][a], &Measurement::clock);
+      if (found != options.end()) plan[c] = static_cast<std::uint16_t>(found - options.begin());
+    }
+  }
+  Realiser realiser(truth);
+  const auto all_max = realiser.realise(Plan(plan.size())), now = realiser.realise(plan);
+  const Watts waiting = truth.total_blocking_power();
+  return {
+      100 * (now.time / all_max.time - 1),
+      100 * ((now.effective_energy + waiting * now.time) / (all_max.effective_energy + waiting * all_max.time) - 1)};
+}
 
 double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -122,6 +155,7 @@ Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, 
   options.iterations_per_window = setting.iterations_per_window;
   options.max_iterations = setting.most_iterations;
   options.seed = seed;
+  options.slowdowns = setting.slowdowns;
   OnlineProfiler profiler = OnlineProfiler::create(job.job(setting.tell_blocking_power), options).value();
   Run result;
   int windows = 0;
@@ -135,6 +169,15 @@ Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, 
       break;
     }
     const ProfilingWindow window = *step.window();
+    const WindowCost cost = cost_of(judge.truth(), window);
+    result.windows += window.iterations;
+    result.resting += window.rest;
+    result.slowdown_sum_pct += cost.slowdown_pct * window.iterations;
+    result.worst_pct = std::max(result.worst_pct, cost.slowdown_pct);
+    result.extra_energy_pct += cost.energy_pct * window.iterations;
+    if (trace)
+      fmt::print("  window {}: {:.1f} % slower, {:.1f} expected, after {} at rest\n", window.number, cost.slowdown_pct,
+                 window.slowdown_pct, window.rest);
     if (Status status = profiler.hand_out(window); !status) std::abort();
     for (const RankResult& one : job.run(window)) {
       const auto rejections = profiler.report(one);
@@ -190,20 +233,26 @@ void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
     return values[values.size() / 2];
   };
   const auto good_at_stop = std::ranges::count_if(runs, [](const Run& r) { return r.at_stop.good(); });
-  fmt::print("| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} |\n",
-             gpu, setting.name, good, good90, strict, strict90, stop, stop90, good_at_stop, runs.size(),
-             median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
-             median([](const Run& r) { return r.at_stop.fastest.late_pct; }),
-             median([](const Run& r) { return r.at_stop.slow.loss_pct; }),
-             median([](const Run& r) { return r.at_stop.slow.late_pct; }),
-             median([](const Run& r) { return r.next_cpu_ms; }));
+  const auto worst = [&](auto value) { return value(*std::ranges::max_element(runs, {}, value)); };
+  const auto mean_slowdown = [](const Run& r) { return r.slowdown_sum_pct / std::max(1, r.windows + r.resting); };
+  fmt::print(
+      "| {} | {} | {} | {} | {} | {} | {} | {} | {} of {} | {:+.2f} / {:.2f} | {:+.2f} / {:.2f} | {:.0f} | {:.0f} | "
+      "{:.1f} | {:.1f} | {:.2f} | {:+.2f} |\n",
+      gpu, setting.name, good, good90, strict, strict90, stop, stop90, good_at_stop, runs.size(),
+      median([](const Run& r) { return r.at_stop.fastest.loss_pct; }),
+      median([](const Run& r) { return r.at_stop.fastest.late_pct; }),
+      median([](const Run& r) { return r.at_stop.slow.loss_pct; }),
+      median([](const Run& r) { return r.at_stop.slow.late_pct; }), median([](const Run& r) { return r.next_cpu_ms; }),
+      median([](const Run& r) { return static_cast<double>(r.windows + r.resting); }), worst(mean_slowdown),
+      worst([](const Run& r) { return r.worst_pct; }), median([](const Run& r) { return r.slowdown_sum_pct / 100; }),
+      median([](const Run& r) { return r.extra_energy_pct / 100; }));
   std::fflush(stdout);
 }
 
 /// Standard deviation of the time of an iteration at the highest clocks, in percent of its mean.
 double iteration_noise_pct(const Profile& truth, const Schedule& schedule) {
   testing::SimulatedJob job(truth, schedule, {}, 1);
-  ProfilingWindow window{0, 400, false, false, {}};
+  ProfilingWindow window{0, 400, false, false, {}, 0, 0, {}};
   const ProfilingJob description = job.job();
   for (const auto& actions : schedule.ranks) {
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
@@ -227,7 +276,10 @@ int report(const Arguments& arguments) {
       "| GPU | mode | good after, median | 90 % | strictly, median | 90 % | stops after, median | 90 % | good when it "
       "stops | loss / late at "
       "T_min "
-      "[%] | at 1.2 T_min | next(), CPU [ms] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
+      "[%] | at 1.2 T_min | next(), CPU [ms] | iterations, resting included | mean slowdown [%], worst run | worst "
+      "iteration [%] | cost "
+      "[iterations' time] | cost [iterations' energy] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
+      "--- | --- | --- | --- | --- | --- | "
       "--- |\n");
   const std::span<const Truth> truths =
       arguments.measured ? std::span<const Truth>(kMeasured) : std::span<const Truth>(kEmulated);
@@ -243,8 +295,12 @@ int report(const Arguments& arguments) {
     apart.blocking_power = by_iteration.blocking_power = by_noisy_iteration.blocking_power = Watts(power);
     by_iteration.energy_breakdown = by_noisy_iteration.energy_breakdown = false;
     by_noisy_iteration.meter_noise = 0.01;
+    testing::SimulationOptions noisy = apart;
+    noisy.noise = 0.02;
     const Setting settings[] = {
         {"adaptive", ProfilingMode::adaptive, apart, true, 1, 100},
+        {"adaptive, T_max only", ProfilingMode::adaptive, apart, true, 1, 100, {1.0}},
+        {"adaptive, 2 % noise", ProfilingMode::adaptive, noisy, true, 1, 100},
         {"adaptive, blocking power unknown", ProfilingMode::adaptive, apart, false, 1, 100},
         {"adaptive, iteration energies", ProfilingMode::adaptive, by_iteration, true, 1, 100},
         {"adaptive, iteration energies, meter 1 %", ProfilingMode::adaptive, by_noisy_iteration, true, 1, 100},

@@ -58,8 +58,8 @@ int check_unsafe_call() {
   int result = kSuccess;
   for (const auto& capture : open_captures()) {
     const bool own = capture->thread == std::this_thread::get_id();
-    const bool conflicts = own ? capture->mode != kCaptureRelaxed
-                               : thread_mode == kCaptureGlobal && capture->mode == kCaptureGlobal;
+    const bool conflicts =
+        own ? capture->mode != kCaptureRelaxed : thread_mode == kCaptureGlobal && capture->mode == kCaptureGlobal;
     if (!conflicts) continue;
     capture->invalid = true;
     result = kStreamCaptureUnsupported;
@@ -73,7 +73,8 @@ int capture_operation(StreamHandle& stream, const Operation& operation, bool& ca
   if (!captured) return kSuccess;
   if (capture->invalid) return kStreamCaptureInvalidated;
   using Kind = Operation::Kind;
-  const bool of_ours = operation.kind == Kind::tell || operation.kind == Kind::stamp || operation.kind == Kind::await_message;
+  const bool of_ours =
+      operation.kind == Kind::tell || operation.kind == Kind::stamp || operation.kind == Kind::await_message;
   if (of_ours || (is_memory_operation(operation) && driver().knobs.get().capture_memory_operations == 0)) {
     capture->invalid = true;
     return kStreamCaptureUnsupported;

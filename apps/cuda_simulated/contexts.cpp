@@ -46,8 +46,7 @@ constexpr NamedError kErrors[] = {
      "operation failed due to a previous error during capture"},
     {kStreamCaptureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
      "capture was not ended in the same stream as it began"},
-    {kStreamCaptureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
-     "capturing stream has unjoined work"},
+    {kStreamCaptureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
     {kStreamCaptureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
      "dependency created on uncaptured work in another stream"},
     {kStreamCaptureImplicit, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
@@ -76,28 +75,61 @@ int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& v
   const auto gpu = SimulatedGpu::attach(device.path);
   const std::string pci = gpu ? (*gpu)->pci_bus_id() : "00000000:00:00.0";
   switch (attribute) {
-    case kMaxThreadsPerBlock: value = 1024; return kSuccess;
-    case kWarpSize: value = 32; return kSuccess;
-    case kClockRate: value = gpu ? 1000 * (*gpu)->clock().value() : 0; return kSuccess;
-    case kMultiprocessorCount: value = 108; return kSuccess;
+    case kMaxThreadsPerBlock:
+      value = 1024;
+      return kSuccess;
+    case kWarpSize:
+      value = 32;
+      return kSuccess;
+    case kClockRate:
+      value = gpu ? 1000 * (*gpu)->clock().value() : 0;
+      return kSuccess;
+    case kMultiprocessorCount:
+      value = 108;
+      return kSuccess;
     case kCanMapHostMemory:
     case kUnifiedAddressing:
-    case kStreamPrioritiesSupported: value = 1; return kSuccess;
-    case kConcurrentKernels: value = 0; return kSuccess;
-    case kPciDomainId: value = pci_part(pci, 0, 8); return kSuccess;
-    case kPciBusId: value = pci_part(pci, 9, 2); return kSuccess;
-    case kPciDeviceId: value = pci_part(pci, 12, 2); return kSuccess;
-    case kComputeCapabilityMajor: value = 8; return kSuccess;
-    case kComputeCapabilityMinor: value = 0; return kSuccess;
-    case kCanUseHostPointerForRegisteredMemory: value = knobs.host_pointer_is_device_pointer != 0; return kSuccess;
+    case kStreamPrioritiesSupported:
+      value = 1;
+      return kSuccess;
+    case kConcurrentKernels:
+      value = 0;
+      return kSuccess;
+    case kPciDomainId:
+      value = pci_part(pci, 0, 8);
+      return kSuccess;
+    case kPciBusId:
+      value = pci_part(pci, 9, 2);
+      return kSuccess;
+    case kPciDeviceId:
+      value = pci_part(pci, 12, 2);
+      return kSuccess;
+    case kComputeCapabilityMajor:
+      value = 8;
+      return kSuccess;
+    case kComputeCapabilityMinor:
+      value = 0;
+      return kSuccess;
+    case kCanUseHostPointerForRegisteredMemory:
+      value = knobs.host_pointer_is_device_pointer != 0;
+      return kSuccess;
     case kCanUseStreamMemoryOperationsV1:
     case kCanUse64BitStreamMemoryOperationsV1:
-    case kCanUseStreamWaitValueNorV1: value = knobs.stream_memory_operations_v1 != 0; return kSuccess;
-    case kCanFlushRemoteWrites: value = 0; return kSuccess;
-    case kHostRegisterSupported: value = knobs.host_register != 0; return kSuccess;
+    case kCanUseStreamWaitValueNorV1:
+      value = knobs.stream_memory_operations_v1 != 0;
+      return kSuccess;
+    case kCanFlushRemoteWrites:
+      value = 0;
+      return kSuccess;
+    case kHostRegisterSupported:
+      value = knobs.host_register != 0;
+      return kSuccess;
     case kCanUse64BitStreamMemoryOperations:
-    case kCanUseStreamWaitValueNor: value = knobs.stream_memory_operations != 0; return kSuccess;
-    default: break;
+    case kCanUseStreamWaitValueNor:
+      value = knobs.stream_memory_operations != 0;
+      return kSuccess;
+    default:
+      break;
   }
   if (attribute < 1 || attribute > 150) return kInvalidValue;
   value = 0;

@@ -65,7 +65,7 @@ struct StreamHandle {
 struct EventHandle {
   ContextHandle* context = nullptr;
   unsigned flags = kEventDefault;
-  std::shared_ptr<EventRecord> record;  ///< the latest; null: none yet
+  std::shared_ptr<EventRecord> record;    ///< the latest; null: none yet
   std::shared_ptr<EventRecord> external;  ///< the record node in a graph that stands for it
   std::shared_ptr<Capture> capture;       ///< last recorded in it
   StreamHandle* captured_in = nullptr;

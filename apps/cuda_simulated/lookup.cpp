@@ -16,16 +16,26 @@ struct Versioned {
 };
 
 constexpr Versioned kVersioned[] = {
-    {"cuStreamWriteValue32", 11070, "_v2"}, {"cuStreamWriteValue64", 11070, "_v2"},
-    {"cuStreamWaitValue32", 11070, "_v2"},  {"cuStreamWaitValue64", 11070, "_v2"},
-    {"cuStreamBatchMemOp", 11070, "_v2"},   {"cuStreamDestroy", 4000, "_v2"},
-    {"cuEventDestroy", 4000, "_v2"},        {"cuMemHostRegister", 6050, "_v2"},
-    {"cuMemHostGetDevicePointer", 3020, "_v2"}, {"cuMemAllocHost", 3020, "_v2"},
-    {"cuCtxCreate", 3020, "_v2"},           {"cuCtxDestroy", 4000, "_v2"},
-    {"cuCtxPushCurrent", 4000, "_v2"},      {"cuCtxPopCurrent", 4000, "_v2"},
-    {"cuDevicePrimaryCtxRelease", 11000, "_v2"}, {"cuStreamBeginCapture", 10010, "_v2"},
-    {"cuDeviceGetUuid", 11040, "_v2"},      {"cuGraphInstantiate", 12000, "WithFlags"},
-    {"cuGraphInstantiate", 11000, "_v2"},   {"cuGetProcAddress", 12000, "_v2"},
+    {"cuStreamWriteValue32", 11070, "_v2"},
+    {"cuStreamWriteValue64", 11070, "_v2"},
+    {"cuStreamWaitValue32", 11070, "_v2"},
+    {"cuStreamWaitValue64", 11070, "_v2"},
+    {"cuStreamBatchMemOp", 11070, "_v2"},
+    {"cuStreamDestroy", 4000, "_v2"},
+    {"cuEventDestroy", 4000, "_v2"},
+    {"cuMemHostRegister", 6050, "_v2"},
+    {"cuMemHostGetDevicePointer", 3020, "_v2"},
+    {"cuMemAllocHost", 3020, "_v2"},
+    {"cuCtxCreate", 3020, "_v2"},
+    {"cuCtxDestroy", 4000, "_v2"},
+    {"cuCtxPushCurrent", 4000, "_v2"},
+    {"cuCtxPopCurrent", 4000, "_v2"},
+    {"cuDevicePrimaryCtxRelease", 11000, "_v2"},
+    {"cuStreamBeginCapture", 10010, "_v2"},
+    {"cuDeviceGetUuid", 11040, "_v2"},
+    {"cuGraphInstantiate", 12000, "WithFlags"},
+    {"cuGraphInstantiate", 11000, "_v2"},
+    {"cuGetProcAddress", 12000, "_v2"},
 };
 
 int look_up(const char* name, void** function, int version, int* status) {

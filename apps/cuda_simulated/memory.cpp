@@ -182,28 +182,28 @@ PERSEUS_CUDA_API int cuMemHostGetDevicePointer_v2(DevicePointer* pointer, void* 
   return kSuccess;
 }
 
-#define PERSEUS_MEMORY_OPERATIONS(suffix, version)                                                                     \
-  PERSEUS_CUDA_API int cuStreamWriteValue32##suffix(CudaStream stream, DevicePointer address, std::uint32_t value,     \
-                                                    unsigned flags) {                                                  \
-    return access("cuStreamWriteValue32" #suffix, version, Operation::Kind::write, stream, address, value, 4, flags);  \
-  }                                                                                                                    \
-  PERSEUS_CUDA_API int cuStreamWriteValue64##suffix(CudaStream stream, DevicePointer address, std::uint64_t value,     \
-                                                    unsigned flags) {                                                  \
-    return access("cuStreamWriteValue64" #suffix, version, Operation::Kind::write, stream, address, value, 8, flags);  \
-  }                                                                                                                    \
-  PERSEUS_CUDA_API int cuStreamWaitValue32##suffix(CudaStream stream, DevicePointer address, std::uint32_t value,      \
-                                                   unsigned flags) {                                                   \
-    return access("cuStreamWaitValue32" #suffix, version, Operation::Kind::wait_value, stream, address, value, 4,      \
-                  flags);                                                                                              \
-  }                                                                                                                    \
-  PERSEUS_CUDA_API int cuStreamWaitValue64##suffix(CudaStream stream, DevicePointer address, std::uint64_t value,      \
-                                                   unsigned flags) {                                                   \
-    return access("cuStreamWaitValue64" #suffix, version, Operation::Kind::wait_value, stream, address, value, 8,      \
-                  flags);                                                                                              \
-  }                                                                                                                    \
-  PERSEUS_CUDA_API int cuStreamBatchMemOp##suffix(CudaStream stream, unsigned count, BatchParameters* parameters,      \
-                                                  unsigned flags) {                                                    \
-    return batch("cuStreamBatchMemOp" #suffix, version, stream, count, parameters, flags);                             \
+#define PERSEUS_MEMORY_OPERATIONS(suffix, version)                                                                    \
+  PERSEUS_CUDA_API int cuStreamWriteValue32##suffix(CudaStream stream, DevicePointer address, std::uint32_t value,    \
+                                                    unsigned flags) {                                                 \
+    return access("cuStreamWriteValue32" #suffix, version, Operation::Kind::write, stream, address, value, 4, flags); \
+  }                                                                                                                   \
+  PERSEUS_CUDA_API int cuStreamWriteValue64##suffix(CudaStream stream, DevicePointer address, std::uint64_t value,    \
+                                                    unsigned flags) {                                                 \
+    return access("cuStreamWriteValue64" #suffix, version, Operation::Kind::write, stream, address, value, 8, flags); \
+  }                                                                                                                   \
+  PERSEUS_CUDA_API int cuStreamWaitValue32##suffix(CudaStream stream, DevicePointer address, std::uint32_t value,     \
+                                                   unsigned flags) {                                                  \
+    return access("cuStreamWaitValue32" #suffix, version, Operation::Kind::wait_value, stream, address, value, 4,     \
+                  flags);                                                                                             \
+  }                                                                                                                   \
+  PERSEUS_CUDA_API int cuStreamWaitValue64##suffix(CudaStream stream, DevicePointer address, std::uint64_t value,     \
+                                                   unsigned flags) {                                                  \
+    return access("cuStreamWaitValue64" #suffix, version, Operation::Kind::wait_value, stream, address, value, 8,     \
+                  flags);                                                                                             \
+  }                                                                                                                   \
+  PERSEUS_CUDA_API int cuStreamBatchMemOp##suffix(CudaStream stream, unsigned count, BatchParameters* parameters,     \
+                                                  unsigned flags) {                                                   \
+    return batch("cuStreamBatchMemOp" #suffix, version, stream, count, parameters, flags);                            \
   }
 
 PERSEUS_MEMORY_OPERATIONS(, Version::v1)

@@ -248,8 +248,7 @@ PERSEUS_CUDA_API int cuStreamWaitEvent(CudaStream stream_handle, CudaEvent handl
       Capture& capture = *event->capture;
       stream->capture = event->capture;
       ++capture.parts[stream].recorded;
-      capture.parts[event->captured_in].joined =
-          std::max(capture.parts[event->captured_in].joined, event->captured_at);
+      capture.parts[event->captured_in].joined = std::max(capture.parts[event->captured_in].joined, event->captured_at);
       return kSuccess;
     }
     if (own != nullptr && flags == 0 && event->record) {

@@ -482,7 +482,7 @@ class DemoCourse::Course {
         }
       }
     }
-    m_.at_planned_clock_pct = all > 0 ? 100 * right / all : 0;
+    if (all > 0) m_.at_planned_clock_pct = 100 * right / all;
     return Ok{};
   }
 

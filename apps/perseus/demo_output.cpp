@@ -99,23 +99,24 @@ json::object details_of(const DemoMeasurement& m) {
   for (const ReportFact& fact : m.facts) inputs[fact.name] = fact.value;
   json::array clients;
   for (const ClientFigures& c : m.clients) clients.push_back(json_of(c));
-  json::object all{{"gpus", "simulated"},
-                   {"inputs", std::move(inputs)},
-                   {"profile", m.known_profile ? "known" : "measured in vivo"},
-                   {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
-                   {"profiling_s", m.profiling_s},
-                   {"profiling_iterations", m.profiling_iterations},
-                   {"characterising_s", m.characterising_s},
-                   {"baseline", json_of(m.baseline)},
-                   {"plan", json_of(m.plan)},
-                   {"predicted", json_of(m.predicted)},
-                   {"simulated_plan_time_s", m.truth_time_s},
-                   {"at_planned_clock_pct", m.at_planned_clock_pct},
-                   {"counter_energy_j", m.counter_energy_j},
-                   {"counter_truth_energy_j", m.truth_energy_j},
-                   {"client_overhead_whole_run_pct", m.client_whole_pct},
-                   {"clients", std::move(clients)},
-                   {"took_s", m.took_s}};
+  json::object all{
+      {"gpus", "simulated"},
+      {"inputs", std::move(inputs)},
+      {"profile", m.known_profile ? "known" : "measured in vivo"},
+      {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
+      {"profiling_s", m.profiling_s},
+      {"profiling_iterations", m.profiling_iterations},
+      {"characterising_s", m.characterising_s},
+      {"baseline", json_of(m.baseline)},
+      {"plan", json_of(m.plan)},
+      {"predicted", json_of(m.predicted)},
+      {"simulated_plan_time_s", m.truth_time_s},
+      {"at_planned_clock_pct", m.at_planned_clock_pct ? json::value(*m.at_planned_clock_pct) : json::value()},
+      {"counter_energy_j", m.counter_energy_j},
+      {"counter_truth_energy_j", m.truth_energy_j},
+      {"client_overhead_whole_run_pct", m.client_whole_pct},
+      {"clients", std::move(clients)},
+      {"took_s", m.took_s}};
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
     json::object straggler{{"replica", s.replica},
@@ -196,7 +197,9 @@ std::vector<ReportFact> overheads(const DemoMeasurement& m) {
        fmt::format("{} made, {} applied, {} failed; to the device in {} (p50), {} (p99), slowest rank", requested,
                    applied, failed, text_of(Seconds(p50_s)), text_of(Seconds(p99_s)))},
       {"planned clocks",
-       fmt::format("{:.2f} % of the computations ended at the clock of their plan", m.at_planned_clock_pct)},
+       m.at_planned_clock_pct
+           ? fmt::format("{:.2f} % of the computations ended at the clock of their plan", *m.at_planned_clock_pct)
+           : std::string("not compared: the plan's clocks are not those of the profile, or no computation was timed")},
       {"energy counter", m.counter_energy_j == 0
                              ? "the plan was measured for too short a time for a counter that moves every 0.1 s"
                              : fmt::format("{} an iteration by the clients' counters, {} in truth",

@@ -45,13 +45,13 @@ struct DemoMeasurement {
   PhaseFigures baseline;  ///< everything at maximum clock, no client
   PhaseFigures plan;
   PredictedIteration predicted;
-  std::optional<Plan> planned;      ///< replica 0's plan, in options of the true profile
-  double truth_time_s = 0;          ///< of that plan by the independent simulator on the true profile
-  double at_planned_clock_pct = 0;  ///< of all computations
-  double counter_energy_j = 0;      ///< per iteration while the plan ran, by the clients' counters; 0: unknown
-  double truth_energy_j = 0;        ///< the same iterations, exactly
-  double client_pct = 0;            ///< processor time of the clients while the plan ran
-  double client_whole_pct = 0;      ///< from their start on
+  std::optional<Plan> planned;                 ///< replica 0's plan, in options of the true profile
+  double truth_time_s = 0;                     ///< of that plan by the independent simulator on the true profile
+  std::optional<double> at_planned_clock_pct;  ///< of all computations; nothing: the plan could not be compared
+  double counter_energy_j = 0;  ///< per iteration while the plan ran, by the clients' counters; 0: unknown
+  double truth_energy_j = 0;    ///< the same iterations, exactly
+  double client_pct = 0;        ///< processor time of the clients while the plan ran
+  double client_whole_pct = 0;  ///< from their start on
   double profiling_s = 0, characterising_s = 0;
   int profiling_iterations = 0;
   std::vector<std::string> job_states;  ///< that the server's job was seen in, in order

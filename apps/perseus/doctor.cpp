@@ -6,11 +6,17 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 
+#include "clock_control/daemon_protocol.h"
+#include "clock_control/lease.h"
+#include "clock_control/process_state.h"
+#include "clock_control/start_helper.h"
 #include "command.h"
+#include "device/ceiling_gpu.h"
 #include "device/control_path.h"
 #include "device/examination.h"
 #include "device/gpu.h"
@@ -62,7 +68,63 @@ Patient examine(const std::string& selector, const DoctorArguments& arguments) {
   return patient;
 }
 
-/// Changes clocks: only where asked for, on a GPU that is nobody else's, one at a time.
+/// Restores the clock if this process ends before it did, also by SIGKILL: it waits for the lease.
+class Guardian {
+ public:
+  explicit Guardian(const std::string& lease) {
+    constexpr const char* longest_test_s = "600";
+    const auto program = find_helper("");
+    if (!program) return;
+    if (const auto started = spawn_helper(*program, {"--restore", lease, longest_test_s}, {})) child_ = *started;
+  }
+  Guardian(const Guardian&) = delete;
+  Guardian& operator=(const Guardian&) = delete;
+  ~Guardian() {
+    constexpr double limit_s = 5;
+    if (child_ > 0) reap(child_, limit_s);
+  }
+
+ private:
+  pid_t child_ = 0;
+};
+
+/// With the lease on the clock, so that it cannot happen beside a running job.
+SwitchExamination test_with_lease(const std::string& selector) {
+  SwitchExamination refused;
+  auto opened = open_gpu(selector);
+  if (!opened) {
+    refused.why = opened.error().message;
+    return refused;
+  }
+  const Megahertz ceiling = ceiling_of_environment();
+  const std::unique_ptr<Gpu> gpu = with_ceiling(std::move(*opened), ceiling);
+  std::optional<Guardian> guardian;  // its end waits for the lease's
+  auto lease = Lease::take(gpu->identity(), selector, 0, ceiling);
+  if (!lease) {
+    refused.why = lease.error().message;
+    return refused;
+  }
+  if (lease->recorded()) {
+    if (const DeviceStatus unlocked = unlock_patiently(*gpu); !unlocked) {
+      refused.why = "a lock that was left behind cannot be given back: " + unlocked.error().message;
+      return refused;
+    }
+    lease->clear();
+  }
+  if (const DeviceStatus recorded = lease->record(); !recorded) {
+    refused.why = recorded.error().message;
+    return refused;
+  }
+  guardian.emplace(lease->path());
+  constexpr int switches = 40;
+  SwitchExamination seen = examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
+  // Once more, for the GPU's sake; the test has failed all the same.
+  const bool unlocked = seen.restored || !seen.touched || unlock_patiently(*gpu).ok();
+  if (unlocked) lease->clear();
+  return seen;
+}
+
+/// Changes clocks: only where asked for, on a GPU that no other process uses, one at a time.
 SwitchExamination test_control(const Patient& patient) {
   SwitchExamination refused;
   if (patient.control.selector.empty()) {
@@ -71,11 +133,8 @@ SwitchExamination test_control(const Patient& patient) {
     refused.why = patient.conditions.error().message;
   } else if (patient.conditions->other_processes > 0) {
     refused.why = "other processes compute on it";
-  } else if (auto gpu = open_gpu(patient.control.selector); !gpu) {
-    refused.why = gpu.error().message;
   } else {
-    constexpr int switches = 40;
-    return examine_switching(**gpu, switches, [] { return !InterruptGuard::interrupted(); });
+    return test_with_lease(patient.control.selector);
   }
   return refused;
 }
@@ -111,6 +170,13 @@ std::vector<std::string> warnings_of(const Patient& patient) {
     }
   }
   if (patient.events && patient.events->throttled()) warnings.emplace_back("it is throttled now");
+  if (patient.events && patient.clock && patient.clocks && !patient.events->idle && !patient.events->throttled() &&
+      !patient.events->sync_boost && *patient.clock < patient.clocks->front()) {
+    warnings.push_back(
+        fmt::format("it computes at {} of {} MHz and the driver gives no reason: an administrator or a job may have "
+                    "locked its clock; PERSEUS_CEILING_MHZ={} keeps that limit",
+                    patient.clock->value(), patient.clocks->front().value(), patient.clock->value()));
+  }
   if (patient.events && patient.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
   if (!patient.counter.present) {
     warnings.emplace_back("no energy counter: energy has to be integrated from power");
@@ -159,14 +225,18 @@ std::string counter_words(const CounterExamination& counter) {
 
 std::string switching_words(const std::optional<SwitchExamination>& switching) {
   if (!switching) return "not run: it changes clocks, so it wants --test-control";
-  if (!switching->done && switching->switches == 0) return "not run: " + switching->why;
+  if (!switching->touched) return "not run: " + switching->why;
   std::string words =
       fmt::format("{} switches: call p50 {}, p99 {}; until the GPU has the clock p50 {}, p99 {}", switching->switches,
                   milliseconds(switching->call_p50), milliseconds(switching->call_p99),
                   milliseconds(switching->settle_p50), milliseconds(switching->settle_p99));
   if (switching->not_reached > 0) words += fmt::format("; {} not reached in 500 ms", switching->not_reached);
-  words += switching->restored ? fmt::format("; given back, now {} MHz", switching->after.value())
-                               : "; NOT given back: " + switching->why;
+  if (switching->restored) {
+    words += fmt::format("; given back, now {} MHz", switching->after.value());
+    if (!switching->why.empty()) words += "; FAILED: " + switching->why;
+  } else {
+    words += switching->touched ? "; NOT given back: " + switching->why : "; FAILED: " + switching->why;
+  }
   return words;
 }
 
@@ -214,6 +284,7 @@ void put(json::object& object, std::string_view key, const DeviceResult<T>& resu
 json::object json_of(const SwitchExamination& switching) {
   return {{"done", switching.done},
           {"why", switching.why},
+          {"touched", switching.touched},
           {"switches", switching.switches},
           {"not_reached", switching.not_reached},
           {"call_p50_s", switching.call_p50.value()},
@@ -277,6 +348,9 @@ json::object json_of(const Patient& patient) {
 
 std::string verdict_of(const std::vector<Patient>& patients) {
   const auto controlled = std::ranges::count_if(patients, can_be_controlled);
+  const auto failed = std::ranges::count_if(
+      patients, [](const auto& patient) { return patient.switching && !patient.switching->done; });
+  if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, patients.size());
   if (patients.empty()) return "no GPU here: a training process runs on as it is, nothing is measured or set";
   if (controlled == 0) return "advice only: Perseus can measure here, not set clocks";
   if (static_cast<std::size_t>(controlled) < patients.size()) {
@@ -286,10 +360,35 @@ std::string verdict_of(const std::vector<Patient>& patients) {
                      patients.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", patients.size()));
 }
 
+/// What holds for every GPU of this machine or container.
+std::vector<std::string> machine_warnings(bool daemon) {
+  if (daemon || !in_pid_namespace()) return {};
+  return {
+      "this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
+      "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node"};
+}
+
+/// 0: every GPU can be set and passed its test; 69: a clock was not given back; else 1.
+int exit_code_of(const std::vector<Patient>& patients) {
+  const auto failed = [](const Patient& patient) { return patient.switching && !patient.switching->done; };
+  const auto kept = [](const Patient& patient) {
+    return patient.switching && patient.switching->touched && !patient.switching->restored;
+  };
+  if (std::ranges::any_of(patients, kept)) return 69;
+  if (patients.empty() || std::ranges::any_of(patients, failed)) return 1;
+  return std::ranges::all_of(patients, can_be_controlled) ? 0 : 1;
+}
+
 Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
-  const std::vector<DriverPresence> drivers = examine_drivers();
-  const std::vector<std::string> selectors =
-      arguments.device.empty() ? find_gpus() : std::vector<std::string>{arguments.device};
+  std::vector<DriverPresence> drivers = examine_drivers();
+  const std::string socket = daemon_socket("");
+  const bool daemon = daemon_listens(socket);
+  drivers.push_back({"clockd", daemon, daemon ? "daemon at " + socket : "no daemon on this node"});
+  std::vector<std::string> selectors{arguments.device};
+  if (arguments.device.empty()) {
+    selectors = find_gpus();
+    std::ranges::copy(find_failing_gpus(), std::back_inserter(selectors));
+  }
   std::vector<std::future<Patient>> under_way;
   for (const std::string& selector : selectors) {
     under_way.push_back(
@@ -313,21 +412,27 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   }
 
   const std::string verdict = verdict_of(patients);
+  const std::vector<std::string> warnings = machine_warnings(daemon);
   if (as_json) {
+    const json::array warning_list(warnings.begin(), warnings.end());
     json::array driver_list, gpu_list;
     for (const DriverPresence& driver : drivers) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
     for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
-    print(json::serialize(json::object{{"drivers", driver_list}, {"gpus", gpu_list}, {"verdict", verdict}}) + "\n");
+    print(json::serialize(json::object{
+              {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
+          "\n");
   } else {
     for (const DriverPresence& driver : drivers) {
       print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));
     }
     for (const Patient& patient : patients) print("\n" + text_of(patient));
-    print("\n" + verdict + "\n");
+    print("\n");
+    for (const std::string& warning : warnings) print("WARNING  " + warning + "\n");
+    print(verdict + "\n");
   }
-  return !patients.empty() && std::ranges::all_of(patients, can_be_controlled) ? 0 : 1;
+  return exit_code_of(patients);
 }
 
 }  // namespace
@@ -349,7 +454,8 @@ void add_doctor(CLI::App& app, Command& command) {
                    "clock is touched. Not on a GPU on which other processes compute");
   add_json_flag(*doctor, command);
   doctor->footer(help_footer("  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
-                 "   1  there is no GPU, or one whose clock cannot be set from here\n");
+                 "   1  there is no GPU, one whose clock cannot be set from here, or one that failed its control test\n"
+                 "  69  a control test could not give a clock back\n");
   doctor->callback(
       [arguments, &command] { command.run = [arguments, &command] { return run_doctor(*arguments, command.json); }; });
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -159,11 +160,20 @@ Result<int> run_serve(const ServeConfig& config) {
   service_options.plan_deadlines = config.plan_deadlines;
   service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;
   service_options.profiling_iterations = config.profiling_iterations;
+  service_options.profiling_slowdown_pct = config.profiling_slowdown;
+  service_options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
+  service_options.switch_latency_s = config.switch_latency;
   service_options.tokens_changed = [&] {
     if (const Status loaded = tokens.load(); !loaded) log.error("tokens: " + loaded.error().message);
   };
   auto service = server::Service::open(service_options, **store, clock, workers);
   if (!service) return service.error();
+
+  (*service)->subscribe_all([&log](const server::JobEvent& event) {
+    constexpr std::array told{"profiling_started", "profiling_failed", "profile_known", "plan_dropped"};
+    if (std::ranges::find(told, event.kind) == told.end()) return;
+    log.info(fmt::format("job {}: {}", event.job, event.text));
+  });
 
   server::ApiOptions api_options;
   api_options.metrics = metrics;

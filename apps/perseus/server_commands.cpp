@@ -50,7 +50,7 @@ std::string job_path(const std::string& job, const std::string& rest = {}) {
 struct ProfilePush {
   std::string name, file, schedule = "1f1b", action_table, accelerator;
   int microbatches = 0, chunks = 0;
-  std::optional<double> blocking_power_w, transfer_latency_s, split_backward;
+  std::optional<double> blocking_power_w, transfer_latency_s, switch_latency_s, split_backward;
   bool blocking_transfers = false;
 };
 
@@ -66,6 +66,7 @@ Result<HttpCall> push_call(const ProfilePush& push) {
   if (push.chunks > 0) pipeline["chunks"] = push.chunks;
   if (push.blocking_power_w) pipeline["blocking_power_w"] = *push.blocking_power_w;
   if (push.transfer_latency_s) pipeline["transfer_latency_s"] = *push.transfer_latency_s;
+  if (push.switch_latency_s) pipeline["switch_latency_s"] = *push.switch_latency_s;
   if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
   json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
@@ -171,6 +172,10 @@ void add_profile(CLI::App& app, Command& command) {
   action->add_option("--chunks", push->chunks, "Stages per rank")->type_name("N");
   action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")->type_name("W");
   action->add_option("--transfer-latency", push->transfer_latency_s, "Of an activation between stages")->type_name("S");
+  action
+      ->add_option("--switch-latency", push->switch_latency_s,
+                   "Time until a clock takes effect (default: what the job's ranks measure)")
+      ->type_name("S");
   action->add_flag("--blocking-transfers", push->blocking_transfers, "Transfers hold the sender up");
   action->add_option("--split-backward", push->split_backward, "Share of a backward that is its input half")
       ->type_name("F");

@@ -66,7 +66,8 @@ typedef struct perseus_options {
   int chunks; /* stages per rank, 1 */
   int rank, dp_rank, pp_rank, tp_rank;
   int dp_degree, pp_degree, tp_degree;
-  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "none"; NULL: find it */
+  const char* device;      /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "cuda:1" (CUDA's number);
+                               "none"; NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
   const char* accelerator; /* what the infrastructure calls it; NULL: its UUID */
   const char* helper;      /* path of perseus-clockd; NULL: beside the library, then $PATH */
   double blocking_power_w; /* of a waiting GPU; 0: measured */
@@ -77,6 +78,9 @@ typedef struct perseus_options {
   /* From any thread, which then holds nothing that begin, end or set_speed waits for; NULL: standard error. */
   void (*log)(void* context, int level, const char* message);
   void* log_context;
+  /* How much slower than promised iterations under a plan may be before the client drops the plan: 0.01 is 1 %.
+   * 0: $PERSEUS_PLAN_TOLERANCE, else 0.01; negative: never drop one. */
+  double plan_tolerance;
 } perseus_options;
 
 /* All defaults. */
@@ -141,6 +145,7 @@ typedef struct perseus_statistics {
   /* Whose clock changed under way; and of these, whose time at their own clock could not be told. */
   int64_t computations_mixed, computations_unsure;
   int64_t helper_restarts; /* times that another perseus-clockd took the place of one that had ended */
+  int64_t plans_dropped;   /* since iterations under them were slower than promised */
 } perseus_statistics;
 
 PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);

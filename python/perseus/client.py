@@ -342,11 +342,14 @@ def _note_torch(options):
 
 def _device(index, cuda=None):
     """A selector for CUDA's device of that index. NVML counts otherwise: it does not know CUDA_VISIBLE_DEVICES."""
-    uuid = getattr(cuda.get_device_properties(index), "uuid", None) if cuda is not None else None
+    properties = cuda.get_device_properties(index) if cuda is not None else None
+    uuid = getattr(properties, "uuid", None)
     if uuid is not None:  # torch 2.4 and later
         return f"nvml:GPU-{uuid}"
-    visible = [entry.strip() for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
-    return f"nvml:{visible[index] if 0 <= index < len(visible) else index}"
+    place = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
+    if all(isinstance(number, int) for number in place):
+        return "nvml:{:08X}:{:02X}:{:02X}.0".format(*place)
+    return f"cuda:{index}"  # the library asks libcuda for its PCI bus id
 
 
 class PipelineFrequencyOptimizer:

@@ -62,6 +62,7 @@ class Options(ctypes.Structure):
         ("flags", c_uint32),
         ("log", LogFunction),
         ("log_context", c_void_p),
+        ("plan_tolerance", c_double),
     ]
 
 
@@ -101,6 +102,7 @@ class Statistics(ctypes.Structure):
         ("computations_mixed", c_int64),
         ("computations_unsure", c_int64),
         ("helper_restarts", c_int64),
+        ("plans_dropped", c_int64),
     ]
 
 

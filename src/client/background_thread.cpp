@@ -32,6 +32,19 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+/// Until the body has returned. One that throws (no memory, no descriptors, no thread) is run again after a pause.
+void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
+  constexpr double kLeastPause_s = 0.1, kMostPause_s = 5;
+  for (double pause_s = kLeastPause_s;; pause_s = std::min(2 * pause_s, kMostPause_s)) {
+    const double began_s = 1e-9 * static_cast<double>(host_now_ns());
+    try {
+      return body(stop);
+    } catch (...) {}
+    if (1e-9 * static_cast<double>(host_now_ns()) - began_s > kMostPause_s) pause_s = kLeastPause_s;  // it ran well
+    if (!sleep_for(stop, pause_s)) return;
+  }
+}
+
 }  // namespace
 
 void BackgroundThread::start(const char* name, Body body) {
@@ -41,10 +54,7 @@ void BackgroundThread::start(const char* name, Body body) {
   try {
     auto state = std::make_shared<State>();
     thread_ = std::thread([state, body = std::move(body), token = stop_.get_token()]() mutable {
-      try {
-        body(token);
-      } catch (...) {  // out of memory: the client goes on without this thread
-      }
+      run(body, token);
       body = nullptr;
       const std::lock_guard lock(state->mutex);
       state->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
@@ -53,36 +63,50 @@ void BackgroundThread::start(const char* name, Body body) {
     });
     pthread_setname_np(thread_.native_handle(), name);
     pthread_getcpuclockid(thread_.native_handle(), &state->cpu_clock);
+    const std::lock_guard lock(mutex_);
     state_ = std::move(state);
-  } catch (const std::system_error&) {}
+  } catch (const std::exception&) {}  // no thread or no memory: running() is false
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
+std::shared_ptr<BackgroundThread::State> BackgroundThread::state() const {
+  const std::lock_guard lock(mutex_);
+  return state_;
+}
+
 bool BackgroundThread::wait(double limit_s) {
-  if (!state_) return true;
-  std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, std::chrono::duration<double>(std::max(limit_s, 0.0)),
-                                  [&] { return state_->ended; });
+  const std::shared_ptr<State> state = this->state();
+  if (!state) return true;
+  std::unique_lock lock(state->mutex);
+  return state->changed.wait_for(lock, std::chrono::duration<double>(std::max(limit_s, 0.0)),
+                                 [&] { return state->ended; });
 }
 
 bool BackgroundThread::stop(double limit_s) {
-  if (!state_) return true;
+  if (!running()) return true;
   stop_.request_stop();
   const bool ended = wait(limit_s);
-  cpu_at_end_s_ = cpu_s();
+  const double used_s = cpu_s();
   if (ended) {
     thread_.join();
   } else {
     thread_.detach();
   }
+  const std::lock_guard lock(mutex_);
+  cpu_at_end_s_ = used_s;
   state_ = nullptr;
   return ended;
 }
 
 double BackgroundThread::cpu_s() const {
-  if (!state_) return cpu_at_end_s_;
-  const std::lock_guard lock(state_->mutex);
-  return state_->ended ? state_->cpu_s : seconds_of(state_->cpu_clock);
+  std::shared_ptr<State> state;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!state_) return cpu_at_end_s_;
+    state = state_;
+  }
+  const std::lock_guard lock(state->mutex);
+  return state->ended ? state->cpu_s : seconds_of(state->cpu_clock);
 }
 
 bool sleep_for(const std::stop_token& stop, double seconds) {

@@ -1,10 +1,15 @@
-// A thread of the client's own inside somebody else's process.
+// A thread of the client inside a training process.
 //
-// Problem: such a thread must not take the process's signals, must say what it costs, and must never hold up the end
-// of the process: one that hangs in a name look-up is left behind. Input: a body that ends soon after its stop token
-// says so, throws nothing that matters, and owns what it touches (it may outlive its BackgroundThread). Output: its
-// processor time. Errors: a thread that cannot be made: running() is false. Threads: the owner's, one at a time;
-// cpu_s() any. Cost: a thread.
+// Takes none of the process's signals, reports its processor time, and never holds up the end of the process: stop()
+// leaves a thread behind that does not end in time (one that hangs in a driver or a name look-up).
+//
+// Input:   a body that returns soon after its stop token is set, and owns (or shares) whatever it touches: it may
+//          outlive its BackgroundThread. A body that throws is called again after a pause of 0.1 s, doubling to 5 s,
+//          so it keeps its progress outside of itself.
+// Output:  processor time.
+// Errors:  where no thread can be made, running() is false; start() may be called again.
+// Cost:    a thread.
+// Threads: the owner's, one at a time; cpu_s() any.
 #pragma once
 
 #include <condition_variable>
@@ -29,12 +34,14 @@ class BackgroundThread {
   bool stop(double limit_s);
   /// Waits so long at most until it has ended by itself.
   bool wait(double limit_s);
-  [[nodiscard]] bool running() const { return state_ != nullptr; }
+  [[nodiscard]] bool running() const { return state() != nullptr; }
   [[nodiscard]] double cpu_s() const;
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  [[nodiscard]] std::shared_ptr<State> state() const;
+  mutable std::mutex mutex_;      ///< of state_ and cpu_at_end_s_
+  std::shared_ptr<State> state_;  ///< null: not running
   std::stop_source stop_;
   std::thread thread_;
   double cpu_at_end_s_ = 0;

@@ -1,13 +1,18 @@
 #include "client/client.h"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <string_view>
+#include <thread>
 #include <utility>
 
+#include "device/ceiling_gpu.h"
 #include "net/http_message.h"
 
 namespace perseus::client {
@@ -29,6 +34,11 @@ std::size_t computations_a_step(const ClientOptions& options) {
   return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
 }
 
+/// A device that the program names by CUDA's number: "cuda:1".
+constexpr std::string_view kCudaDevice = "cuda:";
+
+std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
+
 double seconds_now() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
 struct SwitchLatency {
@@ -49,14 +59,25 @@ std::string host_name() {
 }  // namespace
 
 Client::Client(ClientOptions options)
-    : recorder_(kept_steps, computations_a_step(options)), options_(std::move(options)), complaints_(options_.log) {}
+    : recorder_(kept_steps, computations_a_step(options)),
+      options_(std::move(options)),
+      complaints_(options_.log, options_.log_pauses),
+      guard_(options_.plan_tolerance) {}
 
 Client::~Client() { stop(); }
 
 void Client::start(const std::vector<std::string>& remarks) {
   for (const std::string& remark : remarks) complaints_.say(LogLevel::warning, remark);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.start_limit_s);
-  watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
+  if (options_.device.empty() || options_.device.starts_with(kCudaDevice)) cuda_view_ = look_at_cuda();
+  while (!watching_.running() && std::chrono::steady_clock::now() < until) {
+    watching_.start("perseus-watch", [this](const std::stop_token& stop) { watch(stop); });
+    if (!watching_.running()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  if (!watching_.running()) {
+    complaints_.say(LogLevel::error, "no thread can be created: nothing is measured and no clock is set");
+    return;
+  }
   std::unique_lock lock(mutex_);
   const bool opened = changed_.wait_until(lock, until, [&] { return opened_; });
   lock.unlock();
@@ -67,16 +88,31 @@ void Client::start(const std::vector<std::string>& remarks) {
 
 bool Client::stop() {
   const double from = seconds_now();
-  const bool ended = watching_.stop(options_.start_limit_s / 2);
-  if (!ended) return false;
+  if (!watching_.stop(options_.start_limit_s / 2)) left_behind_ = true;
+  bool opened = false;
+  {
+    // A thread that hangs before this ends by itself what it has opened, see open().
+    const std::lock_guard lock(mutex_);
+    opened = opened_;
+  }
+  if (opened) {
+    end_control();
+    if (session_) session_->stop(options_.start_limit_s - (seconds_now() - from));
+  }
+  complaints_.silence(options_.start_limit_s / 2);
+  if (left_behind_) return false;
+  const std::uint64_t stepping = stepping_thread_.load(std::memory_order_acquire);
+  return stepping == 0 || (stepping == this_thread() && !in_step_);
+}
+
+void Client::end_control() {
   usable_control_ = nullptr;
-  control_.reset();
-  if (session_) session_->stop(options_.start_limit_s - (seconds_now() - from));
-  return true;
+  if (control_) control_->stop();
 }
 
 void Client::step_begin(bool train) {
   if (in_step_) step_end();
+  stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
   if (!train) {
@@ -276,16 +312,24 @@ void Client::time_with(std::uint64_t (*now_ns)(void*), void* context) {
 
 // ---- The watching thread: everything that may take its time
 
-void Client::watch(const std::stop_token& stop) {
-  open_device();
+/// False: stop() came first.
+bool Client::open(const std::stop_token& stop) {
+  open_device(stop);
+  const std::lock_guard lock(mutex_);
+  if (stop.stop_requested()) {
+    end_control();
+    return false;
+  }
   meter_ = std::make_unique<IterationMeter>(gpu_.get(), !options_.no_energy, facts_.clocks_mhz, options_.chunks,
                                             complaints_);
   open_session();
-  {
-    const std::lock_guard lock(mutex_);
-    opened_ = true;
-  }
+  opened_ = true;
   changed_.notify_all();
+  return true;
+}
+
+void Client::watch(const std::stop_token& stop) {
+  if (!opened_ && !open(stop)) return;  // opened already: this thread runs again after it ran out of memory
   double now = seconds_now();
   const auto interval_s = [this] {
     return std::clamp(2 * last_iteration_time_s_.load(std::memory_order_relaxed), least_watch_s, most_watch_s);
@@ -299,34 +343,47 @@ void Client::watch(const std::stop_token& stop) {
   measure(seconds_now(), true);
 }
 
-void Client::open_device() {
+void Client::choose_gpu() {
+  DeviceRequest request{std::nullopt, options_.rank};
+  if (!selector_.empty()) request.cuda_number = std::atoi(selector_.c_str() + kCudaDevice.size());
+  const DeviceChoice choice = choose_device(
+      list_gpus(), cuda_view_, [](const char* name) { return std::getenv(name); }, request);
+  selector_ = choice.selector.empty() ? "none" : choice.selector;
+  if (!choice.why_not.empty()) {
+    no_control_ = choice.why_not;
+    complaints_.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
+  }
+}
+
+void Client::open_device(const std::stop_token& stop) {
+  facts_ = {};
+  no_control_ = options_.advice_only ? "advice only, as asked for" : "no GPU (device \"none\")";
   facts_.host = host_name();
   facts_.accelerator = options_.accelerator;
   selector_ = options_.device;
-  if (selector_.empty()) {
-    const std::vector<std::string> found = find_gpus();
-    const std::size_t mine = static_cast<std::size_t>(options_.rank) % std::max<std::size_t>(found.size(), 1);
-    selector_ = found.empty() ? "none" : found[mine];
-  }
+  if (selector_.empty() || selector_.starts_with(kCudaDevice)) choose_gpu();
   if (selector_ == "none") return;
   auto gpu = open_gpu(selector_);
   if (!gpu) {
+    no_control_ = gpu.error().message;
     complaints_.raise(Cause::device, fmt::format("{}: {}; training runs without measuring energy or setting clocks",
                                                  selector_, gpu.error().message));
     return;
   }
-  gpu_ = std::move(*gpu);
+  gpu_ = with_ceiling(std::move(*gpu), ceiling_of_environment());  // clocks above it are not planned either
   if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
   const auto clocks = gpu_->supported_clocks();
   if (!clocks) {
+    no_control_ = clocks.error().message;
     complaints_.raise(Cause::device, clocks.error().message);
     return;
   }
   for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
-  if (options_.advice_only || facts_.clocks_mhz.empty()) return;
+  if (options_.advice_only || facts_.clocks_mhz.empty() || stop.stop_requested()) return;
   auto started = ClockController::start({selector_, options_.helper, options_.start_limit_s, options_.helper_restart});
   if (!started) {
-    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", started.error().message));
+    no_control_ = started.error().message;
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", no_control_));
     return;
   }
   control_ = std::move(*started);
@@ -342,17 +399,30 @@ void Client::open_session() {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
   };
-  listener.on_plan = [this](std::unique_ptr<Plan> plan) {
-    if (plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty()) {
+  listener.on_plan = [this, said = std::string()](std::unique_ptr<Plan> plan) mutable {
+    const bool no_plan = plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty();
+    if (no_plan && std::exchange(said, plan->reason) != plan->reason) {
       complaints_.say(LogLevel::info, fmt::format("no plan for job {}: {}; the highest clock", job(), plan->reason));
     }
+    guard_.arrives(*plan);
+    hold_as_needed();
     follower_.put(std::move(plan));
   };
-  listener.on_held = [this](bool held) { follower_.hold_maximum(held); };
+  listener.on_held = [this](bool held) {
+    {
+      const std::lock_guard lock(holding_);
+      server_holds_ = held;
+    }
+    hold_as_needed();
+  };
   listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
   // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
   RankFacts facts = facts_;
   if (helper_ == 0 && options_.profile.empty()) facts.clocks_mhz.clear();
+  if (helper_ == 0) {
+    facts.control = options_.advice_only ? "advice" : "none";
+    facts.control_reason = control_ ? control_->why() : no_control_;
+  }
   learnt_ = facts;
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
@@ -378,12 +448,14 @@ void Client::measure(double now_s, bool all) {
         const Step timed = events->on_host(*step);
         measure_reached(timed);
         check_position(timed, now_s);
+        guard(timed);
         meter_->take(timed, now_s);
       }
       events->release(*step);
       if (events->failed())
         complaints_.raise(Cause::cuda, "CUDA events fail; computations are timed by the host's clock");
     } else {
+      guard(*step);
       meter_->take(*step, now_s);
     }
     if (learnt_.instructions.empty() && step->train && step->clean) {
@@ -439,6 +511,30 @@ std::string Client::progress_fault() const {
   return "CUDA calls fail";
 }
 
+void Client::hold_as_needed() {
+  const std::lock_guard lock(holding_);
+  follower_.hold_maximum(server_holds_ || guard_.holds());
+}
+
+/// Has the guard judge an iteration, and does what it decides.
+void Client::guard(const Step& step) {
+  if (!step.train || !step.clean) return;
+  for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
+  guard_.take(guarded_iteration(step, facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front()));
+  hold_as_needed();
+  if (dropped_version_ != 0 && step.plan_version != dropped_version_) {
+    dropped_version_ = 0;
+    complaints_.clear(Cause::slowdown, fmt::format("plan {} replaces the one that was dropped", step.plan_version));
+  }
+  if (const std::optional<DroppedPlan> dropped = guard_.take_dropped()) {
+    dropped_version_ = dropped->version;
+    ++plans_dropped_;
+    complaints_.raise(Cause::slowdown, fmt::format("plan {} is dropped: {}; the highest clock until another plan comes",
+                                                   dropped->version, dropped->reason));
+    if (session_) session_->plan_dropped(*dropped);
+  }
+}
+
 /// The rank registered before it knew this.
 void Client::tell_what_was_learnt() {
   const auto is_news = [](double found, double told) {
@@ -463,11 +559,33 @@ void Client::tell_what_was_learnt() {
     learnt_.clocks_mhz = facts_.clocks_mhz;
     news = true;
   }
+  if (control_changed()) news = true;
   if (news) session_->learnt(learnt_);
+}
+
+/// A helper that ends has a successor, as a rule: the server hears only of one that stays away.
+bool Client::control_changed() {
+  constexpr double kAway_s = 10;
+  if (!control_) return false;
+  if (helper_ != 0) {
+    control_lost_s_ = 0;
+    if (learnt_.control.empty() || learnt_.control == "clocks") return false;
+    learnt_.control = "clocks";
+    learnt_.control_reason.clear();
+    return true;
+  }
+  const double now_s = seconds_now();
+  if (control_lost_s_ == 0) control_lost_s_ = now_s;
+  if (learnt_.control == "none" || now_s - control_lost_s_ < kAway_s) return false;
+  learnt_.control = "none";
+  learnt_.control_reason = control_->why();
+  return true;
 }
 
 /// What the training thread must not say itself.
 void Client::look_after(double now_s) {
+  if (session_) session_->keep_running();
+  complaints_.remind();
   if (const std::int64_t misfit = follower_.misfit_version(); misfit != told_misfit_) {
     if (misfit != 0) {
       const int ran = follower_.misfit_instruction();
@@ -489,6 +607,7 @@ void Client::look_after(double now_s) {
     }
     look_after_control();
     watch_progress();
+    late_clocks_.judge(meter_->facts().mixed, complaints_);
   }
   const std::int64_t finished = finished_.load(std::memory_order_acquire);
   if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {
@@ -559,6 +678,7 @@ void Client::statistics(perseus_statistics& s) {
   s.plan_from_iteration = plan_from_.load(std::memory_order_relaxed);
   s.planned_iteration_time_s = planned_time_s_.load(std::memory_order_relaxed);
   s.last_iteration_time_s = last_iteration_time_s_.load(std::memory_order_relaxed);
+  s.plans_dropped = plans_dropped_.load(std::memory_order_relaxed);
   s.last_iteration_energy_j = -1;
   s.blocking_power_w = options_.blocking_power_w;
   if (opened) {
@@ -607,8 +727,9 @@ std::string Client::status() {
   constexpr const char* states[] = {"starting", "maximum_clock", "profiling", "planned"};
   std::string wrong;
   for (const Complaint& complaint : complaints_.all()) {
-    wrong += fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f}}}", wrong.empty() ? "" : ",",
-                         name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s);
+    wrong +=
+        fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f},\"times\":{}}}", wrong.empty() ? "" : ",",
+                    name_of(complaint.cause), json_quoted(complaint.message), complaint.since_s, complaint.times);
   }
   EnergyFacts energy;
   int helper_pid = 0;
@@ -635,14 +756,14 @@ std::string Client::status() {
       ".6f},"
       "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
       "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
-      "\"computations_mixed\":{},\"computations_unsure\":{},\"profile\":[{}],"
+      "\"computations_mixed\":{},\"computations_unsure\":{},\"plans_dropped\":{},\"profile\":[{}],"
       "\"wrong\":[{}]}}",
       states[s.state], json_quoted(job()), options_.rank, json_quoted(options_.device), helper_pid, s.iteration,
       s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s, s.server_reached != 0,
       s.server_failures, s.controls_clock != 0, device_time(), s.clocks_requested, s.clocks_applied, s.helper_restarts,
       s.begin_end_ns, s.set_speed_ns, s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j,
       s.last_iteration_energy_j, s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected,
-      s.computations_mixed, s.computations_unsure, powers, wrong);
+      s.computations_mixed, s.computations_unsure, s.plans_dropped, powers, wrong);
 }
 
 }  // namespace perseus::client

@@ -28,13 +28,16 @@
 #include "client/cuda_events.h"
 #include "client/device_progress.h"
 #include "client/iteration_meter.h"
+#include "client/late_clocks.h"
 #include "client/options.h"
 #include "client/plan_follower.h"
+#include "client/plan_guard.h"
 #include "client/session.h"
 #include "client/step_recorder.h"
 #include "clock_control/clock_controller.h"
 #include "clock_control/latency_histogram.h"
 #include "device/gpu.h"
+#include "device/visible_devices.h"
 
 namespace perseus::client {
 
@@ -47,7 +50,8 @@ class Client {
 
   /// Opens the device, starts the helper, registers: on a thread of its own, waited for at most start_limit_s.
   void start(const std::vector<std::string>& remarks);
-  /// Gives the clock back, tells the server. False: a thread hangs (in a driver, say), and this must not be destroyed.
+  /// Gives the clock back, tells the server, logs nothing more. False: another thread may still use this object (one
+  /// hangs in a driver, or the training thread is another one or within a step), so it must never be destroyed.
   bool stop();
 
   void step_begin(bool train);
@@ -95,10 +99,16 @@ class Client {
   [[nodiscard]] std::string_view device_time() const;
 
   void watch(const std::stop_token& stop);
-  void open_device();
+  bool open(const std::stop_token& stop);
+  void end_control();
+  void open_device(const std::stop_token& stop);
+  void choose_gpu();
   void open_session();
   void measure(double now_s, bool all);
+  void guard(const Step& step);
+  void hold_as_needed();
   void tell_what_was_learnt();
+  bool control_changed();
   void look_after(double now_s);
   void look_after_control();
 
@@ -122,12 +132,18 @@ class Client {
 
   ClientOptions options_;
   Complaints complaints_;
+  PlanGuard guard_;
+  std::mutex holding_;  ///< of the next line, and over hold_maximum()
+  bool server_holds_ = false;
   BackgroundThread watching_;
-  std::mutex mutex_;  ///< of the next lines, until opened_; then they stay as they are
+  bool left_behind_ = false;  ///< a thread still runs in here
+  std::mutex mutex_;          ///< of the next lines, until opened_; then they stay as they are
   std::condition_variable changed_;
   bool opened_ = false;
+  CudaView cuda_view_;  ///< of the thread that called start()
   std::string selector_;
   RankFacts facts_;
+  std::string no_control_;  ///< why there is no control_
   std::unique_ptr<ClockController> control_;
   std::unique_ptr<Session> session_;
   std::shared_ptr<const CudaDriver> driver_;
@@ -142,11 +158,14 @@ class Client {
   // The watching thread's.
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
+  LateClocks late_clocks_;
+  std::int64_t dropped_version_ = 0;  ///< the last plan that the guard dropped; 0: none
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< that sets clocks, as last seen: the first, second, ...; 0: none does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
   RankFacts learnt_;  ///< as the server was told
   bool told_instructions_ = false;
+  double control_lost_s_ = 0;  ///< since when no helper sets clocks; 0: one does
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
   double behind_since_s_ = 0;         ///< the position is behind a step that the GPU has done; 0: it is not
@@ -155,7 +174,8 @@ class Client {
   LatencyHistogram reached_to_call_;  ///< from the device passing the boundary to the helper's call
 
   // The training thread's, at a step's ends.
-  std::int64_t step_helper_ = 0;  ///< working_helper() when it began
+  std::atomic<std::uint64_t> stepping_thread_{0};  ///< that began the last step; 0: none yet
+  std::int64_t step_helper_ = 0;                   ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
   CallCost speed_cost_, begin_cost_, end_cost_;
@@ -170,6 +190,7 @@ class Client {
   std::atomic<double> planned_time_s_{0};
   std::atomic<int> plan_kind_{-1};  ///< Plan::Kind of the plan in force; -1: none
   std::atomic<std::int64_t> plan_from_{0};
+  std::atomic<std::int64_t> plans_dropped_{0};
 };
 
 }  // namespace perseus::client

@@ -1,9 +1,13 @@
 #include "client/complaints.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/clock.h"
+#include "client/call_cost.h"
 
 namespace perseus::client {
 
@@ -13,6 +17,12 @@ std::string_view name_of(Cause cause) {
       return "server";
     case Cause::job:
       return "job";
+    case Cause::reports:
+      return "reports";
+    case Cause::slowdown:
+      return "slowdown";
+    case Cause::late_clocks:
+      return "late_clocks";
     case Cause::plan:
       return "plan";
     case Cause::clock_control:
@@ -33,44 +43,101 @@ std::string_view name_of(Cause cause) {
   return "";
 }
 
-Complaints::Complaints(Log log) : log_(std::move(log)) {}
+Complaints::Complaints(Log log, PauseLimits pauses, std::function<double()> now_s)
+    : log_(std::move(log)),
+      pauses_(pauses),
+      now_s_(now_s ? std::move(now_s) : [] { return 1e-9 * static_cast<double>(host_now_ns()); }) {}
+
+void Complaints::silence(double limit_s) {
+  silent_ = true;
+  std::unique_lock lock(logging_, std::defer_lock);
+  (void)lock.try_lock_for(std::chrono::duration<double>(std::max(limit_s, 0.0)));
+}
 
 void Complaints::say(LogLevel level, const std::string& message) const {
   try {
+    const std::lock_guard lock(logging_);
+    if (silent_) return;
     log_(level, message);
   } catch (...) {  // a log is not worth a training run
   }
 }
 
+Complaints::Known* Complaints::known(Cause cause) {
+  const auto found = std::ranges::find_if(known_, [&](const Known& k) { return k.complaint.cause == cause; });
+  return found == known_.end() ? nullptr : &*found;
+}
+
+/// The line to log about a cause now; empty: none.
+std::string Complaints::due(Known& known) {
+  const double now_s = now_s_();
+  if (!known.holds || known.logged || now_s < known.quiet_until_s) return {};
+  std::string line = known.complaint.message;
+  if (known.unlogged > 1) line += fmt::format(" ({} times since the last message about it)", known.unlogged);
+  known.logged = true;
+  known.unlogged = 0;
+  known.pause_s = std::clamp(2 * known.pause_s, pauses_.least_s, pauses_.most_s);
+  known.quiet_until_s = now_s + known.pause_s;
+  return line;
+}
+
 void Complaints::raise(Cause cause, const std::string& message) {
+  std::string line;
   {
     const std::lock_guard lock(mutex_);
-    const auto known = std::ranges::find(complaints_, cause, &Complaint::cause);
-    if (known != complaints_.end()) {
-      known->message = message;
-      return;
+    Known* one = known(cause);
+    if (one == nullptr) one = &known_.emplace_back(Known{{cause, "", 0, 0}, false, false, 0, now_s_(), 0, 0});
+    one->complaint.message = message;
+    if (!one->holds) {
+      if (now_s_() - one->seen_s > pauses_.most_s) one->quiet_until_s = one->pause_s = 0;
+      one->holds = true;
+      one->logged = false;
+      ++one->unlogged;
+      ++one->complaint.times;
+      one->complaint.since_s = SystemClock().now_s();
     }
-    complaints_.push_back({cause, message, SystemClock().now_s()});
+    one->seen_s = now_s_();
+    line = due(*one);
   }
-  say(LogLevel::warning, message);
+  if (!line.empty()) say(LogLevel::warning, line);
 }
 
 void Complaints::clear(Cause cause, const std::string& now_what) {
   {
     const std::lock_guard lock(mutex_);
-    if (std::erase_if(complaints_, [&](const Complaint& c) { return c.cause == cause; }) == 0) return;
+    Known* const one = known(cause);
+    if (one == nullptr || !one->holds) return;
+    one->holds = false;
+    one->seen_s = now_s_();
+    if (!one->logged) return;
   }
   say(LogLevel::info, now_what);
 }
 
+void Complaints::remind() {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Known& one : known_) {
+      if (std::string line = due(one); !line.empty()) lines.push_back(std::move(line));
+    }
+  }
+  for (const std::string& line : lines) say(LogLevel::warning, line);
+}
+
 bool Complaints::raised(Cause cause) const {
   const std::lock_guard lock(mutex_);
-  return std::ranges::find(complaints_, cause, &Complaint::cause) != complaints_.end();
+  return std::ranges::any_of(known_, [&](const Known& k) { return k.holds && k.complaint.cause == cause; });
 }
 
 std::vector<Complaint> Complaints::all() const {
+  std::vector<Complaint> all;
   const std::lock_guard lock(mutex_);
-  return complaints_;
+  for (const Known& one : known_) {
+    if (one.holds) all.push_back(one.complaint);
+  }
+  std::ranges::stable_sort(all, {}, &Complaint::since_s);
+  return all;
 }
 
 }  // namespace perseus::client

@@ -135,6 +135,9 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   rank.number("transfer_latency_s", o.transfer_latency_s, 0);
   rank.number("switch_latency_s", facts.switch_latency_s, 0);
   rank.number("blocking_power_w", facts.blocking_power_w, 0);
+  rank.text("control", facts.control);
+  rank.text("control_reason", facts.control_reason);
+  if (facts.epoch != 0) rank.raw("epoch", std::to_string(facts.epoch));
   if (!facts.instructions.empty()) {
     rank.raw("instructions", list(facts.instructions, [](const std::string& name) { return json_quoted(name); }));
   }
@@ -159,6 +162,15 @@ std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iter
     if (energies) body.raw("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
     body.raw("throttled", list(iterations, [](const auto& i) { return i.throttled ? "true" : "false"; }));
   }
+  return body.done();
+}
+
+std::string plan_dropped_body(const DroppedPlan& dropped) {
+  Members body;
+  body.raw("version", std::to_string(dropped.version));
+  body.raw("reason", json_quoted(dropped.reason));
+  body.raw("measured_time_s", number(dropped.measured_s));
+  body.raw("promised_time_s", number(dropped.promised_s));
   return body.done();
 }
 
@@ -206,11 +218,24 @@ Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& 
       if (!count) return count.error();
       plan->iterations = *count;
     }
+    if (const auto then = fields.optional("then")) {
+      const auto what = then->string();
+      if (!what) return what.error();
+      plan->then_maximum = *what == "maximum_clock" && plan->iterations > 0;
+    }
   }
   if (const auto time = fields.optional("iteration_time_s"); time && !time->is_null()) {
     const auto seconds = time->number();
     if (!seconds) return seconds.error();
     plan->iteration_time_s = *seconds;
+  }
+  if (const auto time = fields.optional("maximum_clock_time_s"); time && !time->is_null()) {
+    const auto seconds = time->number();
+    if (!seconds) return seconds.error();
+    plan->maximum_clock_time_s = *seconds;
+  }
+  if (const auto why = fields.optional("slower_because"); why && why->string()) {
+    plan->slower_because = std::string(*why->string());
   }
   if (const auto reason = fields.optional("reason"))
     plan->reason = std::string(reason->string() ? *reason->string() : "");

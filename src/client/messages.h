@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "client/options.h"
 #include "client/plan_follower.h"
+#include "client/plan_guard.h"
 
 namespace perseus::client {
 
@@ -24,6 +25,9 @@ struct RankFacts {
   double switch_latency_s = 0;                 ///< 0: not known
   double blocking_power_w = 0;                 ///< 0: not known
   std::vector<std::string> instructions = {};  ///< of one iteration; empty: not known
+  std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: it sets clocks
+  std::string control_reason = {};  ///< why it sets none
+  std::int64_t epoch = 0;           ///< greater in every later process of the rank
   [[nodiscard]] bool learnt_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
@@ -50,6 +54,8 @@ std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Iterations one after another, all of one plan version, and of one window or none.
 std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iterations);
+
+std::string plan_dropped_body(const DroppedPlan& dropped);
 
 Result<std::string> read_registered_job(std::string_view body);
 /// Null: unchanged.

@@ -54,6 +54,22 @@ class Checked {
   std::vector<std::string>& remarks_;
 };
 
+double plan_tolerance(double given, std::vector<std::string>& remarks) {
+  constexpr double kDefault = 0.01, kMost = 10;
+  std::string name = "plan_tolerance";
+  if (given == 0) {
+    const char* const variable = std::getenv("PERSEUS_PLAN_TOLERANCE");
+    if (variable == nullptr || *variable == '\0') return kDefault;
+    name = "PERSEUS_PLAN_TOLERANCE";
+    char* end = nullptr;
+    given = std::strtod(variable, &end);
+    if (*end != '\0') given = std::nan("");
+  }
+  if (given <= kMost) return given;
+  remarks.push_back(fmt::format("{} is {}; {} is taken, allowed is a number up to {}", name, given, kDefault, kMost));
+  return kDefault;
+}
+
 }  // namespace
 
 ClientOptions read_options(const perseus_options* given, std::vector<std::string>& remarks) {
@@ -89,6 +105,7 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.transfer_latency_s = check.number("transfer_latency_s", all.transfer_latency_s, 1e3, 0);
   o.start_limit_s = check.number("start_limit_s", all.start_limit_s, 1e6, 5);
   o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
+  o.plan_tolerance = plan_tolerance(all.plan_tolerance, remarks);
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
   o.synchronous = (all.flags & PERSEUS_SYNCHRONOUS) != 0;

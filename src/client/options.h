@@ -38,12 +38,14 @@ struct ClientOptions {
   std::string accelerator, helper;
   double blocking_power_w = 0, transfer_latency_s = 0;
   double start_limit_s = 5, report_interval_s = 2;
+  double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
   bool advice_only = false, no_energy = false;
   bool synchronous = false;                 ///< the program waits for its device in every computation
   std::optional<ProgressWay> progress_way;  ///< none: the first that works
   SessionTiming timing;
   RestartLimits helper_restart{1, 300};
   Complaints::Log log;
+  PauseLimits log_pauses;
 
   [[nodiscard]] int world_size() const { return dp_degree * pp_degree * tp_degree; }
 };

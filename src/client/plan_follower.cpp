@@ -41,8 +41,11 @@ void PlanFollower::begin_step(std::int64_t iteration) {
     num_clocks_ = plan_->clocks.size();
     version_.store(plan_->version, std::memory_order_relaxed);
     fits_ = true;
+    expired_ = false;
+    steps_ = 0;
     misfit_.store(0, std::memory_order_release);
   }
+  expired_ = plan_ != nullptr && plan_->then_maximum && steps_ >= plan_->iterations;
   position_ = 0;
   asked_ = begun_any_ = reordered_ = false;
   fits_so_far_ = true;
@@ -75,7 +78,8 @@ int PlanFollower::highest_planned() const {
 int PlanFollower::first_clock_of(std::int64_t iteration) const {
   const bool changes = next_ && iteration >= next_->from_iteration;
   const Plan* const coming = changes ? next_.get() : plan_.get();
-  const bool rules = coming != nullptr && (changes || fits_) && !held_.load(std::memory_order_relaxed);
+  const bool ends = plan_ != nullptr && plan_->then_maximum && steps_ >= plan_->iterations;
+  const bool rules = coming != nullptr && (changes || (fits_ && !ends)) && !held_.load(std::memory_order_relaxed);
   if (!rules || coming->clocks.empty())
     return coming == nullptr ? fallback() : maximum_.load(std::memory_order_relaxed);
   if (whole_step() && !changes) return highest_planned();
@@ -84,6 +88,7 @@ int PlanFollower::first_clock_of(std::int64_t iteration) const {
 
 void PlanFollower::end_step() {
   if (plan_ == nullptr || plan_->clocks.empty()) return;
+  ++steps_;
   if (asked_ && !begun_any_) take(asked_at_);
   asked_ = false;
   const bool nothing_ran = position_ == 0 && !begun_any_ && fits_so_far_;

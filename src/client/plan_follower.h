@@ -36,9 +36,12 @@ struct Plan {
   std::int64_t version = 0;
   std::int64_t from_iteration = 0;
   int window = -1;
-  int iterations = 0;  ///< of a profiling window
+  int iterations = 0;         ///< of a profiling window
+  bool then_maximum = false;  ///< after so many iterations: the highest clock, until another plan comes
   double iteration_time_s = 0;
+  double maximum_clock_time_s = 0;  ///< the same everywhere at the highest clock; 0: not known
   std::string reason;
+  std::string slower_because;  ///< why it is slower than it need be: a straggler, a policy; empty: it is not
   std::vector<PlannedClock> clocks;
   std::vector<bool> ran;  ///< the follower's: in this step, per clock, once computations run in another order
   Plan* next_retired = nullptr;
@@ -110,7 +113,9 @@ class PlanFollower {
   }
   [[gnu::cold]] void take_elsewhere(std::size_t at);
   [[nodiscard]] int highest_planned() const;
-  [[nodiscard]] bool ruling() const { return plan_ != nullptr && fits_ && !held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool ruling() const {
+    return plan_ != nullptr && fits_ && !expired_ && !held_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] int fallback() const {
     return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
   }
@@ -126,6 +131,7 @@ class PlanFollower {
   bool asked_ = false;      ///< clock_for() was called since the last begun()
   bool reordered_ = false;  ///< in this step computations run in another order than the plan's: see Plan::ran
   bool begun_any_ = false;  ///< in this step
+  bool expired_ = false;    ///< as many steps as a window has have run under plan_
   bool fits_ = true;        ///< the last whole step under plan_, and this one so far
   bool fits_so_far_ = true;
   bool fitted_late_ = false;  ///< this step fits, and ran at the highest clock because the one before did not
@@ -133,6 +139,7 @@ class PlanFollower {
   std::atomic<int> maximum_{0};
 
   std::atomic<bool> whole_step_{false};
+  int steps_ = 0;  ///< under plan_
   std::unique_ptr<Plan> next_;  ///< taken from the mailbox, holds from a later iteration
   std::atomic<Plan*> mailbox_{nullptr};
   std::atomic<Plan*> retired_{nullptr};

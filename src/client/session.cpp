@@ -35,21 +35,24 @@ struct Session::State {
   SessionTiming timing;
   HttpPeer peer;
   bool own_job = false;
+  std::int64_t epoch = 0;  ///< of day: greater in a later process
 
   std::mutex mutex;  ///< of everything below
   std::condition_variable_any changed;
   std::optional<SessionListener> listener;  ///< none: stopped
   Complaints* complaints = nullptr;         ///< likewise
   RankFacts facts;
-  bool facts_are_news = false;  ///< to the server
+  bool facts_are_news = false;         ///< to the server
+  std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
   std::string job;
   bool tried = false;  ///< registering it was
   bool rank_known = false;
   std::optional<double> silent_since_s;
   bool held = false;
   std::deque<MeasuredIteration> iterations;
-  bool window_ready = false;  ///< a whole one is among them
-  bool over = false;          ///< the job, says the server: nothing more is asked or told
+  std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
+  bool window_ready = false;              ///< a whole one is among them
+  bool over = false;                      ///< the job, says the server: nothing more is asked or told
 
   std::atomic<bool> reached{false};
   std::atomic<std::int64_t> failures{0};
@@ -60,6 +63,7 @@ struct Session::State {
   bool register_job(const std::stop_token& stop);
   bool register_rank(const std::stop_token& stop);
   bool tell_facts(const std::stop_token& stop);
+  bool tell_dropped(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
@@ -86,6 +90,8 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   State& s = *state_;
   s.options = options;
   s.facts = std::move(facts);
+  s.epoch = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+                .count();
   s.timing = options.timing;
   s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
   s.own_job = options.job.empty();
@@ -93,8 +99,16 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.listener = std::move(listener);
   s.complaints = &complaints;
   if (!s.job.empty()) s.listener->on_job(s.job);
-  asking_.start("perseus-plans", [state = state_](const std::stop_token& stop) { state->ask_for_plans(stop); });
-  reporting_.start("perseus-reports", [state = state_](const std::stop_token& stop) { state->send_reports(stop); });
+  keep_running();
+}
+
+void Session::keep_running() {
+  if (!asking_.running()) {
+    asking_.start("perseus-plans", [state = state_](const std::stop_token& stop) { state->ask_for_plans(stop); });
+  }
+  if (!reporting_.running()) {
+    reporting_.start("perseus-reports", [state = state_](const std::stop_token& stop) { state->send_reports(stop); });
+  }
 }
 
 Session::~Session() { stop(0); }
@@ -119,6 +133,12 @@ void Session::learnt(RankFacts facts) {
   const std::lock_guard lock(state_->mutex);
   state_->facts = std::move(facts);
   state_->facts_are_news = true;
+  state_->changed.notify_all();
+}
+
+void Session::plan_dropped(DroppedPlan dropped) {
+  const std::lock_guard lock(state_->mutex);
+  state_->dropped = std::move(dropped);
   state_->changed.notify_all();
 }
 
@@ -157,7 +177,13 @@ std::int64_t Session::failures() const { return state_->failures; }
 std::optional<HttpReply> Session::State::call(const HttpCall& what, double limit_s, const std::stop_token& stop) {
   HttpPeer to = peer;
   to.timeout = milliseconds(limit_s);
-  Result<HttpReply> reply = http_call(to, what, stop);
+  Result<HttpReply> reply = [&]() -> Result<HttpReply> {
+    try {
+      return http_call(to, what, stop);
+    } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
+      return Error{ErrorCode::unavailable, fmt::format("{}: cannot connect: {}", peer.url, error.what())};
+    }
+  }();
   if (stop.stop_requested()) return std::nullopt;
   if (!reply) {
     failed(Cause::server, reply.error().message);
@@ -264,6 +290,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
 bool Session::State::register_rank(const std::stop_token& stop) {
   RankFacts known;
   tell([&](const SessionListener&) { known = facts; });
+  known.epoch = epoch;
   const auto reply =
       call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
@@ -297,12 +324,33 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
     of_job = job;
     facts_are_news = false;
   }
+  known.epoch = epoch;
   const auto reply =
       call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
   if (reply) return true;
   const std::lock_guard lock(mutex);
   facts_are_news = true;
   return false;
+}
+
+/// False: to be tried again. A server that does not know of dropped plans (an older one) answers 404.
+bool Session::State::tell_dropped(const std::stop_token& stop) {
+  std::optional<DroppedPlan> telling;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!dropped || !rank_known) return true;
+    telling = dropped;
+    of_job = job;
+  }
+  const auto reply =
+      call({"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", percent_encode(of_job), options.rank),
+            plan_dropped_body(*telling)},
+           timing.answer_s, stop);
+  if (!reply) return false;
+  const std::lock_guard lock(mutex);
+  if (dropped && dropped->version == telling->version) dropped.reset();
+  return true;
 }
 
 HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const {
@@ -391,27 +439,29 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
 
 void Session::State::send_reports(const std::stop_token& stop) {
   double due_s = now_s() + options.report_interval_s;
-  std::vector<MeasuredIteration> report;
   double wait_s = timing.least_wait_s;
   // The last reports go out after stop was asked for, uninterrupted: stop() of the thread waits a while.
   for (bool last = false; !last;) {
     {
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - now_s(), 0.0)),
-                       [&] { return (window_ready && !job.empty()) || (facts_are_news && rank_known); });
+                       [&] { return (window_ready && !job.empty()) || ((facts_are_news || dropped) && rank_known); });
     }
     last = stop.stop_requested();
     const bool all = last || now_s() >= due_s;
     if (all) due_s = now_s() + options.report_interval_s;
-    while (!last && !tell_facts(stop) && sleep_for(stop, wait_s)) wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    while (!last && !(tell_facts(stop) && tell_dropped(stop)) && sleep_for(stop, wait_s))
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;
-    while (!(report = next_report(all)).empty()) {
-      while (!send(report, last ? std::stop_token() : stop)) {
-        if (last) return;
-        if (!sleep_for(stop, wait_s)) break;
-        wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    while (!unsent.empty() || !(unsent = next_report(all)).empty()) {
+      if (send(unsent, last ? std::stop_token() : stop)) {
+        unsent.clear();
+        wait_s = timing.least_wait_s;
+        continue;
       }
-      wait_s = timing.least_wait_s;
+      if (last) return;
+      if (!sleep_for(stop, wait_s)) break;  // the last round sends it
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
     }
   }
 }
@@ -427,13 +477,15 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
+    const std::lock_guard lock(mutex);
+    if (complaints != nullptr) complaints->clear(Cause::reports, peer.url + " accepts iterations again");
   } else if (reply->status == job_over_status) {
     job_is_over(read_refusal(reply->body));
   } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) {
-      complaints->say(LogLevel::warning, fmt::format("{} did not take iterations up to {}: {}", peer.url,
-                                                     report.back().iteration, read_refusal(reply->body)));
+      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", peer.url,
+                                                    report.back().iteration, read_refusal(reply->body)));
     }
   }
   return true;

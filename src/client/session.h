@@ -34,12 +34,16 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
+  /// Starts the threads that could not be made before. Not beside stop().
+  void keep_running();
   /// Until the job is known or registering it failed once, at most so long.
   void wait_for_job(double limit_s);
   /// Sent every report_interval_s; profiling windows as soon as they are whole.
   void report(MeasuredIteration iteration);
   /// What is known of the rank by now: said to the server soon, unless it knows.
   void learnt(RankFacts facts);
+  /// Tells the server soon.
+  void plan_dropped(DroppedPlan dropped);
   /// Sends what is left, says that the job has ended if this rank registered it; within `limit_s`.
   void stop(double limit_s);
 

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -21,15 +22,19 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "clock_control/daemon_protocol.h"
 #include "clock_control/helper_process.h"
 #include "clock_control/mailbox.h"
 #include "clock_control/start_helper.h"
+#include "device/ceiling_gpu.h"
 
 namespace perseus {
 namespace {
 
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
+constexpr std::int64_t kExitLimit_ns = 2'000'000'000;
 
 /// How many forks lie between the process that this code was loaded in and this one.
 std::atomic<int>& fork_generation() {
@@ -37,9 +42,45 @@ std::atomic<int>& fork_generation() {
   return generation;
 }
 
-void count_forks() {
+/// Mailboxes of this process's controllers. If this process is process 1 of a container, its end kills the helper too:
+/// then the clock must be given back before.
+struct OpenMailboxes {
+  struct One {
+    Mailbox* mailbox;
+    int wake, generation;
+  };
+  std::mutex mutex;
+  std::vector<One> all;
+};
+
+OpenMailboxes& open_mailboxes() {
+  static auto* const mailboxes = new OpenMailboxes;  // never destroyed: exit handlers use it
+  return *mailboxes;
+}
+
+void give_back_at_exit() {
+  const std::unique_lock lock(open_mailboxes().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  const std::int64_t until_ns = monotonic_ns() + kExitLimit_ns;
+  const auto locked = [](const OpenMailboxes::One& one) {
+    return one.generation == fork_generation().load() && one.mailbox->locked.load(std::memory_order_acquire) != 0 &&
+           one.mailbox->state.load(std::memory_order_acquire) == HelperState::working;
+  };
+  for (const OpenMailboxes::One& one : open_mailboxes().all) {
+    if (locked(one)) one.mailbox->post_now(Megahertz(0), one.wake);
+  }
+  while (std::ranges::any_of(open_mailboxes().all, locked) && monotonic_ns() < until_ns) {
+    const timespec pause{0, 500'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+void prepare_process() {
   static std::once_flag once;
-  std::call_once(once, [] { ::pthread_atfork(nullptr, nullptr, [] { fork_generation().fetch_add(1); }); });
+  std::call_once(once, [] {
+    ::pthread_atfork(nullptr, nullptr, [] { fork_generation().fetch_add(1); });
+    (void)std::atexit(give_back_at_exit);
+  });
 }
 
 OwnedFd own_pidfd() {
@@ -102,14 +143,17 @@ double cpu_s(pid_t pid) {
 
 struct ClockController::State {
   explicit State(ClockControllerOptions given) : options(std::move(given)), pause(options.restart) {}
-  ~State() {
-    if (!keeps_memory) unmap_mailbox(mailbox);
-  }
+  ~State();
   DeviceStatus prepare();
   DeviceStatus start_helper();
+  DeviceStatus ask_daemon_for_helper(const std::string& socket);
+  DeviceResult<pid_t> spawn_own_helper();
   DeviceStatus shake_hands(pid_t child, double limit_s);
   void watch();
   void see_helper_end();
+  [[nodiscard]] Megahertz ceiling() const {
+    return options.ceiling.value() > 0 ? options.ceiling : ceiling_of_environment();
+  }
   [[nodiscard]] bool stops() const { return readable(stop.get(), 0, -1); }
   [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
 
@@ -145,31 +189,34 @@ DeviceStatus ClockController::State::prepare() {
     return no_helper(fmt::format("no shared memory or eventfd for the helper: {}", std::strerror(errno)));
   }
   mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
+  const std::lock_guard lock(open_mailboxes().mutex);
+  open_mailboxes().all.push_back({mailbox, wake.get(), generation});
   return Ok{};
+}
+
+ClockController::State::~State() {
+  {
+    const std::lock_guard lock(open_mailboxes().mutex);
+    std::erase_if(open_mailboxes().all, [this](const OpenMailboxes::One& one) { return one.mailbox == mailbox; });
+  }
+  if (!keeps_memory) unmap_mailbox(mailbox);
 }
 
 /// None is at work.
 DeviceStatus ClockController::State::start_helper() {
   const std::int64_t began_ns = monotonic_ns();
   working_since_ns = 0;
-  auto found = find_helper(options.helper);
-  if (!found) return found.error();
-  program = std::move(*found);
-  std::array<int, 2> ends{-1, -1};
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    return no_helper(fmt::format("no sockets for the helper: {}", std::strerror(errno)));
+  const std::string socket = daemon_socket(options.daemon);
+  DeviceResult<pid_t> child = pid_t{0};  // a daemon's helper is no child of ours
+  bool own = socket.empty();
+  if (!own) {
+    DeviceStatus asked = ask_daemon_for_helper(socket);
+    // A socket that a daemon of before has left behind: as if there were none.
+    own = !asked && asked.error().fault == DeviceFault::no_driver && options.daemon.empty() && socket == kDaemonSocket;
+    if (!asked && !own) return asked;
   }
-  channel = OwnedFd(ends[0]);
-  OwnedFd helpers_channel(ends[1]);
-  {
-    const std::lock_guard lock(mutex);
-    mailbox->begin_again();
-  }
-  const OwnedFd owner = own_pidfd();
-  const auto child = spawn_helper(program, {"--device", options.device},
-                                  {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
+  if (own) child = spawn_own_helper();
   if (!child) return child.error();
-  helpers_channel.reset();
   const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
   if (DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
   working_since_ns = monotonic_ns();
@@ -178,11 +225,46 @@ DeviceStatus ClockController::State::start_helper() {
   return Ok{};
 }
 
+DeviceStatus ClockController::State::ask_daemon_for_helper(const std::string& socket) {
+  program = fmt::format("the clock daemon at {}", socket);
+  {
+    const std::lock_guard lock(mutex);
+    mailbox->begin_again();
+  }
+  auto connection = ask_daemon(socket, options.device, ceiling(), mailbox_fd.get(), wake.get());
+  if (!connection) return connection.error();
+  channel = std::move(*connection);
+  return Ok{};
+}
+
+DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
+  auto found = find_helper(options.helper);
+  if (!found) return found.error();
+  program = std::move(*found);
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return no_helper(fmt::format("no sockets for the helper: {}", std::strerror(errno)));
+  }
+  channel = OwnedFd(ends[0]);
+  const OwnedFd helpers_channel(ends[1]);
+  {
+    const std::lock_guard lock(mutex);
+    mailbox->begin_again();
+  }
+  const OwnedFd owner = own_pidfd();
+  std::vector<std::string> arguments{"--device", options.device};
+  if (ceiling().value() > 0) {
+    arguments.emplace_back("--ceiling");
+    arguments.push_back(std::to_string(ceiling().value()));
+  }
+  return spawn_helper(program, arguments, {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
+}
+
 DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
   const bool answered = readable(channel.get(), limit_s, stop.get());
   HelperHello hello;
   const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
-  reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
+  if (child > 0) reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
   if (!answered) return no_helper(fmt::format("{} did not get ready in {} s", program, options.start_limit_s));
   if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
     return no_helper(fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without a word",
@@ -193,9 +275,11 @@ DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
     return no_helper(fmt::format("{} is version {}, this is {}", program, hello.version.data(), PERSEUS_VERSION));
   }
   if (hello.fault >= 0) return DeviceError{static_cast<DeviceFault>(hello.fault), hello.text.data()};
-  supervisor = hello.supervisor_pid;
-  worker = hello.worker_pid;
-  lease = hello.text.data();
+  // A daemon outside of this PID namespace has other numbers for processes, and a lease of its own to restore.
+  const bool numbers = child > 0 || listener_of(channel.get()) > 0;
+  supervisor = numbers ? hello.supervisor_pid : 0;
+  worker = numbers ? hello.worker_pid : 0;
+  lease = child > 0 ? hello.text.data() : "";
   return Ok{};
 }
 
@@ -236,7 +320,7 @@ void ClockController::State::watch() {
 }
 
 DeviceResult<std::unique_ptr<ClockController>> ClockController::start(ClockControllerOptions options) {
-  count_forks();
+  prepare_process();
   auto state = std::make_unique<State>(std::move(options));
   state->generation = fork_generation().load();
   if (const DeviceStatus prepared = state->prepare(); !prepared) return prepared.error();
@@ -257,6 +341,11 @@ ClockController::~ClockController() {
     (void)state_.release();
     return;
   }
+  stop();
+}
+
+void ClockController::stop() noexcept {
+  if (!state_->here() || !state_->watcher.joinable()) return;
   const std::uint64_t one = 1;
   (void)!::write(state_->stop.get(), &one, sizeof one);
   state_->watcher.join();

@@ -9,6 +9,9 @@
 //
 // Input:   a device selector (device/gpu.h) and where the helper's program is; then clocks.
 // Output:  the clocks that the device has really taken and when; latencies.
+//          Where the node has a daemon (clock_daemon.h), the helper is the daemon's, outside of this container: it gives
+//          back when the container ends all at once. When this process exits, clocks are given back before its end,
+//          within two seconds.
 // Errors:  start() says why there is no control; after that nothing fails: once the device refuses or the helper is
 //          gone, state() says so, and changes are only queued. With RestartLimits a helper that is gone, could not
 //          start or was refused is started again, when the one before has ended and given the clock back; the new one
@@ -40,6 +43,8 @@ struct ClockControllerOptions {
                              ///< ../bin), beside the program, then $PATH
   double start_limit_s = 5;  ///< for the helper to open the device
   RestartLimits restart;
+  std::string daemon = {};  ///< socket of the node's daemon; empty: see daemon_socket() (daemon_protocol.h)
+  Megahertz ceiling = {};   ///< an administrator's limit, kept and restored; 0: $PERSEUS_CEILING_MHZ, else none
 };
 
 enum class ControlState {
@@ -72,7 +77,10 @@ class ClockController {
   static DeviceResult<std::unique_ptr<ClockController>> start(ClockControllerOptions options);
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
-  ~ClockController();  ///< unlocks what was locked and waits for the helper, at most a second
+  ~ClockController();  ///< stop()
+  /// Unlocks what was locked and waits for the helper, at most a second. Later calls of set() are harmless, also one that
+  /// runs on another thread at this moment.
+  void stop() noexcept;
 
   /// The device is to run at `clock` as soon as it can; changes that still wait for the device are dropped.
   /// 0: back to the driver's own choice.

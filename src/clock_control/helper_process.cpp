@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,11 +21,17 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <new>
 #include <string_view>
+#include <utility>
 
 #include "clock_control/clock_worker.h"
 #include "clock_control/lease.h"
 #include "clock_control/mailbox.h"
+#include "clock_control/process_state.h"
+#include "clock_control/watchdog.h"
+#include "clock_control/worker_pulse.h"
+#include "device/ceiling_gpu.h"
 #include "device/gpu.h"
 
 namespace perseus {
@@ -40,7 +49,7 @@ bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
 /// Only what is ours stays open: a training process has sockets and devices that must close when it dies.
 void close_other_files() {
-  const int first = HelperFds::kOwner + 1;
+  const int first = HelperFds::kNode + 1;
 #ifdef SYS_close_range
   if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
 #endif
@@ -135,19 +144,48 @@ std::array<pollfd, 4> ends_of(const Ends& ends) {
   return {{{ends.link, POLLIN, 0}, {HelperFds::kChannel, POLLIN, 0}, {owner, POLLIN, 0}, {ends.signals, POLLIN, 0}}};
 }
 
-[[noreturn]] void work(const std::string& selector, Mailbox& mailbox, const Ends& ends, pid_t supervisor) {
+/// The device node that the client passed on is that of this GPU, opened for writing. What cannot be checked passes:
+/// backends without a node, and nodes that are not there for this process.
+DeviceStatus check_node(const GpuIdentity& gpu) {
+  struct stat wanted {
+  }, given{};
+  if (gpu.node.empty() || ::stat(gpu.node.c_str(), &wanted) != 0) return Ok{};
+  const bool open =
+      ::fstat(HelperFds::kNode, &given) == 0 && (::fcntl(HelperFds::kNode, F_GETFL) & (O_ACCMODE | O_PATH)) == O_RDWR;
+  const bool device = S_ISCHR(wanted.st_mode) && S_ISCHR(given.st_mode) && wanted.st_rdev == given.st_rdev;
+  const bool file = wanted.st_dev == given.st_dev && wanted.st_ino == given.st_ino;
+  if (open && (device || file)) return Ok{};
+  return DeviceError{DeviceFault::no_permission,
+                     "the clock daemon refuses " + stable_id(gpu) + ": the client cannot open " + gpu.node};
+}
+
+DeviceResult<std::unique_ptr<Gpu>> open_for(const HelperJob& job, WorkerPulse& pulse) {
+  auto gpu = open_gpu(job.selector);
+  if (!gpu) return gpu.error();
+  if (job.needs_node) {
+    if (DeviceStatus allowed = check_node((*gpu)->identity()); !allowed) return allowed.error();
+  }
+  return std::unique_ptr<Gpu>(std::make_unique<PulsedGpu>(with_ceiling(std::move(*gpu), job.ceiling), pulse));
+}
+
+[[noreturn]] void work(const HelperJob& job, Mailbox& mailbox, const Ends& ends, pid_t supervisor, WorkerPulse& pulse) {
   ::prctl(PR_SET_NAME, "clockd-worker");
   const std::int64_t start_limit_ns = mailbox.start_limit_ns.load();
   const std::int64_t began_ns = monotonic_ns();
-  auto gpu = open_gpu(selector);
+  auto gpu = open_for(job, pulse);
   if (!gpu) refuse(gpu.error());
   const double left_s = 1e-9 * static_cast<double>(start_limit_ns - (monotonic_ns() - began_ns));
-  auto lease = Lease::take((*gpu)->identity(), selector, std::max(0.8 * left_s, 0.0));
+  auto lease = Lease::take((*gpu)->identity(), job.selector, std::max(0.8 * left_s, 0.0), job.ceiling);
   if (!lease) refuse(lease.error());
   // The supervisor learns it from us, not from shared memory that others can write.
   (void)::send(ends.link, lease->path().data(), lease->path().size(), MSG_NOSIGNAL);
 
-  ClockWorker worker(mailbox, **gpu, *lease);
+  const auto look = [&pulse] {
+    const std::int64_t now_ns = monotonic_ns();
+    pulse.looked_ns.store(now_ns, std::memory_order_relaxed);
+    return now_ns;
+  };
+  ClockWorker worker(mailbox, **gpu, *lease, look);
   if (const DeviceStatus begun = worker.begin(); !begun) refuse(begun.error());
   const bool precedes = take_precedence();
   const StepAside step_aside;
@@ -175,28 +213,74 @@ std::array<pollfd, 4> ends_of(const Ends& ends) {
 }
 
 /// The worker is dead: what it owed is ours.
-bool restore(const std::string& selector, const std::string& lease, const Mailbox& mailbox) {
+bool restore(const HelperJob& job, const std::string& lease, const Mailbox& mailbox) {
   if (lease.empty()) return true;  // it had not got so far
   if (::access(lease.c_str(), F_OK) == 0) return restore_lease(lease, 5).ok();
   // Somebody cleaned up the folder; then the mailbox has to do.
   if (mailbox.locked.load(std::memory_order_acquire) == 0) return true;
-  auto gpu = open_gpu(selector);
-  return gpu && unlock_patiently(**gpu).ok();
+  auto gpu = open_gpu(job.selector);
+  return gpu && unlock_patiently(*with_ceiling(std::move(*gpu), job.ceiling)).ok();
 }
 
-[[noreturn]] void supervise(const std::string& selector, pid_t worker, Mailbox& mailbox, const Ends& ends) {
+Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
+  // Before and after that the worker's calls have limits of their own.
+  const bool at_work = mailbox.state.load(std::memory_order_acquire) == HelperState::working;
+  return {monotonic_ns(), at_work && (mailbox.owes_answer() || mailbox.locked.load(std::memory_order_acquire) != 0),
+          pulse.looked_ns.load(std::memory_order_relaxed), pulse.call_began_ns.load(std::memory_order_relaxed),
+          pulse.calls.load(std::memory_order_relaxed)};
+}
+
+/// Until something ends, the worker hangs, or the training process is suspended. The worker sends one message before
+/// that: where its lease is.
+Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends, std::string& lease) {
+  const pid_t owner = process_of(HelperFds::kOwner);
+  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); });
+  const std::array<pollfd, 4> stops = ends_of(ends);
+  std::array<pollfd, 6> fds{
+      {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
+  Watchdog::Advice advice = Watchdog::Advice::sleep;
+  for (bool paused = true;;) {
+    // A request wakes us only if we sleep; the worker may see it first, and rings the bell when it locks the clock.
+    const bool sleeps = advice == Watchdog::Advice::sleep && paused;
+    pulse.supervisor_sleeps.exchange(sleeps ? 1 : 0);
+    if (sleeps && seen_of(mailbox, pulse).busy) {
+      advice = Watchdog::Advice::look_again;
+      continue;
+    }
+    fds[4].fd = sleeps ? HelperFds::kWake : -1;
+    const bool something = wait_for(fds.data(), fds.size(), sleeps ? -1 : Watchdog::kTick);
+    paused = !something;
+    if (std::any_of(fds.begin() + 1, fds.begin() + 4, [](const pollfd& fd) { return fd.revents != 0; })) break;
+    std::uint64_t count = 0;
+    if (fds[5].revents != 0) (void)!::read(pulse.bell, &count, sizeof count);
+    if (fds[0].revents != 0) {
+      std::array<char, 4096> path{};
+      const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
+      if (got <= 0) break;
+      lease.assign(path.data(), static_cast<std::size_t>(got));
+      // Locks that a helper before us could not give back, on whatever GPU.
+      (void)restore_expired_leases();
+    }
+    advice = watchdog.look(seen_of(mailbox, pulse));
+    if (advice == Watchdog::Advice::worker_hangs || advice == Watchdog::Advice::owner_suspended) return advice;
+    if (advice == Watchdog::Advice::wake_worker) {
+      const std::uint64_t one = 1;
+      (void)!::write(HelperFds::kWake, &one, sizeof one);
+    }
+  }
+  return Watchdog::Advice::sleep;
+}
+
+[[noreturn]] void supervise(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse,
+                            const Ends& ends) {
   ::prctl(PR_SET_NAME, "clockd-super");
   std::string lease;
-  // Until something ends; the worker says one thing before that, where its lease is.
-  for (std::array<pollfd, 4> fds = ends_of(ends);;) {
-    if (!wait_for(fds.data(), fds.size(), -1)) continue;
-    if (std::any_of(fds.begin() + 1, fds.end(), [](const pollfd& fd) { return fd.revents != 0; })) break;
-    std::array<char, 4096> path{};
-    const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
-    if (got <= 0) break;
-    lease.assign(path.data(), static_cast<std::size_t>(got));
-    // Locks that a helper before us could not give back, on whatever GPU.
-    (void)restore_expired_leases();
+  const Watchdog::Advice why = watch(worker, mailbox, pulse, ends, lease);
+  if (why == Watchdog::Advice::worker_hangs) {
+    // In the driver it may take long to die: the training process must not count on its clocks until then.
+    ::kill(worker, SIGKILL);
+    mailbox.why_ended.write("perseus-clockd did not answer for 200 ms: its supervisor has ended it");
+    mailbox.state.store(HelperState::lost, std::memory_order_release);
   }
   // The worker sees its end of the link close, and gives the clock back.
   ::shutdown(ends.link, SHUT_WR);
@@ -213,9 +297,18 @@ bool restore(const std::string& selector, const std::string& lease, const Mailbo
     lease.assign(path.data(), static_cast<std::size_t>(got));
   }
   ::waitpid(worker, nullptr, 0);
-  const bool restored = restore(selector, lease, mailbox);
+  const bool restored = restore(job, lease, mailbox);
   if (restored) mailbox.locked.store(0, std::memory_order_release);
+  if (why == Watchdog::Advice::owner_suspended) {
+    mailbox.why_ended.write("the training process was suspended: its clock was given back until it continues");
+  }
   ::_exit(restored ? 0 : 1);
+}
+
+/// Shared by supervisor and worker alone.
+WorkerPulse* new_pulse() {
+  void* memory = ::mmap(nullptr, sizeof(WorkerPulse), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : new (memory) WorkerPulse;
 }
 
 }  // namespace
@@ -224,7 +317,17 @@ bool helper_fds_given() {
   return is_open(HelperFds::kMailbox) && is_open(HelperFds::kChannel) && is_open(HelperFds::kWake);
 }
 
-void run_helper(const std::string& selector) {
+void run_helper(const HelperJob& job) {
+  // Nobody's child, so that a training process that waits for its children does not wait for us.
+  if (const pid_t itself = ::fork(); itself != 0) {
+    if (itself < 0) refuse({DeviceFault::busy, "perseus-clockd cannot fork"});
+    ::_exit(0);
+  }
+  ::setsid();
+  run_daemons_helper(job);
+}
+
+void run_daemons_helper(const HelperJob& job) {
   Mailbox* mailbox = map_mailbox(HelperFds::kMailbox);
   if (mailbox == nullptr) {
     refuse({DeviceFault::no_driver,
@@ -232,26 +335,23 @@ void run_helper(const std::string& selector) {
   }
   close_other_files();
   take_null_as_standard_streams();
-  // Nobody's child, so that a training process that waits for its children does not wait for us.
-  if (const pid_t itself = ::fork(); itself != 0) {
-    if (itself < 0) refuse({DeviceFault::busy, "perseus-clockd cannot fork"});
-    ::_exit(0);
-  }
-  ::setsid();
   const pid_t supervisor = ::getpid();
   std::array<int, 2> link{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link.data()) != 0) {
     refuse({DeviceFault::busy, "perseus-clockd has no socket pair"});
   }
+  WorkerPulse* pulse = new_pulse();
+  if (pulse == nullptr) refuse({DeviceFault::busy, "perseus-clockd has no memory"});
+  pulse->bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   const int signals = arrange_signals();
   const pid_t worker = ::fork();
   if (worker < 0) refuse({DeviceFault::busy, "perseus-clockd cannot fork"});
   if (worker == 0) {
     ::close(link[0]);
-    work(selector, *mailbox, {signals, link[1]}, supervisor);
+    work(job, *mailbox, {signals, link[1]}, supervisor, *pulse);
   }
   ::close(link[1]);
-  supervise(selector, worker, *mailbox, {signals, link[0]});
+  supervise(job, worker, *mailbox, *pulse, {signals, link[0]});
 }
 
 }  // namespace perseus

@@ -9,14 +9,18 @@
 //   supervisor, or supervisor and training process  the worker: it waits for the other end of their link
 //   worker and supervisor                           the training process starts `perseus-clockd --restore LEASE`
 //   all three at once                               the next perseus-clockd, doctor or `perseus-clockd --restore`
-// SIGTERM to either ends both. A worker that hangs in the driver is given two seconds, then it is killed and the
-// supervisor unlocks. Errors: HelperHello. Threads: none; call it in a process that has no others. Source:
-// docs/decisions/0016-clock-lease.md.
+// A helper of the node's daemon is the same two processes; the daemon restores where above it says `--restore`.
+// SIGTERM to either ends both. A worker that does not answer is ended by the supervisor within 200 ms (watchdog.h), and
+// the clock is given back; so it is while the training process is suspended. A worker that hangs in the driver while it
+// gives back has two seconds. Errors: HelperHello. Threads: none; call it in a process that has no others. Source:
+// docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
+
+#include "base/units.h"
 
 namespace perseus {
 
@@ -26,6 +30,7 @@ struct HelperFds {
   static constexpr int kChannel = 4;  ///< SOCK_SEQPACKET: one HelperHello; closed by either side to end it
   static constexpr int kWake = 5;     ///< eventfd: something was posted while the worker slept
   static constexpr int kOwner = 6;    ///< pidfd of the training process; may be missing (Linux before 5.3)
+  static constexpr int kNode = 7;     ///< the GPU's device node as the training process opened it; daemon only
 };
 
 /// The first and only message of the helper: ready, or why not.
@@ -41,7 +46,16 @@ struct HelperHello {
 /// True if this process was given a mailbox and a channel.
 bool helper_fds_given();
 
+struct HelperJob {
+  std::string selector;
+  Megahertz ceiling;        ///< of an administrator, see device/ceiling_gpu.h; 0: none
+  bool needs_node = false;  ///< refuse a client that could not open the GPU's device node
+};
+
 /// Leaves a supervisor and a worker behind; the calling process itself ends here, and so do they: it does not return.
-[[noreturn]] void run_helper(const std::string& selector);
+[[noreturn]] void run_helper(const HelperJob& job);
+
+/// The same, but the calling process becomes the supervisor. Its exit status is 0 if the clock was given back.
+[[noreturn]] void run_daemons_helper(const HelperJob& job);
 
 }  // namespace perseus

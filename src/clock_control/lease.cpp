@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "clock_control/mailbox.h"
+#include "device/ceiling_gpu.h"
 
 namespace perseus {
 namespace {
@@ -47,22 +48,11 @@ std::string boot_id() {
 
 std::string file_name_of(const GpuIdentity& gpu) {
   std::string name(kPrefix);
-  for (const char c : gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid) {
+  for (const char c : stable_id(gpu)) {
     const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
     name += plain ? c : '_';
   }
   return name.substr(0, 200);
-}
-
-/// A selector that means the same from any working directory.
-std::string absolute(const std::string& selector) {
-  constexpr std::string_view simulated = "simulated:";
-  if (!selector.starts_with(simulated)) return selector;
-  char* resolved = ::realpath(selector.c_str() + simulated.size(), nullptr);
-  if (resolved == nullptr) return selector;
-  std::string result = std::string(simulated) + resolved;
-  std::free(resolved);
-  return result;
 }
 
 /// An exclusive flock, waited for at most so long; false: somebody else has it.
@@ -95,12 +85,52 @@ std::string value_of(const std::string& record, std::string_view key) {
   return {};
 }
 
-/// The GPU that this record says is locked; nothing if the lock ended with the boot, or there is no record.
-std::optional<std::string> locked_gpu(const std::string& record) {
+/// What a record says is locked.
+struct LockedGpu {
+  std::string selector;
+  std::string uuid;   ///< empty: a record from before leases had it
+  Megahertz ceiling;  ///< of an administrator; 0: none
+};
+
+/// Nothing if the lock ended with the boot, or there is no record.
+std::optional<LockedGpu> locked_gpu(const std::string& record) {
   if (value_of(record, "boot") != boot_id()) return std::nullopt;
-  std::string selector = value_of(record, "gpu");
-  if (selector.empty()) return std::nullopt;
-  return selector;
+  LockedGpu locked{value_of(record, "gpu"), value_of(record, "uuid"),
+                   Megahertz(std::atoi(value_of(record, "ceiling").c_str()))};
+  if (locked.selector.empty()) return std::nullopt;
+  return locked;
+}
+
+std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
+void name_by_uuid(LockedGpu& locked, std::string_view path) {
+  if (!file_part(path).starts_with(kPrefix)) return;
+  const std::string_view id = file_part(path).substr(kPrefix.size());
+  const std::size_t colon = std::min(locked.selector.find(':'), locked.selector.size());
+  const std::string kind = locked.selector.substr(0, colon);
+  if (locked.uuid.empty() && (kind == "nvml" || kind == "zeusd") && id.starts_with("GPU-")) {
+    locked.selector = fmt::format("{}:{}", kind, id);
+  }
+}
+
+/// Unlocks the GPU of that record, and no other.
+DeviceStatus unlock(const LockedGpu& locked, const std::string& path, const OpenGpu& open) {
+  const auto still_locked = [&](const DeviceError& error) {
+    return DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}", locked.selector,
+                                                path, error.message)};
+  };
+  auto gpu = open(locked.selector);
+  if (!gpu) return still_locked(gpu.error());
+  const GpuIdentity& found = (*gpu)->identity();
+  const bool same = locked.uuid.empty() ? file_name_of(found) == file_part(path) : stable_id(found) == locked.uuid;
+  if (!same) {
+    return still_locked(
+        {DeviceFault::lost, fmt::format("{} is another GPU here: {}", locked.selector, stable_id(found))});
+  }
+  const auto limited = with_ceiling(std::move(*gpu), locked.ceiling);
+  if (DeviceStatus unlocked = unlock_patiently(*limited); !unlocked) return still_locked(unlocked.error());
+  return Ok{};
 }
 
 }  // namespace
@@ -114,9 +144,11 @@ std::vector<std::string> lease_directories() {
   return folders;
 }
 
-DeviceResult<Lease> Lease::take(const GpuIdentity& gpu, const std::string& selector, double wait_s) {
+DeviceResult<Lease> Lease::take(const GpuIdentity& gpu, const std::string& selector, double wait_s, Megahertz ceiling) {
   Lease lease;
-  lease.selector_ = absolute(selector);
+  lease.selector_ = stable_selector(gpu, selector);
+  lease.uuid_ = stable_id(gpu);
+  lease.ceiling_ = ceiling;
   std::string tried;
   for (const std::string& folder : lease_directories()) {
     ::mkdir(folder.c_str(), 0700);
@@ -147,6 +179,8 @@ Lease::Lease(Lease&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       path_(std::move(other.path_)),
       selector_(std::move(other.selector_)),
+      uuid_(std::move(other.uuid_)),
+      ceiling_(other.ceiling_),
       recorded_(other.recorded_) {}
 
 Lease::~Lease() {
@@ -156,7 +190,8 @@ Lease::~Lease() {
 DeviceStatus Lease::record() {
   if (recorded_) return Ok{};
   const std::string text =
-      fmt::format("perseus clock lease\nboot {}\ngpu {}\npid {}\n", boot_id(), selector_, ::getpid());
+      fmt::format("perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}pid {}\n", boot_id(), selector_, uuid_,
+                  ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", ::getpid());
   // One call: a process that is killed in it has written all or nothing.
   if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     const std::string why = std::strerror(errno);
@@ -177,9 +212,6 @@ DeviceStatus unlock_patiently(Gpu& gpu) {
     sleep_ms(pause_ms);
     unlocked = gpu.unlock_clock();
   }
-  if (!unlocked && (unlocked.error().fault == DeviceFault::lost || unlocked.error().fault == DeviceFault::no_driver)) {
-    return Ok{};
-  }
   return unlocked;
 }
 
@@ -198,16 +230,9 @@ DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu
     return DeviceError{DeviceFault::busy,
                        fmt::format("{}: its holder lives (process {})", path, value_of(content(lease.fd_), "pid"))};
   }
-  const std::optional<std::string> selector = locked_gpu(content(lease.fd_));
-  if (selector) {
-    auto gpu = open(*selector);
-    // No such GPU any more, no driver: then no lock either.
-    const bool nothing_there =
-        !gpu && (gpu.error().fault == DeviceFault::lost || gpu.error().fault == DeviceFault::no_driver);
-    if (!gpu && !nothing_there) return gpu.error();
-    if (gpu) {
-      if (DeviceStatus unlocked = unlock_patiently(**gpu); !unlocked) return unlocked.error();
-    }
+  if (std::optional<LockedGpu> locked = locked_gpu(content(lease.fd_))) {
+    name_by_uuid(*locked, path);
+    if (DeviceStatus unlocked = unlock(*locked, path, open); !unlocked) return unlocked;
   }
   lease.clear();
   return Ok{};

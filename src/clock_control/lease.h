@@ -1,14 +1,21 @@
-// The lease on a GPU's clock: who has locked it owes the unlocking, and a file remembers that when all who owe are
+// The lease on a GPU's clock: the holder of a lock owes the unlocking, and a file records that for when every holder is
 // dead.
 //
-// Problem: a locked clock outlives the process that locked it, and the driver does not tell that it is locked. So
-// before the first lock a record is written, after the unlocking it is emptied; a record whose holder is dead is an
-// expired lease, and whoever finds it unlocks that GPU, and no other. Input: a GPU's identity and selector. Output: a
-// file per GPU in lease_directories(), empty while nothing is locked; its flock is the holder's life: the kernel drops
-// it with the process. A record of another boot is void, since no lock survives that. Errors: DeviceError busy
-// (somebody holds it), no_permission (no place for the file). Cost: file calls; only where the clock goes from unlocked
-// to locked and back, not per clock. Threads: one. Source: issue on restoring clocks;
-// docs/decisions/0016-clock-lease.md.
+// A locked clock outlives the process that locked it, and the driver has no getter for it. So a record is written
+// before the first lock, and the file is emptied only after an unlocking that succeeded on that GPU. A record whose
+// holder is dead is an expired lease.
+//
+// Input:   a GPU's identity and selector. The record names the GPU by UUID (else PCI bus id), since an index means
+//          another GPU in another container. Records from before that, by index, are found by the file's name.
+// Output:  a file per GPU in lease_directories(), empty while nothing is locked. Its flock is the holder's life: the
+//          kernel drops it with the process. A record of another boot is void, since no lock survives a boot. A driver
+//          that was reloaded also drops its locks, but nothing reports that reliably, so such a record stays until a
+//          reset succeeds.
+// Errors:  DeviceError busy (another process holds it), no_permission (no place for the file); whatever prevented the
+//          unlocking (no library, no driver, GPU lost, not visible here, another GPU by that name): the record stays.
+// Cost:    file calls where the clock goes from unlocked to locked and back, none per clock.
+// Threads: one.
+// Source:  docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 
 #include <functional>
@@ -30,8 +37,9 @@ using OpenGpu = std::function<DeviceResult<std::unique_ptr<Gpu>>(const std::stri
 
 class Lease {
  public:
-  /// Waits for another holder to end, at most so long.
-  static DeviceResult<Lease> take(const GpuIdentity& gpu, const std::string& selector, double wait_s);
+  /// Waits for another holder to end, at most so long. `ceiling`: see device/ceiling_gpu.h; 0: none.
+  static DeviceResult<Lease> take(const GpuIdentity& gpu, const std::string& selector, double wait_s,
+                                  Megahertz ceiling = Megahertz(0));
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&&) = delete;
   ~Lease();  ///< leaves a record as it is
@@ -46,11 +54,12 @@ class Lease {
   friend DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
   Lease() = default;
   int fd_ = -1;
-  std::string path_, selector_;
+  std::string path_, selector_, uuid_;
+  Megahertz ceiling_;
   bool recorded_ = false;
 };
 
-/// Unlocks the GPU, trying again for a second while it is busy. A GPU that is lost or has no driver has no lock either.
+/// Unlocks the GPU, trying again for a second while it is busy.
 DeviceStatus unlock_patiently(Gpu& gpu);
 
 /// If that file has a record and its holder is dead (waiting for that at most so long): unlocks, and empties it.

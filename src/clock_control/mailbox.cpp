@@ -27,7 +27,9 @@ std::int64_t monotonic_ns() noexcept {
 
 void SharedText::write(std::string_view text) {
   if (written_.load(std::memory_order_relaxed) != 0) return;
-  std::memcpy(text_, text.data(), std::min(text.size(), sizeof text_ - 1));
+  const std::size_t length = std::min(text.size(), sizeof text_ - 1);
+  std::memcpy(text_, text.data(), length);
+  text_[length] = 0;  // a longer text may have been there before
   written_.store(1, std::memory_order_release);
 }
 

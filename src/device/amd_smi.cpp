@@ -320,6 +320,17 @@ class AmdGpu final : public Gpu {
     return Ok{};
   }
 
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override {
+    // Downwards first, so that no minimum is above a maximum.
+    for (const auto& [which, clock] : {std::pair{limit_min, lowest}, {limit_max, highest}}) {
+      const int status =
+          call(amd_.amdsmi_set_gpu_clk_limit, gpu_, graphics_clock, which, static_cast<std::uint64_t>(clock.value()));
+      if (status != success) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
+    }
+    last_ = highest;
+    return Ok{};
+  }
+
  private:
   [[nodiscard]] int set_limits(Megahertz clock, std::uint32_t first, std::uint32_t second) const {
     const auto mhz = static_cast<std::uint64_t>(clock.value());

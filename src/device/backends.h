@@ -17,6 +17,7 @@ namespace perseus {
 
 DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which);
 std::vector<std::string> find_nvml();
+std::vector<std::string> find_failing_nvml();
 
 DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
 

@@ -126,24 +126,34 @@ SwitchExamination examine_switching(Gpu& gpu, int switches, const std::function<
     calls.push_back(since(begin));
     if (!locked) {
       seen.why = locked.error().message;
+      const DeviceFault fault = locked.error().fault;
+      seen.touched = seen.touched || (fault != DeviceFault::no_permission && fault != DeviceFault::not_supported &&
+                                      fault != DeviceFault::bad_clock);
       break;
     }
+    seen.touched = true;
     constexpr int near_mhz = 15;
     constexpr Seconds give_up = Seconds(0.5);
-    bool reached = false;
-    while (!reached && since(begin) < give_up) {
+    bool reached = false, lost = false;
+    while (!reached && !lost && since(begin) < give_up) {
       const auto clock = gpu.clock();
+      lost = !clock && clock.error().fault == DeviceFault::lost;
+      if (lost) seen.why = clock.error().message;
       reached = clock && std::abs(clock->value() - target.value()) < near_mhz;
       if (!reached) pause(std::chrono::microseconds(200));
     }
+    if (lost) break;
     if (reached) settles.push_back(since(begin));
     reached ? ++seen.switches : ++seen.not_reached;
   }
-  const DeviceStatus unlocked = gpu.unlock_clock();
-  seen.restored = unlocked.ok();
-  if (!unlocked && seen.why.empty()) seen.why = unlocked.error().message;
+  if (seen.touched) {
+    const DeviceStatus unlocked = gpu.unlock_clock();
+    seen.restored = unlocked.ok();
+    if (!unlocked && seen.why.empty()) seen.why = unlocked.error().message;
+  }
   pause(std::chrono::milliseconds(100));
   if (const auto clock = gpu.clock()) seen.after = *clock;
+  if (seen.why.empty() && seen.switches == 0 && seen.not_reached > 0) seen.why = "no clock was reached in 500 ms";
   seen.done = seen.why.empty();
   std::sort(calls.begin(), calls.end());
   std::sort(settles.begin(), settles.end());

@@ -38,6 +38,7 @@ CounterExamination examine_counter(Gpu& gpu, Seconds at_most, int changes = 20);
 struct SwitchExamination {
   bool done = false;
   std::string why;                 ///< not done
+  bool touched = false;            ///< the clock is, or may have been, locked
   int switches = 0;                ///< that were seen to arrive
   int not_reached = 0;             ///< that did not arrive within half a second
   Seconds call_p50, call_p99;      ///< how long the call blocks
@@ -46,7 +47,8 @@ struct SwitchExamination {
   Megahertz after;                 ///< the clock after that
 };
 
-/// Changes the clock `switches` times between random supported ones; `go_on` false: gives it back and ends.
+/// Changes the clock `switches` times between random supported ones; `go_on` false: gives it back and ends. The caller
+/// holds the lease on the clock. A GPU that was not touched is not reset.
 SwitchExamination examine_switching(Gpu& gpu, int switches, const std::function<bool()>& go_on);
 
 }  // namespace perseus

@@ -43,7 +43,13 @@ struct GpuIdentity {
   std::string architecture;  ///< "Ampere"; empty: not known
   std::string driver;        ///< version of driver and library, or of the daemon
   bool simulated = false;    ///< not a real GPU, and everything that shows it must say so
+  std::string node = {};     ///< the file whose permissions guard this GPU ("/dev/nvidia0"); empty: not known
 };
+
+/// What a lease and a daemon call the GPU: its UUID, else its PCI bus id. An index means another GPU elsewhere.
+inline const std::string& stable_id(const GpuIdentity& gpu) { return gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid; }
+/// The same GPU in any container and working directory: nvml:0 becomes nvml:GPU-..., simulated:gpu an absolute path.
+std::string stable_selector(const GpuIdentity& gpu, const std::string& selector);
 
 /// Why the GPU runs at another clock than the one asked for; see NVML's clock event reasons.
 struct ClockEvents {
@@ -85,6 +91,8 @@ class Gpu {
   /// Pins the clock. Whoever calls it owes unlock_clock(), also after SIGKILL: only the helper process calls it.
   virtual DeviceStatus lock_clock(Megahertz clock) = 0;
   virtual DeviceStatus unlock_clock() = 0;  ///< back to the driver's own choice
+  /// The driver chooses within [lowest, highest]. Default: not_supported.
+  virtual DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
 };
 
 /// Opens what `selector` names:
@@ -97,5 +105,7 @@ DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector);
 
 /// Selectors of all GPUs that this machine shows, the real ones first; never an error.
 std::vector<std::string> find_gpus();
+/// Selectors of GPUs that the driver counts but does not open (lost, no permission); open_gpu() returns the reason.
+std::vector<std::string> find_failing_gpus();
 
 }  // namespace perseus

@@ -118,6 +118,10 @@ NvmlGpu::NvmlGpu(std::shared_ptr<const NvmlLibrary> nvml, nvml::Device device)
   }
   identity_.driver = nvml_->driver;
   identity_.simulated = nvml_->simulated;
+  unsigned minor = 0;
+  if (!identity_.simulated && call(nvml_->nvmlDeviceGetMinorNumber, device_, &minor) == success) {
+    identity_.node = fmt::format("/dev/nvidia{}", minor);
+  }
 }
 
 DeviceResult<std::unique_ptr<NvmlGpu>> NvmlGpu::open(const std::string& which) {
@@ -323,6 +327,13 @@ DeviceStatus NvmlGpu::unlock_clock() {
   return Ok{};
 }
 
+DeviceStatus NvmlGpu::limit_clock(Megahertz lowest, Megahertz highest) {
+  const int code = call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, static_cast<unsigned>(lowest.value()),
+                        static_cast<unsigned>(highest.value()));
+  if (code != success) return error("nvmlDeviceSetGpuLockedClocks", code, true);
+  return Ok{};
+}
+
 int NvmlGpu::index() const {
   unsigned index = 0;
   return call(nvml_->nvmlDeviceGetIndex, device_, &index) == success ? static_cast<int>(index) : -1;
@@ -345,6 +356,20 @@ std::vector<std::string> find_nvml() {
       selectors.push_back("nvml:" + uuid);
     } else if (call((*nvml)->nvmlDeviceGetIndex, device, &index) == success) {
       selectors.push_back("nvml:" + std::to_string(index));
+    }
+  }
+  return selectors;
+}
+
+std::vector<std::string> find_failing_nvml() {
+  std::vector<std::string> selectors;
+  const auto nvml = nvml_library();
+  unsigned count = 0;
+  if (!nvml || call((*nvml)->nvmlDeviceGetCount_v2, &count) != success) return selectors;
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    if (call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device) != success) {
+      selectors.push_back("nvml:" + std::to_string(i));
     }
   }
   return selectors;

@@ -29,6 +29,7 @@ class NvmlGpu final : public Gpu {
   DeviceResult<GpuConditions> conditions() override;
   DeviceStatus lock_clock(Megahertz clock) override;
   DeviceStatus unlock_clock() override;
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override;
 
   /// Its number in NVML; -1: the driver does not say.
   [[nodiscard]] int index() const;

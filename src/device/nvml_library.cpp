@@ -25,6 +25,7 @@ NvmlLibrary functions_of(const DynamicLibrary& library) {
   FIND(nvmlDeviceGetHandleByUUID);
   FIND(nvmlDeviceGetHandleByPciBusId_v2);
   FIND(nvmlDeviceGetIndex);
+  FIND(nvmlDeviceGetMinorNumber);
   FIND(nvmlDeviceGetUUID);
   FIND(nvmlDeviceGetName);
   FIND(nvmlDeviceGetPciInfo_v3);
@@ -59,8 +60,9 @@ std::string version_of(int (*function)(char*, unsigned)) {
 }  // namespace
 
 DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library() {
-  static std::mutex mutex;
-  static std::map<std::string, std::weak_ptr<const NvmlLibrary>> sessions;
+  // Never destroyed: a thread that hangs in the driver may come back here after exit() has begun.
+  static auto& mutex = *new std::mutex;
+  static auto& sessions = *new std::map<std::string, std::weak_ptr<const NvmlLibrary>>;
   const std::lock_guard lock(mutex);
   const char* given = std::getenv("PERSEUS_NVML");
   const std::string name = given != nullptr && *given != '\0' ? given : "libnvidia-ml.so.1";

@@ -24,6 +24,7 @@ struct NvmlLibrary {
   int (*nvmlDeviceGetHandleByUUID)(const char*, nvml::Device*);
   int (*nvmlDeviceGetHandleByPciBusId_v2)(const char*, nvml::Device*);
   int (*nvmlDeviceGetIndex)(nvml::Device, unsigned*);
+  int (*nvmlDeviceGetMinorNumber)(nvml::Device, unsigned*);
   int (*nvmlDeviceGetUUID)(nvml::Device, char*, unsigned);
   int (*nvmlDeviceGetName)(nvml::Device, char*, unsigned);
   int (*nvmlDeviceGetPciInfo_v3)(nvml::Device, nvml::PciInfo*);

@@ -17,7 +17,8 @@ namespace {
 class SimulatedBackend final : public Gpu {
  public:
   SimulatedBackend(std::unique_ptr<SimulatedDriver> driver, const std::string& path) : driver_(std::move(driver)) {
-    identity_ = {driver_->name(), driver_->uuid(), driver_->pci_bus_id(), driver_->architecture(), "simulated", true};
+    identity_ = {
+        driver_->name(), driver_->uuid(), driver_->pci_bus_id(), driver_->architecture(), "simulated", true, path};
     what_ = "simulated:" + path;
   }
 
@@ -64,6 +65,9 @@ class SimulatedBackend final : public Gpu {
   }
   DeviceStatus unlock_clock() override {
     return tell("nvmlDeviceResetGpuLockedClocks", [&] { return driver_->unlock_clocks(); });
+  }
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override {
+    return tell("nvmlDeviceSetGpuLockedClocks", [&] { return driver_->lock_clocks(lowest, highest); });
   }
 
  private:

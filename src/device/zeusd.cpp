@@ -107,16 +107,17 @@ DeviceResult<Zeusd> Zeusd::open(const std::string& pci_bus_id, int nvml_index) {
   return Zeusd(std::move(http), found->id, false);
 }
 
-DeviceStatus Zeusd::command(std::string_view name, Megahertz clock, bool block) {
+DeviceStatus Zeusd::command(std::string_view name, Megahertz lowest, Megahertz clock, bool block) {
   std::string target, body;
   const bool sets_clock = clock != Megahertz(0);
   if (older_) {
     target = fmt::format("/gpu/{}/{}", id_, name);
-    body = sets_clock ? fmt::format(R"({{"min_clock_mhz":{0},"max_clock_mhz":{0},"block":{1}}})", clock.value(), block)
+    body = sets_clock ? fmt::format(R"({{"min_clock_mhz":{},"max_clock_mhz":{},"block":{}}})", lowest.value(),
+                                    clock.value(), block)
                       : fmt::format(R"({{"block":{}}})", block);
   } else {
     const std::string clocks =
-        sets_clock ? fmt::format("&min_clock_mhz={0}&max_clock_mhz={0}", clock.value()) : std::string();
+        sets_clock ? fmt::format("&min_clock_mhz={}&max_clock_mhz={}", lowest.value(), clock.value()) : "";
     target = fmt::format("/gpu/{}?gpu_ids={}{}&block={}", name, id_, clocks, block);
   }
   const auto answer = http_->call("POST", target, body);
@@ -130,14 +131,19 @@ DeviceStatus Zeusd::lock_clock(Megahertz clock) {
     return DeviceError{DeviceFault::bad_clock, fmt::format("zeusd: {} MHz is no clock", clock.value())};
   }
   const bool block = locks_ % blocking_every == 0;
-  DeviceStatus done = command("set_gpu_locked_clocks", clock, block);
+  DeviceStatus done = command("set_gpu_locked_clocks", clock, clock, block);
   locks_ = done ? locks_ + 1 : 0;  // after a failure, know of the next one at once
   return done;
 }
 
 DeviceStatus Zeusd::unlock_clock() {
   locks_ = 0;
-  return command("reset_gpu_locked_clocks", Megahertz(0), true);
+  return command("reset_gpu_locked_clocks", Megahertz(0), Megahertz(0), true);
+}
+
+DeviceStatus Zeusd::limit_clock(Megahertz lowest, Megahertz highest) {
+  locks_ = 0;
+  return command("set_gpu_locked_clocks", lowest, highest, true);
 }
 
 }  // namespace perseus

@@ -40,12 +40,13 @@ class Zeusd {
   static DeviceResult<Zeusd> open(const std::string& pci_bus_id, int nvml_index);
   DeviceStatus lock_clock(Megahertz clock);
   DeviceStatus unlock_clock();
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
   [[nodiscard]] const std::string& path() const { return http_->path(); }
   [[nodiscard]] bool older() const { return older_; }
 
  private:
   Zeusd(std::unique_ptr<UnixHttp> http, int id, bool older) : http_(std::move(http)), id_(id), older_(older) {}
-  DeviceStatus command(std::string_view name, Megahertz clock, bool block);
+  DeviceStatus command(std::string_view name, Megahertz lowest, Megahertz clock, bool block);
 
   std::unique_ptr<UnixHttp> http_;
   int id_;

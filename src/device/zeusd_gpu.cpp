@@ -25,6 +25,7 @@ class ZeusdGpu final : public Gpu {
   DeviceResult<GpuConditions> conditions() override { return nvml_->conditions(); }
   DeviceStatus lock_clock(Megahertz clock) override { return zeusd_.lock_clock(clock); }
   DeviceStatus unlock_clock() override { return zeusd_.unlock_clock(); }
+  DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override { return zeusd_.limit_clock(lowest, highest); }
 
  private:
   std::unique_ptr<NvmlGpu> nvml_;

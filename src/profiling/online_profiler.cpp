@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/look_up.h"
+#include "planner/realise.h"
 #include "profiling/choose_clocks.h"
 #include "profiling/few_plans.h"
 #include "profiling/layout.h"
@@ -16,6 +17,7 @@
 #include "profiling/plan_loss.h"
 #include "profiling/planning.h"
 #include "profiling/samples.h"
+#include "profiling/slowdown_limit.h"
 #include "profiling/time_energy_model.h"
 
 namespace perseus {
@@ -30,6 +32,16 @@ constexpr int kComputationsAtMostDraws = 800;
 constexpr double kConfidence = 0.9;
 // How often the plan is run, at each slowdown, before it is believed.
 constexpr int kConfirmingRounds = 2;
+// A window may be slower than the mean that is allowed by so much: as many iterations of rest, less one, come before it
+// anyway while ranks report and hear of it. Of the worst allowed it uses a part only: predictions may be wrong.
+constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
+// The noise of a single value up to which the tolerance is what the options say.
+constexpr double kUsualNoise = 0.01;
+// Refining ends when the best doubt of so many windows is not this much better than the best one before them.
+constexpr std::size_t kPlateauWindows = 12;
+constexpr double kBetter = 0.9;
+// Windows at the highest clock that may give no usable sample.
+constexpr int kMostUnusable = 20;
 
 Status validate(const ProfilingOptions& options) {
   const auto bad = [](std::string what) { return Error{ErrorCode::usage, "profiling: " + std::move(what)}; };
@@ -44,6 +56,12 @@ Status validate(const ProfilingOptions& options) {
   }
   if (!(options.lowest_clock_share >= 0 && options.lowest_clock_share <= 1)) {
     return bad(fmt::format("lowest clock share {}; must be 0 to 1", options.lowest_clock_share));
+  }
+  if (!(std::isfinite(options.mean_slowdown_pct) && options.mean_slowdown_pct > 0)) {
+    return bad(fmt::format("a mean slowdown of {} %; must be finite and > 0", options.mean_slowdown_pct));
+  }
+  if (!(std::isfinite(options.worst_slowdown_pct) && options.worst_slowdown_pct > 0)) {
+    return bad(fmt::format("a worst slowdown of {} %; must be finite and > 0", options.worst_slowdown_pct));
   }
   if (options.slowdowns.empty()) return bad("no slowdown to plan for; at least one is needed");
   for (const double slowdown : options.slowdowns) {
@@ -61,6 +79,9 @@ double quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(std::max(0.0, index))];
 }
 
+/// Everything at the highest clock that was measured.
+Seconds time_at_highest(const ComputationDag& dag) { return Realiser(dag).realise(Plan(dag.computations.size())).time; }
+
 }  // namespace
 
 struct OnlineProfiler::State {
@@ -70,6 +91,7 @@ struct OnlineProfiler::State {
   std::vector<ProfilingWindow> windows;
   std::set<std::tuple<int, int, int>> reported;  // window, rank, replica
   int reports_of_last = 0;
+  std::vector<double> window_s;  ///< per window: its longest mean iteration time of a rank; 0: not reported
 
   State(Layout l, ProfilingOptions o) : layout(std::move(l)), options(std::move(o)), samples(layout) {}
 
@@ -94,9 +116,9 @@ struct OnlineProfiler::State {
     }
     return window;
   }
-  /// The plan itself, for that multiple of T_min: what it needs to be right about is measured where it matters.
+  /// The plan itself, for that multiple of T_max: what it needs to be right about is measured where it matters.
   [[nodiscard]] ProfilingWindow window_of_plan(const ComputationDag& dag, double slowdown) const {
-    const Seconds deadline = least_time(dag) * slowdown;
+    const Seconds deadline = time_at_highest(dag) * slowdown;
     const Frontier frontier = few_plans(dag, {deadline});
     const Plan& plan = look_up(frontier, deadline).plan;
     ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
@@ -104,7 +126,71 @@ struct OnlineProfiler::State {
       std::vector<Megahertz>& clocks = window.clocks.emplace_back();
       for (const int c : computations) clocks.push_back(dag.type_of(c).options[plan[c]].clock);
     }
+    window.slowdown_pct = 100 * (slowdown - 1);
     return window;
+  }
+  [[nodiscard]] bool is_at_highest(const ProfilingWindow& window) const {
+    for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+      for (std::size_t a = 0; a < window.clocks[rank].size(); ++a) {
+        if (window.clocks[rank][a] != layout.types[layout.type_of[rank][a]].clocks.front()) return false;
+      }
+    }
+    return true;
+  }
+  /// Iteration time at the highest clocks, as measured; 0: not known.
+  [[nodiscard]] double highest_s() const {
+    double least = 0;
+    for (const ProfilingWindow& window : windows) {
+      const double time_s = window_s[window.number];
+      if (time_s > 0 && is_at_highest(window) && (least == 0 || time_s < least)) least = time_s;
+    }
+    return least;
+  }
+  [[nodiscard]] std::optional<double> measured_slowdown_pct(const ProfilingWindow& window) const {
+    const double reference_s = highest_s(), time_s = window_s[window.number];
+    if (reference_s <= 0 || time_s <= 0) return std::nullopt;
+    return 100 * (time_s / reference_s - 1);
+  }
+  /// So that the mean slowdown stays within its bound: iterations at the highest clock before the window.
+  [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window, const PlanUncertainty& doubt) const {
+    double slowdown_pct = window.slowdown_pct * window.iterations;
+    int count = window.iterations;
+    for (const ProfilingWindow& before : windows) {
+      const double own_pct = std::max(before.slowdown_pct, measured_slowdown_pct(before).value_or(0));
+      slowdown_pct += own_pct * before.iterations;
+      count += before.iterations + before.rest;
+    }
+    window.rest = std::max(0, static_cast<int>(std::ceil(slowdown_pct / options.mean_slowdown_pct)) - count);
+    window.doubt_pct = doubt.worst_pct();
+    return window;
+  }
+  /// The tolerance, in percent, given how much single values vary: what is noisier cannot be known as well.
+  [[nodiscard]] double tolerance_pct(const TimeEnergyModel& model) const {
+    std::vector<double> noise;
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (layout.types[t].has_clock()) noise.push_back(std::max(model.time_noise(t), model.energy_noise(t)));
+    }
+    return options.tolerance_pct * std::max(1.0, quantile(noise, 0.5) / kUsualNoise);
+  }
+  /// More windows do not make the plan better.
+  [[nodiscard]] bool is_level(double now_pct) const {
+    std::vector<double> doubts;
+    for (const ProfilingWindow& window : windows) {
+      if (window.doubt_pct && !window.confirming) doubts.push_back(*window.doubt_pct);
+    }
+    doubts.push_back(now_pct);
+    if (doubts.size() < 2 * kPlateauWindows) return false;
+    const auto recent = doubts.end() - static_cast<std::ptrdiff_t>(kPlateauWindows);
+    return *std::min_element(recent, doubts.end()) > kBetter * *std::min_element(doubts.begin(), recent);
+  }
+  /// Some type was measured at more than one clock.
+  [[nodiscard]] bool varied() const {
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (std::ranges::count_if(samples.cells(t), [](const Cell& cell) { return cell.log_time.count > 0; }) > 1) {
+        return true;
+      }
+    }
+    return std::ranges::all_of(layout.types, [](const ProfiledType& type) { return type.clocks.size() == 1; });
   }
   [[nodiscard]] int confirming_windows() const {
     const auto last =
@@ -137,24 +223,27 @@ struct OnlineProfiler::State {
   [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const;
   [[nodiscard]] ProfilingStep next_adaptive() const;
   [[nodiscard]] ProfilingStep next_plain() const;
+  [[nodiscard]] Status check_report(int rank, int replica, int window) const;
 };
 
 PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const {
-  const Seconds t_min = least_time(problem.mean());
-  std::vector<Seconds> deadlines;
-  for (const double slowdown : options.slowdowns) deadlines.push_back(t_min * slowdown);
-  const Frontier planned = few_plans(problem.mean(), deadlines);
+  const auto deadlines_of = [&](const ComputationDag& dag) {
+    std::vector<Seconds> deadlines;
+    for (const double slowdown : options.slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
+    return deadlines;
+  };
+  const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
+  const Frontier planned = few_plans(problem.mean(), planned_deadlines);
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
   std::mt19937_64 random = engine();
   for (const ComputationDag& possible : problem.draws(count, model, random)) {
+    const std::vector<Seconds> deadlines = deadlines_of(possible);
     const Frontier best = few_plans(possible, deadlines);
     for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
-      const bool as_fast_as_possible = options.slowdowns[k] == 1;
-      const Seconds deadline = as_fast_as_possible ? best.points.back().time : t_min * options.slowdowns[k];
-      const FrontierPoint& point = as_fast_as_possible ? planned.points.back() : look_up(planned, deadline);
-      const PlanLoss loss = plan_loss(possible, best, point.plan, deadline);
+      const FrontierPoint& point = look_up(planned, planned_deadlines[k]);
+      const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
       losses[k].push_back(loss.loss_pct);
       late[k].push_back(loss.late_pct);
     }
@@ -166,12 +255,20 @@ PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& proble
     PlanUncertainty::At at{options.slowdowns[k], sum / count, quantile(losses[k], kConfidence),
                            quantile(late[k], kConfidence)};
     result.text += fmt::format(
-        "{}at {:g} T_min the plan is expected to lose {:.2f} % of energy, with {:g} % confidence at most {:.2f} %, and "
+        "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
+        "{:g} % confidence at most {:.2f} %, and "
         "to be at most {:.2f} % late",
         k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
     result.at.push_back(at);
   }
   return result;
+}
+
+std::optional<double> PlanUncertainty::worst_pct() const {
+  if (at.empty()) return std::nullopt;
+  double worst = 0;
+  for (const At& one : at) worst = std::max({worst, one.loss_90_pct, one.late_90_pct});
+  return worst;
 }
 
 ProfilingStep OnlineProfiler::State::next_adaptive() const {
@@ -181,8 +278,9 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
     return {window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
   }
   if (const Status enough = sampled(); !enough) {
-    if (iterations() < options.max_iterations) {
-      return {window_of(first_clocks(layout, options.lowest_clock_share, random), false), {}};
+    // The highest clock costs nothing, and is what all else is compared with.
+    if (iterations() < std::min(options.max_iterations, kMostUnusable * options.iterations_per_window)) {
+      return {window_of(uniform(std::vector<int>(layout.types.size())), false), {}};
     }
     const std::string why =
         fmt::format("{} iterations gave no usable sample: {}", iterations(), enough.error().message);
@@ -191,21 +289,39 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
   const TimeEnergyModel now = model();
   const Result<PlanningProblem> problem = PlanningProblem::build(layout, samples, now, options.lowest_clock_share);
   if (!problem) return {ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
+  const double most_slowdown =
+      std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
+  const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
+    BoundedChoice choice = bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown,
+                                          now.by_iteration());
+    ProfilingWindow window = window_of(choice.clocks, false);
+    window.slowdown_pct = 100 * choice.slowdown;
+    return with_rest(std::move(window), doubt);
+  };
+  if (!varied() && iterations() < options.max_iterations) {
+    return {bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
+  }
   PlanUncertainty doubt = uncertainty(*problem, now);
-  const bool sure = std::ranges::all_of(doubt.at, [&](const PlanUncertainty::At& at) {
-    return at.loss_90_pct <= options.tolerance_pct && at.late_90_pct <= options.tolerance_pct;
-  });
+  const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
+  const bool sure = worst <= tolerance;
+  std::vector<double> confirmable;
+  std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
+                       [&](double slowdown) { return slowdown - 1 <= most_slowdown; });
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
-  if (sure && confirmed >= kConfirmingRounds * options.slowdowns.size()) {
-    return {ProfilingDone{fmt::format("after {} iterations {}", iterations(), doubt.text)}, doubt};
+  const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
+  if (sure && confirmed >= kConfirmingRounds * confirmable.size()) {
+    return done(fmt::format("after {} iterations ", iterations()));
   }
-  if (iterations() >= options.max_iterations) {
-    return {ProfilingDone{fmt::format("{} iterations are the most allowed; {}", iterations(), doubt.text)}, doubt};
+  if (iterations() >= options.max_iterations)
+    return done(fmt::format("{} iterations are the most allowed; ", iterations()));
+  if (!sure && is_level(worst)) {
+    return done(fmt::format("after {} iterations, more of which no longer make the plan better, ", iterations()));
   }
-  if (sure)
-    return {window_of_plan(problem->mean(), options.slowdowns[confirmed % options.slowdowns.size()]), std::move(doubt)};
+  if (sure) {
+    return {with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt), doubt};
+  }
   const double slowest = *std::ranges::max_element(options.slowdowns);
-  return {window_of(next_clocks(layout, *problem, now, std::max(slowest, 1.05), random), false), std::move(doubt)};
+  return {bounded(next_clocks(layout, *problem, now, std::max(slowest, 1.05), random), doubt), doubt};
 }
 
 ProfilingStep OnlineProfiler::State::next_plain() const {
@@ -243,6 +359,7 @@ Status OnlineProfiler::hand_out(ProfilingWindow window) {
     return bad(fmt::format("its number must be {}, that of the next one", windows_handed_out()));
   }
   if (window.iterations < 1) return bad(fmt::format("{} iterations; must be >= 1", window.iterations));
+  if (window.rest < 0) return bad(fmt::format("{} iterations of rest; must be >= 0", window.rest));
   const Layout& layout = state_->layout;
   if (window.clocks.size() != layout.type_of.size()) {
     return bad(fmt::format("clocks of {} ranks; the job has {}", window.clocks.size(), layout.num_ranks()));
@@ -262,6 +379,7 @@ Status OnlineProfiler::hand_out(ProfilingWindow window) {
     }
   }
   state_->windows.push_back(std::move(window));
+  state_->window_s.push_back(0);
   state_->reports_of_last = 0;
   return Ok{};
 }
@@ -273,25 +391,28 @@ bool OnlineProfiler::window_complete() const {
   return state_->reports_of_last == replicas;
 }
 
-Status OnlineProfiler::check(const RankResult& result) const {
+Status OnlineProfiler::State::check_report(int rank, int replica, int window) const {
   const auto bad = [&](const std::string& what) {
     return Error{ErrorCode::invalid_input, "profiling result: " + what};
   };
+  if (rank < 0 || rank >= layout.num_ranks()) {
+    return bad(fmt::format("rank {}; must be 0 to {}", rank, layout.num_ranks() - 1));
+  }
+  if (replica < 0 || replica >= layout.replicas(rank)) {
+    return bad(fmt::format("replica {} of rank {}; must be 0 to {}", replica, rank, layout.replicas(rank) - 1));
+  }
+  if (window < 0 || window >= static_cast<int>(windows.size())) {
+    return bad(fmt::format("window {}; {} were handed out, numbered from 0", window, windows.size()));
+  }
+  if (reported.contains({window, rank, replica})) {
+    return bad(fmt::format("rank {} (replica {}) has reported window {} before", rank, replica, window));
+  }
+  return Ok{};
+}
+
+Status OnlineProfiler::check(const RankResult& result) const {
+  if (Status known = state_->check_report(result.rank, result.replica, result.window); !known) return known;
   const Layout& layout = state_->layout;
-  if (result.rank < 0 || result.rank >= layout.num_ranks()) {
-    return bad(fmt::format("rank {}; must be 0 to {}", result.rank, layout.num_ranks() - 1));
-  }
-  if (result.replica < 0 || result.replica >= layout.replicas(result.rank)) {
-    return bad(fmt::format("replica {} of rank {}; must be 0 to {}", result.replica, result.rank,
-                           layout.replicas(result.rank) - 1));
-  }
-  if (result.window < 0 || result.window >= windows_handed_out()) {
-    return bad(fmt::format("window {}; {} were handed out, numbered from 0", result.window, windows_handed_out()));
-  }
-  if (state_->reported.contains({result.window, result.rank, result.replica})) {
-    return bad(
-        fmt::format("rank {} (replica {}) has reported window {} before", result.rank, result.replica, result.window));
-  }
   return Samples::check(layout, result);
 }
 
@@ -301,7 +422,23 @@ Result<std::vector<Rejection>> OnlineProfiler::report(const RankResult& result) 
   if (!rejections) return rejections.error();
   state_->reported.insert({result.window, result.rank, result.replica});
   if (result.window + 1 == windows_handed_out()) ++state_->reports_of_last;
+  double sum_s = 0;
+  for (const Seconds time : result.iteration_time) sum_s += time.value();
+  double& longest_s = state_->window_s[result.window];
+  if (std::isfinite(sum_s)) longest_s = std::max(longest_s, sum_s / static_cast<double>(result.iteration_time.size()));
   return rejections;
+}
+
+Status OnlineProfiler::miss(int rank, int replica, int window) {
+  if (Status known = state_->check_report(rank, replica, window); !known) return known;
+  state_->reported.insert({window, rank, replica});
+  if (window + 1 == windows_handed_out()) ++state_->reports_of_last;
+  return Ok{};
+}
+
+std::optional<double> OnlineProfiler::measured_slowdown_pct(int window) const {
+  if (window < 0 || window >= windows_handed_out()) return std::nullopt;
+  return state_->measured_slowdown_pct(state_->windows[window]);
 }
 
 int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_->windows.size()); }

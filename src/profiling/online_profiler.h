@@ -53,8 +53,11 @@ struct ProfilingOptions {
   int iterations_per_window = 1;  ///< >= 1; plain: the paper's "about five"
   int warm_up_windows = 0;        ///< at the maximum clock, not counted; plain: at least two, as published
   int max_iterations = 100;       ///< adaptive gives up refining after so many
-  double tolerance_pct = 0.15;    ///< adaptive is done when the plan is expected to lose less, with 90 % confidence
-  std::vector<double> slowdowns = {1.0, 1.2};  ///< ... at these multiples of T_min
+  double tolerance_pct = 0.15;    ///< adaptive is done when the plan is expected to lose less, with 90 % confidence;
+                                  ///< more in proportion where a single value varies by more than 1 %
+  std::vector<double> slowdowns = {1.0, 1.2};  ///< ... at these multiples of the time at the highest clock
+  double mean_slowdown_pct = 5;     ///< adaptive: of all iterations while profiling, those between windows included
+  double worst_slowdown_pct = 30;   ///< adaptive: of a single iteration
   double lowest_clock_share = 0.0;  ///< clocks below this share of a stage's highest are never tried nor planned
   std::uint64_t seed = 1;
 };
@@ -67,18 +70,23 @@ struct ProfilingWindow {
   bool warm_up = false;     ///< results are checked and not used
   bool confirming = false;  ///< the plan looked good enough, and this is it: the last test before profiling ends
   std::vector<std::vector<Megahertz>> clocks;
+  int rest = 0;                                    ///< iterations at the highest clock that must come before it
+  double slowdown_pct = 0;                         ///< expected, against everything at the highest clock
+  std::optional<double> doubt_pct = std::nullopt;  ///< worst of PlanUncertainty when it was chosen
 };
 
 /// What the plan made from the estimate is expected to cost, over the profiles that the results leave possible.
 struct PlanUncertainty {
   struct At {
-    double slowdown = 1;           ///< deadline as a multiple of T_min
+    double slowdown = 1;           ///< deadline as a multiple of the time with everything at the highest clock
     double expected_loss_pct = 0;  ///< energy above that of the plan one would make, knowing the truth
     double loss_90_pct = 0;        ///< with 90 % confidence not above this
     double late_90_pct = 0;        ///< likewise: iteration time beyond the deadline
   };
   std::vector<At> at;  ///< as ProfilingOptions::slowdowns; empty: nothing can be said yet
   std::string text;    ///< one sentence for people
+  /// The largest of all bounds; nothing if nothing can be said.
+  [[nodiscard]] std::optional<double> worst_pct() const;
 };
 
 struct ProfilingDone {
@@ -156,11 +164,15 @@ class OnlineProfiler {
   [[nodiscard]] bool window_complete() const;
   /// What report() would say against the result as a whole.
   [[nodiscard]] Status check(const RankResult& result) const;
+  /// That replica ran the window and could measure nothing. Error: as report().
+  Status miss(int rank, int replica, int window);
   /// Takes in a result of any window handed out. Error: the result as a whole makes no sense, or came before.
   Result<std::vector<Rejection>> report(const RankResult& result);
 
   [[nodiscard]] int windows_handed_out() const;
   [[nodiscard]] int iterations_handed_out() const;
+  /// Of a window that was reported: how much slower its iterations were than those at the highest clock, in percent.
+  [[nodiscard]] std::optional<double> measured_slowdown_pct(int window) const;
   /// Needs at least one usable result of every (stage, instruction); the error names one that has none.
   [[nodiscard]] Result<ProfileEstimate> estimate() const;
   /// Needs what estimate() needs.

@@ -33,6 +33,9 @@ constexpr std::size_t kMostIterations = 1000;
 constexpr double kContradictingShare = 0.5;
 constexpr int kFasterWindows = 2, kSlowerWindows = 5;
 
+// Windows in a row whose iterations were all throttled: then it is a cap, and no passing heat.
+constexpr int kCappedWindows = 3;
+
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::ranges::nth_element(values, middle);
@@ -405,10 +408,15 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
   std::vector<double> energy_of(iterations, std::numeric_limits<double>::quiet_NaN());
   std::vector<double> computing_s(iterations), computing_j(iterations);
   std::vector<bool> broken_down(iterations, true), usable(iterations, true);
+  int& throttled_windows = throttled_windows_[{result.rank, result.replica}];
+  const bool all_throttled =
+      !result.throttled.empty() && std::ranges::find(result.throttled, false) == result.throttled.end();
+  if (throttled_windows < kCappedWindows) throttled_windows = all_throttled ? throttled_windows + 1 : 0;
+  const bool capped = throttled_windows == kCappedWindows;
   for (int i = 0; i < iterations; ++i) {
     const double time_s = result.iteration_time[i].value();
     usable[i] = false;
-    if (!result.throttled.empty() && result.throttled[i]) {
+    if (!capped && !result.throttled.empty() && result.throttled[i]) {
       reject(i, "", -1, time_s, "throttled, as its device says; nothing of it is used");
       continue;
     }

@@ -298,8 +298,7 @@ class AsynchronousWorker {
       lock.unlock();
       if (Status reported = report_all_done(); !reported) return reported.error();
       lock.lock();
-      decided_.wait_for(lock, std::chrono::milliseconds(kPollMs),
-                        [&] { return failure_ || decisions_.contains(key); });
+      decided_.wait_for(lock, std::chrono::milliseconds(kPollMs), [&] { return failure_ || decisions_.contains(key); });
     }
     if (failure_) return *failure_;
     std::string decision = std::move(decisions_[key]);

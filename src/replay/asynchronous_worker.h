@@ -5,7 +5,8 @@
 // NCCL's proxy is) passes messages between the sockets and the stream, so that no host thread waits for a peer.
 //
 // Input:   as run_worker(); a CUDA device instead of a device that runs one computation at a time; how far ahead.
-// Output:  as run_worker(), with the same reports: device times and energies do not depend on how far ahead the host is.
+// Output:  as run_worker(), with the same reports: device times and energies do not depend on how far ahead the host
+// is.
 //          Worker 0 decides one iteration ahead what comes next, so that all follow a command after the same iteration.
 // Errors:  those of the links and of CUDA; what fails in one thread ends the others.
 // Cost:    one more thread.

@@ -86,7 +86,8 @@ Result<std::unique_ptr<CudaDevice>> CudaDevice::open(const std::string& library,
   f->find(kDeliverName, f->deliver);
   f->find(kAbortName, f->abort);
   if (!f->missing.empty()) {
-    return Error{ErrorCode::not_found, fmt::format("{}: not the simulated CUDA driver: it lacks {}", library, f->missing)};
+    return Error{ErrorCode::not_found,
+                 fmt::format("{}: not the simulated CUDA driver: it lacks {}", library, f->missing)};
   }
   std::unique_ptr<CudaDevice> device(new CudaDevice(std::move(f)));
   const Functions& cu = *device->functions_;

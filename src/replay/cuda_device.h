@@ -1,4 +1,5 @@
-// The simulated GPU of a worker, behind the CUDA driver's functions: a context, a stream, a kernel per computation type.
+// The simulated GPU of a worker, behind the CUDA driver's functions: a context, a stream, a kernel per computation
+// type.
 //
 // Input:   the library (apps/cuda_simulated) by its path, the GPU by its state file, the kernels' names.
 // Output:  launches and waits on one stream, as a training framework enqueues them. The context is current in the

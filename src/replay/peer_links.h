@@ -23,14 +23,14 @@
 namespace perseus {
 
 enum class MessageKind : std::uint32_t {
-  data,     ///< an activation or gradient
-  arrived,  ///< its iteration is done, with its share of the gradient
-  go_on,    ///< all are, here is what comes next
-  command,  ///< from the launcher
-  report,   ///< to the launcher
-  note,     ///< to the launcher, text
-  decision, ///< of worker 0: what comes next, ahead of the iteration before which it is followed
-  farewell  ///< the sender ends in order
+  data,      ///< an activation or gradient
+  arrived,   ///< its iteration is done, with its share of the gradient
+  go_on,     ///< all are, here is what comes next
+  command,   ///< from the launcher
+  report,    ///< to the launcher
+  note,      ///< to the launcher, text
+  decision,  ///< of worker 0: what comes next, ahead of the iteration before which it is followed
+  farewell   ///< the sender ends in order
 };
 
 struct Message {

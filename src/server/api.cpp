@@ -93,6 +93,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
       {"POST", "/v1/jobs/{job}/ranks", job, &Api::register_rank},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", job, &Api::next_plan},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", job, &Api::drop_plan},
       {"POST", "/v1/jobs/{job}/iterations", job, &Api::report_iterations},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
       {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},

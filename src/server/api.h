@@ -74,6 +74,7 @@ class Api {
   void show_job(Call call);
   void register_rank(Call call);
   void next_plan(Call call);
+  void drop_plan(Call call);
   void report_iterations(Call call);
   void finish_job(Call call);
   void upload_profile(Call call);

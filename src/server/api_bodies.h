@@ -22,6 +22,9 @@ void describe(F& f, S& s) {
   f("pipeline", s.job.shape);
   f("profile_online", s.job.profile_online);
   f("plain_profiling", s.job.plain_profiling);
+  f("profiling_slowdown_pct", s.job.profiling_slowdown_pct);
+  f("profiling_worst_slowdown_pct", s.job.profiling_worst_slowdown_pct);
+  f("switch_latency_s", s.job.switch_latency);
   f("facts", s.job.facts);
   f("detect_stragglers", s.job.detect_stragglers);
 }
@@ -39,6 +42,9 @@ void describe(F& f, S& s) {
   f("switch_latency_s", s.switch_latency);
   f("blocking_power_w", s.blocking_power);
   f("instructions", s.instructions);
+  f("control", s.control);
+  f("control_reason", s.control_reason);
+  f("epoch", s.epoch);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>
@@ -46,11 +52,21 @@ void describe(F& f, S& s) {
   f.always("rank", s.rank);
   f("window", s.window);
   f("last_iteration", s.last_iteration);
+  f("plan_version", s.plan_version);
+  f("missed", s.missed);
   f.always("iteration_time_s", s.iteration_time);
   f("iteration_energy_j", s.iteration_energy);
   f("time_s", s.time_s);
   f("energy_j", s.energy_j);
   f("throttled", s.throttled);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, DropPlan>
+void describe(F& f, S& s) {
+  f.always("version", s.version);
+  f("reason", s.reason);
+  f("measured_time_s", s.measured);
+  f("promised_time_s", s.promised);
 }
 /// A profile as it is sent; the name is in the path.
 template <class F, class S>

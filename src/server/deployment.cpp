@@ -28,7 +28,7 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
     auto known = group_of_input.find(input);
     if (known == group_of_input.end()) {
       int group = -1;
-      if (job.characterised.contains(input)) {
+      if (job.characterised.contains(input) && !job.dropped.contains(input)) {
         const auto frontier = frontiers.find(input);
         if (frontier == frontiers.end()) return std::nullopt;  // still being read
         group = static_cast<int>(grouped.groups.size());
@@ -45,7 +45,10 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
   return grouped;
 }
 
-Seconds t_min(const PipelineGroup& group) { return group.pipeline->frontier.points.back().time; }
+/// As fast as everything at the highest clock, or as fast as plans get: clocks that gain no time are not paid for.
+Seconds t_min(const PipelineGroup& group) {
+  return std::max(group.pipeline->frontier.points.back().time, group.pipeline->all_max_time);
+}
 Seconds t_star(const PipelineGroup& group) { return group.pipeline->frontier.points.front().time; }
 
 struct Pace {
@@ -109,7 +112,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   if (grouped->groups.empty()) {
     plan.choices = {{"", -1}};
     plan.choice_of.assign(job.num_pipelines(), 0);
-    plan.reason = "maximum clock: " + job.reason;
+    plan.reason = "maximum clock: " + (job.dropped.empty() ? job.reason : job.dropped.begin()->second);
     return plan;
   }
   const Pace pace = pace_of(*grouped, degrees);
@@ -133,7 +136,8 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     if (is_new && group < 0) plan.choices.push_back({"", -1});
     if (is_new && group >= 0) {
       const Frontier& frontier = grouped->groups[group].pipeline->frontier;
-      const std::size_t point = straggler ? frontier.points.size() - 1 : look_up_index(frontier, target.time);
+      const Seconds own = straggler ? t_min(grouped->groups[group]) : target.time;
+      const std::size_t point = look_up_index(frontier, own);
       plan.choices.push_back({grouped->inputs[group], static_cast<int>(point)});
     }
     plan.choice_of.push_back(known->second);

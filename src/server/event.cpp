@@ -34,6 +34,8 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "job_seen",
     "job_finished",
     "job_expired",
+    "plan_dropped",
+    "energy_measured",
 };
 
 template <class T, class... Ts>
@@ -53,6 +55,9 @@ void describe(F& f, S& e) {
   f("shape", e.shape);
   f("facts", e.facts);
   f("detect_stragglers", e.detect_stragglers);
+  f("profiling_slowdown_pct", e.profiling_slowdown_pct);
+  f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
+  f("switch_latency_s", e.switch_latency_s);
 }
 template <class F, class S>
 requires is_one_of<S, RankRegistered>
@@ -67,6 +72,9 @@ void describe(F& f, S& e) {
   f("transfer_latency_s", e.transfer_latency_s);
   f("switch_latency_s", e.switch_latency_s);
   f("instructions", e.instructions);
+  f("epoch", e.epoch);
+  f("control", e.control);
+  f("control_reason", e.control_reason);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>
@@ -76,6 +84,8 @@ void describe(F& f, S& e) {
   f("blocking_power_w", e.blocking_power_w);
   f("instructions", e.instructions);
   f("clocks_mhz", e.clocks_mhz);
+  f("control", e.control);
+  f("control_reason", e.control_reason);
 }
 template <class F, class S>
 requires is_one_of<S, ProfileKnown>
@@ -86,6 +96,8 @@ void describe(F& f, S& e) {
   f("schedule", e.schedule);
   f("microbatches", e.microbatches);
   f("text", e.text);
+  f("switch_latency_s", e.switch_latency_s);
+  f("fixed_latency", e.fixed_latency);
 }
 template <class F, class S>
 requires is_one_of<S, ProfilingStarted>
@@ -105,6 +117,10 @@ void describe(F& f, S& e) {
   f("overdue", e.overdue);
   f("uncertainty_pct", e.uncertainty_pct);
   f("text", e.text);
+  f("from_iteration", e.from_iteration);
+  f("rest", e.rest);
+  f("slowdown_pct", e.slowdown_pct);
+  f("highest", e.highest);
 }
 template <class F, class S>
 requires is_one_of<S, ResultReported>
@@ -116,6 +132,7 @@ void describe(F& f, S& e) {
   f("time_s", e.time_s);
   f("energy_j", e.energy_j);
   f("throttled", e.throttled);
+  f("missed", e.missed);
 }
 template <class F, class S>
 requires is_one_of<S, ProfilingFailed>
@@ -178,6 +195,24 @@ void describe(F& f, S& e) {
   f("all_max_energy_j", e.all_max_energy_j);
   f("from_reports", e.from_reports);
   f("last_iteration", e.last_iteration);
+  f("measured", e.measured);
+}
+template <class F, class S>
+requires is_one_of<S, PlanDropped>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f.always("version", e.version);
+  f("reason", e.reason);
+  f("measured_s", e.measured_s);
+  f("promised_s", e.promised_s);
+}
+template <class F, class S>
+requires is_one_of<S, EnergyMeasured>
+void describe(F& f, S& e) {
+  f("version", e.version);
+  f.always("iterations", e.iterations);
+  f.always("energy_j", e.energy_j);
+  f.always("time_s", e.time_s);
 }
 template <class F, class S>
 requires is_one_of<S, JobSeen, JobFinished, JobExpired>
@@ -302,16 +337,33 @@ struct EventText {
     return fmt::format("job of {} x {} x {} ranks (dp x pp x tp) registered", e.degrees.dp, e.degrees.pp, e.degrees.tp);
   }
   std::string operator()(const RankRegistered& e) const {
-    return fmt::format("rank {} registered (pipeline {}, stage rank {})", e.rank, e.dp_rank, e.pp_rank);
+    return fmt::format("rank {} registered (pipeline {}, stage rank {}){}", e.rank, e.dp_rank, e.pp_rank,
+                       e.control.empty() ? "" : "; " + text_of_control(e.rank, e.control, e.control_reason));
   }
-  std::string operator()(const RankMeasured& e) const { return fmt::format("rank {} knows more of itself", e.rank); }
-  std::string operator()(const ProfileKnown& e) const { return fmt::format("profile known: {}", e.source); }
+  std::string operator()(const RankMeasured& e) const {
+    if (e.control && *e.control == "clocks") return fmt::format("rank {} can set its clock now", e.rank);
+    if (e.control) return text_of_control(e.rank, *e.control, e.control_reason.value_or(""));
+    return fmt::format("rank {} knows more of itself", e.rank);
+  }
+  std::string operator()(const PlanDropped& e) const { return text_of(e); }
+  std::string operator()(const EnergyMeasured& e) const {
+    return fmt::format("an iteration {} takes {} and {:.6g} s: means of {} iterations, measured",
+                       e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
+                       perseus::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
+  }
+  std::string operator()(const ProfileKnown& e) const {
+    return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
+                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
+  }
   std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
   std::string operator()(const WindowHandedOut& e) const {
     return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
                        e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);
   }
   std::string operator()(const ResultReported& e) const {
+    if (!e.missed.empty()) {
+      return fmt::format("rank {} could measure nothing of profiling window {}: {}", e.rank, e.window, e.missed);
+    }
     return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
   }
   std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
@@ -348,6 +400,18 @@ struct EventText {
 
 }  // namespace
 
+std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
+  return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "only asks for advice" : "cannot set its clock",
+                     reason.empty() ? "" : ": ", reason);
+}
+
+std::string text_of(const PlanDropped& e) {
+  const std::string times =
+      e.promised_s > 0 ? fmt::format("iterations took {:.6g} s, {:.6g} s was promised", e.measured_s, e.promised_s)
+                       : std::string("iterations were slower than promised");
+  return fmt::format("rank {} dropped plan {}: {}{}{}", e.rank, e.version, times, e.reason.empty() ? "" : "; ",
+                     e.reason);
+}
 std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
 std::string text_of(const Event& event) { return std::visit(EventText{}, event.body); }
 std::string format_shape(const PipelineShape& shape) { return json_text(shape); }

@@ -27,6 +27,8 @@ struct JobRegistered {
   std::optional<PipelineShape> shape;  ///< known without a profile
   std::map<std::string, std::string> facts;
   bool detect_stragglers = false;
+  std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
+  std::optional<double> switch_latency_s = std::nullopt;  ///< given, whatever profiles and ranks say
   bool operator==(const JobRegistered&) const = default;
 };
 struct RankRegistered {
@@ -35,6 +37,8 @@ struct RankRegistered {
   std::string accelerator, host;
   std::optional<double> transfer_latency_s, switch_latency_s;
   std::vector<std::string> instructions;
+  std::int64_t epoch = 0;                         ///< as RegisterRank's; greater than before: the rank has restarted
+  std::string control = {}, control_reason = {};  ///< as RegisterRank's; empty: it sets clocks
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank learnt while it ran; what is left out stays as it was.
@@ -43,6 +47,7 @@ struct RankMeasured {
   std::optional<double> switch_latency_s, blocking_power_w;
   std::vector<std::string> instructions;
   std::vector<int> clocks_mhz;  ///< of one that could set none when it registered
+  std::optional<std::string> control = std::nullopt, control_reason = std::nullopt;
   bool operator==(const RankMeasured&) const = default;
 };
 /// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.
@@ -53,6 +58,9 @@ struct ProfileKnown {
   std::string schedule;  ///< for people
   int microbatches = 0;
   std::string text;  ///< of a profile measured online: how good it is
+  /// That it is planned with; fixed: what ranks measure does not change it.
+  std::optional<double> switch_latency_s = std::nullopt;
+  bool fixed_latency = false;
   bool operator==(const ProfileKnown&) const = default;
 };
 /// These pipelines have no profile: all run the windows' clocks, the first one's ranks measure.
@@ -69,6 +77,10 @@ struct WindowHandedOut {
   std::string overdue;                       ///< what the window before it ended without; empty: all reported
   std::optional<double> uncertainty_pct;     ///< see JobView::Profiling; what made this window necessary
   std::string text;                          ///< the same as a sentence
+  std::int64_t from_iteration = 0;           ///< as PlanDeployed's
+  int rest = 0;                              ///< iterations at the highest clock before it
+  double slowdown_pct = 0;                   ///< expected
+  bool highest = false;                      ///< everything at the highest clock
   bool operator==(const WindowHandedOut&) const = default;
 };
 struct ResultReported {
@@ -76,6 +88,7 @@ struct ResultReported {
   std::vector<double> iteration_time_s, iteration_energy_j;
   ReportIterations::Breakdown time_s, energy_j;
   std::vector<bool> throttled;
+  std::string missed = {};  ///< why nothing was measured; empty: it was
   bool operator==(const ResultReported&) const = default;
 };
 /// Nothing can be planned from what was measured: the job runs at maximum clock until somebody uploads a profile.
@@ -143,11 +156,27 @@ struct IterationsCounted {
   double saved_j = 0, all_max_energy_j = 0;
   bool from_reports = false;        ///< otherwise estimated from elapsed time
   std::int64_t last_iteration = 0;  ///< up to which was counted; 0: not known
+  bool measured = false;            ///< energies as measured; otherwise estimated
   bool operator==(const IterationsCounted&) const = default;
 };
 /// Somebody asked about the job: it is not idle. Written now and then.
 struct JobSeen {
   bool operator==(const JobSeen&) const = default;
+};
+/// A rank's iterations under the plan were slower than promised, and it went to its highest clock.
+struct PlanDropped {
+  int rank = 0;
+  std::int64_t version = 0;
+  std::string reason;
+  double measured_s = 0, promised_s = 0;
+  bool operator==(const PlanDropped&) const = default;
+};
+/// An iteration of the whole job, as the counters of all its ranks have it, in the mean.
+struct EnergyMeasured {
+  std::int64_t version = 0;     ///< of the plan that it followed; 0: everything at the highest clock
+  std::int64_t iterations = 0;  ///< of the rank with the fewest
+  double energy_j = 0, time_s = 0;
+  bool operator==(const EnergyMeasured&) const = default;
 };
 struct JobFinished {
   bool operator==(const JobFinished&) const = default;
@@ -160,7 +189,7 @@ using EventBody =
     std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
                  ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
-                 IterationsCounted, JobSeen, JobFinished, JobExpired>;
+                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured>;
 
 struct Event {
   double at_s = 0;
@@ -184,6 +213,10 @@ Result<Event> parse_event(std::string_view text, const std::string& name);
 std::string text_of(const StragglerTarget& target);
 /// "power cap 250 kW"
 std::string text_of(const Policy& policy);
+/// "rank 3 dropped plan 5: iterations took 0.71 s, 0.67 s was promised"
+std::string text_of(const PlanDropped& dropped);
+/// "rank 3 cannot set its clock: insufficient permissions"
+std::string text_of_control(int rank, const std::string& control, const std::string& reason);
 
 // Parts that other formats use as well.
 std::string format_shape(const PipelineShape& shape);

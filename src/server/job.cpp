@@ -62,6 +62,7 @@ constexpr bool is_wanted(std::size_t kind) {
       kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
       kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
       kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
+      kind_of_type<PlanDropped>(),
   };
   return std::ranges::find(wanted, kind) != wanted.end();
 }
@@ -106,8 +107,9 @@ struct Fold {
     const Degrees& d = job.spec.degrees;
     const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
-    if (!fits || job.ranks[e.rank]) return broken(fmt::format("rank {} does not fit", e.rank));
+    if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
+    if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
     there = e.rank;
     job.ranks[e.rank] = Rank{e.dp_rank,
@@ -119,9 +121,40 @@ struct Fold {
                              e.host,
                              e.transfer_latency_s,
                              e.switch_latency_s,
-                             std::nullopt};
+                             std::nullopt,
+                             e.epoch,
+                             0,
+                             e.control,
+                             e.control_reason};
     ++job.ranks_registered;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+    return Ok{};
+  }
+  /// Another process of a known rank: it counts iterations from 0, and may run on another GPU.
+  Status restarted(const RankRegistered& e, int there) {
+    Rank& rank = *job.ranks[e.rank];
+    if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
+    const bool moved = rank.accelerator != e.accelerator;
+    if (moved) {
+      if (const auto ranks = job.ranks_of_accelerator.find(rank.accelerator); ranks != job.ranks_of_accelerator.end()) {
+        std::erase(ranks->second, e.rank);
+        if (ranks->second.empty()) job.ranks_of_accelerator.erase(ranks);
+      }
+      if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+      rank.blocking_power_w.reset();
+    }
+    if (moved || !e.clocks_mhz.empty()) rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
+    if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
+    if (moved || e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    rank.transfer_latency_s = e.transfer_latency_s;
+    rank.accelerator = e.accelerator;
+    rank.host = e.host;
+    rank.epoch = e.epoch;
+    if (++rank.restarts <= job.restarts) return Ok{};
+    // The first rank of the job's new start. The plan in force holds from its beginning.
+    job.restarts = rank.restarts;
+    job.counted_to = 0;
+    if (job.plan) job.plan->from_iteration = 0;
     return Ok{};
   }
   Status operator()(const RankMeasured& e) {
@@ -135,6 +168,11 @@ struct Fold {
       rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
       job.profile_again = job.unprofiled;
     }
+    if (e.control) {
+      rank.control = *e.control == "clocks" ? "" : *e.control;
+      rank.control_reason = e.control_reason.value_or("");
+      job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
+    }
     return Ok{};
   }
   Status operator()(const ProfileKnown& e) {
@@ -144,6 +182,7 @@ struct Fold {
     if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
     for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
     job.profile_source = e.source;
+    job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
     if (!e.text.empty()) job.profiled.text = e.text;
@@ -171,6 +210,10 @@ struct Fold {
     job.window_s = at_s;
     job.windows_overdue = e.overdue.empty() ? 0 : job.windows_overdue + 1;
     job.reason = e.overdue;
+    if (e.from_iteration > 0) {
+      if (job.profiled.first_iteration == 0) job.profiled.first_iteration = e.from_iteration;
+      job.profiled.last_iteration = e.from_iteration + e.iterations - 1;
+    }
     ++job.profiled.windows;
     job.profiled.iterations += e.iterations;
     job.profiled.uncertainty_pct = e.uncertainty_pct;
@@ -186,8 +229,35 @@ struct Fold {
       return broken(fmt::format("a result of window {} from rank {}", e.window, e.rank));
     }
     job.results.push_back(e);
-    if (job.all_reported()) job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+    if (job.all_reported()) {
+      job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+      count_window_cost();
+    }
     return Ok{};
+  }
+  /// Adds the last window, which all ranks have reported, to what profiling costs.
+  void count_window_cost() {
+    const WindowHandedOut& window = job.windows.back();
+    double time_s = 0, energy_j = 0;
+    for (const ResultReported& result : job.results) {
+      if (result.window != window.number || result.iteration_time_s.empty()) continue;
+      const auto n = static_cast<double>(result.iteration_time_s.size());
+      double sum_s = 0, sum_j = 0;
+      for (const double t : result.iteration_time_s) sum_s += t;
+      for (const double j : result.iteration_energy_j) sum_j += j;
+      time_s = std::max(time_s, sum_s / n);
+      energy_j += sum_j / n;
+    }
+    Job::Profiled& profiled = job.profiled;
+    if (time_s <= 0) return;
+    if (window.highest && (profiled.highest_s == 0 || time_s < profiled.highest_s)) {
+      profiled.highest_s = time_s;
+      profiled.highest_j = energy_j;
+    }
+    if (profiled.highest_s == 0) return;
+    profiled.extra_s += window.iterations * (time_s - profiled.highest_s);
+    profiled.extra_j += window.iterations * (energy_j - profiled.highest_j);
+    profiled.worst_slowdown_pct = std::max(profiled.worst_slowdown_pct, 100 * (time_s / profiled.highest_s - 1));
   }
   Status operator()(const ProfilingFailed& e) {
     job.reason = "profiling failed: " + e.why;
@@ -261,6 +331,7 @@ struct Fold {
       return broken(fmt::format("plan {} does not fit", e.version));
     }
     job.plan = e;
+    job.measured_plan.reset();
     job.version = e.version;
     job.deployed_s = at_s;
     if (job.counted_s == 0) job.counted_s = at_s;
@@ -271,8 +342,22 @@ struct Fold {
     job.total.saved_j += e.saved_j;
     job.total.all_max_energy_j += e.all_max_energy_j;
     job.total.from_reports = e.from_reports;
+    job.total.measured = e.measured;
     if (e.last_iteration > 0) job.counted_to = e.last_iteration;
     job.counted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const PlanDropped& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
+    // The whole profile is doubted: at any deadline it promises what it does not keep.
+    const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
+    if (choice.point >= 0) job.dropped.try_emplace(choice.input, text_of(e));
+    return Ok{};
+  }
+  Status operator()(const EnergyMeasured& e) {
+    if (e.version == 0) job.measured_highest = e;
+    if (job.plan && e.version == job.plan->version) job.measured_plan = e;
     return Ok{};
   }
   Status operator()(const JobSeen&) { return Ok{}; }
@@ -298,6 +383,15 @@ std::optional<JobState> next_state(JobState state, std::size_t kind) {
     if (t.from == state && t.kind == kind) return t.to;
   }
   return std::nullopt;
+}
+
+int Job::uncontrolled_rank(int pipeline) const {
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (ranks[rank] && !ranks[rank]->control.empty() && (pipeline < 0 || ranks[rank]->dp_rank == pipeline)) {
+      return static_cast<int>(rank);
+    }
+  }
+  return -1;
 }
 
 const Notice* Job::notice(std::string_view notice_id) const {

@@ -52,6 +52,9 @@ struct Rank {
   int instruction_set = 0;  ///< index into Job::instruction_sets
   std::string accelerator, host;
   std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
+  std::int64_t epoch = 0;  ///< of its process
+  int restarts = 0;
+  std::string control = {}, control_reason = {};  ///< "advice" or "none"; empty: it sets clocks
   bool operator==(const Rank&) const = default;
 };
 
@@ -84,6 +87,7 @@ struct Job {
   std::vector<std::optional<Rank>> ranks;  ///< by rank
   std::vector<int> rank_at;                ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
   int ranks_registered = 0;
+  int restarts = 0;  ///< of the rank with the most; only ranks with as many count iterations for the job
   std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
   std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
   std::map<std::string, std::vector<int>> ranks_of_accelerator;
@@ -108,6 +112,11 @@ struct Job {
     int windows = 0, iterations = 0;
     std::optional<double> uncertainty_pct;
     std::string text;
+    // As measured, of the windows that were reported.
+    double highest_s = 0, highest_j = 0;  ///< an iteration at the highest clock; 0: not known
+    double extra_s = 0, extra_j = 0;      ///< of the ranks that measure, against that
+    double worst_slowdown_pct = 0;
+    std::int64_t first_iteration = 0, last_iteration = 0;  ///< of the phase; 0: not known
     bool operator==(const Profiled&) const = default;
   };
   Profiled profiled;
@@ -121,6 +130,17 @@ struct Job {
   std::optional<PlanDeployed> plan;
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
+
+  std::map<std::string, std::string> dropped;  ///< by input: plans from it are slower than promised, in words
+  struct Planned {
+    std::optional<double> switch_latency_s;
+    bool fixed = false;
+    bool operator==(const Planned&) const = default;
+  };
+  std::map<std::string, Planned> planned_with;  ///< by input: ProfileKnown's latency
+
+  std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
+  std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
 
   IterationsCounted total;      ///< sums
   double counted_s = 0;         ///< until when
@@ -136,6 +156,8 @@ struct Job {
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
   /// The ranks of this pipeline measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
+  /// A rank that sets no clocks; -1: there is none. Of one pipeline, if given.
+  [[nodiscard]] int uncontrolled_rank(int pipeline = -1) const;
   /// They all have reported the last window, or there was none yet.
   [[nodiscard]] bool all_reported() const {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;

@@ -150,13 +150,6 @@ RankResult rank_result(const Job& job, const ResultReported& reported, const Sch
   return result;
 }
 
-std::optional<double> worst_pct(const PlanUncertainty& doubt) {
-  if (doubt.at.empty()) return std::nullopt;
-  double worst = 0;
-  for (const PlanUncertainty::At& at : doubt.at) worst = std::max({worst, at.loss_90_pct, at.late_90_pct});
-  return worst;
-}
-
 }  // namespace
 
 bool awaits_profiling(const Job& job) {
@@ -167,7 +160,26 @@ bool awaits_profiling(const Job& job) {
 
 bool is_profiled(const Job& job) { return job.state == JobState::profiling && without_profile(job); }
 
+std::optional<ProfilingFailed> profiling_impossible(const Job& job) {
+  const int rank = job.uncontrolled_rank();
+  if (rank < 0) return std::nullopt;
+  return ProfilingFailed{text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason) +
+                         "; no clocks can be measured: give the job a profile, or the rank the permission"};
+}
+
+std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest) {
+  if (earliest == 0) return 0;
+  std::int64_t first = earliest;
+  if (window.rest > 0) {
+    const WindowHandedOut* const before = job.windows.empty() ? nullptr : &job.windows.back();
+    const bool known = before != nullptr && before->from_iteration > 0;
+    first = std::max(first, (known ? before->from_iteration + before->iterations : earliest) + window.rest);
+  }
+  return first;
+}
+
 EventBody profiling_start(const Job& job) {
+  if (auto impossible = profiling_impossible(job)) return *impossible;
   ProfilingStarted start{unprofiled_pipelines(job), {}};
   const PipelineShape shape = shape_of(job);
   const auto schedule = schedule_of(shape, job.spec.degrees.pp);
@@ -193,7 +205,22 @@ EventBody profiling_start(const Job& job) {
 
 double window_limit_s(const Job& job, double most_s) {
   if (job.longest_window_s == 0) return most_s;
-  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s);
+  // The iterations at the highest clock that come first, and some until ranks hear of it.
+  const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
+  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s) +
+         2 * rest * job.profiled.highest_s;
+}
+
+std::string text_of_cost(const Job& job) {
+  const Job::Profiled& profiled = job.profiled;
+  if (profiled.highest_s <= 0) return "";
+  const std::int64_t phase = std::max<std::int64_t>(
+      profiled.iterations, profiled.first_iteration > 0 ? profiled.last_iteration - profiled.first_iteration + 1 : 0);
+  return fmt::format(
+      "; of {} iterations, {} measured, the mean was {:.1f} % slower, the worst {:.1f} %: {:.3g} s in all", phase,
+      profiled.iterations,
+      100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, phase)),
+      profiled.worst_slowdown_pct, profiled.extra_s);
 }
 
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
@@ -203,6 +230,7 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   if (!question.overdue.empty() && !question.give_up) {
     window.iterations = question.plain ? plain_iterations : 1;
     window.clocks_mhz = question.maximum_clocks;
+    window.highest = true;
     return window;
   }
   std::string why = question.overdue;
@@ -213,7 +241,10 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
       window.warm_up = found->warm_up;
       window.confirming = found->confirming;
       window.clocks_mhz = numbers_of(found->clocks);
-      window.uncertainty_pct = worst_pct(next.doubt);
+      window.rest = found->rest;
+      window.slowdown_pct = found->slowdown_pct;
+      window.highest = window.clocks_mhz == question.maximum_clocks;
+      window.uncertainty_pct = next.doubt.worst_pct();
       window.text = next.doubt.text;
       return window;
     }
@@ -224,7 +255,7 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   PipelineShape shape = question.shape;
   if (!shape.blocking_power) shape.blocking_power = estimate->blocking_power;  // no rank measured it
   auto known = known_input(format_profile_csv(for_planning(*estimate)), shape, question.limits, "measured online",
-                           question.pipelines);
+                           question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
   ProfileMeasured measured{*std::move(known), {}};
@@ -236,13 +267,15 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
 JobProfiling::JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler)
     : since_(since), schedule_(std::move(schedule)), profiler_(std::make_shared<OnlineProfiler>(std::move(profiler))) {}
 
-Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, double tolerance_pct, int most_iterations) {
+Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, const ProfilingLimits& limits) {
   auto profiled = profiling_job(job, clocks_of(job.profiling->clocks_mhz));
   if (!profiled) return profiled.error();
   Schedule schedule = profiled->schedule;
   ProfilingOptions options = options_of(job);
-  options.tolerance_pct = tolerance_pct;
-  options.max_iterations = most_iterations;
+  options.tolerance_pct = limits.tolerance_pct;
+  options.max_iterations = limits.most_iterations;
+  options.mean_slowdown_pct = job.spec.profiling_slowdown_pct.value_or(limits.slowdown_pct);
+  options.worst_slowdown_pct = job.spec.profiling_worst_slowdown_pct.value_or(limits.worst_slowdown_pct);
   auto profiler = OnlineProfiler::create(*std::move(profiled), options);
   if (!profiler) return profiler.error();
   std::shared_ptr<JobProfiling> made(new JobProfiling(job.profiling_since, std::move(schedule), *std::move(profiler)));
@@ -267,12 +300,28 @@ void JobProfiling::take(const Job& job, std::int64_t sequence, const Event& even
 
 void JobProfiling::feed(const Job& job, const Event& event) {
   if (const auto* handed_out = std::get_if<WindowHandedOut>(&event.body)) {
-    ProfilingWindow window{handed_out->number, handed_out->iterations, handed_out->warm_up, handed_out->confirming,
-                           clocks_of(handed_out->clocks_mhz)};
+    ProfilingWindow window{handed_out->number,
+                           handed_out->iterations,
+                           handed_out->warm_up,
+                           handed_out->confirming,
+                           clocks_of(handed_out->clocks_mhz),
+                           handed_out->rest,
+                           handed_out->slowdown_pct,
+                           handed_out->uncertainty_pct};
     if (Status taken = profiler_->hand_out(std::move(window)); !taken) broken_ = taken.error().message;
     return;
   }
   const auto& result = std::get<ResultReported>(event.body);
+  if (!result.missed.empty()) {
+    const Rank& rank = *job.ranks[result.rank];
+    if (Status taken = profiler_->miss(rank.pp_rank, rank.tp_rank, result.window); !taken) {
+      broken_ = taken.error().message;
+      return;
+    }
+    reject(result,
+           fmt::format("rank {}, window {}: nothing was measured: {}", result.rank, result.window, result.missed));
+    return;
+  }
   const auto rejections = profiler_->report(rank_result(job, result, schedule_));
   if (!rejections) {
     broken_ = rejections.error().message;
@@ -281,11 +330,15 @@ void JobProfiling::feed(const Job& job, const Event& event) {
   for (const Rejection& rejection : *rejections) {
     const bool same_name = rejection.rank == result.rank && rejection.replica == 0;
     std::string text = same_name ? rejection.message : fmt::format("rank {}: {}", result.rank, rejection.message);
-    rejections_[{result.rank, result.window}].push_back(text);
-    last_rejections_.push_back(std::move(text));
-    if (last_rejections_.size() > kept_rejections) last_rejections_.pop_front();
-    ++rejected_;
+    reject(result, std::move(text));
   }
+}
+
+void JobProfiling::reject(const ResultReported& result, std::string text) {
+  rejections_[{result.rank, result.window}].push_back(text);
+  last_rejections_.push_back(std::move(text));
+  if (last_rejections_.size() > kept_rejections) last_rejections_.pop_front();
+  ++rejected_;
 }
 
 Status JobProfiling::check(const Job& job, const ResultReported& result) const {
@@ -308,6 +361,7 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   question.pipelines = unprofiled_pipelines(job);
   if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
   question.shape = shape_of(job);
+  question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
   if (question.pipelines.empty()) question.run_key = run_key(job.spec.degrees, job.spec.facts, job.spec.shape);
   return question;

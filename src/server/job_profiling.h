@@ -30,9 +30,18 @@ bool awaits_profiling(const Job& job);
 bool is_profiled(const Job& job);
 /// ProfilingStarted or ProfilingFailed; every rank must be registered.
 EventBody profiling_start(const Job& job);
+/// Why no window can be measured: a rank that sets no clocks. Nothing: all that are known do.
+std::optional<ProfilingFailed> profiling_impossible(const Job& job);
+/// The first iteration of a window that is decided now: no earlier than ranks can have it (`earliest`, 0: not known, at
+/// once), and after the iterations at the highest clock that must come before it.
+std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest);
 
-/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that.
+/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that; and
+/// twice the iterations at the highest clock that come before it.
 double window_limit_s(const Job& job, double most_s);
+
+/// What profiling cost so far, for the end of a sentence; empty: not known.
+std::string text_of_cost(const Job& job);
 
 /// What a decision rests on besides the profiler.
 struct ProfilingQuestion {
@@ -43,6 +52,7 @@ struct ProfilingQuestion {
   std::vector<std::vector<int>> maximum_clocks;  ///< per stage rank, per action
   std::vector<int> pipelines;                    ///< that want the profile; empty: all
   PipelineShape shape;
+  bool fixed_latency = false;  ///< see ProfileKnown
   InputLimits limits;
   std::string run_key;  ///< empty: not to be known again
 };
@@ -53,11 +63,18 @@ struct ProfileMeasured {
 using ProfilingDecision = std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed>;
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question);
 
+/// See ServiceOptions.
+struct ProfilingLimits {
+  double tolerance_pct = 0.15;
+  int most_iterations = 100;
+  double slowdown_pct = 5, worst_slowdown_pct = 30;
+};
+
 class JobProfiling {
  public:
   /// From a job all of whose events are durable, or that has no window yet.
-  /// `tolerance_pct`, `most_iterations`: see ServiceOptions; the plain mode has neither.
-  static Result<std::shared_ptr<JobProfiling>> create(const Job& job, double tolerance_pct, int most_iterations);
+  /// The job's own budget comes before the server's; the plain mode has none of all this.
+  static Result<std::shared_ptr<JobProfiling>> create(const Job& job, const ProfilingLimits& limits);
 
   /// An event became durable. Kept for later while the profiler is lent; those from before profiling began (again) are
   /// another's.
@@ -87,6 +104,7 @@ class JobProfiling {
  private:
   JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler);
   void feed(const Job& job, const Event& event);
+  void reject(const ResultReported& result, std::string text);
 
   std::int64_t since_;
   Schedule schedule_;

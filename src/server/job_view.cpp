@@ -1,6 +1,7 @@
 #include "server/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "server/savings.h"
 #include "server/stragglers.h"
@@ -54,6 +55,19 @@ std::vector<JobView::PipelineView> pipelines_of(const LiveJob& live) {
   return views;
 }
 
+/// As measured where it is, else as estimated.
+std::optional<Joules> saved_per_iteration(const LiveJob& live) {
+  const Job& job = live.job;
+  if (job.measured_plan && job.measured_highest) {
+    return Joules(job.measured_highest->energy_j - job.measured_plan->energy_j);
+  }
+  const auto cost = iteration_cost(job, live.frontiers, Ranks::as_they_are);
+  if (!cost) return std::nullopt;
+  return cost->all_max_energy - cost->energy;
+}
+
+std::optional<ProfilingCost> cost_of_profiling(const LiveJob& live);
+
 JobView::Profiling profiling_of(const LiveJob& live) {
   const Job& job = live.job;
   JobView::Profiling profiling;
@@ -62,6 +76,7 @@ JobView::Profiling profiling_of(const LiveJob& live) {
   profiling.iterations = job.profiled.iterations;
   profiling.uncertainty_pct = job.profiled.uncertainty_pct;
   profiling.text = job.profiled.text;
+  profiling.cost = cost_of_profiling(live);
   if (!profiling.over && !job.all_reported()) {
     for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
       const bool measures = job.ranks[rank] && job.ranks[rank]->dp_rank == job.measured_pipeline();
@@ -79,15 +94,38 @@ JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
   const Job& job = live.job;
   IterationsCounted total = job.total;
   if (job.live()) {
-    const auto iteration = live.progress ? std::optional(live.progress->iteration) : std::nullopt;
+    const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
     if (const auto since = counted(job, live.frontiers, iteration, now_s)) {
       total.iterations += since->iterations;
       total.saved_j += since->saved_j;
       total.all_max_energy_j += since->all_max_energy_j;
       total.from_reports = since->from_reports;
+      total.measured = since->measured;
     }
   }
-  return {total.iterations, Joules(total.saved_j), Joules(total.all_max_energy_j), total.from_reports};
+  return {total.iterations, Joules(total.saved_j), Joules(total.all_max_energy_j), total.from_reports, total.measured};
+}
+
+/// Of all pipelines, though one of them measured.
+std::optional<ProfilingCost> cost_of_profiling(const LiveJob& live) {
+  const Job& job = live.job;
+  const Job::Profiled& profiled = job.profiled;
+  if (profiled.highest_s <= 0) return std::nullopt;
+  ProfilingCost cost;
+  cost.iterations = profiled.iterations;
+  if (profiled.first_iteration > 0) {
+    cost.iterations = std::max(cost.iterations, profiled.last_iteration - profiled.first_iteration + 1);
+  }
+  const auto pipelines = static_cast<double>(job.profiling->pipelines.size());
+  cost.time = Seconds(profiled.extra_s);
+  cost.energy = Joules(pipelines * profiled.extra_j);
+  cost.mean_slowdown_pct =
+      100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, cost.iterations));
+  cost.worst_slowdown_pct = profiled.worst_slowdown_pct;
+  if (const auto saved = saved_per_iteration(live); saved && *saved > Joules(0)) {
+    cost.earned_back_after = std::max(0.0, std::ceil(cost.energy / *saved));
+  }
+  return cost;
 }
 
 }  // namespace
@@ -101,7 +139,7 @@ JobSummary summary_of(const LiveJob& live, double now_s) {
   if (job.live()) {
     summary.stragglers = static_cast<int>(std::ranges::count_if(degrees_in_force(job), [](double d) { return d > 1; }));
   }
-  if (const auto cost = iteration_cost(job, live.frontiers)) {
+  if (const auto cost = iteration_cost(job, live.frontiers, Ranks::as_they_are)) {
     summary.iteration_time = cost->time;
     summary.saved_pct = 100 * (1 - cost->energy / cost->all_max_energy);
   }
@@ -130,6 +168,13 @@ JobView view_of(const LiveJob& live, double now_s) {
     view.total = total_of(live, now_s);
   }
   view.per_iteration = iteration_cost(job, live.frontiers);
+  const auto measured = [](const std::optional<EnergyMeasured>& e) {
+    return e ? std::optional(JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations}) : std::nullopt;
+  };
+  view.measured = measured(job.measured_plan);
+  view.measured_all_max = measured(job.measured_highest);
+  view.no_savings = without_control(job, live.frontiers);
+  for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);
   for (const Notice& n : job.notices) {
     view.stragglers.push_back({n.id, n.target, n.pipeline, n.degree, n.in_force, n.effective_s, n.detected});

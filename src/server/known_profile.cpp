@@ -3,33 +3,73 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "server/identity.h"
 
 namespace perseus::server {
 
+namespace {
+
+/// Two digits, upwards: jobs whose ranks measure nearly the same share a frontier.
+double rounded_latency_s(double latency_s) {
+  const double unit = std::pow(10.0, std::floor(std::log10(latency_s)) - 1);
+  return std::ceil(latency_s / unit - 1e-6) * unit;
+}
+
+// A latency that was measured must differ by so much from the one that was planned with, to plan again.
+constexpr double kLatencyShare = 0.2, kLatencyS = 0.0005;
+
+}  // namespace
+
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
-                               std::string source, std::vector<int> pipelines) {
+                               std::string source, std::vector<int> pipelines, bool fixed_latency) {
   const auto input = complete(csv, shape, limits);
   if (!input) return Error{input.error().code, fmt::format("{}: {}", source, input.error().message)};
   std::string text = format_input(*input);
   const std::string key = content_key(text);
   const std::string schedule = input->shape.action_table.empty() ? input->shape.schedule : "action table";
-  return KnownInput{{key, std::move(source), std::move(pipelines), schedule, input->microbatches, ""},
+  return KnownInput{{key, std::move(source), std::move(pipelines), schedule, input->microbatches, "",
+                     number_of(input->shape.switch_latency), fixed_latency},
                     {"input/" + key, std::move(text)}};
 }
 
 std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
                     const std::optional<PipelineShape>& shape) {
-  const auto model = facts.find("model_name");
-  if (model == facts.end() || model->second.empty()) return "";
-  std::string text = fmt::format("{} {} {}\n", degrees.dp, degrees.pp, degrees.tp);
-  for (const char* name : {"framework", "model_name", "partition_method", "accelerator", "microbatch_size"}) {
-    const auto fact = facts.find(name);
-    text += fmt::format("{}={}\n", name, fact == facts.end() ? "" : fact->second);
+  const auto fact = [&](const char* name) {
+    const auto found = facts.find(name);
+    return found == facts.end() ? std::string() : found->second;
+  };
+  // "model" is what our own clients say, "model_name" the published one.
+  const std::string model = fact("model").empty() ? fact("model_name") : fact("model");
+  if (model.empty()) return "";
+  std::string text = fmt::format("{} {}\nmodel={}\n", degrees.pp, degrees.tp, model);
+  for (const char* name : {"framework", "partition_method", "accelerator", "microbatch_size"}) {
+    text += fmt::format("{}={}\n", name, fact(name));
   }
-  if (shape) text += format_shape(*shape);
+  if (shape) {
+    // What a computation takes does not depend on how many there are, nor on how they wait for each other.
+    PipelineShape own = *shape;
+    if (own.action_table.empty()) own.microbatches = 0;
+    own.switch_latency.reset();
+    own.min_dwell.reset();
+    own.transfer_latency.reset();
+    own.blocking_power.reset();
+    text += format_shape(own);
+  }
   return "known/" + content_key(text);
+}
+
+std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input) {
+  const auto planned = job.planned_with.find(input);
+  if (planned == job.planned_with.end() || planned->second.fixed) return std::nullopt;
+  if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
+  const std::optional<Seconds> measured = with_measurements({}, job).switch_latency;
+  if (!measured) return std::nullopt;
+  const double before_s = planned->second.switch_latency_s.value_or(0);
+  const double difference_s = std::abs(measured->value() - before_s);
+  if (difference_s <= std::max(kLatencyS, kLatencyShare * before_s)) return std::nullopt;
+  return measured;
 }
 
 PipelineShape with_measurements(PipelineShape shape, const Job& job) {
@@ -37,6 +77,7 @@ PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   double switch_s = 0;
   double blocking_w = 0;
   int blocking_known = 0;
+  if (job.spec.switch_latency_s) shape.switch_latency = Seconds(*job.spec.switch_latency_s);
   for (const auto& rank : job.ranks) {
     if (!rank) continue;
     transfer_s = std::max(transfer_s, rank->transfer_latency_s.value_or(0));
@@ -46,7 +87,7 @@ PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   }
   if (!shape.blocking_power && blocking_known > 0) shape.blocking_power = Watts(blocking_w / blocking_known);
   if (!shape.transfer_latency && transfer_s > 0) shape.transfer_latency = Seconds(transfer_s);
-  if (!shape.switch_latency && switch_s > 0) shape.switch_latency = Seconds(switch_s);
+  if (!shape.switch_latency && switch_s > 0) shape.switch_latency = Seconds(rounded_latency_s(switch_s));
   return shape;
 }
 

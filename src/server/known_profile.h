@@ -2,7 +2,8 @@
 //
 // Input: profile CSV and shape as a client gave them, or as they were measured; limits. Output: known_input(): the
 // event, and the blob "input/KEY"; run_key(): where the store keeps the key of an input for later runs of the same
-// training set-up, empty if too little is said of it to know it again. Errors: those of complete(), after the source's
+// training set-up, whatever their number of pipelines and microbatches, empty if too little is said of it to know it
+// again. Errors: those of complete(), after the source's
 // name. Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread. Threads: pure
 // functions.
 #pragma once
@@ -21,10 +22,13 @@ struct KnownInput {
   Blob blob;
 };
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
-                               std::string source, std::vector<int> pipelines);
+                               std::string source, std::vector<int> pipelines, bool fixed_latency = false);
 
 std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
                     const std::optional<PipelineShape>& shape);
+
+/// The switch latency that the input must be planned with again, since the ranks measured another one; nothing: none.
+std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input);
 
 /// The shape with what the job's ranks measured in place of what it leaves open: latencies, blocking power.
 PipelineShape with_measurements(PipelineShape shape, const Job& job);

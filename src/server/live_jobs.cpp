@@ -192,7 +192,12 @@ void LiveJobs::follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s) {
 
 Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, double now_s) {
   Event event{now_s, std::move(body)};
+  const int restarts = live.job.restarts;
   Status folded = apply(live.job, event);
+  if (live.job.restarts != restarts) {  // iterations count from 0
+    live.progress.reset();
+    live.schedules.clear();
+  }
   if (!folded) {
     // A decision that the state machine refuses is a bug of ours: what was folded of it must not stay.
     entry.events.clear();

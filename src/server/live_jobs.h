@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "server/deployment.h"
+#include "server/energy_meter.h"
 #include "server/job.h"
 #include "server/job_profiling.h"
 #include "server/service.h"
@@ -50,6 +51,7 @@ struct SequencedEvent {
 struct Progress {
   std::int64_t iteration = 0;
   double at_s = 0;
+  std::int64_t finished = 0;  ///< the last one that has ended
 };
 
 struct Waiter {
@@ -83,7 +85,9 @@ struct LiveJob {
   std::optional<PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
   std::optional<double> wake_s;                  ///< as registered
   int subscribers = 0;
-  bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
+  EnergyMeter energies;
+  bool replanning = false;  ///< a profile is completed with the switch latency that ranks measured
+  bool settled = false;     ///< nothing has changed since the plan was last compared with what is wanted
 
   /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
   [[nodiscard]] bool is_pending(std::string_view blob) const;

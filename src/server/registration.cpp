@@ -42,13 +42,32 @@ bool says_more(const std::optional<double>& measured, const std::optional<double
 
 /// What a rank that says it again has learnt since.
 std::optional<EventBody> decide_measured(const Job& job, const Rank& known, const RankMeasured& now) {
-  RankMeasured measured{now.rank, {}, {}, {}, {}};
+  RankMeasured measured{now.rank, {}, {}, {}, {}, {}, {}};
   if (says_more(now.switch_latency_s, known.switch_latency_s)) measured.switch_latency_s = now.switch_latency_s;
   if (says_more(now.blocking_power_w, known.blocking_power_w)) measured.blocking_power_w = now.blocking_power_w;
   if (job.instruction_sets[known.instruction_set].empty()) measured.instructions = now.instructions;
   if (job.clock_sets[known.clock_set].empty()) measured.clocks_mhz = now.clocks_mhz;
-  if (measured == RankMeasured{now.rank, {}, {}, {}, {}}) return std::nullopt;
+  // A rank that says nothing of its control can set clocks; so does one that says so.
+  const std::string control = now.control.value_or("");
+  if (control != (known.control.empty() ? "clocks" : known.control) && !control.empty()) {
+    measured.control = control;
+    measured.control_reason = now.control_reason;
+  }
+  if (measured == RankMeasured{now.rank, {}, {}, {}, {}, {}, {}}) return std::nullopt;
   return measured;
+}
+
+Status check_control(const RegisterRank& request) {
+  const std::string& control = request.control;
+  if (!control.empty() && control != "clocks" && control != "advice" && control != "none") {
+    return usage(fmt::format("control: '{}'; allowed: clocks, advice, none", valid_utf8(control.substr(0, 40))));
+  }
+  return check_text("control_reason", request.control_reason, 1024);
+}
+
+Status check_budget(const char* name, const std::optional<double>& pct) {
+  if (!pct || (*pct > 0 && *pct <= 1000)) return Ok{};
+  return usage(fmt::format("{}: {}; allowed: more than 0, at most 1000", name, *pct));
 }
 
 Status check_lists(const RegisterRank& request) {
@@ -120,13 +139,21 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
   if (request.profile_online && request.profile.empty() && !request.shape) {
     return usage("profile_online needs the pipeline: its schedule and microbatches");
   }
+  for (const Status& status : {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
+                               check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
+                               check_latency("switch_latency", request.switch_latency)}) {
+    if (!status) return status.error();
+  }
   return JobRegistered{request.name,
                        d,
                        request.profile_online,
                        request.plain_profiling,
                        request.shape,
                        request.facts,
-                       request.detect_stragglers};
+                       request.detect_stragglers,
+                       request.profiling_slowdown_pct,
+                       request.profiling_worst_slowdown_pct,
+                       number_of(request.switch_latency)};
 }
 
 Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request) {
@@ -137,7 +164,7 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
         check_text("accelerator", request.accelerator, max_text), check_text("host", request.host, max_text),
         check_latency("transfer_latency", request.transfer_latency),
         check_latency("switch_latency", request.switch_latency), check_power(request.blocking_power),
-        check_lists(request)}) {
+        check_lists(request), check_control(request)}) {
     if (!status) return status.error();
   }
   if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
@@ -151,13 +178,24 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
                        request.host,
                        number_of(request.transfer_latency),
                        number_of(request.switch_latency),
-                       request.instructions};
+                       request.instructions,
+                       request.epoch,
+                       request.control == "clocks" ? "" : request.control,
+                       request.control == "clocks" ? "" : request.control_reason};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
+  if (request.epoch < 0 || request.epoch > std::int64_t{1} << 53) {
+    return usage(fmt::format("epoch: {}; allowed: 0 to 2^53", request.epoch));
+  }
   if (const auto& known = job.ranks[request.rank]; known) {
+    if (request.epoch != 0 && request.epoch < known->epoch) {
+      return Error{ErrorCode::conflict,
+                   fmt::format("job {}: a later process has registered rank {}", job.id, request.rank)};
+    }
+    if (request.epoch > known->epoch && there == request.rank) return std::optional<EventBody>(std::move(event));
     const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
     const bool same_instructions =
         instructions.empty() || event.instructions.empty() || instructions == event.instructions;
@@ -166,9 +204,11 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
     const bool same = there == request.rank && same_clocks && same_instructions &&
                       known->accelerator == event.accelerator && known->host == event.host;
     if (same) {
-      return decide_measured(job, *known,
-                             {request.rank, event.switch_latency_s, number_of(request.blocking_power),
-                              event.instructions, event.clocks_mhz});
+      return decide_measured(
+          job, *known,
+          {request.rank, event.switch_latency_s, number_of(request.blocking_power), event.instructions,
+           event.clocks_mhz, request.control.empty() ? std::nullopt : std::optional(request.control),
+           request.control_reason});
     }
     return Error{ErrorCode::conflict,
                  fmt::format("job {}: rank {} is registered already, with other data", job.id, request.rank)};

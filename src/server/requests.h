@@ -68,13 +68,16 @@ struct Degrees {
 struct RegisterJob {
   std::string name;  ///< for people; may be empty
   Degrees degrees;
-  int world_size = 0;                        ///< must be the degrees' product; 0: that product
-  std::string id_prefix;                     ///< the id is this and a random part; empty: "j_"
-  std::string profile;                       ///< a named profile; empty: none is known
-  std::map<int, std::string> profile_of;     ///< pipelines (dp ranks) that have another named profile
-  std::optional<PipelineShape> shape;        ///< instead of the named profile's
-  bool profile_online = false;               ///< measure a profile if none is known; needs `shape`
-  bool plain_profiling = false;              ///< the published way, one uniform clock after another
+  int world_size = 0;                     ///< must be the degrees' product; 0: that product
+  std::string id_prefix;                  ///< the id is this and a random part; empty: "j_"
+  std::string profile;                    ///< a named profile; empty: none is known
+  std::map<int, std::string> profile_of;  ///< pipelines (dp ranks) that have another named profile
+  std::optional<PipelineShape> shape;     ///< instead of the named profile's
+  bool profile_online = false;            ///< measure a profile if none is known; needs `shape`
+  bool plain_profiling = false;           ///< the published way, one uniform clock after another
+  /// Budget of online profiling, in percent: of all iterations in the mean, and of one; nothing: the server's.
+  std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
+  std::optional<Seconds> switch_latency = std::nullopt;  ///< instead of the profile's and of what ranks measure
   std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
   bool detect_stragglers = false;            ///< from reported iteration times
 };
@@ -97,6 +100,11 @@ struct RegisterRank {
   std::optional<Seconds> switch_latency;
   std::optional<Watts> blocking_power = std::nullopt;  ///< of this accelerator, while it waits
   std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
+  std::string control = {};  ///< "clocks" (also if empty), "advice" (it sets none, by choice) or "none" (it cannot)
+  std::string control_reason = {};  ///< for people: why it sets none
+  /// Of the rank's process: a later process has a greater one, counts iterations from 0, and may run elsewhere. 0: not
+  /// known.
+  std::int64_t epoch = 0;
 };
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far
@@ -112,7 +120,7 @@ struct StageSchedule {
   Kind kind = Kind::maximum_clock;
   std::int64_t version = 0;         ///< of the job's plan; grows with every change for any of its ranks
   std::int64_t from_iteration = 0;  ///< the first iteration that runs it; 0: at once
-  int iterations = 0;               ///< of a profiling window; 0: until the next version
+  int iterations = 0;               ///< of a profiling window, then the highest clock; 0: until the next version
   int window = -1;                  ///< number of the profiling window
   int pipeline = 0;                 ///< the first one that has this schedule
   int stage_rank = 0;
@@ -124,6 +132,8 @@ struct StageSchedule {
   };
   std::vector<ComputationId> computations = {};
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
+  std::optional<Seconds> all_max_time;    ///< everything at maximum clock
+  bool slower_on_purpose = false;         ///< than it need be: `reason` says why (a straggler, a policy)
   std::string reason;                     ///< why this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
@@ -154,14 +164,26 @@ struct ReportIterations {
   int rank = 0;
   std::optional<int> window;                   ///< of profiling; nothing: the last one that this rank was handed
   std::optional<std::int64_t> last_iteration;  ///< number of the last one in the lists
-  std::vector<Seconds> iteration_time;         ///< of this pipeline alone: without waiting for others, if known
-  std::vector<Joules> iteration_energy;        ///< of this accelerator
-  Breakdown time_s;                            ///< instruction -> per iteration -> per occurrence
+  /// That these iterations followed from beginning to end; 0: none, the highest clock; nothing: not known.
+  std::optional<std::int64_t> plan_version = std::nullopt;
+  std::string missed = {};  ///< of a window: it was run and nothing could be measured, and why; the lists are empty
+  std::vector<Seconds> iteration_time;   ///< of this pipeline alone: without waiting for others, if known
+  std::vector<Joules> iteration_energy;  ///< of this accelerator
+  Breakdown time_s;                      ///< instruction -> per iteration -> per occurrence
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration; empty: not known
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
+};
+
+/// A rank went to its highest clock because its iterations under a plan were slower than promised.
+struct DropPlan {
+  std::string job;
+  int rank = 0;
+  std::int64_t version = 0;
+  std::string reason;  ///< for people; may be empty
+  Seconds measured, promised;
 };
 
 // ---- Stragglers
@@ -235,6 +257,12 @@ struct ClearPolicy {
 
 // ---- What is known of a job
 
+/// Of a pipeline under a power limit: see server/under_power_limit.h.
+struct LimitedPower {
+  Joules plan, all_max;  ///< effective
+  Seconds all_max_time;
+};
+
 /// A frontier with what it was made from; shared by all jobs with the same profile, pipeline and options.
 struct CharacterisedPipeline {
   std::string key;  ///< of the frontier: same key, same frontier
@@ -242,6 +270,7 @@ struct CharacterisedPipeline {
   Frontier frontier;
   Seconds all_max_time;  ///< everything at maximum clock
   Joules all_max_effective_energy;
+  mutable std::map<std::pair<int, double>, LimitedPower> limited = {};  ///< by point and degree; io thread
 };
 
 struct JobRow {
@@ -259,6 +288,16 @@ struct JobSummary {
 struct ListedJob {
   JobRow row;
   JobSummary summary;
+};
+
+/// What it cost against everything at the highest clock, as measured; negative: it saved.
+struct ProfilingCost {
+  std::int64_t iterations = 0;  ///< of the whole phase, those between windows included
+  Seconds time;
+  Joules energy;
+  double mean_slowdown_pct = 0, worst_slowdown_pct = 0;
+  std::optional<double> earned_back_after;  ///< iterations under the plan; 0: it cost no energy
+  bool operator==(const ProfilingCost&) const = default;
 };
 
 struct JobView {
@@ -284,6 +323,7 @@ struct JobView {
     std::vector<int> waiting_for;         ///< ranks that have yet to report the last window
     std::int64_t rejected = 0;            ///< values left out, as far as this server knows
     std::vector<std::string> rejections;  ///< the last of them, and why
+    std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
 
@@ -296,6 +336,8 @@ struct JobView {
     std::string reason;
   };
   std::optional<PlanInForce> plan;
+  /// Plans that ranks dropped; their profile is not planned with again.
+  std::vector<std::string> dropped;
 
   struct PipelineView {
     int pipeline = 0;
@@ -326,11 +368,21 @@ struct JobView {
     Joules energy, all_max_energy;
     Seconds time, all_max_time;
   };
-  std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force
+  std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force: an estimate from the profile
+  /// As the ranks' own counters have it; nothing until all ranks have reported.
+  struct Measured {
+    Joules energy;
+    Seconds time;
+    std::int64_t iterations = 0;
+    bool operator==(const Measured&) const = default;
+  };
+  std::optional<Measured> measured, measured_all_max;
+  std::string no_savings;  ///< why the plan saves nothing: ranks that set no clocks; empty: it does
   struct TotalSavings {
     std::int64_t iterations = 0;
     Joules saved, all_max_energy;
     bool from_reports = false;  ///< otherwise estimated from elapsed time
+    bool measured = false;      ///< energies as measured; otherwise estimated from the profile
   };
   std::optional<TotalSavings> total;
 };

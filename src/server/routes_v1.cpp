@@ -63,8 +63,12 @@ std::string format_schedule(const StageSchedule& schedule) {
                                                                            : "maximum_clock",
                   schedule.from_iteration, schedule.stage_rank, json_quoted(schedule.reason));
   if (schedule.window >= 0) text += fmt::format(",\"window\":{}", schedule.window);
-  if (schedule.iterations > 0) text += fmt::format(",\"iterations\":{}", schedule.iterations);
+  if (schedule.iterations > 0) {
+    text += fmt::format(",\"iterations\":{},\"then\":\"maximum_clock\"", schedule.iterations);
+  }
   if (schedule.iteration_time) text += fmt::format(",\"iteration_time_s\":{}", schedule.iteration_time->value());
+  if (schedule.all_max_time) text += fmt::format(",\"maximum_clock_time_s\":{}", schedule.all_max_time->value());
+  if (schedule.slower_on_purpose) text += fmt::format(",\"slower_because\":{}", json_quoted(schedule.reason));
   text += ",\"clocks\":[";
   for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
     text += fmt::format("{}[\"{}\",{}]", i == 0 ? "" : ",", schedule.clocks[i].instruction,
@@ -165,6 +169,16 @@ void Api::next_plan(Call call) {
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
   wait_for_plan(call, std::move(wait), plan_json);
+}
+
+void Api::drop_plan(Call call) {
+  auto body = body_of<DropPlan>(call);
+  if (!body) return;
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  body->job = call.parts[0];
+  body->rank = *rank;
+  service_.drop_plan(std::move(*body), then_ok(call));
 }
 
 void Api::report_iterations(Call call) {

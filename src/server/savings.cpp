@@ -1,16 +1,23 @@
 #include "server/savings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "model/reference_plans.h"
 #include "server/stragglers.h"
+#include "server/under_power_limit.h"
 
 namespace perseus::server {
 
-std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers) {
+std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers, Ranks ranks) {
   if (!job.plan) return std::nullopt;
   // Few choices, many pipelines.
   struct OfChoice {
+    const CharacterisedPipeline* pipeline;
+    int point;
+    double scale;
     Joules computing, computing_all_max;
     Watts waiting;
     Seconds time, all_max_time;
@@ -22,43 +29,101 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
     const CharacterisedPipeline& pipeline = *found->second;
     const FrontierPoint& point = pipeline.frontier.points[choice.point];
     const double scale = scale_of(job, pipeline);
-    of_choice.push_back({scale * point.effective_energy, scale * pipeline.all_max_effective_energy,
-                         scale * pipeline.dag.total_blocking_power(), point.time, pipeline.all_max_time});
+    of_choice.push_back({&pipeline, choice.point, scale, scale * point.effective_energy,
+                         scale * pipeline.all_max_effective_energy, scale * pipeline.dag.total_blocking_power(),
+                         point.time, pipeline.all_max_time});
   }
   const std::vector<double> degrees = degrees_in_force(job);
   JobView::PerIteration cost;
   Joules computing;
   Joules computing_all_max;
   Watts waiting;
+  const bool any_uncontrolled = ranks == Ranks::as_they_are && job.uncontrolled_rank() >= 0;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const OfChoice& own = of_choice[job.plan->choice_of[p]];
+    OfChoice own = of_choice[job.plan->choice_of[p]];
+    if (degrees[p] > 1) {
+      const LimitedPower limited = under_power_limit(*own.pipeline, own.point, degrees[p]);
+      own.computing = own.scale * limited.plan;
+      own.computing_all_max = own.scale * limited.all_max;
+      own.time = degrees[p] * own.time;
+      own.all_max_time = limited.all_max_time;
+    }
+    if (any_uncontrolled && job.uncontrolled_rank(p) >= 0) {
+      own.computing = own.computing_all_max;
+      own.time = own.all_max_time;
+    }
     computing += own.computing;
     computing_all_max += own.computing_all_max;
     waiting += own.waiting;
-    cost.time = std::max(cost.time, degrees[p] * own.time);
-    cost.all_max_time = std::max(cost.all_max_time, degrees[p] * own.all_max_time);
+    cost.time = std::max(cost.time, own.time);
+    cost.all_max_time = std::max(cost.all_max_time, own.all_max_time);
   }
   cost.energy = computing + waiting * cost.time;
   cost.all_max_energy = computing_all_max + waiting * cost.all_max_time;
   return cost;
 }
 
-std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
-                                         std::optional<std::int64_t> iteration, double now_s) {
+std::string without_control(const Job& job, const Frontiers& frontiers) {
+  const int rank = job.uncontrolled_rank();
+  if (rank < 0) return "";
+  std::string text = text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason);
   const auto cost = iteration_cost(job, frontiers);
+  if (!cost) return text;
+  const auto pct = [](const JobView::PerIteration& c) { return 100 * (1 - c.energy / c.all_max_energy); };
+  const auto now = iteration_cost(job, frontiers, Ranks::as_they_are);
+  return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} % if all ranks set their clocks",
+                            now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
+}
+
+namespace {
+
+/// What the iterations counted saved.
+void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIteration& cost) {
+  const auto n = static_cast<double>(count.iterations);
+  const std::vector<double> degrees = degrees_in_force(job);
+  const bool straggles = std::ranges::any_of(degrees, [](double degree) { return degree > 1; });
+  if (job.measured_plan && job.measured_highest && !straggles) {
+    count.saved_j = n * (job.measured_highest->energy_j - job.measured_plan->energy_j);
+    count.all_max_energy_j = n * job.measured_highest->energy_j;
+    count.measured = true;
+  } else {
+    count.saved_j = n * (cost.all_max_energy - cost.energy).value();
+    count.all_max_energy_j = n * cost.all_max_energy.value();
+  }
+}
+
+}  // namespace
+
+std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
+                                             std::int64_t iterations) {
+  if (!job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
+  const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
   if (!cost) return std::nullopt;
   IterationsCounted count;
-  if (iteration && job.counted_to > 0) {
-    count.iterations = std::max<std::int64_t>(0, *iteration - job.counted_to);
+  count.iterations = std::min(iterations, last_iteration - job.plan->from_iteration + 1);
+  count.from_reports = true;
+  count.last_iteration = last_iteration;
+  add_savings(count, job, *cost);
+  return count;
+}
+
+std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
+                                         std::optional<std::int64_t> finished, double now_s) {
+  const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
+  if (!cost) return std::nullopt;
+  IterationsCounted count;
+  // What ran before the first plan is not counted.
+  const std::int64_t counted_to =
+      job.counted_to > 0 ? job.counted_to : std::max<std::int64_t>(0, job.plan->from_iteration - 1);
+  if (finished && counted_to > 0) {
+    count.iterations = std::max<std::int64_t>(0, *finished - counted_to);
     count.from_reports = true;
   } else {
     count.iterations = static_cast<std::int64_t>(std::max(0.0, (now_s - job.counted_s) / cost->time.value()));
   }
-  count.last_iteration = std::max(iteration.value_or(0), job.counted_to);
+  count.last_iteration = std::max(finished.value_or(0), job.counted_to);
   if (count.iterations == 0 && count.last_iteration == job.counted_to) return std::nullopt;
-  const auto n = static_cast<double>(count.iterations);
-  count.saved_j = n * (cost->all_max_energy - cost->energy).value();
-  count.all_max_energy_j = n * cost->all_max_energy.value();
+  add_savings(count, job, *cost);
   return count;
 }
 

@@ -1,11 +1,19 @@
 // What a job's plan saves against everything at maximum clock.
 //
-// Input: the job, its plan, the frontiers. Output: time and energy of one iteration of the whole job (all pipelines,
-// all accelerators) under the plan and at maximum clock, each waiting for its own slowest pipeline, stragglers
-// included; nothing while a pipeline has no frontier. A straggler's own energy is taken from its profile as if it were
-// not slow: the same on both sides. counted(): the iterations since the last count, from iteration numbers where ranks
-// report them, else from elapsed time over the planned iteration time. Units: s, J. Errors: none. Cost: O(pipelines).
-// Threads: pure functions. Source: paper section 6.2.
+// Input:   the job, its plan, the frontiers; for counts, the last iteration that ranks have finished and the time.
+// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators) under
+//          the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the profiles.
+//          Nothing while a pipeline has no frontier. counted(): iterations since the last count, and what they saved:
+//          from measured energies where all ranks report them, else by the estimate. They are counted by the numbers
+//          that ranks report, where they do, else by the time that has passed.
+// Model:   a straggler is slow because its power is limited (a cap, or heat): its computations run at the highest
+// clocks
+//          that the limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks
+//          runs at maximum clock.
+// Errors:  none.
+// Cost:    O(pipelines); once per straggler's degree and plan, O(computations * log clocks).
+// Threads: io thread (the straggler's cost is kept with the frontier).
+// Source:  paper section 6.2.
 #pragma once
 
 #include <optional>
@@ -14,10 +22,22 @@
 
 namespace perseus::server {
 
-std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers);
+enum class Ranks : unsigned char {
+  all_follow,   ///< as if every rank could set clocks: what the plan would save
+  as_they_are,  ///< ranks that set no clocks run at maximum clock
+};
+std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
+                                                    Ranks ranks = Ranks::all_follow);
 
-/// Nothing if there is nothing to count. `iteration`: the last one that is known to have run.
+/// Why the plan saves nothing, or less than it could: ranks that set no clocks. Empty: all set them.
+std::string without_control(const Job& job, const Frontiers& frontiers);
+
+/// Nothing if there is nothing to count. `finished`: the last iteration that is known to have run.
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
-                                         std::optional<std::int64_t> iteration, double now_s);
+                                         std::optional<std::int64_t> finished, double now_s);
+
+/// The first report under a plan: its own iterations, so that all later ones are counted from its last one.
+std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
+                                             std::int64_t iterations);
 
 }  // namespace perseus::server

@@ -101,12 +101,44 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
-  if (request.last_iteration) State::report_progress(**live, *request.last_iteration, state_->clock.now_s());
+  const bool counts = job.ranks[request.rank]->restarts == job.restarts;
+  if (request.last_iteration && counts) {
+    State::report_progress(**live, *request.last_iteration, *request.last_iteration, state_->clock.now_s());
+    state_->begin_count(**live, request);
+  }
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));
   }
   state_->observe_times(**live, request);
+  state_->observe_energies(**live, request);
   done(ReportedIterations{});
+}
+
+void Service::drop_plan(DropPlan request, Done<Ok> done) {
+  const auto live = state_->asked(request.job);
+  if (!live) return done(live.error());
+  if (!state_->has_rank(**live, request.rank)) {
+    return done(
+        Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", request.job, request.rank)});
+  }
+  if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
+  for (const Seconds time : {request.measured, request.promised}) {
+    if (time >= Seconds(0) && time.value() <= 1e9) continue;
+    return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
+  }
+  const std::string id = request.job;
+  const auto decide = [request = std::move(request)](const Job& job, double) -> Result<Decision> {
+    Decision decision;
+    // A late word of a plan that was replaced meanwhile, or the same word of another rank.
+    const bool in_force = job.live() && job.plan && job.plan->version == request.version;
+    if (!in_force) return decision;
+    const PlanDeployed::Choice& choice = job.plan->of(job.ranks[request.rank]->dp_rank);
+    if (choice.point < 0 || job.dropped.contains(choice.input)) return decision;
+    decision.events.emplace_back(
+        PlanDropped{request.rank, request.version, request.reason, request.measured.value(), request.promised.value()});
+    return decision;
+  };
+  state_->jobs->execute(id, {decide, [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
 }
 
 void Service::finish_job(const std::string& job, Done<Ok> done) {
@@ -144,7 +176,10 @@ WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
     done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
     return 0;
   }
-  if (request.iteration) State::report_progress(live, *request.iteration, now_s);
+  const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
+  if (request.iteration && counts) {
+    State::report_progress(live, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+  }
   if (request.have_version > live.committed_plan) state_->jobs->catch_up(live);  // another server gave it that one
   if (auto answer = state_->plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (state_->draining) {

@@ -45,19 +45,22 @@ class Executor {
 };
 
 struct ServiceOptions {
-  std::string owner;                       ///< of claims: the same after a restart if there is one server, else random
-  double idle_expiry_s = 7 * 24 * 3600;    ///< jobs that nobody asked about for so long expire
-  int margin_iterations = 2;               ///< a new plan holds from the iteration after so many more
-  int max_ranks = 1 << 17;                 ///< of a job
-  int max_computations = 1 << 20;          ///< of a pipeline's iteration
-  double lease_s = 20;                     ///< of a claimed characterisation, or search for a profiling window
-  double profiling_window_s = 600;         ///< a profiling window that is not reported by then is over
-  double profiling_tolerance_pct = 0.15;   ///< energy that the plan of an online profile may be expected to lose
-  int profiling_iterations = 100;          ///< after so many, profiling ends with what it has
-  int plan_deadlines = 1000;               ///< see PlannerOptions
-  int finished_jobs_in_memory = 100;       ///< more are read again when asked about
-  std::function<std::string()> random_id;  ///< 128 random bits in hex; empty: getrandom(2)
-  std::function<void()> tokens_changed;    ///< another server on this database made or revoked tokens
+  std::string owner;                      ///< of claims: the same after a restart if there is one server, else random
+  double idle_expiry_s = 7 * 24 * 3600;   ///< jobs that nobody asked about for so long expire
+  int margin_iterations = 2;              ///< a new plan holds from the iteration after so many more
+  int max_ranks = 1 << 17;                ///< of a job
+  int max_computations = 1 << 20;         ///< of a pipeline's iteration
+  double lease_s = 20;                    ///< of a claimed characterisation, or search for a profiling window
+  double profiling_window_s = 600;        ///< a profiling window that is not reported by then is over
+  double profiling_tolerance_pct = 0.15;  ///< energy that the plan of an online profile may be expected to lose
+  int profiling_iterations = 100;         ///< after so many, profiling ends with what it has
+  double profiling_slowdown_pct = 5;      ///< of a job's iterations while it is profiled, in the mean
+  double profiling_worst_slowdown_pct = 30;  ///< of one such iteration
+  double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
+  int plan_deadlines = 1000;                 ///< see PlannerOptions
+  int finished_jobs_in_memory = 100;         ///< more are read again when asked about
+  std::function<std::string()> random_id;    ///< 128 random bits in hex; empty: getrandom(2)
+  std::function<void()> tokens_changed;      ///< another server on this database made or revoked tokens
 };
 
 /// For metrics.
@@ -91,6 +94,8 @@ class Service {
   /// Of a profiling window that it was handed, if it was; without `window`, what has times of instructions is of the
   /// last one.
   void report_iterations(ReportIterations request, Done<ReportedIterations> done);
+  /// Of a plan that is no longer in force: nothing.
+  void drop_plan(DropPlan request, Done<Ok> done);
   void finish_job(const std::string& job, Done<Ok> done);
 
   /// Answers when there is a plan of another version. The id takes the call back; it is 0 if it was answered already.

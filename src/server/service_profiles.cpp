@@ -26,9 +26,8 @@ namespace {
 
 Result<Decision> completed(const JobProfiles& profiles, const InputLimits& limits) {
   Decision decision;
-  if (profiles.of_earlier_run) decision.events.emplace_back(*profiles.of_earlier_run);
   for (const JobProfiles::Given& given : profiles.given) {
-    auto known = known_input(given.csv, given.shape, limits, given.name, given.pipelines);
+    auto known = known_input(given.csv, given.shape, limits, given.name, given.pipelines, given.fixed_latency);
     if (!known) return known.error();
     decision.events.emplace_back(std::move(known->event));
     decision.blobs.push_back(std::move(known->blob));
@@ -95,11 +94,17 @@ InputLimits Service::State::limits(int ranks) const {
 
 Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) const {
   JobProfiles profiles;
+  const auto add_given = [&](std::string csv, PipelineShape shape, const std::string& name,
+                             std::vector<int> pipelines) {
+    if (request.switch_latency) shape.switch_latency = request.switch_latency;
+    const bool fixed = shape.switch_latency.has_value();
+    if (!fixed && options.switch_latency_s > 0) shape.switch_latency = Seconds(options.switch_latency_s);
+    profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed});
+  };
   const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
     auto profile = named_profile(name);
     if (!profile) return profile.error();
-    profiles.given.push_back(
-        {std::move(profile->profile_csv), request.shape.value_or(profile->shape), name, std::move(pipelines)});
+    add_given(std::move(profile->profile_csv), request.shape.value_or(profile->shape), name, std::move(pipelines));
     return Ok{};
   };
   if (!request.profile.empty()) {
@@ -108,8 +113,14 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
     const auto input = store.blob(run);
     if (!input) return input.error();
     if (*input) {
-      const int microbatches = request.shape ? request.shape->microbatches : 0;
-      profiles.of_earlier_run = ProfileKnown{**input, "known from an earlier run", {}, "", microbatches, ""};
+      const auto text = store.blob("input/" + **input);
+      if (!text) return text.error();
+      const auto known = *text ? parse_input(**text, "input/" + **input) : Error{ErrorCode::not_found, "no input"};
+      if (known) {  // the same computations, perhaps in another number
+        PipelineShape shape = request.shape.value_or(known->shape);
+        if (!shape.blocking_power) shape.blocking_power = known->shape.blocking_power;
+        add_given(known->profile_csv, std::move(shape), "known from an earlier run", {});
+      }
     }
   }
   std::map<std::string, std::vector<int>> others;
@@ -126,6 +137,46 @@ void Service::State::complete_profiles(JobProfiles profiles, int ranks,
   away<Result<Decision>>(
       [profiles = std::move(profiles), limits = limits(ranks)] { return completed(profiles, limits); },
       std::move(then));
+}
+
+void Service::State::replan_for_latency(LiveJob& live) {
+  const Job& job = live.job;
+  if (live.replanning || !job.live()) return;
+  std::string input;
+  for (const std::string& known : job.input_of) {
+    if (latency_to_plan_with(job, known)) input = known;
+  }
+  if (input.empty()) return;
+  const auto text = store.blob("input/" + input);
+  if (!text || !*text) return;
+  std::vector<int> pipelines;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    if (job.input_of[p] == input) pipelines.push_back(p);
+  }
+  if (static_cast<int>(pipelines.size()) == job.num_pipelines()) pipelines.clear();
+  live.replanning = true;
+  const auto complete = [bytes = **text, input, latency = *latency_to_plan_with(job, input),
+                         limits = limits(job.spec.degrees.pp), source = job.profile_source,
+                         pipelines]() -> Result<KnownInput> {
+    auto known = parse_input(bytes, "input/" + input);
+    if (!known) return known.error();
+    known->shape.switch_latency = latency;
+    return known_input(known->profile_csv, known->shape, limits, source, pipelines);
+  };
+  away<Result<KnownInput>>(complete, [id = job.id, input](State& state, const Result<KnownInput>& known) {
+    if (LiveJob* const now = state.jobs->in_memory(id)) now->replanning = false;
+    if (!known) return;
+    const auto decide = [input, known = *known](const Job& current, double) -> Result<Decision> {
+      Decision decision;
+      const bool still = current.live() && std::ranges::find(current.input_of, input) != current.input_of.end() &&
+                         latency_to_plan_with(current, input);
+      if (!still) return decision;
+      decision.events.emplace_back(known.event);
+      decision.blobs.push_back(known.blob);
+      return decision;
+    };
+    state.jobs->execute(id, {decide, {}});
+  });
 }
 
 // ---- The facade
@@ -178,8 +229,9 @@ void Service::upload_profile(const std::string& job, NamedProfile profile, std::
   if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
   const auto complete = [csv = std::move(profile.profile_csv), shape = with_measurements(profile.shape, now),
                          limits = state_->limits(now.spec.degrees.pp),
-                         source = profile.name.empty() ? "uploaded" : profile.name, pipelines = std::move(pipelines)] {
-    return known_input(csv, shape, limits, source, pipelines);
+                         source = profile.name.empty() ? "uploaded" : profile.name, pipelines = std::move(pipelines),
+                         fixed = profile.shape.switch_latency || now.spec.switch_latency_s] {
+    return known_input(csv, shape, limits, source, pipelines, fixed);
   };
   state_->away<Result<KnownInput>>(complete, [job, done](State& state, const Result<KnownInput>& known) {
     if (!known) return done(known.error());

@@ -1,6 +1,7 @@
 // Online profiling within the service: see server/job_profiling.h.
 #include <fmt/format.h>
 
+#include "server/registration.h"
 #include "server/service_state.h"
 
 namespace perseus::server {
@@ -10,7 +11,8 @@ void Service::State::go_on_profiling(LiveJob& live) {
   const auto windows = static_cast<int>(live.job.windows.size());
   if (!live.profiling || live.profiling->since() != live.job.profiling_since) {
     live.windows_of.clear();
-    auto made = JobProfiling::create(live.job, options.profiling_tolerance_pct, options.profiling_iterations);
+    auto made = JobProfiling::create(live.job, {options.profiling_tolerance_pct, options.profiling_iterations,
+                                                options.profiling_slowdown_pct, options.profiling_worst_slowdown_pct});
     if (!made) return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{made.error().message});
     live.profiling = *std::move(made);
   }
@@ -80,15 +82,20 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
 
 void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
                                        int window, const ProfilingDecision& decided) {
-  const auto decide = [window, decided](const Job& job, double) -> Result<Decision> {
+  const auto decide = [self = this, window, decided](const Job& job, double now_s) -> Result<Decision> {
     Decision decision;
     if (!is_profiled(job) || static_cast<int>(job.windows.size()) != window) return decision;
     if (const auto* next = std::get_if<WindowHandedOut>(&decided)) {
       WindowHandedOut event = *next;
       event.version = job.version + 1;
+      const LiveJob* const live = self->jobs->in_memory(job.id);
+      event.from_iteration =
+          first_iteration_of(event, job, live == nullptr ? 0 : self->next_common_iteration(*live, now_s));
       decision.events.emplace_back(std::move(event));
     } else if (const auto* measured = std::get_if<ProfileMeasured>(&decided)) {
-      decision.events.emplace_back(measured->known.event);
+      ProfileKnown event = measured->known.event;
+      event.text += text_of_cost(job);
+      decision.events.emplace_back(std::move(event));
       decision.blobs = measured->blobs;
     } else {
       decision.events.emplace_back(std::get<ProfilingFailed>(decided));
@@ -112,6 +119,7 @@ std::optional<int> Service::State::window_of(const LiveJob& live, const ReportIt
 
 void Service::State::report_window(LiveJob& live, int window, ReportIterations request, Done<ReportedIterations> done) {
   const Job& job = live.job;
+  if (Status named = check_text("missed", request.missed, 1024); !named) return done(named.error());
   const auto left_out = [&](const std::string& why) { done(ReportedIterations{{why}}); };
   if (!is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
   const int last = static_cast<int>(job.windows.size()) - 1;
@@ -127,10 +135,11 @@ void Service::State::report_window(LiveJob& live, int window, ReportIterations r
                         {},
                         std::move(request.time_s),
                         std::move(request.energy_j),
-                        std::move(request.throttled)};
+                        std::move(request.throttled),
+                        std::move(request.missed)};
   for (const Seconds time : request.iteration_time) result.iteration_time_s.push_back(time.value());
   for (const Joules energy : request.iteration_energy) result.iteration_energy_j.push_back(energy.value());
-  const bool no_energies = result.iteration_energy_j.empty() && result.energy_j.empty();
+  const bool no_energies = result.missed.empty() && result.iteration_energy_j.empty() && result.energy_j.empty();
   const auto decide = [profiling = live.profiling, result, no_energies](const Job& now, double) -> Result<Decision> {
     Decision decision;
     const bool wanted = is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
@@ -143,7 +152,7 @@ void Service::State::report_window(LiveJob& live, int window, ReportIterations r
           result.rank)});
       return decision;
     }
-    if (profiling && profiling->windows() > result.window) {
+    if (profiling && profiling->windows() > result.window && result.missed.empty()) {
       if (Status checked = profiling->check(now, result); !checked) return checked.error();
     }
     decision.events.emplace_back(result);

@@ -30,10 +30,15 @@ std::optional<EventBody> Service::State::next_follow_up(LiveJob& live, double no
     return StragglerTookEffect{next->id};
   }
   if (awaits_profiling(job)) {
+    // It need not wait for the others to know that.
+    if (auto impossible = profiling_impossible(job)) return *impossible;
     if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
     return profiling_start(job);
   }
-  if (is_profiled(job)) return std::nullopt;
+  if (is_profiled(job)) {
+    if (auto impossible = profiling_impossible(job)) return *impossible;
+    return std::nullopt;
+  }
   if (live.settled) return std::nullopt;  // ranks that register cost nothing per pipeline
   CharacterisationStarted start;
   for (const std::string& key : characterisations_needed(job)) {
@@ -57,16 +62,17 @@ std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double n
 }
 
 std::optional<IterationsCounted> Service::State::count_of(const LiveJob& live, double now_s) {
-  const auto iteration = live.progress ? std::optional(live.progress->iteration) : std::nullopt;
+  const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
   return counted(live.job, live.frontiers, iteration, now_s);
 }
 
 std::int64_t Service::State::next_common_iteration(const LiveJob& live, double now_s) const {
   if (!live.progress) return 0;
   std::int64_t iteration = live.progress->iteration;
-  if (const auto cost = iteration_cost(live.job, live.frontiers)) {
-    iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s) / cost->time.value()));
-  }
+  const auto cost = iteration_cost(live.job, live.frontiers);
+  const double time_s = cost ? cost->time.value() : live.job.profiled.highest_s;
+  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s) / time_s));
+
   return iteration + 1 + options.margin_iterations;
 }
 
@@ -104,9 +110,11 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
     }
   }
   if (new_plan && live.detector) live.detector->forget_times();
+  if (new_plan) live.energies.forget_before(live.job.version);
   if (new_plan || !live.job.live()) wake_waiters(live);
   want_frontiers(live);
   go_on_profiling(live);
+  replan_for_latency(live);
 }
 
 void Service::State::publish(const std::string& job, const SequencedEvent& event) {
@@ -274,9 +282,13 @@ std::optional<Waiter> Service::State::take_wait(WaitId id) {
   return waiter;
 }
 
-void Service::State::report_progress(LiveJob& live, std::int64_t iteration, double now_s) {
-  if (live.progress && live.progress->iteration >= iteration) return;
-  live.progress = Progress{iteration, now_s};
+void Service::State::report_progress(LiveJob& live, std::int64_t iteration, std::int64_t finished, double now_s) {
+  if (!live.progress) live.progress = Progress{iteration, now_s, finished};
+  live.progress->finished = std::max(live.progress->finished, finished);
+  if (live.progress->iteration < iteration) {
+    live.progress->iteration = iteration;
+    live.progress->at_s = now_s;
+  }
 }
 
 void Service::State::observe_times(LiveJob& live, const ReportIterations& request) {
@@ -304,6 +316,60 @@ void Service::State::observe_times(LiveJob& live, const ReportIterations& reques
                            const auto decided = decide_straggler(now, notice, now_s, true);
                            if (!decided) return decided.error();
                            return Decision{decided->front().events, {}};
+                         },
+                         {}});
+}
+
+/// The plan version that the iterations of a report followed, 0: everything at the highest clock; nothing: not known.
+static std::optional<std::int64_t> version_followed(const LiveJob& live, const ReportIterations& request) {
+  const Job& job = live.job;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (request.plan_version) {
+    const bool window = !job.plan || job.plan->version != *request.plan_version;
+    // Reports without a window that name one are of iterations after it.
+    if (*request.plan_version == 0 || (window && *request.plan_version == job.version)) return 0;
+    if (window) return std::nullopt;
+    return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : *request.plan_version;
+  }
+  if (!job.plan || job.plan->version != job.version || !request.last_iteration) return std::nullopt;
+  if (*request.last_iteration - count + 1 < job.plan->from_iteration) return std::nullopt;
+  return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : job.plan->version;
+}
+
+void Service::State::begin_count(LiveJob& live, const ReportIterations& request) {
+  const auto first = [frontiers = live.frontiers, last = *request.last_iteration,
+                      count = static_cast<std::int64_t>(request.iteration_time.size())](const Job& job) {
+    return job.live() ? first_count(job, frontiers, last, count) : std::nullopt;
+  };
+  if (!first(live.job)) return;
+  jobs->execute(live.job.id, {[first](const Job& now, double) -> Result<Decision> {
+                                Decision decision;
+                                if (const auto count = first(now)) decision.events.emplace_back(*count);
+                                return decision;
+                              },
+                              {}});
+}
+
+void Service::State::observe_energies(LiveJob& live, const ReportIterations& request) {
+  const Job& job = live.job;
+  if (request.iteration_energy.empty()) return;
+  const auto version = version_followed(live, request);
+  if (!version) return;
+  // The first iterations of a training warm up; and with a straggler it is another iteration.
+  constexpr std::int64_t warm_up = 2;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
+  const auto degrees = degrees_in_force(job);
+  if (warm || std::ranges::any_of(degrees, [](double degree) { return degree > 1; })) return;
+  live.energies.report(*version, request.rank, request.iteration_energy, request.iteration_time);
+  const auto measured = live.energies.take(*version, job.spec.degrees.world_size());
+  if (!measured) return;
+  jobs->execute(job.id, {[measured = *measured](const Job& now, double) -> Result<Decision> {
+                           Decision decision;
+                           const bool wanted = now.live() && (measured.version == 0 ||
+                                                              (now.plan && now.plan->version == measured.version));
+                           if (wanted) decision.events.emplace_back(measured);
+                           return decision;
                          },
                          {}});
 }

@@ -32,9 +32,9 @@ struct JobProfiles {
     PipelineShape shape;
     std::string name;
     std::vector<int> pipelines;  ///< empty: all
+    bool fixed_latency = false;  ///< as ProfileKnown's
   };
   std::vector<Given> given;
-  std::optional<ProfileKnown> of_earlier_run;
 };
 
 struct Service::State : std::enable_shared_from_this<State> {
@@ -113,7 +113,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void wake_waiters(LiveJob& live);
   void forget_wait(WaitId id, const Waiter& waiter);
   std::optional<Waiter> take_wait(WaitId id);
-  static void report_progress(LiveJob& live, std::int64_t iteration, double now_s);
+  /// `finished`: the last iteration that has ended; `iteration`: the one that ranks are in, or that one.
+  static void report_progress(LiveJob& live, std::int64_t iteration, std::int64_t finished, double now_s);
 
   // ---- Profiles
 
@@ -134,7 +135,13 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// The first report of iterations under a plan.
+  void begin_count(LiveJob& live, const ReportIterations& request);
   void observe_times(LiveJob& live, const ReportIterations& request);
+  /// Keeps what iterations took; once all ranks have reported, and now and then later, it is written down.
+  void observe_energies(LiveJob& live, const ReportIterations& request);
+  /// Ranks measured another switch latency than their profile was planned with: it is planned with again.
+  void replan_for_latency(LiveJob& live);
 };
 
 }  // namespace perseus::server

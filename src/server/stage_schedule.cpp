@@ -87,6 +87,8 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
   schedule->iteration_time = pipeline.frontier.points[point].time;
+  schedule->all_max_time = pipeline.all_max_time;
+  schedule->slower_on_purpose = point + 1 < static_cast<int>(pipeline.frontier.points.size());
   return schedule;
 }
 
@@ -102,6 +104,7 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::profiling_window);
   schedule->window = window.number;
   schedule->iterations = window.iterations;
+  schedule->from_iteration = window.from_iteration;
   const std::vector<Action>& own = actions.ranks[rank.pp_rank];
   Chunks chunks;
   for (const Action& action : own) chunks.add(action.stage);

@@ -18,6 +18,8 @@ struct Savings {
   const std::optional<JobView::PerIteration>& per_iteration;
   const std::optional<JobView::TotalSavings>& total;
   const EnergyFactors& factors;
+  const std::optional<JobView::Measured>&measured, &measured_all_max;
+  const std::string& none_because;
 };
 struct JobAnswer {
   const JobView& view;
@@ -56,6 +58,9 @@ template <class F>
 void describe(F& f, const Savings& savings) {
   f("per_iteration", savings.per_iteration);
   f("total", savings.total);
+  f("measured", savings.measured);
+  f("measured_all_max", savings.measured_all_max);
+  f("none_because", savings.none_because);
   f("factors", savings.factors);
 }
 
@@ -96,6 +101,21 @@ void describe(F& f, const JobView::PipelineView& pipeline) {
   f("frontier", pipeline.frontier);
 }
 template <class F>
+void describe(F& f, const ProfilingCost& cost) {
+  f.always("iterations", cost.iterations);
+  f.always("time_s", cost.time);
+  f.always("energy_j", cost.energy);
+  f.always("mean_slowdown_pct", cost.mean_slowdown_pct);
+  f.always("worst_slowdown_pct", cost.worst_slowdown_pct);
+  f("earned_back_after_iterations", cost.earned_back_after);
+}
+template <class F>
+void describe(F& f, const JobView::Measured& measured) {
+  f.always("energy_j", measured.energy);
+  f.always("time_s", measured.time);
+  f.always("iterations", measured.iterations);
+}
+template <class F>
 void describe(F& f, const JobView::Profiling& profiling) {
   f("over", profiling.over);
   f.always("windows", profiling.windows);
@@ -105,6 +125,7 @@ void describe(F& f, const JobView::Profiling& profiling) {
   f("waiting_for", profiling.waiting_for);
   f("rejected", profiling.rejected);
   f("rejections", profiling.rejections);
+  f("cost", profiling.cost);
 }
 template <class F>
 void describe(F& f, const JobView::StragglerView& straggler) {
@@ -129,6 +150,7 @@ void describe(F& f, const JobView::TotalSavings& total) {
   f.always("saved_j", total.saved);
   f.always("all_max_energy_j", total.all_max_energy);
   f.always("from_reports", total.from_reports);
+  f.always("measured", total.measured);
 }
 template <class F>
 void describe(F& f, const EnergyFactors& factors) {
@@ -153,12 +175,16 @@ void describe(F& f, const JobAnswer& answer) {
   f("detect_stragglers", view.detect_stragglers);
   if (view.profiling) f.always("profiling", *view.profiling);
   f("plan", view.plan);
+  f("plans_dropped", view.dropped);
   f.always("pipelines", view.pipelines);
   f.always("stragglers", view.stragglers);
   std::vector<PolicyInForce> policies;
   for (std::size_t i = 0; i < view.policies.size(); ++i) policies.push_back({view.policies[i], view.policy_texts[i]});
   f.always("policies", policies);
-  if (view.per_iteration || view.total) f.always("savings", Savings{view.per_iteration, view.total, answer.factors});
+  if (view.per_iteration || view.total || view.measured_all_max || !view.no_savings.empty()) {
+    f.always("savings", Savings{view.per_iteration, view.total, answer.factors, view.measured, view.measured_all_max,
+                                view.no_savings});
+  }
 }
 template <class F>
 void describe(F& f, const JobEvent& event) {

@@ -62,7 +62,12 @@ enum CudaError : int {
 };
 
 enum StreamFlag : unsigned { kStreamDefault = 0, kStreamNonBlocking = 1 };
-enum EventFlag : unsigned { kEventDefault = 0, kEventBlockingSync = 1, kEventDisableTiming = 2, kEventInterprocess = 4 };
+enum EventFlag : unsigned {
+  kEventDefault = 0,
+  kEventBlockingSync = 1,
+  kEventDisableTiming = 2,
+  kEventInterprocess = 4
+};
 enum RecordFlag : unsigned { kRecordDefault = 0, kRecordExternal = 1 };
 enum WaitValueFlag : unsigned {
   kWaitGreaterOrEqual = 0,

@@ -2,8 +2,8 @@
 //
 // Everything has two times. Device time is when the GPU got somewhere; it is exact, and no thread of this process can
 // delay it: a kernel starts when its stream and the GPU were free, even if the engine's thread wakes up later. What the
-// host sees (an event that is done, a written value, a host function) happens when the engine's thread gets there, which
-// is later, by microseconds or, on a busy machine, by milliseconds.
+// host sees (an event that is done, a written value, a host function) happens when the engine's thread gets there,
+// which is later, by microseconds or, on a busy machine, by milliseconds.
 //
 // Input:   operations, enqueued into streams from any thread; the GPU, whose clock other processes change meanwhile.
 // Output:  device times of events and stamps; writes to host memory; calls of host functions on the driver's thread.
@@ -87,7 +87,7 @@ class Engine {
  public:
   /// `is_mapped` says whether the device may access that host memory.
   static Result<Engine*> start(const std::string& gpu, KnobBoard& knobs,
-                                               bool (*is_mapped)(const void* address, std::size_t bytes));
+                               bool (*is_mapped)(const void* address, std::size_t bytes));
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine() = delete;  ///< a driver's threads live as long as the process

@@ -19,8 +19,8 @@ namespace perseus::cuda {
 
 /// Where a stream was when it reached a place. Plain data, written by the device.
 struct Stamp {
-  double time_s;     ///< device time at which everything before was done
-  double energy_j;   ///< of the GPU since it was made, until then
+  double time_s;                           ///< device time at which everything before was done
+  double energy_j;                         ///< of the GPU since it was made, until then
   double start_s, end_s, kernel_energy_j;  ///< of the stream's last kernel
   int kernel_clock_mhz;                    ///< that the GPU had when that kernel was done
   double made_up_s;  ///< in all: how late the simulation noticed that a kernel could start, without effect on any time

@@ -27,15 +27,16 @@ struct Fault {
 struct Knobs {
   double stream_memory_operations = 1;     ///< the _v2 functions; 0: CUDA_ERROR_NOT_SUPPORTED
   double stream_memory_operations_v1 = 0;  ///< the functions without _v2, and attributes 92 to 94
-  double capture_memory_operations = 0;    ///< 1: writes and waits become nodes of a graph; 0: they invalidate the capture
-  double host_functions = 1;               ///< 0: cuLaunchHostFunc returns CUDA_ERROR_NOT_SUPPORTED
-  double host_register = 1;                ///< 0: cuMemHostRegister returns CUDA_ERROR_NOT_SUPPORTED
+  double capture_memory_operations =
+      0;                      ///< 1: writes and waits become nodes of a graph; 0: they invalidate the capture
+  double host_functions = 1;  ///< 0: cuLaunchHostFunc returns CUDA_ERROR_NOT_SUPPORTED
+  double host_register = 1;   ///< 0: cuMemHostRegister returns CUDA_ERROR_NOT_SUPPORTED
   double host_pointer_is_device_pointer = 1;  ///< 0: registered memory has another address on the device
   double launch_queue = 1024;                 ///< operations of a stream; a host that launches more waits
-  double launch_latency_us = 2;       ///< from a launch into an empty stream to the start of the kernel
-  double visible_after_us = 2;        ///< from an event or a write on the device to its visibility on the host
-  double host_function_after_us = 5;  ///< from the stream's arrival to the call of a host function
-  double call_us = 0;                 ///< that every call takes
+  double launch_latency_us = 2;               ///< from a launch into an empty stream to the start of the kernel
+  double visible_after_us = 2;                ///< from an event or a write on the device to its visibility on the host
+  double host_function_after_us = 5;          ///< from the stream's arrival to the call of a host function
+  double call_us = 0;                         ///< that every call takes
   double event_resolution_us = 0.5;
   double driver_version = 12040;
   std::vector<Fault> faults;

@@ -22,7 +22,6 @@ class ClientGpuTest : public ::testing::Test {
   ClientGpuTest() {
     std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
-    SimulatedGpuSpec spec;
     for (const int mhz : {1410, 1200, 900}) {
       spec.clocks.emplace_back(mhz);
       spec.blocking_power.emplace_back(80);
@@ -39,6 +38,8 @@ class ClientGpuTest : public ::testing::Test {
     options.report_interval_s = 0.02;
     options.microbatches = 2;
     options.log = said.log();
+    options.log_pauses = no_pause();
+    options.plan_tolerance = -1;  // these plans promise nothing true
   }
   ~ClientGpuTest() override {
     client.reset();
@@ -85,6 +86,7 @@ class ClientGpuTest : public ::testing::Test {
   }
 
   std::string folder_;
+  SimulatedGpuSpec spec;
   std::unique_ptr<SimulatedGpu> gpu;
   ClientOptions options;
   Said said;
@@ -292,10 +294,14 @@ TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
   start();
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/ranks").empty(); }));
   EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::Not(::testing::HasSubstr("clocks_mhz")));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("control":"none")"),
+                               ::testing::HasSubstr(R"("control_reason":"the helper )")));
   std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
   ASSERT_TRUE(trains_until([&] {
     const std::string told = server.asked("POST", "/ranks").back();
-    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos;
+    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos &&
+           told.find(R"("control":"clocks")") != std::string::npos;
   })) << client->status();
 }
 
@@ -415,8 +421,86 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::HasSubstr(R"("control":"advice")"));
   for (int i = 0; i < 5; ++i) iterate();
   EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(statistics().controls_clock, 0);
+}
+
+/// Everything at the lowest clock, and the promise that this costs nothing.
+std::string false_promise(int version, const std::string& promised_s) {
+  return R"({"rank":0,"version":)" + std::to_string(version) +
+         R"(,"kind":"plan","from_iteration":0,"iteration_time_s":)" + promised_s +
+         R"(,"reason":"a test","clocks":[["forward",900],["forward",900],["backward",900],["backward",900]]})";
+}
+
+TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
+  // Four times slower: no load of the machine hides that.
+  spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};
+  spec.computations[1].time = {Seconds(0.02), Seconds(0.04), Seconds(0.08)};
+  gpu = std::move(SimulatedGpu::create(folder_ + "/slow", spec).value());
+  options.device = "simulated:" + folder_ + "/slow";
+  ScriptedServer server([](const HttpRequest& request) { return well(request, false_promise(5, "0.06"), 5); });
+  options.server = server.url();
+  options.plan_tolerance = 0.01;
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("plan 5 is dropped") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return server.asked("POST", "/ranks/0/plan_dropped").size() == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks/0/plan_dropped").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("version":5)"), ::testing::HasSubstr(R"("measured_time_s":0.)"),
+                               ::testing::HasSubstr(R"("promised_time_s":0.)")));
+  EXPECT_EQ(statistics().plans_dropped, 1);
+  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"slowdown")"));
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(gpu->clock(), Megahertz(1410));
+  server.script([](const HttpRequest& request) { return well(request, false_promise(6, "10"), 6); });
+  ASSERT_TRUE(trains_until([&] { return said.count("plan 6 is dropped") == 1; })) << "refused: 10 s is absurd";
+  EXPECT_EQ(said.count("is dropped"), 2);
+}
+
+TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
+  // Every computation has another clock, which takes about as long as the computation.
+  spec.switch_latency.assign(3, Seconds(0.003));
+  gpu = std::move(SimulatedGpu::create(folder_ + "/slow", spec).value());
+  options.device = "simulated:" + folder_ + "/slow";
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1410],["backward",900],["backward",1410]])");
+  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks come too late") == 1; })) << client->status();
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"late_clocks")"));
+}
+
+TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
+  Said second_said;
+  ClientOptions second = options;
+  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
+  const int holder = helper_pid();
+  second.rank = 1;
+  second.start_limit_s = 0.5;
+  second.log = second_said.log();
+  Client other(second);
+  other.start({});
+  ASSERT_TRUE(eventually([&] { return second_said.count("no clock is set") == 1; }));
+  EXPECT_EQ(second_said.count("process " + std::to_string(holder)), 1) << other.status();
+  perseus_statistics s{};
+  other.statistics(s);
+  EXPECT_EQ(s.controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, ARankWithoutAGpuOfItsOwnTouchesNone) {
+  ::setenv("PERSEUS_SIMULATED_GPUS", (folder_ + "/gpu").c_str(), 1);
+  options.device.clear();
+  options.rank = 1;
+  options.dp_degree = 2;
+  start();
+  ::unsetenv("PERSEUS_SIMULATED_GPUS");
+  EXPECT_EQ(said.count("no energy is measured and no clock is set"), 1);
   EXPECT_EQ(statistics().controls_clock, 0);
 }
 

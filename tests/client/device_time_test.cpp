@@ -32,6 +32,7 @@ class DeviceTime : public testing::CudaTest {
     options_.timing = hasty();
     options_.start_limit_s = 60;
     options_.microbatches = 2;
+    options_.plan_tolerance = -1;  // gates take their time
     options_.log = said_.log();
     server_ = std::make_unique<ScriptedServer>([this](const HttpRequest& request) { return well(request, plan_); });
     options_.server = server_->url();

@@ -91,7 +91,7 @@ class HandTurnedRank {
   std::unique_ptr<SimulatedGpu> gpu;
   std::unique_ptr<Gpu> device;
   Said said;
-  Complaints complaints{said.log()};
+  Complaints complaints{said.log(), no_pause()};
   std::unique_ptr<IterationMeter> meter;
   std::vector<MeasuredIteration> measured;
 

@@ -210,6 +210,26 @@ TEST_F(PlanFollowerTest, WithoutIdsTheOrderOfInstructionsDecides) {
   EXPECT_TRUE(follower.followed());
 }
 
+TEST_F(PlanFollowerTest, AWindowThatEndsIsFollowedByTheHighestClock) {
+  auto window = plan_of_four();
+  window->kind = Plan::Kind::profiling_window;
+  window->iterations = 2;
+  window->then_maximum = true;
+  follower.put(std::move(window));
+  for (int iteration = 0; iteration < 5; ++iteration) {
+    const bool in_window = iteration < 2;
+    follower.begin_step(iteration);
+    for (const int clock : {1000, 1010, 1020, 1030}) EXPECT_EQ(run(follower, F), in_window ? clock : 1410) << iteration;
+    follower.end_step();
+    EXPECT_EQ(follower.followed(), in_window) << iteration;
+    EXPECT_EQ(follower.first_clock_of(iteration + 1), iteration < 1 ? 1000 : 1410) << iteration;
+    EXPECT_EQ(follower.misfit_version(), 0);
+  }
+  follower.put(plan(2, {{F, 900}}));
+  follower.begin_step(5);
+  EXPECT_EQ(run(follower, F), 900);
+}
+
 TEST_F(PlanFollowerTest, StepsThatShowNoComputationGetTheHighestClockOfThePlan) {
   follower.put(plan_of_four());
   for (int iteration = 0; iteration < 3; ++iteration) {

@@ -103,6 +103,9 @@ inline SessionTiming hasty() {
   return timing;
 }
 
+/// Every message is logged, however often its cause comes.
+inline PauseLimits no_pause() { return {0, 0}; }
+
 /// Lines that a client says.
 class Said {
  public:

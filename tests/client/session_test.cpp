@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <new>
 #include <string>
 
 #include "tests/client/scripted_server.h"
@@ -47,7 +49,7 @@ class SessionTest : public ::testing::Test {
 
   ClientOptions options;
   Said said;
-  Complaints complaints{said.log()};
+  Complaints complaints{said.log(), no_pause()};
   std::atomic<int> jobs{0};
   std::atomic<std::int64_t> version{0};
   std::atomic<bool> held{false};
@@ -119,6 +121,85 @@ TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
     version = 0;
     said.forget();
   }
+}
+
+TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const bool failed = eventually([&] { return session->failures() > 3; });
+  session->report(iteration(1, 1));
+  session->report(iteration(2, 2));  // another plan: the one before goes out
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(failed);
+  EXPECT_TRUE(complaints.raised(Cause::server) || session->reached());
+  server.script([](const HttpRequest& request) { return well(request, plan_of(2, "[]"), 2); });
+  EXPECT_TRUE(eventually([&] { return version == 2 && !held; }));
+  EXPECT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+}
+
+TEST_F(SessionTest, RecoversFromRunningOutOfMemory) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  options.server = server.url();
+  options.timing = hasty();
+  std::atomic<int> plans{0};
+  SessionListener listener;
+  listener.on_job = [](const std::string&) {};
+  listener.on_plan = [&](std::unique_ptr<Plan>) {
+    if (++plans < 3) throw std::bad_alloc();
+  };
+  listener.on_held = [](bool) {};
+  listener.iteration = [] { return 0; };
+  session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
+  EXPECT_TRUE(eventually([&] { return plans == 3; }));
+  session.reset();
+}
+
+TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  const auto epoch_of = [](const std::string& body) {
+    const std::string member = R"("epoch":)";
+    const std::size_t at = body.find(member);
+    return at == std::string::npos ? 0 : std::stoll(body.substr(at + member.size()));
+  };
+  std::atomic<bool> forgot{false};
+  server.script(forgetful(forgot));
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
+  session.reset();
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 3; }));
+  const std::vector<std::string> told = server.asked("POST", "/ranks");
+  EXPECT_GT(epoch_of(told[0]), 0);
+  EXPECT_EQ(epoch_of(told[0]), epoch_of(told[1]));
+  EXPECT_LT(epoch_of(told[1]), epoch_of(told[2]));
+}
+
+TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
+  ScriptedServer server([](const HttpRequest& request) {
+    if (request.path.ends_with("/plan_dropped")) return std::pair(503, std::string(R"({"detail":"no database"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session->plan_dropped({1, 0.5, 0.75, "it is \"slow\""});
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs/j1/ranks/0/plan_dropped").size() == 2; }));
+  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return !held && session->reached(); }));
+  session->report(iteration(1, 1));
+  session->report(iteration(2, 2));
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+  const std::vector<std::string> told = server.asked("POST", "/plan_dropped");
+  EXPECT_EQ(told.back(), R"({"version":1,"reason":"it is \"slow\"","measured_time_s":0.75,"promised_time_s":0.5})");
+  session->report(iteration(3, 3));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() > 1; }));
+  EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), told.size());
 }
 
 TEST_F(SessionTest, NobodyThere) {

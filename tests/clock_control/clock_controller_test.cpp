@@ -351,6 +351,63 @@ TEST_F(Controller, AHungWorkerIsReplacedInItsDuty) {
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
 }
 
+TEST_F(Controller, AWorkerThatHangsIsFoundByItsUnansweredRequests) {
+  make_gpu();
+  restart_ = {0.001, 0.002};
+  start();
+  controller_->set(Megahertz(700));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  ::kill(controller_->helper_pid(), SIGSTOP);
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); })) << controller_->why();
+  EXPECT_TRUE(eventually([&] { return controller_->working_helper() == 2; }));
+}
+
+TEST_F(Controller, AWorkerThatHangsIsFoundThoughItHadNothingToDoBefore) {
+  make_gpu();
+  start();
+  ::kill(controller_->helper_pid(), SIGSTOP);
+  controller_->set(Megahertz(350));
+  EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+  EXPECT_TRUE(eventually([&] { return controller_->why() != ""; }));
+  EXPECT_THAT(controller_->why(), HasSubstr("did not answer for 200 ms"));
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(Controller, ASuspendedTrainingProcessGivesItsClockBackAndTakesItAgain) {
+  make_gpu();
+  const pid_t training = ::fork();
+  if (training == 0) {
+    restart_ = {0.01, 0.02};
+    auto started = ClockController::start(options());
+    if (!started) ::_exit(1);
+    (*started)->set(Megahertz(700));
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  ::kill(training, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::kill(training, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::waitpid(training, nullptr, 0);
+}
+
+TEST_F(Controller, AnAdministratorsCeilingIsNotExceededAndComesBack) {
+  make_gpu();
+  ClockControllerOptions limited = options();
+  limited.ceiling = Megahertz(700);
+  auto started = ClockController::start(limited);
+  ASSERT_TRUE(started) << started.error().message;
+  (*started)->set(Megahertz(1400));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  (*started)->set(Megahertz(350));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
+  started->reset();
+  EXPECT_EQ(gpu_->clock(), Megahertz(700));
+}
+
 TEST_F(Controller, AForkedChildDoesNothing) {
   make_gpu();
   start();

@@ -225,7 +225,7 @@ TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
   EXPECT_EQ(record(), "");
 }
 
-TEST_F(Worker, ALostGpuEndsItAndHasNoLockToGiveBack) {
+TEST_F(Worker, ALostGpuEndsItAndItsLockStaysOnRecord) {
   ask(350);
   (void)worker_.work();
   gpu_.faults.assign(3, DeviceFault::lost);
@@ -233,6 +233,9 @@ TEST_F(Worker, ALostGpuEndsItAndHasNoLockToGiveBack) {
   (void)worker_.work();
   EXPECT_TRUE(worker_.ended());
   EXPECT_EQ(mailbox_.why_ended.read(), "fate");
+  EXPECT_FALSE(worker_.give_back());
+  EXPECT_NE(record(), "");
+  gpu_.faults.clear();
   EXPECT_TRUE(worker_.give_back());
   EXPECT_EQ(record(), "");
 }

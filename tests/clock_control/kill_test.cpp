@@ -1,7 +1,9 @@
-// SIGKILL at 200 random moments, of training process, supervisor, worker, or two of them: every clock goes back.
+// SIGKILL at random moments, of training process, supervisor, worker, daemon, or several of them, and of whole
+// containers: every clock goes back. PERSEUS_KILLS says how often.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -25,6 +28,7 @@
 
 #include "clock_control/clock_controller.h"
 #include "clock_control/lease.h"
+#include "daemon_process.h"
 #include "eventually.h"
 #include "lease_folder.h"
 #include "simulated_gpu/simulated_gpu.h"
@@ -44,27 +48,73 @@ double seconds_since(Instant began) {
 /// A process of ours, or one that lost its parent and so became ours (PR_SET_CHILD_SUBREAPER), has ended.
 bool ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
 
+struct Training {
+  std::string gpu;
+  std::string leases;  ///< folder of its helper's leases
+  unsigned seed = 0;
+  std::string restart = "0";    ///< see trainer_main.cpp
+  std::string socket = "none";  ///< of the node's daemon
+  bool container = false;       ///< as process 1 of a PID namespace
+  bool exits = false;           ///< without stopping its controller
+};
+
+/// Process 1 of a new PID namespace, as a child of this process (PR_SET_CHILD_SUBREAPER); -1: not allowed here.
+pid_t spawn_in_namespace(char** argv, char** environment, int in, int out) {
+  std::array<int, 2> number{};
+  if (::pipe2(number.data(), O_CLOEXEC) != 0) return -1;
+  const pid_t outside = ::fork();
+  if (outside == 0) {
+    pid_t first = -1;
+    if (::unshare(CLONE_NEWPID) == 0) first = ::fork();
+    if (first == 0) {
+      ::dup2(in, STDIN_FILENO);
+      ::dup2(out, STDOUT_FILENO);
+      ::execve(argv[0], argv, environment);
+      ::_exit(127);
+    }
+    (void)!::write(number[1], &first, sizeof first);
+    ::_exit(0);
+  }
+  pid_t first = -1;
+  ::close(number[1]);
+  (void)!::read(number[0], &first, sizeof first);
+  ::close(number[0]);
+  ::waitpid(outside, nullptr, 0);
+  return first;
+}
+
 class Trainer {
  public:
-  /// `leases`: the folder of its helper's leases; `restart`: see trainer_main.cpp.
-  Trainer(const std::string& gpu, const std::string& leases, unsigned seed, std::string restart = "0") {
+  explicit Trainer(const Training& training) {
     std::array<int, 2> in{}, out{};
     PERSEUS_CHECK(::pipe2(in.data(), O_CLOEXEC) == 0 && ::pipe2(out.data(), O_CLOEXEC) == 0, "no pipes");
-    posix_spawn_file_actions_t files;
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
-    std::string program = PERSEUS_TRAINER_PROGRAM, device = "simulated:" + gpu, number = fmt::format("{}", seed);
-    std::array<char*, 5> argv{program.data(), device.data(), number.data(), restart.data(), nullptr};
-    std::string runtime = "PERSEUS_RUNTIME_DIR=" + leases;
-    std::vector<char*> environment{runtime.data()};
+    std::array<std::string, 5> arguments{PERSEUS_TRAINER_PROGRAM, "simulated:" + training.gpu,
+                                         fmt::format("{}", training.seed), training.restart, "exit"};
+    std::vector<char*> argv;
+    for (std::string& argument : arguments) argv.push_back(argument.data());
+    if (!training.exits) argv.pop_back();
+    argv.push_back(nullptr);
+    std::string runtime = "PERSEUS_RUNTIME_DIR=" + training.leases, socket = "PERSEUS_CLOCKD_SOCKET=" + training.socket;
+    std::string leaks = "ASAN_OPTIONS=detect_leaks=0";  // exit() beside a controller at work leaves its memory
+    std::vector<char*> environment{runtime.data(), socket.data()};
+    if (training.exits) environment.push_back(leaks.data());
     for (char** variable = environ; *variable != nullptr; ++variable) {
-      if (!std::string_view(*variable).starts_with("PERSEUS_RUNTIME_DIR=")) environment.push_back(*variable);
+      const std::string_view name(*variable);
+      if (!name.starts_with("PERSEUS_RUNTIME_DIR=") && !name.starts_with("PERSEUS_CLOCKD_SOCKET=")) {
+        environment.push_back(*variable);
+      }
     }
     environment.push_back(nullptr);
-    PERSEUS_CHECK(::posix_spawn(&pid, program.c_str(), &files, nullptr, argv.data(), environment.data()) == 0,
-                  "no trainer");
-    ::posix_spawn_file_actions_destroy(&files);
+    if (training.container) {
+      pid = spawn_in_namespace(argv.data(), environment.data(), in[0], out[1]);
+    } else {
+      posix_spawn_file_actions_t files;
+      ::posix_spawn_file_actions_init(&files);
+      ::posix_spawn_file_actions_adddup2(&files, in[0], STDIN_FILENO);
+      ::posix_spawn_file_actions_adddup2(&files, out[1], STDOUT_FILENO);
+      PERSEUS_CHECK(::posix_spawn(&pid, argv[0], &files, nullptr, argv.data(), environment.data()) == 0, "no trainer");
+      ::posix_spawn_file_actions_destroy(&files);
+    }
     ::close(in[0]);
     ::close(out[1]);
     input_ = in[1];
@@ -75,7 +125,7 @@ class Trainer {
   ~Trainer() {
     ::close(input_);
     (void)std::fclose(output_);
-    ::waitpid(pid, nullptr, 0);
+    if (pid > 0) ::waitpid(pid, nullptr, 0);
   }
   /// Until it has control; false: it ended before.
   bool ready() { return std::fscanf(output_, "%d %d", &supervisor, &worker) == 2; }
@@ -86,6 +136,18 @@ class Trainer {
   int input_ = -1;
   FILE* output_ = nullptr;
 };
+
+/// How many kills: $PERSEUS_KILLS, else a number for every day. Two fifths are of helpers that a training process has
+/// started itself, the rest of the daemon's and in containers.
+int kills() {
+  const char* given = std::getenv("PERSEUS_KILLS");
+  return given == nullptr ? 250 : std::max(std::atoi(given), 10);
+}
+
+unsigned kill_seed() {
+  const char* given = std::getenv("PERSEUS_TEST_SEED");
+  return given == nullptr ? 2026 : static_cast<unsigned>(std::atoi(given));
+}
 
 class Kills : public testing::Test {
  protected:
@@ -109,7 +171,7 @@ double kill_once(const std::string& folder, SimulatedGpu& gpu, std::mt19937& ran
   constexpr std::array<unsigned, 6> deaths{training_process,    worker,
                                            supervisor,          training_process | worker,
                                            worker | supervisor, training_process | supervisor};
-  Trainer trainer(folder + "/gpu", folder, static_cast<unsigned>(random()));
+  Trainer trainer({folder + "/gpu", folder, static_cast<unsigned>(random())});
   unsigned victims = deaths.at(random() % deaths.size());
   if (random() % 8 == 0) {
     victims = training_process;  // while it starts, perhaps
@@ -138,9 +200,9 @@ double kill_once(const std::string& folder, SimulatedGpu& gpu, std::mt19937& ran
 }
 
 TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
-  constexpr int kRounds = 200, kAtOnce = 4;
-  const char* given = std::getenv("PERSEUS_TEST_SEED");
-  const unsigned seed = given == nullptr ? 2026 : static_cast<unsigned>(std::atoi(given));
+  constexpr int kAtOnce = 4;
+  const int rounds = 2 * kills() / 5;
+  const unsigned seed = kill_seed();
   std::atomic<int> round{0};
   std::mutex mutex;
   std::vector<double> times;
@@ -158,7 +220,7 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   }
   for (int i = 0; i < kAtOnce; ++i) {
     threads.emplace_back([&, i] {
-      for (int mine = round++; mine < kRounds; mine = round++) {
+      for (int mine = round++; mine < rounds; mine = round++) {
         std::mt19937 random(seed + static_cast<unsigned>(mine));
         const double time_s = kill_once(folder_of(i), *gpus[static_cast<std::size_t>(i)], random);
         const std::lock_guard lock(mutex);
@@ -175,9 +237,138 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   }
   std::ranges::sort(times);
   const auto restored = std::ranges::count_if(times, [](double time_s) { return time_s >= 0; });
+  const auto time_ms = [&](std::size_t percent) { return 1e3 * times[(times.size() - 1) * percent / 100]; };
   fmt::print("restored {}/{}; until the clock was back: median {:.1f} ms, 99 % {:.1f} ms, longest {:.1f} ms\n",
-             restored, kRounds, 1e3 * times[kRounds / 2], 1e3 * times[kRounds * 99 / 100], 1e3 * times.back());
-  EXPECT_EQ(restored, kRounds);
+             restored, rounds, time_ms(50), time_ms(99), time_ms(100));
+  EXPECT_EQ(restored, rounds);
+}
+
+/// What is killed, or how a container ends, beside helpers that a training process on the host has started.
+enum class End { daemons_processes, container_with_daemon, container, exit_of_container };
+
+class KillsOnANode : public Kills {
+ protected:
+  struct Node {
+    std::string folder;
+    std::unique_ptr<SimulatedGpu> gpu;
+  };
+  void SetUp() override {
+    Kills::SetUp();
+    for (Node* node : {&with_daemon_, &without_}) {
+      node->folder = folder_.file(node == &without_ ? "without" : "with");
+      ASSERT_EQ(::mkdir(node->folder.c_str(), 0700), 0);
+      SimulatedGpuSpec spec = small_gpu();
+      spec.set_call_time = Seconds(0.0003);
+      auto made = SimulatedGpu::create(node->folder + "/gpu", spec);
+      ASSERT_TRUE(made) << made.error().message;
+      node->gpu = std::move(*made);
+    }
+  }
+  void start_daemon() {
+    ::setenv("PERSEUS_RUNTIME_DIR", with_daemon_.folder.c_str(), 1);
+    daemon_.emplace(with_daemon_.folder);
+    ASSERT_TRUE(daemon_->listens());
+  }
+  void kill_daemon() {
+    EXPECT_EQ(daemon_->end(SIGKILL), -1);
+    ::unlink(daemon_->socket().c_str());
+    daemon_.reset();
+  }
+  static bool restore(const Node& node) {
+    ::setenv("PERSEUS_RUNTIME_DIR", node.folder.c_str(), 1);
+    return std::system((std::string(PERSEUS_CLOCKD_PROGRAM) + " --restore > /dev/null").c_str()) == 0;
+  }
+  /// No helper is left, the lease is empty, and the clock is free.
+  static bool is_free(const Node& node) {
+    ::setenv("PERSEUS_RUNTIME_DIR", node.folder.c_str(), 1);
+    auto device = open_gpu("simulated:" + node.folder + "/gpu");
+    if (!device) return false;
+    const auto lease = Lease::take((*device)->identity(), "simulated:" + node.folder + "/gpu", 0);
+    return lease && !lease->recorded() && !node.gpu->locked();
+  }
+  /// With a daemon on the node. Negative: the clock never came back.
+  double kill_with_daemon(End end, std::mt19937& random) {
+    if (!daemon_) start_daemon();
+    double time_s = 0;
+    {
+      Trainer trainer({with_daemon_.folder + "/gpu", with_daemon_.folder, static_cast<unsigned>(random()), "0",
+                       daemon_->socket(), end != End::daemons_processes});
+      if (!trainer.ready()) return -1;
+      ::usleep(static_cast<unsigned>(random() % 8'000));
+      // In a container: process 1, and now and then the daemon. Else any of the four, in any order.
+      const unsigned victims =
+          end == End::daemons_processes ? 1 + static_cast<unsigned>(random() % 15) : (random() % 4 == 0 ? 9U : 1U);
+      std::array<std::pair<unsigned, pid_t>, 4> all{
+          {{1, trainer.pid}, {2, trainer.supervisor}, {4, trainer.worker}, {8, daemon_->pid()}}};
+      std::shuffle(all.begin(), all.end(), random);
+      const Instant killed = std::chrono::steady_clock::now();
+      for (const auto& [who, pid] : all) {
+        if ((victims & who) != 0 && pid > 0) ::kill(pid, SIGKILL);
+      }
+      if ((victims & 8) != 0) {
+        kill_daemon();
+        start_daemon();  // as the service manager does
+      }
+      if ((victims & 7) != 0 && !eventually([&] { return !with_daemon_.gpu->locked(); })) return -1;
+      time_s = seconds_since(killed);
+    }
+    while (::waitpid(-1, nullptr, WNOHANG) > 0 && ::kill(daemon_->pid(), 0) == 0) {}
+    return eventually([&] { return is_free(with_daemon_); }) ? time_s : -1;
+  }
+  /// Without one, in a container. Negative: the clock was locked even after a restore.
+  double end_container(End end, std::mt19937& random) {
+    {
+      Trainer trainer({without_.folder + "/gpu", without_.folder, static_cast<unsigned>(random()), "0", "none", true,
+                       end == End::exit_of_container});
+      if (!trainer.ready()) return -1;
+      ::usleep(static_cast<unsigned>(random() % 8'000));
+      if (end == End::container) ::kill(trainer.pid, SIGKILL);
+    }
+    // Process 1 has been waited for: the kernel has killed all others before.
+    const bool locked = without_.gpu->locked();
+    left_by_containers_ += locked && end == End::container ? 1 : 0;
+    left_by_exits_ += locked && end == End::exit_of_container ? 1 : 0;
+    const Instant began = std::chrono::steady_clock::now();
+    return restore(without_) && is_free(without_) ? seconds_since(began) : -1;
+  }
+
+  Node with_daemon_, without_;
+  std::optional<DaemonProcess> daemon_;
+  int left_by_containers_ = 0, left_by_exits_ = 0;
+};
+
+TEST_F(KillsOnANode, OfItsDaemonItsHelpersAndContainersLeaveNoLock) {
+  const bool can_unshare = [] {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::unshare(CLONE_NEWPID) == 0 ? 0 : 1);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return status == 0;
+  }();
+  if (!can_unshare) GTEST_SKIP() << "needs the right to make PID namespaces";
+  const int rounds = kills() - 2 * kills() / 5;
+  std::array<int, 4> count{}, restored{};
+  std::array<double, 4> longest_s{};
+  for (int round = 0; round < rounds; ++round) {
+    std::mt19937 random(kill_seed() + 100'000U + static_cast<unsigned>(round));
+    const auto end = static_cast<End>(round % 4);
+    const auto kind = static_cast<std::size_t>(round % 4);
+    const bool daemon = end == End::daemons_processes || end == End::container_with_daemon;
+    const double time_s = daemon ? kill_with_daemon(end, random) : end_container(end, random);
+    ++count.at(kind);
+    restored.at(kind) += time_s >= 0 ? 1 : 0;
+    longest_s.at(kind) = std::max(longest_s.at(kind), time_s);
+    ASSERT_GE(time_s, 0) << "round " << round;
+  }
+  const std::array<const char*, 4> names{"daemon's processes", "containers with a daemon", "containers and --restore",
+                                         "exits of containers"};
+  for (std::size_t kind = 0; kind < names.size(); ++kind) {
+    fmt::print("{}: restored {}/{}, longest {:.1f} ms\n", names.at(kind), restored.at(kind), count.at(kind),
+               1e3 * longest_s.at(kind));
+  }
+  fmt::print("locked until --restore: {} of {} killed containers, {} of {} that exited\n", left_by_containers_,
+             count[2], left_by_exits_, count[3]);
+  EXPECT_EQ(left_by_exits_, 0) << "exit handlers give back";
 }
 
 TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
@@ -190,7 +381,7 @@ TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
   std::mt19937 random(2026);
   for (int round = 0; round < kRounds; ++round) {
     {
-      Trainer trainer(path, folder_.path(), static_cast<unsigned>(round), "0.001");
+      Trainer trainer({path, folder_.path(), static_cast<unsigned>(round), "0.001"});
       ASSERT_TRUE(trainer.ready());
       ::kill(random() % 2 == 0 ? trainer.worker : trainer.supervisor, SIGKILL);
       ::usleep(static_cast<unsigned>(random() % 30'000));
@@ -212,7 +403,7 @@ TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
   for (const bool by_hand : {true, false}) {
     bool was_locked = false;
     for (int attempt = 0; attempt < 50 && !was_locked; ++attempt) {
-      Trainer trainer(path, folder_.path(), static_cast<unsigned>(attempt));
+      Trainer trainer({path, folder_.path(), static_cast<unsigned>(attempt)});
       ASSERT_TRUE(trainer.ready());
       ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
       // Stopped first, so that none sees another die.

@@ -8,6 +8,8 @@
 
 #include "fake_gpu.h"
 #include "lease_folder.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "small_gpu.h"
 
 namespace perseus {
 namespace {
@@ -22,12 +24,15 @@ struct Workshop {
     return [this](const std::string& selector) -> DeviceResult<std::unique_ptr<Gpu>> {
       opened.push_back(selector);
       if (fault) return DeviceError{*fault, "cannot open"};
-      auto gpu = std::make_unique<FakeGpu>();
+      // "fake:GPU-dead" and "nvml:GPU-dead" have that UUID; an index is the GPU that this machine has under it.
+      const std::string which = selector.substr(selector.find(':') + 1);
+      auto gpu = std::make_unique<FakeGpu>(which.starts_with("GPU-") ? which : "GPU-number-" + which);
       gpu->faults = faults;
+      unlocked.push_back(gpu->identity().uuid);
       return std::unique_ptr<Gpu>(std::move(gpu));
     };
   }
-  std::vector<std::string> opened;
+  std::vector<std::string> opened, unlocked;
   std::optional<DeviceFault> fault;
   std::deque<DeviceFault> faults;
 };
@@ -113,10 +118,62 @@ TEST_F(Leases, WhatCannotBeUnlockedStaysOnRecord) {
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 
-TEST_F(Leases, AGpuThatIsGoneHasNoLock) {
+TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
   const std::string path = abandoned();
-  workshop_.fault = DeviceFault::lost;
+  for (const DeviceFault fault : {DeviceFault::lost, DeviceFault::no_driver, DeviceFault::not_supported}) {
+    workshop_.fault = fault;  // it cannot be opened
+    EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, fault);
+    EXPECT_NE(LeaseFolder::text_of(path), "");
+    workshop_.fault.reset();
+    workshop_.faults = {fault};  // the reset fails
+    const DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+    ASSERT_FALSE(restored);
+    EXPECT_EQ(restored.error().fault, fault);
+    EXPECT_THAT(restored.error().message, HasSubstr("may still be locked"));
+    EXPECT_NE(LeaseFolder::text_of(path), "");
+    workshop_.faults.clear();
+  }
   EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
+  EXPECT_EQ(LeaseFolder::text_of(path), "");
+}
+
+TEST_F(Leases, TheRecordNamesTheGpuByUuid) {
+  auto lease = Lease::take(gpu_.identity(), "nvml:0", 0);
+  ASSERT_TRUE(lease && lease->record());
+  EXPECT_THAT(LeaseFolder::text_of(lease->path()), HasSubstr("\ngpu nvml:GPU-fake\nuuid GPU-fake\n"));
+}
+
+TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
+  const std::string path = abandoned("GPU-2");
+  std::string record = LeaseFolder::text_of(path);
+  const std::string boot = record.substr(0, record.find("\ngpu ") + 1);
+  std::ofstream(path) << boot << "gpu nvml:0\npid 1\n";
+  EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
+  EXPECT_THAT(workshop_.opened, ElementsAre("nvml:GPU-2"));
+  EXPECT_EQ(LeaseFolder::text_of(path), "");
+  // Of a kind without UUIDs as selectors: the index is only taken if the GPU behind it is the one.
+  std::ofstream(path) << boot << "gpu amdsmi:0\npid 1\n";
+  const DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+  ASSERT_FALSE(restored);
+  EXPECT_THAT(restored.error().message, HasSubstr("is another GPU here: GPU-number-0"));
+  EXPECT_NE(LeaseFolder::text_of(path), "");
+}
+
+TEST_F(Leases, AnAdministratorsCeilingIsRestoredInsteadOfRemoved) {
+  const std::string file = folder_.file("gpu");
+  auto gpu = SimulatedGpu::create(file, small_gpu());
+  ASSERT_TRUE(gpu);
+  std::string path;
+  {
+    auto device = open_gpu("simulated:" + file);
+    ASSERT_TRUE(device);
+    auto lease = Lease::take((*device)->identity(), "simulated:" + file, 0, Megahertz(700));
+    ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
+    path = lease->path();
+  }
+  EXPECT_EQ((*gpu)->clock(), Megahertz(350));
+  EXPECT_TRUE(restore_lease(path, 0));
+  EXPECT_EQ((*gpu)->clock(), Megahertz(700));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 

@@ -10,11 +10,23 @@
 #include <atomic>
 #include <cmath>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace perseus {
 namespace {
+
+TEST(SharedTexts, AShorterOneAfterALongerOneIsWhole) {
+  SharedText text;
+  text.write("the device refuses the clock: no permission");
+  text.forget();
+  text.write("lost");
+  EXPECT_EQ(text.read(), "lost");
+  text.forget();
+  text.write(std::string(2000, 'x'));
+  EXPECT_EQ(text.read(), std::string(511, 'x'));
+}
 
 TEST(Histograms, QuantilesAreRightToSixPercent) {
   std::mt19937_64 random(7);

@@ -1,21 +1,25 @@
 // A training process that is there to be killed: sets clocks at random moments until its standard input closes.
 //
-// usage: clock_control_trainer GPU SEED [RESTART]   RESTART: seconds until a helper that ended has a successor; prints
-// "supervisor worker" (process ids) when it has control
+// usage: clock_control_trainer GPU SEED [RESTART [exit]]
+//   RESTART: seconds until a helper that ended has a successor
+//   exit:    call exit() at the end, with the controller still at work
+// It prints "supervisor worker" (process ids) when it has control.
 #include <poll.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string_view>
 
 #include "clock_control/clock_controller.h"
 
 int main(int argc, char** argv) {
   using namespace perseus;
-  if (argc != 3 && argc != 4) return 64;
-  const double pause_s = argc == 4 ? std::atof(argv[3]) : 0;
-  const auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60, {pause_s, pause_s}});
+  if (argc < 3 || argc > 5) return 64;
+  const double pause_s = argc > 3 ? std::atof(argv[3]) : 0;
+  const bool exits = argc > 4 && std::string_view(argv[4]) == "exit";
+  auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60, {pause_s, pause_s}});
   if (!controller || (*controller)->working_helper() == 0) return std::fputs("no control\n", stderr), 1;
   std::printf("%d %d\n", (*controller)->supervisor_pid(), (*controller)->helper_pid());
   std::fflush(stdout);
@@ -27,5 +31,6 @@ int main(int argc, char** argv) {
     (*controller)->set(Megahertz(clocks[random() % 16 == 0 ? 3 : random() % 3]));
     ::usleep(static_cast<unsigned>(random() % 400));
   }
+  if (exits) std::exit(0);
   return 0;
 }

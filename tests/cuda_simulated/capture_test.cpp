@@ -19,11 +19,12 @@ class Captured : public CudaTest {
 
 /// In a thread of its own, with that capture mode.
 int in_another_thread(CudaContext context, int mode, const std::function<int()>& call) {
-  return std::async(std::launch::async, [&] {
-           cu("cuCtxSetCurrent", context);
-           cu("cuThreadExchangeStreamCaptureMode", &mode);
-           return call();
-         })
+  return std::async(std::launch::async,
+                    [&] {
+                      cu("cuCtxSetCurrent", context);
+                      cu("cuThreadExchangeStreamCaptureMode", &mode);
+                      return call();
+                    })
       .get();
 }
 

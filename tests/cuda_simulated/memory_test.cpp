@@ -19,7 +19,9 @@ class Memory : public CudaTest {
     EXPECT_EQ(cu("cuMemHostGetDevicePointer_v2", &found, static_cast<void*>(&words_[index]), 0U), kSuccess);
     return found;
   }
-  [[nodiscard]] std::uint32_t word(std::size_t index = 0) const { return __atomic_load_n(&words_[index], __ATOMIC_ACQUIRE); }
+  [[nodiscard]] std::uint32_t word(std::size_t index = 0) const {
+    return __atomic_load_n(&words_[index], __ATOMIC_ACQUIRE);
+  }
   int write(DevicePointer to, std::uint32_t value, unsigned flags = 0) {
     return cu("cuStreamWriteValue32_v2", stream_, to, value, flags);
   }
@@ -83,9 +85,9 @@ TEST_F(Memory, AStreamWaitsForAValue) {
     unsigned flags;
     std::uint32_t value, before, after;
   };
-  for (const Case& c : {Case{kWaitGreaterOrEqual, 5, 4, 6}, Case{kWaitGreaterOrEqual, 2, 0xfffffff0, 2},
-                        Case{kWaitEqual, 5, 6, 5}, Case{kWaitAnd, 0x10, 0x0f, 0x30},
-                        Case{kWaitNor, 0xffffff00, 0xff, 0x7f}}) {
+  for (const Case& c :
+       {Case{kWaitGreaterOrEqual, 5, 4, 6}, Case{kWaitGreaterOrEqual, 2, 0xfffffff0, 2}, Case{kWaitEqual, 5, 6, 5},
+        Case{kWaitAnd, 0x10, 0x0f, 0x30}, Case{kWaitNor, 0xffffff00, 0xff, 0x7f}}) {
     __atomic_store_n(&words_[0], c.before, __ATOMIC_RELEASE);
     ASSERT_EQ(cu("cuStreamWaitValue32_v2", stream_, pointer(), c.value, c.flags), kSuccess);
     record(behind, stream_);
@@ -140,7 +142,9 @@ TEST_F(Memory, AbilitiesCanBeMissing) {
   EXPECT_EQ(write(pointer(), 1), kNotSupported);
   cu("cuDeviceGetAttribute", &value, static_cast<int>(kCanUse64BitStreamMemoryOperations), 0);
   EXPECT_EQ(value, 0);
-  EXPECT_EQ(cu("cuLaunchHostFunc", stream_, +[](void*) {}, static_cast<void*>(nullptr)), kNotSupported);
+  EXPECT_EQ(cu(
+                "cuLaunchHostFunc", stream_, +[](void*) {}, static_cast<void*>(nullptr)),
+            kNotSupported);
   EXPECT_EQ(word(), 0U);
 }
 
@@ -164,7 +168,8 @@ TEST_F(Memory, OperationsCanComeInBatches) {
     std::uint32_t flags, more;
     std::uint64_t rest[2];
   };
-  std::array<Parameters, 3> batch{Parameters{2, 0, pointer(4), 11, 0, 0, {}}, Parameters{1, 0, pointer(4), 11, 1, 0, {}},
+  std::array<Parameters, 3> batch{Parameters{2, 0, pointer(4), 11, 0, 0, {}},
+                                  Parameters{1, 0, pointer(4), 11, 1, 0, {}},
                                   Parameters{2, 0, pointer(5), 12, 0, 0, {}}};
   ASSERT_EQ(cu("cuStreamBatchMemOp_v2", stream_, 3U, static_cast<void*>(batch.data()), 0U), kSuccess);
   ASSERT_EQ(synchronize(stream_), kSuccess);

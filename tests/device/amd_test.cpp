@@ -61,6 +61,10 @@ TEST_P(Amd, ClocksUpAndDownInAnOrderThatTheDriverTakes) {
     EXPECT_EQ(state_->limit_min_mhz[0], mhz);
     EXPECT_EQ(state_->limit_max_mhz[0], mhz);
   }
+  EXPECT_TRUE(gpu_->lock_clock(Megahertz(1500)));
+  EXPECT_TRUE(gpu_->limit_clock(Megahertz(500), Megahertz(1000)));
+  EXPECT_EQ(state_->limit_min_mhz[0], 500);
+  EXPECT_EQ(state_->limit_max_mhz[0], 1000);
   EXPECT_EQ(state_->limit_max_mhz[1], 1700);
   EXPECT_TRUE(gpu_->unlock_clock());
   EXPECT_EQ(state_->resets[0], 1);

@@ -36,6 +36,8 @@ TEST_F(NvmlDriver, ASliceStandsForItsWholeCard) {
   EXPECT_EQ(open()->identity().uuid, "GPU-card");
 }
 
+TEST_F(NvmlDriver, ItsNodeIsThatOfItsMinorNumber) { EXPECT_EQ(open()->identity().node, "/dev/nvidia3"); }
+
 TEST_F(NvmlDriver, IsSlicedNowAndNotAfterTheNextReset) {
   driver_->mig_pending = 1;
   EXPECT_FALSE(open()->conditions()->mig);

@@ -18,9 +18,17 @@ using namespace perseus::nvml;
 constexpr int success = 0, invalid_argument = 2, not_found = 6, insufficient_size = 7;
 
 NvmlStandIn state;
+NvmlHold hold;
 int the_card, the_slice;
 
 Device handle(int& gpu) { return reinterpret_cast<Device>(&gpu); }
+
+void hang_if_asked(const char* function) {
+  const char* const held = hold.function;
+  if (held == nullptr || std::strcmp(held, function) != 0) return;
+  ++hold.calls;
+  while (hold.function != nullptr) usleep(1000);
+}
 
 template <class T>
 int give(const std::vector<T>& values, unsigned* count, T* list) {
@@ -39,8 +47,12 @@ int give(const char* text, char* into, unsigned size) {
 }  // namespace
 
 EXPORT NvmlStandIn* nvml_stand_in() { return &state; }
+EXPORT NvmlHold* nvml_hold() { return &hold; }
 
-EXPORT int nvmlInit_v2() { return success; }
+EXPORT int nvmlInit_v2() {
+  hang_if_asked("nvmlInit_v2");
+  return success;
+}
 EXPORT int nvmlShutdown() { return success; }
 EXPORT int nvmlSystemGetDriverVersion(char* text, unsigned size) { return give("570.124.06", text, size); }
 EXPORT int nvmlSystemGetNVMLVersion(char* text, unsigned size) { return give("12.570.124.06", text, size); }
@@ -56,6 +68,10 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
 EXPORT int nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
   return give(device == handle(the_slice) ? "MIG-slice" : "GPU-card", text, size);
 }
+EXPORT int nvmlDeviceGetMinorNumber(Device, unsigned* minor) {
+  *minor = 3;  // in a container with one GPU of the host's
+  return success;
+}
 EXPORT int nvmlDeviceIsMigDeviceHandle(Device device, unsigned* is) {
   *is = device == handle(the_slice) ? 1 : 0;
   return success;
@@ -70,6 +86,7 @@ EXPORT int nvmlDeviceGetMigMode(Device, unsigned* now, unsigned* pending) {
   return success;
 }
 EXPORT int nvmlDeviceGetFieldValues(Device, int count, FieldValue* fields) {
+  hang_if_asked("nvmlDeviceGetFieldValues");
   for (FieldValue* field = fields; field != fields + count; ++field) {
     const bool other_scope = state.only_module && field->scopeId != scope_module;
     field->nvmlReturn = other_scope ? invalid_argument : state.field_code;
@@ -86,14 +103,17 @@ EXPORT int nvmlDeviceGetSupportedMemoryClocks(Device, unsigned* count, unsigned*
   return give<unsigned>({1593, 2619, 405}, count, mhz);
 }
 EXPORT int nvmlDeviceGetSupportedGraphicsClocks(Device, unsigned memory_mhz, unsigned* count, unsigned* mhz) {
+  hang_if_asked("nvmlDeviceGetSupportedGraphicsClocks");
   if (memory_mhz == 2619) return give<unsigned>({1200, 1410, 1410, 900}, count, mhz);
   return memory_mhz == 405 ? give<unsigned>({210}, count, mhz) : not_found;
 }
 EXPORT int nvmlDeviceGetClockInfo(Device, int type, unsigned* mhz) {
+  hang_if_asked("nvmlDeviceGetClockInfo");
   *mhz = type == clock_sm ? 1410 : type == clock_graphics ? 1395 : 2619;
   return success;
 }
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(Device, unsigned long long* reasons) {
+  hang_if_asked("nvmlDeviceGetCurrentClocksEventReasons");
   *reasons = state.reasons;
   return success;
 }

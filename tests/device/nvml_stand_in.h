@@ -1,6 +1,8 @@
 // NOT NVML: a stand-in with what real drivers do and the simulated GPU does not, for tests.
 #pragma once
 
+#include <atomic>
+
 struct NvmlStandIn {
   bool slice = false;        ///< GPU 0 is a MIG slice of the card
   bool only_module = false;  ///< power fields have the scope of the module alone, as on superchips
@@ -14,3 +16,12 @@ struct NvmlStandIn {
 
 /// Exported by the library as nvml_stand_in.
 using GetNvmlStandIn = NvmlStandIn* (*)();
+
+/// A driver that hangs.
+struct NvmlHold {
+  std::atomic<const char*> function{nullptr};  ///< a call of it returns only when this is null again
+  std::atomic<int> calls{0};                   ///< that have begun to wait for that
+};
+
+/// Exported as nvml_hold.
+using GetNvmlHold = NvmlHold* (*)();

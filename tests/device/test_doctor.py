@@ -4,11 +4,13 @@
 usage: test_doctor.py PERSEUS FOLDER_OF_NVML_LOOK_ALIKE SAMPLE_GPU
 """
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PERSEUS, FOLDER, SAMPLE_GPU = sys.argv[1:4]
@@ -23,12 +25,31 @@ class Doctor(unittest.TestCase):
             **{key: value for key, value in os.environ.items() if key not in ("PERSEUS_SIMULATED_GPUS", "ZEUSD_TOKEN")},
             "PERSEUS_NVML": "/no/such/libnvidia-ml.so.1",
             "ZEUSD_SOCK_PATH": self.path + "/no-zeusd",
+            "PERSEUS_RUNTIME_DIR": os.path.join(self.path, "leases"),
+            "PERSEUS_CLOCKD_SOCKET": "none",
         }
 
     def gpu(self, name="gpu"):
         path = os.path.join(self.path, name)
         subprocess.run([SAMPLE_GPU, path], check=True)
         return path
+
+    def inject(self, path, function, code, times=-1):
+        subprocess.run([SAMPLE_GPU, path, function, str(code), str(times)], check=True)
+
+    def lease(self):
+        """The one lease file, and its content."""
+        folder = self.environment["PERSEUS_RUNTIME_DIR"]
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        if not names:
+            return None, ""
+        path = os.path.join(folder, names[0])
+        with open(path, encoding="ascii") as file:
+            return path, file.read()
+
+    def control_test(self, path):
+        done = self.doctor("--device", f"simulated:{path}", "--test-control", "--json")
+        return done.returncode, json.loads(done.stdout)["gpus"][0]["control_test"]
 
     def doctor(self, *arguments):
         return subprocess.run(
@@ -78,6 +99,82 @@ class Doctor(unittest.TestCase):
         self.assertTrue(test["done"] and test["restored"], test)
         self.assertGreater(test["switches"], 0)
         self.assertEqual(test["clock_after_mhz"], 1400)
+
+    def test_the_exit_code_says_what_the_control_test_found(self):
+        path = self.gpu()
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 4)
+        code, test = self.control_test(path)
+        self.assertEqual((code, test["done"], test["touched"]), (1, False, False), test)
+        self.assertIn("no permission", test["why"])
+        self.assertEqual(self.lease()[1], "")
+
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 0, 0)
+        self.inject(path, "nvmlDeviceResetGpuLockedClocks", 16)
+        code, test = self.control_test(path)
+        self.assertEqual((code, test["done"], test["restored"]), (69, False, False), test)
+        self.assertIn("must be reset", test["why"])
+        self.assertNotEqual(self.lease()[1], "")
+
+        self.inject(path, "nvmlDeviceResetGpuLockedClocks", 0, 0)
+        code, test = self.control_test(path)  # gives back what was left behind, first
+        self.assertEqual((code, test["done"]), (0, True), test)
+        self.assertEqual(self.lease()[1], "")
+
+        self.inject(path, "nvmlDeviceSetGpuLockedClocks", 15)
+        code, test = self.control_test(path)
+        self.assertEqual((code, test["done"]), (1, False), test)
+        self.assertIn("lost", test["why"])
+
+    def test_the_control_test_does_not_run_beside_a_job(self):
+        path = self.gpu()
+        self.assertEqual(self.control_test(path)[0], 0)
+        lease, _ = self.lease()
+        with open(lease, "r+", encoding="ascii") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)  # as a helper at work
+            held.write("perseus clock lease\npid 4711\n")
+            held.flush()
+            code, test = self.control_test(path)
+        self.assertEqual((code, test["touched"]), (1, False), test)
+        self.assertIn("process 4711", test["why"])
+
+    def test_a_control_test_that_is_killed_leaves_nothing_locked(self):
+        path = self.gpu()
+        doctor = subprocess.Popen(
+            [PERSEUS, "doctor", "--seconds", "0", "--device", f"simulated:{path}", "--test-control"],
+            env=self.environment, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        while doctor.poll() is None and "gpu " not in self.lease()[1]:
+            time.sleep(0.001)
+        doctor.kill()
+        doctor.wait()
+        until = time.monotonic() + 60
+        while self.lease()[1] != "" and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual(self.lease()[1], "")
+        answer = json.loads(self.doctor("--device", f"simulated:{path}", "--json").stdout)
+        self.assertEqual(answer["gpus"][0]["clock_mhz"], 1400)
+
+    def test_gpus_that_the_driver_counts_but_does_not_open_are_listed(self):
+        self.gpu("0")
+        with open(os.path.join(self.path, "1"), "w", encoding="ascii") as file:
+            file.write("not a GPU")
+        self.environment.update(
+            PERSEUS_SIMULATED_GPUS=f"{self.path}/0:{self.path}/1", PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1")
+        )
+        done = self.doctor()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("the GPU is lost", done.stdout)
+        self.assertIn("1 of 2 GPUs", done.stdout)
+
+    def test_in_a_container_without_a_daemon_it_warns(self):
+        path = self.gpu()
+        inside = subprocess.run(
+            ["unshare", "--pid", "--fork", PERSEUS, "doctor", "--seconds", "0", "--device", f"simulated:{path}"],
+            env=self.environment, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        if "unshare" in inside.stderr:
+            self.skipTest(inside.stderr)
+        self.assertIn("WARNING  this is a container", inside.stdout)
 
     def test_a_device_that_is_not_there_is_an_error(self):
         done = self.doctor("--device", "simulated:/no/such/gpu")

@@ -291,6 +291,13 @@ class OwnApi(ServerCase):
         check("PUT", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap", {"watts": 1}, 422)
         check("DELETE", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap")
         check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{job}/profile", {**profile, "pipelines": [1]})
+        dropped = "/v1/jobs/{job}/ranks/{rank}/plan_dropped"
+        version = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")["version"]
+        slow = {"version": version, "reason": "slow", "measured_time_s": 1.1, "promised_time_s": 1.0}
+        check("POST", dropped, f"{ranks}/0/plan_dropped", slow)
+        check("POST", dropped, f"{ranks}/99/plan_dropped", slow, 404)
+        check("POST", dropped, f"{ranks}/0/plan_dropped", {"reason": "slow"}, 422)
+        self.assertIn("rank 0 dropped plan", check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["plans_dropped"][0])
         check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
         check("DELETE", "/v1/profiles/{name}", "/v1/profiles/sample")
         check("GET", "/v1/openapi.json", "/v1/openapi.json")

@@ -182,8 +182,7 @@ class Zeus(RecordedTest):
         )
 
     def test_device_ids_count_visible_devices(self):
-        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="GPU-b, GPU-a"):
-            self.assertEqual(client._device_of_id(1), "nvml:GPU-a")
+        self.assertEqual(client._device_of_id(1), "cuda:1")
 
 
 class Store(dict):
@@ -333,10 +332,12 @@ class Cuda(RecordedTest):
 
     def test_older_torch_does_not_tell_uuids(self):
         self.torch.cuda.get_device_properties = lambda index: types.SimpleNamespace()
-        with mock.patch.dict(os.environ, CUDA_VISIBLE_DEVICES="4,5,6,7"):
-            client.start()
-        self.assertEqual(self.options()["device"], "nvml:7")
+        client.start()
+        self.assertEqual(self.options()["device"], "cuda:3")
         self.assertEqual(self.calls(), ["time_with_cuda 0x1230"])
+        properties = types.SimpleNamespace(pci_domain_id=1, pci_bus_id=0x41, pci_device_id=0)
+        self.torch.cuda.get_device_properties = lambda index: properties
+        self.assertEqual(client._device_of_id(1), "nvml:00000001:41:00.0")
 
     def test_rocm_is_not_cuda(self):
         self.torch.version.cuda = None

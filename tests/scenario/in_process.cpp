@@ -121,6 +121,9 @@ Status InProcess::upload_profile(const std::string& job, const NamedProfile& pro
 Status InProcess::report_iterations(const ReportIterations& request) {
   return status_of(answer<ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
 }
+Status InProcess::drop_plan(const DropPlan& request) {
+  return answer<Ok>([&](auto done) { service_->drop_plan(request, done); });
+}
 Status InProcess::finish_job(const std::string& job) {
   return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
 }

@@ -28,6 +28,7 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   Status register_rank(const server::RegisterRank& request) override;
   Status upload_profile(const std::string& job, const server::NamedProfile& profile) override;
   Status report_iterations(const server::ReportIterations& request) override;
+  Status drop_plan(const server::DropPlan& request) override;
   Status finish_job(const std::string& job) override;
   Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) override;
   Status withdraw_straggler(const server::WithdrawStraggler& request) override;

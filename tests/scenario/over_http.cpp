@@ -166,6 +166,10 @@ Status OverHttp::upload_profile(const std::string& job, const NamedProfile& prof
 Status OverHttp::report_iterations(const ReportIterations& request) {
   return status_of(ask("POST", in_job(request.job, "/iterations"), json_text(request)));
 }
+Status OverHttp::drop_plan(const DropPlan& request) {
+  return status_of(
+      ask("POST", in_job(request.job, fmt::format("/ranks/{}/plan_dropped", request.rank)), json_text(request)));
+}
 Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST", in_job(job, "/finish"))); }
 
 Result<StragglerSet> OverHttp::set_straggler(const SetStraggler& request) {
@@ -248,6 +252,18 @@ JobView::Profiling profiling_in(const JsonReader& json) {
   profiling.text = text_in(fields, "text");
   if (fields.optional("waiting_for")) profiling.waiting_for = fields.integers("waiting_for");
   if (fields.optional("rejected")) profiling.rejected = fields.integer("rejected");
+  if (const auto cost = fields.optional("cost")) {
+    JsonFields own(*cost);
+    profiling.cost.emplace();
+    profiling.cost->iterations = own.integer("iterations");
+    profiling.cost->time = Seconds(own.number("time_s"));
+    profiling.cost->energy = Joules(own.number("energy_j"));
+    profiling.cost->mean_slowdown_pct = own.number("mean_slowdown_pct");
+    profiling.cost->worst_slowdown_pct = own.number("worst_slowdown_pct");
+    if (const auto back = own.optional("earned_back_after_iterations"); back && !back->is_null()) {
+      profiling.cost->earned_back_after = own.number("earned_back_after_iterations");
+    }
+  }
   return profiling;
 }
 
@@ -261,8 +277,19 @@ void savings_in(const JsonReader& json, JobView& view) {
   if (const auto total = savings.optional("total")) {
     JsonFields fields(*total);
     view.total = {static_cast<std::int64_t>(fields.number("iterations")), Joules(fields.number("saved_j")),
-                  Joules(fields.number("all_max_energy_j")), says_yes(fields, "from_reports")};
+                  Joules(fields.number("all_max_energy_j")), says_yes(fields, "from_reports"),
+                  says_yes(fields, "measured")};
   }
+  const auto measured_in = [&](std::string_view name) -> std::optional<JobView::Measured> {
+    const auto member = savings.optional(name);
+    if (!member) return std::nullopt;
+    JsonFields fields(*member);
+    return JobView::Measured{Joules(fields.number("energy_j")), Seconds(fields.number("time_s")),
+                             fields.integer("iterations")};
+  };
+  view.measured = measured_in("measured");
+  view.measured_all_max = measured_in("measured_all_max");
+  view.no_savings = text_in(savings, "none_because");
 }
 
 }  // namespace
@@ -285,6 +312,13 @@ Result<JobView> OverHttp::job(const std::string& job) {
   view.ranks_registered = JsonFields(fields.value("ranks")).integer("registered");
   if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
   if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
+  if (const auto dropped = fields.optional("plans_dropped")) {
+    const Status read = dropped->for_each([&](const JsonReader& text) -> Status {
+      view.dropped.emplace_back(*text.string());
+      return Ok{};
+    });
+    if (!read) return read.error();
+  }
   if (const auto profiling = fields.optional("profiling")) view.profiling = profiling_in(*profiling);
   if (const auto facts = fields.optional("facts")) {
     if (const auto profile = JsonFields(*facts).optional("profile")) view.facts["profile"] = *profile->string();

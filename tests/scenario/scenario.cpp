@@ -135,6 +135,7 @@ class Player {
         {"break", &Player::break_store},
         {"mend", &Player::mend_store},
         {"train", &Player::train},
+        {"drop", &Player::drop},
     };
     const auto action = actions.find(step.words[0]);
     if (action == actions.end()) return wrong(fmt::format("no step '{}'", step.words[0]));
@@ -184,7 +185,10 @@ class Player {
     }
     request.profile_online = step.text("profile_online") == "yes";
     request.plain_profiling = step.text("plain_profiling") == "yes";
-    if (step.find("model")) request.facts["model_name"] = step.text("model");
+    if (step.find("model")) request.facts["model"] = step.text("model");
+    if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
+    if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
     const int microbatches = step.whole("microbatches", 6);
     if (request.profile_online) {
       request.shape.emplace();
@@ -218,6 +222,7 @@ class Player {
       request = training->second.registration(rank);
     }
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
+    request.epoch = step.whole("epoch", 0);
     return request;
   }
 
@@ -225,7 +230,20 @@ class Player {
     RegisterRank request = rank_request(step, step.whole("rank", 0));
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
+    request.control = step.text("control");
+    request.control_reason = step.text("control_reason");
     return target_.register_rank(request);
+  }
+
+  Status drop(const Step& step) {
+    DropPlan request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    request.version = step.whole("version", 0);
+    request.reason = step.text("because");
+    request.measured = Seconds(step.number("measured", 0));
+    request.promised = Seconds(step.number("promised", 0));
+    return target_.drop_plan(request);
   }
 
   Status ranks(const Step& step) {
@@ -241,6 +259,10 @@ class Player {
     request.pp_rank = step.whole("pp", request.pp_rank);
     request.tp_rank = step.whole("tp", request.tp_rank);
     request.accelerator = step.text("accelerator", request.accelerator);
+    request.host = step.text("host", request.host);
+    request.control = step.text("control");
+    request.control_reason = step.text("control_reason");
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.text("clock") == "none") {
       request.clocks_mhz.clear();
     } else if (step.find("clock")) {
@@ -261,6 +283,10 @@ class Player {
       const int pipeline = request.rank / (view->degrees.pp * view->degrees.tp);
       request.iteration_time.assign(1, step.number("slower", 1) * view->pipelines[pipeline].time);
     }
+    if (step.find("plan_version")) request.plan_version = step.whole("plan_version", 0);
+    if (step.find("energy")) request.iteration_energy.assign(1, Joules(step.number("energy", 0)));
+    if (step.find("window")) request.window = step.whole("window", 0);
+    request.missed = step.text("missed");
     for (int n = step.whole("times", 1); n > 0; --n) {
       if (Status reported = target_.report_iterations(request); !reported) return reported;
     }
@@ -417,11 +443,27 @@ class Player {
       numbers["waiting_for"] = static_cast<double>(profiling->waiting_for.size());
       numbers["rejected"] = static_cast<double>(profiling->rejected);
       if (profiling->uncertainty_pct) numbers["uncertainty"] = *profiling->uncertainty_pct;
+      if (profiling->cost) {
+        numbers["cost_iterations"] = static_cast<double>(profiling->cost->iterations);
+        numbers["cost_s"] = profiling->cost->time.value();
+        numbers["cost_mean_pct"] = profiling->cost->mean_slowdown_pct;
+        numbers["cost_worst_pct"] = profiling->cost->worst_slowdown_pct;
+        if (profiling->cost->earned_back_after) numbers["earned_back_after"] = *profiling->cost->earned_back_after;
+      }
     }
     if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
     if (view->total) {
       numbers["iterations"] = static_cast<double>(view->total->iterations);
       numbers["saved_j"] = view->total->saved.value();
+      texts["savings"] = view->total->measured ? "measured" : "estimated";
+    }
+    if (view->measured) numbers["measured_j"] = view->measured->energy.value();
+    if (view->measured_all_max) numbers["measured_all_max_j"] = view->measured_all_max->energy.value();
+    texts["no_savings"] = view->no_savings;
+    texts["dropped"] = view->dropped.empty() ? "" : view->dropped.front();
+    numbers["dropped_plans"] = static_cast<double>(view->dropped.size());
+    if (view->per_iteration) {
+      numbers["would_save_pct"] = 100 * (1 - view->per_iteration->energy / view->per_iteration->all_max_energy);
     }
     if (view->per_iteration && view->per_iteration->time > Seconds(0)) {
       numbers["power_w"] = (view->per_iteration->energy / view->per_iteration->time).value();

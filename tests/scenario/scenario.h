@@ -30,6 +30,7 @@ class ScenarioTarget {
   virtual Status register_rank(const server::RegisterRank& request) = 0;
   virtual Status upload_profile(const std::string& job, const server::NamedProfile& profile) = 0;
   virtual Status report_iterations(const server::ReportIterations& request) = 0;
+  virtual Status drop_plan(const server::DropPlan& request) = 0;
   virtual Status finish_job(const std::string& job) = 0;
   virtual Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) = 0;
   virtual Status withdraw_straggler(const server::WithdrawStraggler& request) = 0;

@@ -45,13 +45,15 @@ Status Training::register_ranks() {
 Result<int> Training::run_window(const std::set<int>& silent) {
   for (int rank = 0; rank < degrees_.world_size(); ++rank) {
     const std::int64_t have = told_.contains(rank) ? told_[rank]->version : 0;
-    const int wait = target_.wait_for_plan({job_, rank, have, std::nullopt, 0});
+    const int wait = target_.wait_for_plan({job_, rank, have, iteration_, 0});
     const auto answer = target_.answer_of(wait);
     if (!answer || !*answer) return answer ? answer->error() : Error{ErrorCode::internal, "no answer"};
     if ((*answer)->schedule) told_[rank] = (*answer)->schedule;
   }
   const auto now = window();
   if (!now) return 0;
+  // Until then everything runs at the highest clock.
+  iteration_ = std::max(iteration_, told(0)->from_iteration) + now->iterations;
   int reported = 0;
   for (int dp = 0; dp < degrees_.dp; ++dp) {
     for (const RankResult& result : simulated_.run(*now)) {
@@ -85,6 +87,7 @@ ReportIterations Training::report(int rank, const RankResult& result) const {
   report.job = job_;
   report.rank = rank;
   report.window = result.window;
+  report.last_iteration = iteration_ - 1;
   report.iteration_time = result.iteration_time;
   report.time_s = result.time_s;
   if (!energies_) return report;

@@ -44,6 +44,7 @@ class Training {
   SimulatedJob simulated_;
   bool energies_ = true;
   std::map<int, std::shared_ptr<const server::StageSchedule>> told_;
+  std::int64_t iteration_ = 10;      ///< the one that comes next
   std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
 };
 

@@ -47,6 +47,66 @@ TEST_F(SavingsTest, BothSidesWaitForTheStraggler) {
   EXPECT_DOUBLE_EQ(cost->all_max_energy.value(), 2 * (250 + 150));
 }
 
+TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
+  // One computation of 300, 240 or 200 W; waiting draws 100 W.
+  auto pipeline = std::make_shared<CharacterisedPipeline>();
+  ComputationDag& dag = pipeline->dag;
+  dag.blocking_power = Watts(100);
+  dag.accelerators = {1};
+  dag.types = {{0,
+                "forward",
+                {{Megahertz(1400), Seconds(1), Joules(300), {}, {}, 1},
+                 {Megahertz(1200), Seconds(1.15), Joules(276), {}, {}, 1},
+                 {Megahertz(1000), Seconds(1.3), Joules(260), {}, {}, 1}}}};
+  dag.computations = {{0, 0, 0}};
+  dag.rank_order = {{0}};
+  pipeline->frontier.points = {{Seconds(1.15), Joules(276), Joules(161), {}, {1}},
+                               {Seconds(1), Joules(300), Joules(200), {}, {0}}};
+  pipeline->all_max_time = Seconds(1);
+  pipeline->all_max_effective_energy = Joules(200);
+  Job job;
+  job.spec.degrees = {2, 1, 1};
+  job.plan = PlanDeployed{1, 0, {{"a", 0}, {"a", 1}}, {0, 1}, {}, {}, ""};
+  job.notices.push_back({"s1", {}, 1, 1.15, 0, false, true});
+  job.notices[0].target.pipeline = 1;
+  const Frontiers frontiers{{"a", pipeline}};
+  const auto cost = iteration_cost(job, frontiers);
+  ASSERT_TRUE(cost);
+  EXPECT_NEAR(cost->energy.value(), 276 + 276, 1e-9) << "not 276 + 315";
+  EXPECT_NEAR(cost->all_max_energy.value(), 315 + 276, 1e-9);
+  // Half way between two limits.
+  job.notices[0].degree = 1.225;
+  EXPECT_NEAR(iteration_cost(job, frontiers)->energy.value(), 161 + 145.5 + 200 * 1.225, 1e-9);
+}
+
+TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {
+  job_.ranks.assign(2, Rank());
+  job_.ranks[1]->dp_rank = 1;
+  job_.ranks[1]->control = "none";
+  EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_)->energy.value(), 600) << "what would be";
+  EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_, Ranks::as_they_are)->energy.value(), 300 + 350);
+  EXPECT_EQ(without_control(job_, frontiers_),
+            "rank 1 cannot set its clock; the plan saves 7.14 %, and would save 14.29 % if all ranks set their clocks");
+  EXPECT_DOUBLE_EQ(counted(job_, frontiers_, std::nullopt, 110)->saved_j, 10 * 50);
+}
+
+TEST_F(SavingsTest, MeasuredEnergiesComeBeforeEstimates) {
+  job_.measured_highest = EnergyMeasured{0, 10, 800, 1};
+  EXPECT_FALSE(counted(job_, frontiers_, std::nullopt, 110)->measured);
+  job_.measured_plan = EnergyMeasured{1, 10, 720, 1};
+  const auto count = counted(job_, frontiers_, std::nullopt, 110);
+  EXPECT_TRUE(count->measured);
+  EXPECT_DOUBLE_EQ(count->saved_j, 10 * 80);
+  EXPECT_DOUBLE_EQ(count->all_max_energy_j, 10 * 800);
+}
+
+TEST_F(SavingsTest, IterationsBeforeThePlanAreNotCounted) {
+  job_.plan->from_iteration = 21;
+  EXPECT_EQ(counted(job_, frontiers_, 30, 110)->iterations, 10);
+  EXPECT_EQ(first_count(job_, frontiers_, 24, 8)->iterations, 4);
+  EXPECT_FALSE(first_count(job_, frontiers_, 20, 8)) << "they ran before it";
+}
+
 TEST_F(SavingsTest, NothingWhileAPipelineHasNoFrontier) {
   frontiers_.clear();
   EXPECT_FALSE(iteration_cost(job_, frontiers_));

@@ -1,7 +1,6 @@
 // Time from the device passing a boundary until perseus-clockd's device call, on a GPU whose clock calls do nothing.
 //
-// The helper is the real one (src/clock_control), started from this program; only open_gpu() is replaced, so no clock
-// call of any driver is linked into this program.
+// The helper is the real one (src/clock_control), started from this program; see no_op_gpu.cpp.
 #include <stdlib.h>
 
 #include <chrono>
@@ -14,40 +13,7 @@
 #include "clock_map.h"
 #include "parts.h"
 
-namespace perseus {
-namespace {
-
-/// Takes every clock and does nothing.
-class NoOpGpu final : public Gpu {
- public:
-  [[nodiscard]] const GpuIdentity& identity() const override { return identity_; }
-  DeviceResult<std::vector<Megahertz>> supported_clocks() override { return std::vector{Megahertz(2), Megahertz(1)}; }
-  DeviceResult<Megahertz> clock() override { return clock_; }
-  DeviceResult<Joules> energy() override { return nothing(); }
-  DeviceResult<Watts> power() override { return nothing(); }
-  DeviceResult<Watts> power_limit() override { return nothing(); }
-  DeviceResult<ClockEvents> clock_events() override { return ClockEvents{}; }
-  DeviceResult<GpuConditions> conditions() override { return GpuConditions{}; }
-  DeviceStatus lock_clock(Megahertz clock) override {
-    clock_ = clock;
-    return Ok{};
-  }
-  DeviceStatus unlock_clock() override { return Ok{}; }
-
- private:
-  static DeviceError nothing() { return {DeviceFault::not_supported, "the no-op GPU has no counter"}; }
-  GpuIdentity identity_{"no-op GPU", "GPU-no-op", "", "", "", true};
-  Megahertz clock_;
-};
-
-}  // namespace
-
-DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
-  if (selector == "no-op") return std::unique_ptr<Gpu>(std::make_unique<NoOpGpu>());
-  return DeviceError{DeviceFault::no_driver, "this program opens no GPU for clock control: " + selector};
-}
-
-namespace measure {
+namespace perseus::measure {
 namespace {
 
 constexpr int kStep = 16;  // computations of a training step: as many forward as backward
@@ -61,6 +27,7 @@ class LeaseFolder {
       throw std::runtime_error("cannot create a folder in the temporary directory");
     path_ = name;
     ::setenv("PERSEUS_RUNTIME_DIR", name.c_str(), 1);
+    ::unsetenv("PERSEUS_CEILING_MHZ");  // of real GPUs
   }
   LeaseFolder(const LeaseFolder&) = delete;
   LeaseFolder& operator=(const LeaseFolder&) = delete;
@@ -79,6 +46,7 @@ void measure_computations(Bench& bench, client::ProgressWay way, int millisecond
   const Stream stream = cuda.make_stream();
   ClockControllerOptions options;
   options.device = "no-op";
+  options.daemon = "none";  // a daemon of this machine has real GPUs
   options.helper = bench.settings.program;
   auto controller = ClockController::start(options);
   if (!controller) throw std::runtime_error(controller.error().message);
@@ -157,5 +125,4 @@ void measure_helper(Bench& bench) {
   }
 }
 
-}  // namespace measure
-}  // namespace perseus
+}  // namespace perseus::measure

@@ -170,7 +170,11 @@ int run(int count, char** arguments) {
   const std::string_view first = count > 1 ? arguments[1] : "";
   // Processes that this program starts of itself.
   if (first == "watch-word") return watch_word_main();
-  if (first == "--device" && count == 3 && helper_fds_given()) run_helper(arguments[2]);
+  if (first == "--device" && count == 3 && helper_fds_given()) {
+    HelperJob job;
+    job.selector = arguments[2];
+    run_helper(job);
+  }
 
   Options options;
   if (const std::string wrong = parse(count, arguments, options); !wrong.empty()) {

@@ -1,11 +1,15 @@
 // sample_gpu FILE: makes the tests' simulated GPU there, for tests in other languages.
+// sample_gpu FILE FUNCTION CODE TIMES: the next calls of that NVML function fail with that code; TIMES -1: all.
 #include <cstdio>
+#include <cstdlib>
 
 #include "../sample_gpu.h"
 
 int main(int count, char** arguments) {
-  if (count != 2) return 64;
-  const auto made = perseus::SimulatedGpu::create(arguments[1], perseus::sample_spec());
-  if (!made) std::fprintf(stderr, "%s\n", made.error().message.c_str());
-  return made ? 0 : 1;
+  if (count != 2 && count != 5) return 64;
+  const auto gpu = count == 2 ? perseus::SimulatedGpu::create(arguments[1], perseus::sample_spec())
+                              : perseus::SimulatedGpu::attach(arguments[1]);
+  if (gpu && count == 5) (*gpu)->inject(arguments[2], std::atoi(arguments[3]), std::atoi(arguments[4]));
+  if (!gpu) std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
+  return gpu ? 0 : 1;
 }

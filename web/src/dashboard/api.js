@@ -5,13 +5,17 @@
 //                           iteration_time_s, saved_pct, saved_j }] }, newest first
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
-//                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections },
+//                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,
+//                                        cost: { iterations, time_s, energy_j, mean_slowdown_pct, worst_slowdown_pct,
+//                                                earned_back_after_iterations } },
+//                           plans_dropped: [TEXT],
 //                           plan: { version, from_iteration, deployed_at_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
 //                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
 //                           policies: [{ kind, text }],
 //                           savings: { per_iteration: { energy_j, all_max_energy_j, time_s, all_max_time_s },
-//                                      total: { iterations, saved_j, all_max_energy_j, from_reports },
+//                                      total: { iterations, saved_j, all_max_energy_j, from_reports, measured },
+//                                      measured, measured_all_max: { energy_j, time_s, iterations }, none_because,
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there

@@ -1,0 +1,24 @@
+// A GPU whose clock an administrator has limited: it is never locked above that ceiling, and unlocking it restores the
+// limit instead of removing it.
+//
+// Input:   a GPU; the ceiling in MHz, given by an administrator: NVML has no getter for locked clocks.
+// Output:  the same GPU with fewer supported clocks; unlock_clock() locks [lowest supported clock, ceiling].
+// Errors:  bad_clock if the ceiling lies below every supported clock, then no clock is locked.
+// Cost:    as the GPU; one query of the supported clocks.
+// Threads: as device/gpu.h.
+// Source:  docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
+#pragma once
+
+#include <memory>
+
+#include "device/gpu.h"
+
+namespace perseus {
+
+/// `ceiling` 0: returns the GPU itself.
+std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling);
+
+/// $PERSEUS_CEILING_MHZ; 0: not set, or not a clock. A program with rights of its own ignores it.
+Megahertz ceiling_of_environment();
+
+}  // namespace perseus

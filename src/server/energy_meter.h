@@ -1,0 +1,40 @@
+// What an iteration of the whole job takes, from the energies and times that its ranks report.
+//
+// Input:   reports of ranks: which plan version the iterations followed (0: the highest clock), their energies and
+// times. Output:  take(): the mean iteration of a version once all ranks have reported it, and again whenever twice as
+// many
+//          iterations are known. Energies are sums over ranks; the time is that of the slowest rank.
+// Errors:  none; values that are not positive numbers are left out.
+// Cost:    O(values); take() O(ranks).
+// Threads: plain value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "server/event.h"
+
+namespace perseus::server {
+
+class EnergyMeter {
+ public:
+  void report(std::int64_t version, int rank, const std::vector<Joules>& energies, const std::vector<Seconds>& times);
+  std::optional<EnergyMeasured> take(std::int64_t version, int ranks);
+  /// Versions before it, but 0, are forgotten.
+  void forget_before(std::int64_t version);
+
+ private:
+  struct OfRank {
+    std::int64_t iterations = 0;
+    double energy_j = 0, time_s = 0;  ///< sums
+  };
+  struct OfVersion {
+    std::map<int, OfRank> ranks;
+    std::int64_t taken = 0;  ///< iterations of the rank with the fewest, when it was taken last
+  };
+  std::map<std::int64_t, OfVersion> versions_;
+};
+
+}  // namespace perseus::server

@@ -1,0 +1,97 @@
+// Which lines a log gets, on a hand-turned clock.
+#include "client/complaints.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace perseus::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ComplaintsTest : public ::testing::Test {
+ protected:
+  double now_s = 1000;
+  std::vector<std::string> lines;
+  Complaints complaints{[this](LogLevel, const std::string& line) { lines.push_back(line); }, PauseLimits{10, 3600},
+                        [this] { return now_s; }};
+};
+
+TEST_F(ComplaintsTest, ACauseIsLoggedWhenItAppearsAndWhenItIsGone) {
+  for (int i = 0; i < 100; ++i) complaints.raise(Cause::server, "gone");
+  complaints.clear(Cause::server, "back");
+  complaints.clear(Cause::server, "back");
+  EXPECT_THAT(lines, ElementsAre("gone", "back"));
+  EXPECT_TRUE(complaints.all().empty());
+}
+
+TEST_F(ComplaintsTest, AFlappingCauseIsLoggedAfterGrowingPausesWithItsCount) {
+  for (int i = 0; i < 16 * 3600; ++i) {  // 16 times a second for an hour
+    complaints.raise(Cause::server, "gone");
+    EXPECT_TRUE(complaints.raised(Cause::server));
+    complaints.clear(Cause::server, "back");
+    now_s += 1.0 / 16;
+  }
+  // After 10, 20, 40, ... s: nine messages, each followed by "back".
+  EXPECT_EQ(lines.size(), 18U);
+  EXPECT_EQ(lines[0], "gone");
+  EXPECT_THAT(lines[2], HasSubstr("gone (160 times since the last message about it)"));
+  EXPECT_THAT(lines[4], HasSubstr("gone (320 times"));
+  complaints.raise(Cause::server, "gone");
+  EXPECT_EQ(complaints.all().front().times, 16 * 3600 + 1);
+}
+
+TEST_F(ComplaintsTest, ACauseThatComesBackToStayIsLoggedAtThePausesEnd) {
+  complaints.raise(Cause::device, "lost");
+  complaints.clear(Cause::device, "found");
+  now_s += 1;
+  complaints.raise(Cause::device, "lost again");
+  complaints.remind();
+  EXPECT_THAT(lines, ElementsAre("lost", "found"));
+  now_s += 10;
+  complaints.remind();
+  complaints.remind();
+  EXPECT_THAT(lines, ElementsAre("lost", "found", "lost again"));
+  complaints.clear(Cause::device, "found again");
+  EXPECT_THAT(lines, ElementsAre("lost", "found", "lost again", "found again"));
+}
+
+TEST_F(ComplaintsTest, ACauseThatStayedAwayStartsAnew) {
+  for (int i = 0; i < 1000; ++i) {
+    complaints.raise(Cause::server, "gone");
+    complaints.clear(Cause::server, "back");
+    now_s += 1;
+  }
+  lines.clear();
+  now_s += 3601;
+  complaints.raise(Cause::server, "gone");
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("gone")));
+  complaints.clear(Cause::server, "back");
+  now_s += 10;
+  complaints.raise(Cause::server, "gone");
+  EXPECT_EQ(lines.size(), 3U) << "the pause is the shortest again";
+}
+
+TEST_F(ComplaintsTest, CausesPauseEachForItself) {
+  complaints.raise(Cause::server, "gone");
+  complaints.clear(Cause::server, "back");
+  complaints.raise(Cause::energy, "no energy");
+  complaints.raise(Cause::server, "gone");
+  EXPECT_THAT(lines, ElementsAre("gone", "back", "no energy"));
+  EXPECT_EQ(complaints.all().size(), 2U);
+}
+
+TEST_F(ComplaintsTest, NothingIsLoggedAfterSilence) {
+  complaints.silence(0);
+  complaints.raise(Cause::server, "gone");
+  complaints.clear(Cause::server, "back");
+  complaints.say(LogLevel::info, "anything");
+  EXPECT_TRUE(lines.empty());
+}
+
+}  // namespace
+}  // namespace perseus::client

@@ -1,0 +1,297 @@
+// The guard on invented iterations: which plans it drops, after how many iterations, and which slowdowns it forgives.
+#include "client/plan_guard.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace perseus::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+Plan promise_of(std::int64_t version, double promised_s, double maximum_clock_time_s = 1) {
+  Plan plan;
+  plan.kind = Plan::Kind::plan;
+  plan.version = version;
+  plan.iteration_time_s = promised_s;
+  plan.maximum_clock_time_s = maximum_clock_time_s;
+  return plan;
+}
+
+/// A rank that does what its guard says.
+class GuardedRank {
+ public:
+  explicit GuardedRank(double tolerance = 0.01) : guard(tolerance) {}
+
+  void gets(const Plan& plan) {
+    guard.arrives(plan);
+    version_ = plan.version;
+    kind_ = plan.kind;
+  }
+  [[nodiscard]] bool follows() const { return version_ != 0 && kind_ != Plan::Kind::maximum_clock && !guard.holds(); }
+  void runs(double time_s) {
+    const bool follows_plan = follows();
+    guard.take({version_, follows_plan || kind_ == Plan::Kind::maximum_clock, !follows_plan, time_s});
+    if (auto plan = guard.take_dropped()) dropped.push_back(*plan);
+  }
+  /// At the highest clock, then under the plan: how often so far.
+  void trains(int iterations, const std::function<double()>& at_maximum, const std::function<double()>& under_plan) {
+    for (int i = 0; i < iterations; ++i) {
+      slow_iterations += follows() ? 1 : 0;
+      runs(follows() ? under_plan() : at_maximum());
+    }
+  }
+  void trains(int iterations, double at_maximum_s, double under_plan_s) {
+    trains(
+        iterations, [=] { return at_maximum_s; }, [=] { return under_plan_s; });
+  }
+
+  PlanGuard guard;
+  std::vector<DroppedPlan> dropped;
+  int slow_iterations = 0;
+
+ private:
+  std::int64_t version_ = 0;
+  Plan::Kind kind_ = Plan::Kind::maximum_clock;
+};
+
+TEST(PlanGuard, APlanThatKeepsItsPromiseRuns) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  rank.trains(1000, 1, 1.005);
+  EXPECT_EQ(rank.slow_iterations, 1000);
+  EXPECT_TRUE(rank.dropped.empty());
+}
+
+TEST(PlanGuard, APlanSlowerThanPromisedIsDroppedWithinAFewIterationsAndOnce) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(7, 1));
+  rank.trains(100, 1, 1.05);
+  EXPECT_LE(rank.slow_iterations, 6);
+  ASSERT_EQ(rank.dropped.size(), 1U);
+  EXPECT_EQ(rank.dropped[0].version, 7);
+  EXPECT_DOUBLE_EQ(rank.dropped[0].promised_s, 1);
+  EXPECT_DOUBLE_EQ(rank.dropped[0].measured_s, 1.05);
+  EXPECT_THAT(rank.dropped[0].reason, HasSubstr("iterations take 1.05 s"));
+  rank.gets(promise_of(7, 1));  // the server was away, and sends it again
+  EXPECT_FALSE(rank.follows());
+  rank.gets(promise_of(8, 1));
+  rank.trains(100, 1, 1.0);
+  EXPECT_TRUE(rank.follows()) << "another plan gets its chance";
+}
+
+TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) {
+  GuardedRank honest;
+  honest.trains(10, 1, 0);
+  honest.gets(promise_of(1, 4));
+  EXPECT_FALSE(honest.follows());
+  honest.trains(10, 1, 4);
+  EXPECT_EQ(honest.slow_iterations, 0);
+  ASSERT_EQ(honest.dropped.size(), 1U);
+  EXPECT_THAT(honest.dropped[0].reason, HasSubstr("promises 4 s"));
+
+  for (const double promised_s : {1.0, 0.0}) {
+    GuardedRank lied_to;
+    lied_to.trains(10, 1, 0);
+    lied_to.gets(promise_of(1, promised_s));
+    lied_to.trains(100, 1, 4);
+    EXPECT_EQ(lied_to.slow_iterations, 2) << promised_s;
+    EXPECT_EQ(lied_to.dropped.size(), 1U) << promised_s;
+  }
+}
+
+TEST(PlanGuard, TheFirstPlanIsRefusedToo) {
+  GuardedRank rank;
+  rank.gets(promise_of(1, 4));  // before any iteration
+  rank.trains(100, 1, 4);
+  EXPECT_EQ(rank.slow_iterations, 0);
+  EXPECT_EQ(rank.dropped.size(), 1U);
+}
+
+TEST(PlanGuard, AFirstPlanWaitsForThreeIterationsAtTheHighestClock) {
+  GuardedRank rank;
+  rank.gets(promise_of(1, 1));
+  rank.runs(30);  // warms up
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(rank.follows());
+    rank.runs(1);
+  }
+  EXPECT_TRUE(rank.follows());
+}
+
+TEST(PlanGuard, AStragglersOrAPolicysPlanMayBeSlow) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  Plan plan = promise_of(1, 2.5);
+  plan.slower_because = "pipeline 1 is 2.5 times slower";
+  rank.gets(plan);
+  rank.trains(100, 1, 2.5);
+  EXPECT_EQ(rank.slow_iterations, 100);
+  rank.gets(promise_of(2, 1));
+  rank.trains(100, 1, 1);
+  rank.gets(plan);
+  EXPECT_TRUE(rank.dropped.empty());
+}
+
+TEST(PlanGuard, ASlowdownIsJudgedAgainstTheModelsOwnHighestClock) {
+  // The model's iterations are 5 % short of this rank's, with and without the plan.
+  GuardedRank rank;
+  rank.trains(10, 1.05, 0);
+  rank.gets(promise_of(1, 1.02, 1));
+  rank.trains(200, 1.05, 1.05 * 1.02);
+  EXPECT_EQ(rank.slow_iterations, 200);
+  rank.gets(promise_of(2, 1.02, 1));
+  rank.trains(200, 1.05, 1.05 * 1.04);
+  EXPECT_EQ(rank.dropped.size(), 1U);
+}
+
+TEST(PlanGuard, WithoutTheModelsHighestClockThePromiseCounts) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1.1, 0));
+  rank.trains(100, 1, 1.1);
+  EXPECT_TRUE(rank.dropped.empty());
+  rank.gets(promise_of(2, 1.1, 0));
+  rank.trains(100, 1, 1.13);
+  EXPECT_EQ(rank.dropped.size(), 1U);
+}
+
+TEST(PlanGuard, CheckpointsAndLateBatchesAreForgiven) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  for (int i = 0; i < 50; ++i) {
+    rank.trains(9, 1, 1);
+    rank.trains(1, 20, 20);
+  }
+  EXPECT_EQ(rank.slow_iterations, 500);
+}
+
+TEST(PlanGuard, ASlowdownOfEverythingIsNotThePlansFault) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  rank.trains(100, 1, 1);
+  const int before = rank.slow_iterations;
+  rank.trains(1000, 1.2, 1.2);  // a straggler in this pipeline, or a longer sequence
+  EXPECT_TRUE(rank.dropped.empty());
+  EXPECT_GE(rank.slow_iterations - before, 990) << "one trial";
+  rank.trains(100, 1, 1);  // it is over
+  rank.trains(1000, 1, 1.05);
+  EXPECT_EQ(rank.dropped.size(), 1U) << "the reference is that of now";
+}
+
+TEST(PlanGuard, TheRanksOfAPipelineTryTogether) {
+  for (const bool plans_fault : {true, false}) {
+    std::vector<GuardedRank> ranks(4);
+    const auto iterate = [&](int iterations, double slow) {
+      for (int i = 0; i < iterations; ++i) {
+        bool plan_runs = false;
+        for (const GuardedRank& rank : ranks) plan_runs |= rank.follows();
+        // Each rank's last computation ends a little earlier than the one's before it.
+        for (std::size_t r = 0; r < ranks.size(); ++r) {
+          ranks[r].runs((plans_fault && !plan_runs ? 1 : slow) - 0.02 * static_cast<double>(r));
+        }
+      }
+    };
+    iterate(10, 1);
+    for (GuardedRank& rank : ranks) rank.gets(promise_of(1, 1));
+    iterate(200, 1.05);
+    for (const GuardedRank& rank : ranks) EXPECT_EQ(rank.dropped.size(), plans_fault ? 1U : 0U);
+    for (const GuardedRank& rank : ranks) EXPECT_EQ(rank.follows(), !plans_fault);
+  }
+}
+
+TEST(PlanGuard, NoiseDropsNoGoodPlanAndHidesNoBadOne) {
+  int dropped_good = 0, dropped_bad = 0, trials = 0;
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    for (const double slower : {1.0, 1.03}) {
+      std::mt19937 random(seed);
+      std::normal_distribution<double> noise(0, 0.01);
+      const auto times = [&](double s) { return [&noise, &random, s] { return s * (1 + noise(random)); }; };
+      GuardedRank rank;
+      rank.trains(20, times(1), times(1));
+      rank.gets(promise_of(1, 1));
+      rank.trains(300, times(1), times(slower));
+      if (slower == 1) {
+        dropped_good += static_cast<int>(rank.dropped.size());
+        trials += 300 - rank.slow_iterations;
+      } else {
+        dropped_bad += static_cast<int>(rank.dropped.size());
+      }
+    }
+  }
+  EXPECT_EQ(dropped_good, 0);
+  EXPECT_EQ(dropped_bad, 10);
+  EXPECT_LT(trials, 10 * 300 / 50) << "iterations that good plans lost to trials";
+}
+
+TEST(PlanGuard, AProfilingWindowIsHeldToThirtyPercent) {
+  Plan window;
+  window.kind = Plan::Kind::profiling_window;
+  window.version = 1;
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(window);
+  rank.trains(20, 1, 1.25);
+  EXPECT_TRUE(rank.dropped.empty());
+  window.version = 2;
+  rank.gets(window);
+  rank.trains(20, 1, 1.9);
+  EXPECT_EQ(rank.slow_iterations, 22);
+  ASSERT_EQ(rank.dropped.size(), 1U);
+  EXPECT_EQ(rank.dropped[0].version, 2);
+  EXPECT_THAT(rank.dropped[0].reason, HasSubstr("profiling window"));
+}
+
+TEST(PlanGuard, TheOldPlanDoesNotComeBackWhileTheNextOneIsAwaited) {
+  PlanGuard guard(0.01);
+  for (int i = 0; i < 5; ++i) guard.take({0, false, true, 1});
+  EXPECT_TRUE(guard.arrives(promise_of(1, 4)));
+  guard.take({1, false, true, 1});
+  ASSERT_TRUE(guard.take_dropped());
+  guard.arrives(promise_of(2, 1));  // holds from a later iteration
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_TRUE(guard.holds());
+    guard.take({1, false, true, 1});
+  }
+  guard.take({2, false, true, 1});
+  EXPECT_FALSE(guard.holds());
+}
+
+TEST(PlanGuard, ANegativeToleranceJudgesNothing) {
+  GuardedRank rank(-1);
+  rank.gets(promise_of(1, 4));
+  rank.trains(100, 1, 40);
+  EXPECT_EQ(rank.slow_iterations, 100);
+}
+
+TEST(GuardedIteration, EndsWithTheLastComputationAndKnowsWhetherAllRanAtTheHighestClock) {
+  Step step;
+  step.plan_version = 3;
+  step.followed = true;
+  step.begin_mark = 5'000'000'000;
+  step.computations = {{5'100'000'000, 5'400'000'000, 1410, 0, 0, Instruction::forward},
+                       {5'500'000'000, 6'000'000'000, 900, 0, 0, Instruction::backward},
+                       {6'000'000'000, 9'000'000'000, 900, 0, 0, Instruction::all_reduce}};
+  step.count = 3;
+  EXPECT_DOUBLE_EQ(guarded_iteration(step, 1410).time_s, 1);
+  EXPECT_FALSE(guarded_iteration(step, 1410).maximum_clock);
+  EXPECT_TRUE(guarded_iteration(step, 1410).followed);
+  EXPECT_EQ(guarded_iteration(step, 1410).plan_version, 3);
+  step.computations[1].clock = 1410;
+  EXPECT_TRUE(guarded_iteration(step, 1410).maximum_clock);
+  step.computations[1].clock = 900;
+  step.controlled = false;
+  EXPECT_TRUE(guarded_iteration(step, 1410).maximum_clock) << "nobody set the clock that was asked for";
+}
+
+}  // namespace
+}  // namespace perseus::client

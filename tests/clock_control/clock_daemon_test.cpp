@@ -1,0 +1,278 @@
+// The node's daemon as a real process: who gets a GPU, and that every end gives the clock back.
+#include "clock_control/clock_daemon.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "clock_control/clock_controller.h"
+#include "clock_control/helper_process.h"
+#include "clock_control/mailbox.h"
+#include "daemon_process.h"
+#include "lease_folder.h"
+#include "simulated_gpu/simulated_gpu.h"
+#include "small_gpu.h"
+
+namespace perseus {
+namespace {
+
+using testing::HasSubstr;
+
+class Daemon : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = SimulatedGpu::create(folder_.file("gpu"), small_gpu());
+    ASSERT_TRUE(made) << made.error().message;
+    gpu_ = std::move(*made);
+  }
+  void start_daemon(std::vector<std::string> more = {}) {
+    daemon_.emplace(folder_.path(), std::move(more));
+    ASSERT_TRUE(daemon_->listens());
+  }
+  [[nodiscard]] ClockControllerOptions options(RestartLimits restart = {}) const {
+    // No helper of our own could start: what works is the daemon's.
+    ClockControllerOptions options{"simulated:" + folder_.file("gpu"), "/no/such/helper", 60, restart};
+    options.daemon = folder_.file("clockd.sock");
+    return options;
+  }
+  void start(RestartLimits restart = {}) {
+    auto started = ClockController::start(options(restart));
+    ASSERT_TRUE(started) << started.error().message;
+    controller_ = std::move(*started);
+  }
+  void lock(Megahertz clock = Megahertz(700)) {
+    controller_->set(clock);
+    ASSERT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == clock; }));
+  }
+  /// A training process of its own that has set a clock and waits.
+  pid_t training_process(RestartLimits restart = {}) {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    auto started = ClockController::start(options(restart));
+    if (!started) ::_exit(1);
+    (*started)->set(Megahertz(700));
+    for (;;) ::pause();
+  }
+  [[nodiscard]] std::string log() const { return LeaseFolder::text_of(folder_.file("daemon.log")); }
+  [[nodiscard]] OwnedFd connect() const {
+    OwnedFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strcpy(address.sun_path, folder_.file("clockd.sock").c_str());
+    EXPECT_EQ(::connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return connection;
+  }
+  /// What the daemon answers to that request; its text, or "" if it gives a helper.
+  [[nodiscard]] std::string answer(const DaemonRequest& request, const std::vector<int>& fds) const {
+    const OwnedFd connection = connect();
+    iovec part{const_cast<DaemonRequest*>(&request), sizeof request};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(3 * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (!fds.empty()) {
+      message.msg_control = control.data();
+      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+      cmsghdr* header = CMSG_FIRSTHDR(&message);
+      *header = {CMSG_LEN(fds.size() * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+      std::memcpy(CMSG_DATA(header), fds.data(), fds.size() * sizeof(int));
+    }
+    EXPECT_EQ(::sendmsg(connection.get(), &message, MSG_NOSIGNAL), static_cast<ssize_t>(sizeof request));
+    HelperHello hello;
+    if (::recv(connection.get(), &hello, sizeof hello, 0) != sizeof hello) return "closed without a word";
+    return hello.fault < 0 ? "" : hello.text.data();
+  }
+  [[nodiscard]] DaemonRequest request() const {
+    DaemonRequest request;
+    std::strcpy(request.version.data(), PERSEUS_VERSION);
+    std::strcpy(request.selector.data(), ("simulated:" + folder_.file("gpu")).c_str());
+    return request;
+  }
+
+  LeaseFolder folder_;
+  std::unique_ptr<SimulatedGpu> gpu_;
+  std::optional<DaemonProcess> daemon_;
+  std::unique_ptr<ClockController> controller_;
+};
+
+TEST_F(Daemon, GivesItsClientAHelperOutsideOfTheClientsProcesses) {
+  start_daemon();
+  start();
+  lock();
+  const std::string status = LeaseFolder::text_of(fmt::format("/proc/{}/status", controller_->supervisor_pid()));
+  EXPECT_THAT(status, HasSubstr(fmt::format("PPid:\t{}\n", daemon_->pid())));
+  controller_.reset();
+  EXPECT_FALSE(gpu_->locked());
+  start();
+  lock(Megahertz(350));
+}
+
+TEST_F(Daemon, RefusesASecondClientAndNamesTheHolder) {
+  start_daemon();
+  const pid_t training = training_process();
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  const auto second = ClockController::start(options());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().fault, DeviceFault::busy);
+  EXPECT_THAT(second.error().message, HasSubstr(fmt::format("in use by process {} of user {}", training, ::getuid())));
+  ::kill(training, SIGKILL);
+  ::waitpid(training, nullptr, 0);
+}
+
+TEST_F(Daemon, GivesBackWhenTheClientIsKilled) {
+  start_daemon();
+  const pid_t training = training_process();
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::waitpid(training, nullptr, 0);
+  start();  // the GPU is free again
+}
+
+TEST_F(Daemon, GivesBackOnSigterm) {
+  start_daemon();
+  start();
+  lock();
+  EXPECT_EQ(daemon_->end(SIGTERM), 0) << log();
+  EXPECT_FALSE(gpu_->locked());
+  EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+}
+
+TEST_F(Daemon, RestoresWhenSupervisorAndWorkerAreKilledAtOnce) {
+  start_daemon();
+  start();
+  lock();
+  const std::array<pid_t, 2> both{controller_->supervisor_pid(), controller_->helper_pid()};
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    for (const pid_t pid : both) ::kill(pid, signal);
+  }
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << log();
+}
+
+TEST_F(Daemon, TheNextOneRestoresWhatTheNodesLastOneLeft) {
+  start_daemon();
+  start();
+  lock();
+  const std::array<pid_t, 3> all{daemon_->pid(), controller_->supervisor_pid(), controller_->helper_pid()};
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    for (const pid_t pid : all) ::kill(pid, signal);
+  }
+  EXPECT_EQ(daemon_->status(), -1);
+  EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+  EXPECT_TRUE(gpu_->locked());
+  start_daemon();
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << log();
+}
+
+TEST_F(Daemon, AClientOutlivesItAndTakesTheNextOne) {
+  start_daemon();
+  start({0.001, 0.02});
+  lock();
+  EXPECT_EQ(daemon_->end(SIGTERM), 0);
+  ASSERT_TRUE(eventually([&] { return controller_->state() == ControlState::gone; }));
+  start_daemon();
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); })) << controller_->why();
+  EXPECT_TRUE(eventually([&] { return controller_->working_helper() == 2; }));
+}
+
+TEST_F(Daemon, ASuspendedTrainingProcessGivesItsClockBackAndTakesItAgain) {
+  start_daemon();
+  const pid_t training = training_process({0.01, 0.02});
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  ::kill(training, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::kill(training, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  ::waitpid(training, nullptr, 0);
+}
+
+TEST_F(Daemon, KeepsAnAdministratorsCeiling) {
+  start_daemon({"--ceiling", "700"});
+  start();
+  controller_->set(Megahertz(350));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
+  controller_->set(Megahertz(1400));
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
+  controller_->set(Megahertz(350));
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
+  controller_.reset();
+  EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "its limit is back, not removed";
+}
+
+TEST_F(Daemon, RefusesAClientThatCannotOpenTheGpusNode) {
+  start_daemon();
+  const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const OwnedFd read_only(::open(folder_.file("gpu").c_str(), O_RDONLY | O_CLOEXEC));
+  const OwnedFd other(::open(folder_.file("other").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const OwnedFd node(::open(folder_.file("gpu").c_str(), O_RDWR | O_CLOEXEC));
+  const std::string cannot = "the client cannot open " + folder_.file("gpu");
+  EXPECT_THAT(answer(request(), {mailbox.get(), wake.get()}), HasSubstr(cannot));
+  EXPECT_THAT(answer(request(), {mailbox.get(), wake.get(), read_only.get()}), HasSubstr(cannot));
+  EXPECT_THAT(answer(request(), {mailbox.get(), wake.get(), other.get()}), HasSubstr(cannot));
+  EXPECT_EQ(answer(request(), {mailbox.get(), wake.get(), node.get()}), "");
+}
+
+TEST_F(Daemon, RefusesWhatIsNoRequestAndGoesOn) {
+  start_daemon();
+  const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  EXPECT_THAT(answer(request(), {}), HasSubstr("no request it knows"));
+  EXPECT_THAT(answer(request(), {mailbox.get()}), HasSubstr("no request it knows"));
+  EXPECT_THAT(answer(request(), {mailbox.get(), mailbox.get()}), HasSubstr("no eventfd"));
+  EXPECT_THAT(answer(request(), {wake.get(), wake.get()}), HasSubstr("no mailbox it knows"));
+  DaemonRequest odd = request();
+  std::strcpy(odd.version.data(), "9.9.9");
+  EXPECT_THAT(answer(odd, {mailbox.get(), wake.get()}), HasSubstr("this is 9.9.9"));
+  odd.magic = 1;
+  EXPECT_THAT(answer(odd, {mailbox.get(), wake.get()}), HasSubstr("no request it knows"));
+  {
+    const OwnedFd connection = connect();
+    EXPECT_EQ(::send(connection.get(), "x", 1, 0), 1);
+  }
+  start();
+  lock();
+}
+
+TEST_F(Daemon, IsTheOnlyOneOnItsSocket) {
+  start_daemon();
+  DaemonProcess second(folder_.path());
+  EXPECT_EQ(second.status(), 69);
+  EXPECT_THAT(log(), HasSubstr("another daemon listens there"));
+  start();
+}
+
+TEST_F(Daemon, ItsSocketIsForWhomTheAdministratorSays) {
+  start_daemon({"--mode", "0600"});
+  struct stat about {};
+  ASSERT_EQ(::stat(folder_.file("clockd.sock").c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777, 0600U);
+}
+
+TEST_F(Daemon, WrongOptionsAreUsage) {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"--mode", "9"}, {"--ceiling", "x"}, {"--group"}, {"--nonsense", "1"}}) {
+    DaemonProcess daemon(folder_.path(), wrong);
+    EXPECT_EQ(daemon.status(), 64) << wrong.front();
+  }
+}
+
+TEST_F(Daemon, WithoutOneASocketThatWasNamedIsAnError) {
+  const auto started = ClockController::start(options());
+  ASSERT_FALSE(started);
+  EXPECT_THAT(started.error().message, HasSubstr("no clock daemon at " + folder_.file("clockd.sock")));
+}
+
+}  // namespace
+}  // namespace perseus

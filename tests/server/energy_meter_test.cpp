@@ -1,0 +1,35 @@
+#include "server/energy_meter.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace perseus::server {
+namespace {
+
+TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
+  EnergyMeter meter;
+  meter.report(7, 0, {Joules(10), Joules(20)}, {Seconds(1), Seconds(1)});
+  EXPECT_FALSE(meter.take(7, 2)) << "rank 1 has not reported";
+  meter.report(7, 1, {Joules(30)}, {Seconds(2)});
+  const auto first = meter.take(7, 2);
+  ASSERT_TRUE(first);
+  EXPECT_EQ(*first, (EnergyMeasured{7, 1, 45, 2}));
+  EXPECT_FALSE(meter.take(7, 2)) << "nothing new";
+  meter.report(7, 1, {Joules(30)}, {Seconds(2)});
+  EXPECT_EQ(meter.take(7, 2)->iterations, 2);
+}
+
+TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
+  EnergyMeter meter;
+  meter.report(7, 0, {Joules(-1), Joules(0), Joules(NAN)}, {Seconds(1), Seconds(1), Seconds(1)});
+  EXPECT_FALSE(meter.take(7, 1));
+  meter.report(0, 0, {Joules(5)}, {Seconds(1)});
+  meter.report(7, 0, {Joules(5)}, {Seconds(1)});
+  meter.forget_before(8);
+  EXPECT_FALSE(meter.take(7, 1));
+  EXPECT_TRUE(meter.take(0, 1)) << "the highest clock stays";
+}
+
+}  // namespace
+}  // namespace perseus::server
