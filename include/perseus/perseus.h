@@ -104,14 +104,15 @@ PERSEUS_API void perseus_step_end(perseus_client* client);
 /* microbatch, chunk: from 0; -1: the client counts. Work that the GPU does later (CUDA): perseus_time_with_cuda(). */
 PERSEUS_API void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk);
 PERSEUS_API void perseus_end(perseus_client* client, int instruction, int microbatch, int chunk);
-/* The computation that comes now (or next) is to run at its clock of the plan. microbatch, chunk as in perseus_begin(). */
+/* The computation that comes now (or next) is to run at its clock of the plan. microbatch, chunk as in perseus_begin().
+ */
 PERSEUS_API void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk);
 
-/* For programs that enqueue work on a GPU: computations run on that stream (a cudaStream_t or CUstream; NULL: the default
- * stream) of the calling thread's current context. They are timed by CUDA events, and a clock changes when the GPU has
- * passed the boundary between two computations, however far ahead the host is. Call again with another stream when
- * computations move there. 0: done; else `log` says why, and no clock is set. A program that uses CUDA or HIP and calls
- * neither this nor perseus_time_with(), nor sets PERSEUS_SYNCHRONOUS, gets no clocks, and `log` says so. */
+/* For programs that enqueue work on a GPU: computations run on that stream (a cudaStream_t or CUstream; NULL: the
+ * default stream) of the calling thread's current context. They are timed by CUDA events, and a clock changes when the
+ * GPU has passed the boundary between two computations, however far ahead the host is. Call again with another stream
+ * when computations move there. 0: done; else `log` says why, and no clock is set. A program that uses CUDA or HIP and
+ * calls neither this nor perseus_time_with(), nor sets PERSEUS_SYNCHRONOUS, gets no clocks, and `log` says so. */
 PERSEUS_API int perseus_time_with_cuda(perseus_client* client, void* stream);
 /* For programs whose begin and end are called when the device begins and ends (simulations): computations are timed by
  * that function (nanoseconds, monotonic), called in begin and end; in step_begin, for where this clock is beside the

@@ -141,8 +141,10 @@ void Client::step_begin(bool train) {
     step->train = true;
     step->iteration = iteration_;
     step->plan_version = plan == nullptr ? 0 : plan->version;
-    step->window = plan == nullptr ? -1 : plan->window;
+    step->window = plan == nullptr || follower_.over() ? -1 : plan->window;
+    step->at_maximum = plan == nullptr || plan->kind == Plan::Kind::maximum_clock || follower_.over();
     step->window_iterations = plan == nullptr ? 0 : plan->iterations;
+    step->window_ends = plan != nullptr && plan->then_maximum;
     step->begin_ns = step_began_ns_;
     step->begin_mark = mark();
   }

@@ -112,10 +112,22 @@ void IterationMeter::take(const Step& step, double now_s) {
   last_iteration_ = step.iteration;
   last_end_s_ = end;
 
-  Pending pending{next_tag_++, now_s, true, std::max(step.window_iterations, 1), {}, begin, end, end, {}, {}};
+  Pending pending{next_tag_++,
+                  now_s,
+                  true,
+                  std::max(step.window_iterations, 1),
+                  {},
+                  begin,
+                  end,
+                  end,
+                  {},
+                  {},
+                  step.clean,
+                  step.followed,
+                  step.window_ends};
   MeasuredIteration& iteration = pending.iteration;
   iteration.iteration = step.iteration;
-  iteration.plan_version = step.plan_version;
+  iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
   iteration.window = step.window;
   // Marks of another time source than the host's clock are laid beside it at the step's begin.
   const auto on_host = [&](std::uint64_t mark) {
@@ -141,7 +153,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   if (step.count > 0) pending.last_s = last;
   pending.step_end_s = std::max(end, from);
   iteration.time_s = pending.last_s - begin;
-  // Iterations of a window that did not run at its clocks are nobody's business.
+  // Iterations of a window that did not run at its clocks are no samples.
   pending.wanted = iteration.window < 0 || (step.clean && step.followed);
   const bool detailed = iteration.window >= 0 && pending.wanted && gives_energy_;
   meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
@@ -290,16 +302,33 @@ void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIterati
   }
 }
 
-/// A window goes on until the next plan; what is left of it once it has all it wants is nobody's business either. Nor
-/// are iterations without energy where there is a counter, such as those before its first edge: the next ones have it.
+/// A window ends with its last iteration, whether that could be used or not. Of windows that go on until the next plan
+/// (older servers) iterations count until there are enough of them: those without energy where there is a counter, such
+/// as those before its first edge, do not count, the next ones have it.
 void IterationMeter::count_in_window(Pending& pending) {
   MeasuredIteration& iteration = pending.iteration;
   if (iteration.window != window_) {
     window_ = iteration.window;
     window_left_ = pending.window_iterations;
+    window_ran_ = 0;
   }
-  pending.wanted &= window_left_ > 0 && (iteration.energy_j >= 0 || !gives_energy_);
-  if (pending.wanted) iteration.ends_window = --window_left_ == 0;
+  const bool has_energy = iteration.energy_j >= 0 || !gives_energy_;
+  ++window_ran_;
+  const bool last = pending.window_ends && window_ran_ == pending.window_iterations;
+  pending.wanted &= window_left_ > 0 && has_energy;
+  if (pending.wanted) {
+    iteration.ends_window = --window_left_ == 0 || last;
+    return;
+  }
+  if (!last || window_left_ == 0) return;
+  window_left_ = 0;
+  iteration.missed = !pending.clean      ? "a computation was not recorded from begin to end"
+                     : !pending.followed ? "the rank did not follow the window's clocks"
+                     : !has_energy       ? "the energy counter gave no energy of an iteration"
+                                         : "no iteration could be used";
+  iteration.ends_window = true;
+  iteration.computations.clear();
+  pending.wanted = true;
 }
 
 std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) {

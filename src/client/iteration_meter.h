@@ -88,6 +88,7 @@ class IterationMeter {
     double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
     std::vector<Ran> ran;                            ///< per computation
     std::vector<std::size_t> computation_of_span;
+    bool clean = true, followed = true, window_ends = false;  ///< as Step's
   };
   [[nodiscard]] int kind_of(const Computation& computation) const;
   [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
@@ -116,7 +117,8 @@ class IterationMeter {
   std::int64_t mixed_ = 0, unsure_ = 0;
   std::int64_t next_tag_ = 0;
   std::deque<Pending> pending_;
-  int window_ = -1, window_left_ = 0;
+  int window_ = -1, window_left_ = 0;  ///< iterations that may still be used
+  int window_ran_ = 0;
   std::int64_t last_iteration_ = -1;
   double last_end_s_ = 0;
   struct TimedClock {

@@ -144,13 +144,17 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   return rank.done();
 }
 
-std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iterations) {
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations) {
   Members body;
   body.raw("rank", std::to_string(rank));
-  const MeasuredIteration& last = iterations.back();
+  const MeasuredIteration last = iterations.back();
   if (last.window >= 0) body.raw("window", std::to_string(last.window));
   body.raw("last_iteration", std::to_string(last.iteration));
+  body.raw("plan_version", std::to_string(iterations.front().plan_version));
+  std::erase_if(iterations, [](const MeasuredIteration& i) { return !i.missed.empty(); });
+  if (iterations.empty()) body.text("missed", last.missed);
   body.raw("iteration_time_s", list(iterations, [](const auto& i) { return number(i.time_s); }));
+  if (iterations.empty()) return body.done();
   if (std::ranges::all_of(iterations, [](const auto& i) { return i.energy_j >= 0; })) {
     body.raw("iteration_energy_j", list(iterations, [](const auto& i) { return number(i.energy_j); }));
   }

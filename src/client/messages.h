@@ -41,9 +41,10 @@ struct MeasuredComputation {
 
 struct MeasuredIteration {
   std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;
+  std::int64_t plan_version = 0;  ///< that it followed from beginning to end; 0: none, or the highest clock
   int window = -1;
-  bool ends_window = false;  ///< the window has all its iterations with this one
+  bool ends_window = false;  ///< no more iterations of the window come
+  std::string missed;        ///< why it could not be used; it only ends the window then
   double time_s = 0;         ///< from the step's begin to the end of this pipeline's last computation
   double energy_j = -1;      ///< negative: not known
   bool throttled = false;
@@ -53,7 +54,7 @@ struct MeasuredIteration {
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Iterations one after another, all of one plan version, and of one window or none.
-std::string iterations_body(int rank, const std::vector<MeasuredIteration>& iterations);
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations);
 
 std::string plan_dropped_body(const DroppedPlan& dropped);
 

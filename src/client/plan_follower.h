@@ -87,6 +87,8 @@ class PlanFollower {
   [[nodiscard]] const Plan* plan() const { return plan_.get(); }
   /// After end_step(): the step ran by the plan from beginning to end, as far as the training thread knows.
   [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_ && !whole_step(); }
+  /// The profiling window in force has had its iterations: this step runs at the highest clock.
+  [[nodiscard]] bool over() const { return expired_; }
   /// Steps run without any computation in sight (a captured graph): they get one clock. Any thread.
   [[nodiscard]] bool whole_step() const { return whole_step_.load(std::memory_order_relaxed); }
 

@@ -35,8 +35,10 @@ struct Step {
   std::int64_t plan_version = 0;
   int window = -1;  ///< of profiling; -1: none
   int window_iterations = 0;
+  bool window_ends = false;                    ///< after so many iterations, whether they could be used or not
   std::uint64_t begin_ns = 0, end_ns = 0;      ///< host's clock
   std::uint64_t begin_mark = 0, end_mark = 0;  ///< by the time source, see Computation::begin
+  bool at_maximum = false;                     ///< its plan asks for the highest clock, or there is none
   bool followed = false;                       ///< ran at the clocks of its plan, as far as is known
   bool controlled = true;                      ///< who sets clocks was there; else the clock was the driver's
   bool clean = true;                           ///< every computation was recorded, begun once and ended once

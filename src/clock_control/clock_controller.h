@@ -9,9 +9,9 @@
 //
 // Input:   a device selector (device/gpu.h) and where the helper's program is; then clocks.
 // Output:  the clocks that the device has really taken and when; latencies.
-//          Where the node has a daemon (clock_daemon.h), the helper is the daemon's, outside of this container: it gives
-//          back when the container ends all at once. When this process exits, clocks are given back before its end,
-//          within two seconds.
+//          Where the node has a daemon (clock_daemon.h), the helper is the daemon's, outside of this container: it
+//          gives back when the container ends all at once. When this process exits, clocks are given back before its
+//          end, within two seconds.
 // Errors:  start() says why there is no control; after that nothing fails: once the device refuses or the helper is
 //          gone, state() says so, and changes are only queued. With RestartLimits a helper that is gone, could not
 //          start or was refused is started again, when the one before has ended and given the clock back; the new one

@@ -152,11 +152,19 @@ struct Fold {
     rank.accelerator = e.accelerator;
     rank.host = e.host;
     rank.epoch = e.epoch;
+    rank.control = e.control;
+    rank.control_reason = e.control_reason;
+    if (e.control.empty()) {
+      job.uncontrolled.erase(e.rank);
+    } else {
+      job.uncontrolled.insert(e.rank);
+    }
     if (++rank.restarts <= job.restarts) return Ok{};
     // The first rank of the job's new start. The plan in force holds from its beginning.
     job.restarts = rank.restarts;
     job.counted_to = 0;
     if (job.plan) job.plan->from_iteration = 0;
+    if (!job.windows.empty()) job.windows.back().from_iteration = 0;
     return Ok{};
   }
   Status operator()(const RankMeasured& e) {

@@ -53,6 +53,7 @@ class HandTurnedRank {
     step_.followed = true;
     step_.begin_ns = step_.begin_mark = ns();
   }
+  Step& step() { return step_; }
   /// The clock is asked for now; the GPU has it one latency later.
   void ask(int clock_mhz) {
     if (clock_mhz == asked_) return;

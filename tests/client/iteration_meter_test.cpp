@@ -67,6 +67,39 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
   }
 }
 
+TEST(IterationMeter, AWindowThatEndsIsReportedWhateverCouldBeUsedOfIt) {
+  HandTurnedRank rank(two_computations(0.005, 0.02));
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  rank.measured.clear();
+  const auto window = [&](int number, const std::vector<bool>& followed) {
+    for (const bool follows : followed) {
+      rank.begin_step(number, static_cast<int>(followed.size()));
+      rank.step().window_ends = true;
+      rank.step().followed = follows;
+      rank.compute(Instruction::forward);
+      rank.end_step();
+    }
+    for (int i = 0; i < 20; ++i) iterate(rank);
+    std::vector<MeasuredIteration> of_window;
+    for (const MeasuredIteration& i : rank.measured) {
+      if (i.window == number) of_window.push_back(i);
+    }
+    return of_window;
+  };
+  const auto whole = window(0, {true, true});
+  ASSERT_EQ(whole.size(), 2U);
+  EXPECT_TRUE(!whole[0].ends_window && whole[1].ends_window && whole[1].missed.empty());
+  const auto partly = window(1, {true, false});
+  ASSERT_EQ(partly.size(), 2U);
+  EXPECT_TRUE(partly[0].missed.empty() && partly[1].ends_window);
+  EXPECT_THAT(iterations_body(3, partly), ::testing::Not(::testing::HasSubstr("missed")));
+  const auto none = window(2, {false, false});
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_TRUE(none[0].ends_window);
+  EXPECT_THAT(iterations_body(3, none),
+              ::testing::HasSubstr(R"("missed":"the rank did not follow the window's clocks","iteration_time_s":[]})"));
+}
+
 TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
   HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations from one look to the next
   rank.gpu->inject(read_counter, not_supported, -1);

@@ -375,14 +375,16 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   session->report(iteration(0, 1, 3));
   session->report(iteration(1, 1, 3, true));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 1; }));
-  EXPECT_EQ(server.asked("POST", "/iterations").back(),
-            R"({"rank":0,"window":3,"last_iteration":1,"iteration_time_s":[0.5,0.5],"iteration_energy_j":[100,100],)"
-            R"("time_s":{"forward":[[0.1,0.11],[0.1,0.11]],"backward":[[0.2],[0.2]]},)"
-            R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false]})");
+  EXPECT_EQ(
+      server.asked("POST", "/iterations").back(),
+      R"({"rank":0,"window":3,"last_iteration":1,"plan_version":1,"iteration_time_s":[0.5,0.5],"iteration_energy_j":[100,100],)"
+      R"("time_s":{"forward":[[0.1,0.11],[0.1,0.11]],"backward":[[0.2],[0.2]]},)"
+      R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false]})");
   session->report(iteration(2, 1));
   session->report(iteration(3, 2));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 3; }));
-  EXPECT_THAT(server.asked("POST", "/iterations").at(1), HasSubstr(R"("last_iteration":2,"iteration_time_s":[0.5])"));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(1),
+              HasSubstr(R"("last_iteration":2,"plan_version":1,"iteration_time_s":[0.5])"));
   session->report(iteration(4, 3, 5));  // half a window, and then another plan
   session->report(iteration(5, 4));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 4; }));
