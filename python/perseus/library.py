@@ -24,7 +24,7 @@ INSTRUCTIONS = (
     "optimizer_step",
 )
 TRAIN, EVALUATE = 0, 1
-ADVICE_ONLY, NO_ENERGY = 1, 2
+ADVICE_ONLY, NO_ENERGY, SYNCHRONOUS = 1, 2, 4
 STATES = ("starting", "maximum_clock", "profiling", "planned")
 
 LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)

@@ -1,7 +1,7 @@
 """What a client is started with: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
 
 Input: perseus_options' fields by their names (PERSEUS_SERVER, ... in the environment), with facts as a dict or text,
-action_table as text (in the environment: a file), and advice_only and no_energy in place of flags. Ranks and degrees
+action_table as text (in the environment: a file), and advice_only, no_energy and synchronous in place of flags. Ranks and degrees
 that are not given follow from RANK and WORLD_SIZE, where pipeline stages are outermost and tensor parallel ranks
 innermost (Megatron's, DeepSpeed's and torchtitan's order). Output: the struct, filled in. Errors: TypeError or
 ValueError, which name the option and its value.
@@ -15,7 +15,7 @@ from perseus import library
 
 _KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
 KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
-FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY}
+FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY, "synchronous": library.SYNCHRONOUS}
 _FILES = ("action_table",)  # in the environment
 
 
