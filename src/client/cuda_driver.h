@@ -24,7 +24,7 @@ struct CudaDriver {
   static constexpr unsigned kRegisterPortable = 1, kRegisterDeviceMap = 2;
 
   static Result<std::shared_ptr<const CudaDriver>> load();
-  /// This thread computes on a GPU asynchronously: the program has loaded CUDA and made a context, or uses HIP.
+  /// This process computes on GPUs, so asynchronously: it has loaded the CUDA driver or HIP.
   static bool asynchronous_here();
 
   int (*event_create)(void**, unsigned) = nullptr;
