@@ -81,6 +81,9 @@ typedef struct perseus_options {
   /* How much slower than promised iterations under a plan may be before the client drops the plan: 0.01 is 1 %.
    * 0: $PERSEUS_PLAN_TOLERANCE, else 0.01; negative: never drop one. */
   double plan_tolerance;
+  /* From a clock request until the GPU runs at the new clock, s. 0: measured at perseus_start(), by some clock changes
+   * within a second; negative: not measured then, but while training runs. */
+  double switch_latency_s;
 } perseus_options;
 
 /* All defaults. */

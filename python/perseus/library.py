@@ -63,6 +63,7 @@ class Options(ctypes.Structure):
         ("log", LogFunction),
         ("log_context", c_void_p),
         ("plan_tolerance", c_double),
+        ("switch_latency_s", c_double),
     ]
 
 

@@ -25,6 +25,7 @@ constexpr double learnt_interval_s = 0.5, news_share = 0.1;
 constexpr std::size_t kept_steps = 16;
 constexpr std::size_t steps_on_their_way = 8;                ///< to the device, with an event for every boundary
 constexpr int look_for_runtime_every = 64;                   ///< steps
+constexpr double latency_patience_s = 0.15;                  ///< for a clock to arrive
 constexpr double position_patience_s = 1;                    ///< for a position behind what the GPU has done
 constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
 
@@ -390,8 +391,28 @@ void Client::open_device(const std::stop_token& stop) {
   }
   control_ = std::move(*started);
   follower_.set_maximum(facts_.clocks_mhz.front());
+  measure_switch_latency(stop);
   look_after_control();
   usable_control_.store(control_.get(), std::memory_order_release);
+}
+
+/// A plan that does not know it counts on clocks that come too late. While training runs it cannot be measured where
+/// clocks change more often than that.
+void Client::measure_switch_latency(const std::stop_token& stop) {
+  facts_.switch_latency_s = std::max(options_.switch_latency_s, 0.0);
+  const std::vector<int>& clocks = facts_.clocks_mhz;
+  if (options_.switch_latency_s != 0 || options_.server.empty() || clocks.size() < 2) return;
+  const std::size_t low = clocks.size() - 1;
+  for (const std::size_t target : {low / 2, std::size_t{0}, low, std::size_t{0}, low / 3, low}) {
+    const std::int64_t watched = control_->statistics().clock_changes_watched;
+    const double until_s = seconds_now() + latency_patience_s;
+    control_->set(Megahertz(clocks[target]));
+    while (control_->statistics().clock_changes_watched == watched && seconds_now() < until_s) {
+      if (control_->working_helper() == 0 || !sleep_for(stop, 0.001)) break;
+    }
+  }
+  control_->set(Megahertz(0));
+  facts_.switch_latency_s = control_->statistics().call_to_clock_p50_s;
 }
 
 void Client::open_session() {
@@ -543,7 +564,7 @@ void Client::tell_what_was_learnt() {
     return found > 0 && std::abs(found - told) > news_share * told;
   };
   bool news = !std::exchange(told_instructions_, !learnt_.instructions.empty()) && !learnt_.instructions.empty();
-  if (control_) {
+  if (control_ && options_.switch_latency_s <= 0) {
     const double latency_s = control_->statistics().call_to_clock_p50_s;
     if (is_news(latency_s, learnt_.switch_latency_s)) {
       learnt_.switch_latency_s = latency_s;

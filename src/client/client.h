@@ -103,6 +103,7 @@ class Client {
   void end_control();
   void open_device(const std::stop_token& stop);
   void choose_gpu();
+  void measure_switch_latency(const std::stop_token& stop);
   void open_session();
   void measure(double now_s, bool all);
   void guard(const Step& step);

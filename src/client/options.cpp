@@ -106,6 +106,7 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.start_limit_s = check.number("start_limit_s", all.start_limit_s, 1e6, 5);
   o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
   o.plan_tolerance = plan_tolerance(all.plan_tolerance, remarks);
+  o.switch_latency_s = all.switch_latency_s < 0 ? -1 : check.number("switch_latency_s", all.switch_latency_s, 10, 0);
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
   o.synchronous = (all.flags & PERSEUS_SYNCHRONOUS) != 0;

@@ -38,6 +38,7 @@ struct ClientOptions {
   std::string accelerator, helper;
   double blocking_power_w = 0, transfer_latency_s = 0;
   double start_limit_s = 5, report_interval_s = 2;
+  double switch_latency_s = -1;  ///< 0: measured at the start; negative: only while training runs
   double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
   bool advice_only = false, no_energy = false;
   bool synchronous = false;                 ///< the program waits for its device in every computation
