@@ -96,7 +96,12 @@ SwitchExamination test_with_lease(const std::string& selector) {
     refused.why = opened.error().message;
     return refused;
   }
-  const Megahertz ceiling = ceiling_of_environment();
+  const auto given = ceiling_of_environment();
+  if (!given) {
+    refused.why = given.error().message;
+    return refused;
+  }
+  const Megahertz ceiling = *given;
   const std::unique_ptr<Gpu> gpu = with_ceiling(std::move(*opened), ceiling);
   std::optional<Guardian> guardian;  // its end waits for the lease's
   auto lease = Lease::take(gpu->identity(), selector, 0, ceiling);

@@ -148,6 +148,8 @@ void Client::step_begin(bool train) {
     step->window_ends = plan != nullptr && plan->then_maximum;
     step->begin_ns = step_began_ns_;
     step->begin_mark = mark();
+    // The host's clock says nothing of what a GPU does later.
+    step->clean = step->clean && (cuda_step_ || !use_cuda_);
   }
   under_way_ = 0;
   request(follower_.next_clock());
@@ -373,7 +375,9 @@ void Client::open_device(const std::stop_token& stop) {
                                                  selector_, gpu.error().message));
     return;
   }
-  gpu_ = with_ceiling(std::move(*gpu), ceiling_of_environment());  // clocks above it are not planned either
+  // Clocks above the ceiling are not planned either. One that cannot be read is the controller's error.
+  const auto ceiling = ceiling_of_environment();
+  gpu_ = with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
   if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
   const auto clocks = gpu_->supported_clocks();
   if (!clocks) {
@@ -539,11 +543,19 @@ void Client::hold_as_needed() {
   follower_.hold_maximum(server_holds_ || guard_.holds());
 }
 
-/// Has the guard judge an iteration, and does what it decides.
+/// Has the guard judge an iteration, once the next one has begun, and does what it decides.
 void Client::guard(const Step& step) {
+  const bool follows = step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
+  if (follows) {
+    // From begin to begin: a plan may let this rank end later where it has slack, but not the job.
+    guarded_->iteration.time_s = 1e-9 * static_cast<double>(step.begin_mark - guarded_->begin_mark);
+    guard_.take(guarded_->iteration);
+  }
+  guarded_.reset();
   if (!step.train || !step.clean) return;
   for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
-  guard_.take(guarded_iteration(step, facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front()));
+  const int highest_mhz = facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front();
+  guarded_ = {step.iteration, step.begin_mark, guarded_iteration(step, highest_mhz)};
   hold_as_needed();
   if (dropped_version_ != 0 && step.plan_version != dropped_version_) {
     dropped_version_ = 0;
@@ -630,7 +642,7 @@ void Client::look_after(double now_s) {
     }
     look_after_control();
     watch_progress();
-    late_clocks_.judge(meter_->facts().mixed, complaints_);
+    late_clocks_.judge(meter_->facts().late, complaints_);
   }
   const std::int64_t finished = finished_.load(std::memory_order_acquire);
   if (const std::int64_t lost = recorder_.lost_steps(); lost != lost_steps_) {

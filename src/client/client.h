@@ -18,6 +18,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -157,6 +158,13 @@ class Client {
   std::atomic<const char*> job_{""};
 
   // The watching thread's.
+  /// The last step, until the next one begins: then its time is known.
+  struct Guarded {
+    std::int64_t number = 0;
+    std::uint64_t begin_mark = 0;
+    GuardedIteration iteration;
+  };
+  std::optional<Guarded> guarded_;
   std::unique_ptr<Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   LateClocks late_clocks_;

@@ -17,6 +17,7 @@ constexpr double patience_s = 3;           ///< for an edge after an iteration's
 constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
 constexpr double sure_within = 0.02;       ///< ... of a time that was set right
 constexpr double mixed_share = 0.02;       ///< of its time at another clock: mixed
+constexpr double late_by_s = 0.002;        ///< beyond the switch latency: a clock that came late
 constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -95,6 +96,7 @@ IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int c
   double other_s = 0;
   for (const ClockedTime& piece : ran.pieces) other_s += piece.clock_mhz == ran.clock_mhz ? 0 : piece.seconds;
   ran.mixed = !is_constant_time(computation.instruction) && other_s > mixed_share * took_s;
+  ran.late = ran.mixed && other_s > 1.5 * switch_latency_s_ + late_by_s;
   return ran;
 }
 
@@ -220,6 +222,7 @@ void IterationMeter::settle_times(Pending& pending) {
     Ran& ran = pending.ran[i];
     MeasuredComputation& computation = iteration.computations[i];
     mixed_ += ran.mixed ? 1 : 0;
+    late_ += ran.late ? 1 : 0;
     if (iteration.throttled || ran.pieces.empty()) continue;
     SpeedCurve& speed = speeds_[static_cast<std::size_t>(ran.kind)];
     TimeEstimate time{computation.time_s, 0};
@@ -361,6 +364,7 @@ void IterationMeter::publish() {
   facts_.throttled = meter_.intervals_throttled();
   facts_.rejected = meter_.intervals_rejected();
   facts_.mixed = mixed_;
+  facts_.late = late_;
   facts_.unsure = unsure_;
 }
 

@@ -45,7 +45,8 @@ struct EnergyFacts {
   double last_iteration_j = -1;
   PowerEstimate blocking;  ///< at the highest clock; 0: not known
   std::int64_t intervals = 0, throttled = 0, rejected = 0;
-  std::int64_t mixed = 0, unsure = 0;  ///< computations; unsure: mixed, and not set right
+  std::int64_t mixed = 0, unsure = 0;  ///< computations; unsure: mixed, and not corrected
+  std::int64_t late = 0;               ///< ... mixed for longer than the switch latency that plans count on
   std::vector<MeasuredPower> powers;
 };
 
@@ -76,7 +77,7 @@ class IterationMeter {
   struct Ran {
     int kind, clock_mhz;
     std::vector<ClockedTime> pieces;
-    bool mixed = false;
+    bool mixed = false, late = false;
     double time_stddev_s = 0;
   };
   struct Pending {
@@ -114,7 +115,7 @@ class IterationMeter {
   EnergyMeter meter_;
   double switch_latency_s_ = 0, switch_latency_stddev_s_ = 0;
   std::vector<SpeedCurve> speeds_;  ///< by kind
-  std::int64_t mixed_ = 0, unsure_ = 0;
+  std::int64_t mixed_ = 0, unsure_ = 0, late_ = 0;
   std::int64_t next_tag_ = 0;
   std::deque<Pending> pending_;
   int window_ = -1, window_left_ = 0;  ///< iterations that may still be used

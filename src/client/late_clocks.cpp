@@ -4,14 +4,14 @@
 
 namespace perseus::client {
 
-void LateClocks::judge(std::int64_t mixed, Complaints& complaints) {
+void LateClocks::judge(std::int64_t late, Complaints& complaints) {
   constexpr std::int64_t kEnough = 200;
   constexpr double kMany = 0.05, kFew = 0.02;
   const std::int64_t ran = computations_ - judged_computations_;
   if (ran < kEnough) return;
-  const double share = static_cast<double>(mixed - judged_mixed_) / static_cast<double>(ran);
+  const double share = static_cast<double>(late - judged_late_) / static_cast<double>(ran);
   judged_computations_ = computations_;
-  judged_mixed_ = mixed;
+  judged_late_ = late;
   if (share > kMany) {
     complaints.raise(
         Cause::late_clocks,

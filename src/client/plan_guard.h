@@ -1,10 +1,11 @@
 // Judges plans by this rank's own iterations, and goes to the highest clock when a plan harms training.
 //
-// An iteration's time is that of perseus_step_begin() to the end of this rank's last computation: the wait in the
-// all-reduce, which a slower pipeline causes, is not in it. The reference is the median of the last 32 iterations at
-// the highest clock. A plan may take the reference times its promised slowdown (iteration_time_s over
-// maximum_clock_time_s, at least 1), plus the tolerance. Where the server does not say maximum_clock_time_s, it may
-// take the reference or iteration_time_s, whichever is longer, plus the tolerance.
+// An iteration's time is that from one perseus_step_begin() to the next: a plan may use slack behind this rank's last
+// computation without slowing the job. A slower pipeline, which the all-reduce waits for, is in it; rule 4 tells that
+// from a wrong plan. The reference is the median of the last 32 iterations at the highest clock. A plan may take the
+// reference times its promised slowdown (iteration_time_s over maximum_clock_time_s, at least 1), plus the tolerance.
+// Where the server does not say maximum_clock_time_s, it may take the reference or iteration_time_s, whichever is
+// longer, plus the tolerance.
 //
 //   1. No plan runs before three iterations at the highest clock were measured. The first iteration warms up and does
 //      not count.
@@ -55,7 +56,8 @@ struct GuardedIteration {
   bool maximum_clock = false;  ///< every computation of this rank
   double time_s = 0;
 };
-/// `step`: marks on the host's clock. `highest_mhz`: 0: not known.
+/// `step`: marks on the host's clock. `highest_mhz`: 0: not known. The time is that of begin to the rank's last end:
+/// the caller sets it to the time until the next step's begin, where it knows that.
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz);
 
 class PlanGuard {

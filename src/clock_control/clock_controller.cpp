@@ -157,7 +157,9 @@ struct ClockController::State {
   void watch();
   void see_helper_end();
   [[nodiscard]] Megahertz ceiling() const {
-    return options.ceiling.value() > 0 ? options.ceiling : ceiling_of_environment();
+    if (options.ceiling.value() > 0) return options.ceiling;
+    const auto given = ceiling_of_environment();
+    return given ? *given : Megahertz(0);
   }
   [[nodiscard]] bool stops() const { return readable(stop.get(), 0, -1); }
   [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
@@ -186,6 +188,7 @@ struct ClockController::State {
 };
 
 DeviceStatus ClockController::State::prepare() {
+  if (const auto given = ceiling_of_environment(); !given) return given.error();
   mailbox_fd = OwnedFd(create_mailbox_fd());
   if (mailbox_fd.valid()) mailbox = map_mailbox(mailbox_fd.get());
   wake = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -146,6 +146,9 @@ bool ClockDaemon::listen() {
   if (slash != std::string::npos && slash > 0 && !prepare_folder(path.substr(0, slash))) {
     return failed(std::strerror(errno));
   }
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode))
+    return failed("something else than a socket is there");
   // Held for the daemon's life: it tells a socket that a daemon left behind from one that is in use.
   lock_ = OwnedFd(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock_.valid()) return failed(std::strerror(errno));

@@ -23,6 +23,7 @@ namespace perseus {
 namespace {
 
 constexpr std::string_view kPrefix = "clock-lease-";
+constexpr std::string_view kHeader = "perseus clock lease\n";
 
 void sleep_ms(long ms) {
   const timespec time{ms / 1000, ms % 1000 * 1'000'000};
@@ -93,6 +94,14 @@ struct LockedGpu {
 };
 
 /// Nothing if the lock ended with the boot, or there is no record.
+/// Neither empty nor a record: damaged, or another file.
+bool is_no_record(const std::string& text) {
+  if (text.empty()) return false;
+  const bool of_this_boot = value_of(text, "boot") == boot_id();
+  return !text.starts_with(kHeader) || value_of(text, "boot").empty() ||
+         (of_this_boot && value_of(text, "gpu").empty());
+}
+
 std::optional<LockedGpu> locked_gpu(const std::string& record) {
   if (value_of(record, "boot") != boot_id()) return std::nullopt;
   LockedGpu locked{value_of(record, "gpu"), value_of(record, "uuid"),
@@ -170,7 +179,9 @@ DeviceResult<Lease> Lease::take(const GpuIdentity& gpu, const std::string& selec
                        fmt::format("the clock of {} is another perseus-clockd's{}{} (lease {})", gpu.uuid,
                                    holder.empty() ? "" : ", process ", holder, lease.path_)};
   }
-  lease.recorded_ = locked_gpu(content(lease.fd_)).has_value();
+  // A damaged record of this GPU may have been one of a lock.
+  const std::string record = content(lease.fd_);
+  lease.recorded_ = locked_gpu(record).has_value() || is_no_record(record);
   if (!lease.recorded_) lease.clear();
   return lease;
 }
@@ -229,6 +240,10 @@ DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu
   if (!hold(lease.fd_, wait_s)) {
     return DeviceError{DeviceFault::busy,
                        fmt::format("{}: its holder lives (process {})", path, value_of(content(lease.fd_), "pid"))};
+  }
+  if (is_no_record(content(lease.fd_))) {
+    return DeviceError{DeviceFault::no_permission,
+                       fmt::format("{}: not a lease of perseus-clockd, or a damaged one; left as it is", path)};
   }
   if (std::optional<LockedGpu> locked = locked_gpu(content(lease.fd_))) {
     name_by_uuid(*locked, path);

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "device/forwarding_gpu.h"
@@ -52,10 +55,18 @@ std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling, b
   return std::make_unique<CeilingGpu>(std::move(gpu), ceiling, stays);
 }
 
-Megahertz ceiling_of_environment() {
+DeviceResult<Megahertz> ceiling_of_environment() {
   const char* given = ::secure_getenv("PERSEUS_CEILING_MHZ");
+  if (given == nullptr || *given == '\0') return Megahertz(0);
+  const std::string_view text(given);
+  int mhz = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mhz);
   constexpr int most = 65535;
-  return Megahertz(given == nullptr ? 0 : std::clamp(std::atoi(given), 0, most));
+  if (error != std::errc() || end != text.data() + text.size() || mhz < 1 || mhz > most) {
+    return DeviceError{DeviceFault::no_permission,
+                       fmt::format("PERSEUS_CEILING_MHZ is '{}'; allowed: 1 to {}, in MHz", text, most)};
+  }
+  return Megahertz(mhz);
 }
 
 }  // namespace perseus

@@ -19,7 +19,8 @@ namespace perseus {
 /// own: for a client whose word must not limit the GPU after its end.
 std::unique_ptr<Gpu> with_ceiling(std::unique_ptr<Gpu> gpu, Megahertz ceiling, bool stays = true);
 
-/// $PERSEUS_CEILING_MHZ; 0: not set, or not a clock. A program with rights of its own ignores it.
-Megahertz ceiling_of_environment();
+/// $PERSEUS_CEILING_MHZ; 0: not set. A program with rights of its own ignores it. What is no clock is an error: an
+/// administrator's limit must not be lost by a typo.
+DeviceResult<Megahertz> ceiling_of_environment();
 
 }  // namespace perseus

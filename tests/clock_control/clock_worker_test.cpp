@@ -366,6 +366,19 @@ TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
   EXPECT_LE(next(kGap * 2, 350), 800'000) << "or something stalls";
 }
 
+TEST_F(Worker, EveryLookIsASignOfLifeAlsoWhereThereIsNothingToDo) {
+  int looks = 0;
+  ClockWorker worker(mailbox_, gpu_, *lease_, [&] { return ++looks, gpu_.now_ns; });
+  ASSERT_TRUE(worker.begin());
+  mailbox_.position_wakes = true;
+  ask_from(1, 700);
+  for (int i = 0; i < 3; ++i) {
+    const int before = looks;
+    (void)worker.rest(worker.work());
+    EXPECT_GT(looks, before) << "the supervisor would end it";
+  }
+}
+
 TEST_F(Worker, APositionThatWakesNeedsNoLooking) {
   mailbox_.position_wakes = true;
   ask_from(1, 700);

@@ -217,5 +217,24 @@ TEST_F(Leases, RelativePathsOfSimulatedGpusAreMadeAbsolute) {
               HasSubstr("gpu simulated:" + std::filesystem::canonical(folder_.file("gpu")).string() + "\n"));
 }
 
+TEST(LeaseFiles, WhatIsNoLeaseIsLeftAsItIs) {
+  LeaseFolder folder;
+  const std::string path = folder.file("clock-lease-GPU-1");
+  const auto none = [](const std::string&) -> DeviceResult<std::unique_ptr<Gpu>> {
+    return DeviceError{DeviceFault::lost, "no GPU is opened"};
+  };
+  for (const std::string text : {"root:x:0:0:root:/root:/bin/bash\n", "hello", "perseus clock lease\n"}) {
+    std::ofstream(path, std::ios::trunc) << text;
+    const DeviceStatus restored = restore_lease(path, 0, none);
+    ASSERT_FALSE(restored) << text;
+    EXPECT_NE(restored.error().message.find(path + ": not a lease"), std::string::npos);
+    EXPECT_EQ(LeaseFolder::text_of(path), text);
+  }
+  FakeGpu gpu("GPU-1");
+  const auto lease = Lease::take(gpu.identity(), "fake:1", 0);
+  ASSERT_TRUE(lease);
+  EXPECT_TRUE(lease->recorded()) << "a damaged record of this GPU: its clock may be locked";
+}
+
 }  // namespace
 }  // namespace perseus

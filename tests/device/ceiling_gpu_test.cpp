@@ -68,11 +68,21 @@ TEST_P(Ceiling, NoneIsTheGpuItself) {
 
 INSTANTIATE_TEST_SUITE_P(Backends, Ceiling, testing::Values("simulated", "nvml", "zeusd"));
 
-TEST(CeilingOfTheEnvironment, IsAClockOrNothing) {
-  for (const auto& [text, mhz] : {std::pair{"1410", 1410}, {"", 0}, {"none", 0}, {"-5", 0}, {"99999999", 65535}}) {
-    const Environment ceiling("PERSEUS_CEILING_MHZ", text);
-    EXPECT_EQ(ceiling_of_environment(), Megahertz(mhz)) << text;
+TEST(CeilingOfEnvironment, IsAClockOrAnError) {
+  ::unsetenv("PERSEUS_CEILING_MHZ");
+  EXPECT_EQ(ceiling_of_environment().value(), Megahertz(0));
+  for (const auto& [text, mhz] : {std::pair{"", 0}, std::pair{"1410", 1410}, std::pair{"1", 1}}) {
+    ::setenv("PERSEUS_CEILING_MHZ", text, 1);
+    ASSERT_TRUE(ceiling_of_environment()) << text;
+    EXPECT_EQ(*ceiling_of_environment(), Megahertz(mhz));
   }
+  for (const char* const text : {"abc", " ", "0", "-5", "1,410", "1410MHz", "70000", "99999999999"}) {
+    ::setenv("PERSEUS_CEILING_MHZ", text, 1);
+    const auto ceiling = ceiling_of_environment();
+    ASSERT_FALSE(ceiling) << text;
+    EXPECT_NE(ceiling.error().message.find(text), std::string::npos);
+  }
+  ::unsetenv("PERSEUS_CEILING_MHZ");
 }
 
 }  // namespace
