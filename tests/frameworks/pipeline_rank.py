@@ -23,6 +23,22 @@ V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
 SINGLE = ("GPipe", "1F1B")
 
 
+class AllOf:
+    def __init__(self, works):
+        self._works = works
+
+    def wait(self):
+        for work in self._works:
+            work.wait()
+
+
+def keep_transfers_alive():
+    """PyTorch 2.6 waits for the last transfer of a batch and drops the others, which with gloo ends them: it hangs, with
+    or without Perseus. NCCL has one work for a batch."""
+    original = torch.distributed.batch_isend_irecv
+    torch.distributed.batch_isend_irecv = lambda operations: [AllOf(original(operations))]
+
+
 def make_schedule(name, rank, ranks, microbatches, log):
     stages = ranks if name in SINGLE else 2 * ranks
     rank_of = {index: min(index, stages - 1 - index) if name in V_SHAPED else index % ranks for index in range(stages)}
@@ -73,6 +89,7 @@ def replace_client(mode, log, options):
 def main(name, mode, microbatches):
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
+    keep_transfers_alive()
     rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
     log, options, losses = [], {}, []
     schedule, stages = make_schedule(name, rank, ranks, microbatches, log)

@@ -22,7 +22,13 @@ def run(program, ranks, *arguments):
             environment = {**os.environ, **{name: str(value) for name, value in place.items()}}
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
             processes.append(subprocess.Popen(command, env=environment, **pipes))
-        outputs = [process.communicate(timeout=_LIMIT_S) for process in processes]
+        try:
+            outputs = [process.communicate(timeout=_LIMIT_S) for process in processes]
+        except subprocess.TimeoutExpired:
+            for process in processes:
+                process.kill()
+            errors = "\n".join(process.communicate()[1][-4000:] for process in processes)
+            raise AssertionError(f"{command} took more than {_LIMIT_S} s:\n{errors}") from None
     finally:
         for process in processes:
             process.kill()
