@@ -1,8 +1,8 @@
 """One rank of a job of torch.distributed.pipelining: trains a witnessed model for some iterations, says what ran.
 
-usage: pipeline_rank.py SCHEDULE MODE MICROBATCHES    with torchrun's variables in the environment
-MODE: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises.
-Output: JSON: losses, weights (a digest), and if recorded: the computations, what is wrong with them, the options.
+usage: pipeline_rank.py SCHEDULE MICROBATCHES    with torchrun's variables in the environment
+Trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises.
+Output: JSON: of each, losses, weights (a digest), and if recorded: the computations, what is wrong with them, the options.
 """
 
 import hashlib
@@ -74,6 +74,7 @@ def replace_client(mode, log, options):
         return call
 
     def fail(*_):
+        log.append(("failed",))
         raise RuntimeError("Perseus fails")
 
     def start(**given):
@@ -86,11 +87,7 @@ def replace_client(mode, log, options):
     client.start = start
 
 
-def main(name, mode, microbatches):
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
-    keep_transfers_alive()
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+def train(name, mode, rank, ranks, microbatches):
     log, options, losses = [], {}, []
     schedule, stages = make_schedule(name, rank, ranks, microbatches, log)
     parameters = [parameter for stage in stages for parameter in stage.submod.parameters()]
@@ -107,20 +104,27 @@ def main(name, mode, microbatches):
         optimizer.step()
         optimizer.zero_grad()
         losses += [loss.item().hex() for loss in of_step]
-    chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
-    computations, wrong = witness.compared(log, chunk_of) if mode == "recorded" else ([], [])
     weights = hashlib.sha256(b"".join(parameter.detach().numpy().tobytes() for parameter in parameters))
-    said = {
-        "losses": losses,
-        "weights": weights.hexdigest(),
-        "computations": computations,
-        "wrong": wrong,
-        "options": {key: value for key, value in options.items() if key != "facts"},
-    }
+    said = {"losses": losses, "weights": weights.hexdigest()}
+    if mode == "failing":
+        said["failures"] = log.count(("failed",))
+    if mode == "recorded":
+        chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
+        said["computations"], said["wrong"] = witness.compared(log, chunk_of)
+        said["options"] = {key: value for key, value in options.items() if key != "facts"}
+    return said
+
+
+def main(name, microbatches):
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    keep_transfers_alive()
+    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
+    said = {mode: train(name, mode, rank, ranks, microbatches) for mode in ("without", "recorded", "failing")}
     print(json.dumps(said), flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], int(sys.argv[2]))
