@@ -57,6 +57,9 @@ class Schedules(unittest.TestCase):
     def test_zbv_zero_bubble(self):
         self.follow("ZBVZeroBubble", [20, 24])
 
+    def test_dual_pipe_v_loaded_from_a_table(self):
+        self.follow("DualPipeV", [17, 18])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -99,7 +99,9 @@ def _splits_first_stage(schedule):
     functions = getattr(schedule, "_comp_type_to_function_map", {})
     if any(_text(action_type) in ("I", "W") for action_type in functions):
         return True
-    return any(getattr(stage, "dw_builder", None) is not None for stage in _stages(schedule))
+    stages = _stages(schedule)
+    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank are like one's own
+    return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
 
 
 def _wrap(installation, schedule):
