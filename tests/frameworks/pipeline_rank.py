@@ -2,7 +2,7 @@
 
 usage: pipeline_rank.py SCHEDULE MICROBATCHES    with torchrun's variables in the environment
 Trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises.
-Output: JSON: of each, losses, weights (a digest), and if recorded: the computations, what is wrong with them, the options.
+Output: JSON: of each, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
 """
 
 import hashlib
@@ -51,7 +51,7 @@ def make_schedule(name, rank, ranks, microbatches, log):
     for stage in made:
         stage.stage_index_to_group_rank = rank_of
     loss = witness.Loss(stages - 1, log)
-    if name == "DualPipeV":  # of later versions; its table runs in 2.6, forwards before the backwards that overlap them
+    if name == "DualPipeV":  # of later versions; its table runs in 2.6, without overlap
         schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)
         schedule._load_csv(Path(__file__).parent / f"tables/dualpipev_{ranks}_ranks_{microbatches}_microbatches.csv")
         return schedule, made

@@ -8,8 +8,8 @@ Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_o
 on the objects; and step(), which is one iteration (eval() goes through it: nothing is done then). The order of
 computations goes to the server as PyTorch's own table, action_table(). What is reported is what runs:
 - The schedule computes the loss after the last stage's forward: that forward ends when the loss is there.
-- A split backward of the first stage is not split, since its input needs no gradient: the I action does nothing, and the W
-  action runs the full backward. So I is left out and W is a backward, here and in the table.
+- PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
+  W action runs the full backward. So I is left out and W is a backward, here and in the table.
 
 A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
 wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
