@@ -92,11 +92,17 @@ on_instruction_end = end
 
 def on_step_begin(kind="train"):
     """Of an iteration. kind "evaluate": nothing is done until on_step_end()."""
-    _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
+    try:
+        _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
+    except Exception as error:
+        say_once("on_step_begin(): left alone: %s", error)
 
 
 def on_step_end():
-    _step_end(_handle)
+    try:
+        _step_end(_handle)
+    except Exception as error:
+        say_once("on_step_end(): left alone: %s", error)
 
 
 def _again(function, instruction, microbatch, chunk):

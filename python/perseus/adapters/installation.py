@@ -92,8 +92,9 @@ def installed(owner):
     return vars(owner).get(_MARK)
 
 
-def around(original, computation_of):
-    """`original` as a computation. computation_of(args, kwargs): (instruction, microbatch, chunk), None for none."""
+def around(original, computation_of, ended=lambda computation: client.on_instruction_end(*computation)):
+    """`original` as a computation. computation_of(args, kwargs): (instruction, microbatch, chunk), None for none.
+    ended(computation): once `original` has returned; where it raises, the computation ends at once."""
 
     def computation(*args, **kwargs):
         try:
@@ -105,9 +106,12 @@ def around(original, computation_of):
             return original(*args, **kwargs)
         client.on_instruction_begin(*computation)
         try:
-            return original(*args, **kwargs)
-        finally:
+            result = original(*args, **kwargs)
+        except BaseException:
             client.on_instruction_end(*computation)
+            raise
+        ended(computation)
+        return result
 
     return computation
 

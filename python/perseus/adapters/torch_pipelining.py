@@ -6,7 +6,10 @@
 
 Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_one_chunk of its stages: these are wrapped,
 on the objects; and step(), which is one iteration (eval() goes through it: nothing is done then). The order of
-computations goes to the server as PyTorch's own table, action_table().
+computations goes to the server as PyTorch's own table, action_table(). What is reported is what runs:
+- The schedule computes the loss after the last stage's forward: that forward ends when the loss is there.
+- PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
+  W action runs the full backward. So I is left out and W is a backward, here and in the table.
 
 A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
 wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
@@ -22,7 +25,10 @@ from perseus.adapters.installation import Installation, argument, around, instal
 _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient"}
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
+_EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # of the first stage
 _NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions that make no table of them
+
+_open_forward = None  # the last stage's, while its loss is computed
 
 
 def install(schedule, **options):
@@ -53,6 +59,8 @@ def action_table(schedule):
     rows, seen = [], set()
     for rank in sorted(order):
         cells = ["" if action is None else str(action) for action in order[rank]]
+        if not _splits_first_stage(schedule):
+            cells = [_UNSPLIT.sub(r"0B\1", cell) for cell in cells if not _EMPTY.fullmatch(cell)]
         cells = [cell for cell in cells if _computations(cell)]
         for cell in cells:
             for computation in _computations(cell):
@@ -86,16 +94,31 @@ def _stages(schedule):
     return list(stages) if stages else [schedule._stage]
 
 
+def _splits_first_stage(schedule):
+    """Whether I and W of the first stage are what they are called: by the program's own functions or dw_builder."""
+    functions = getattr(schedule, "_comp_type_to_function_map", {})
+    if any(_text(action_type) in ("I", "W") for action_type in functions):
+        return True
+    stages = _stages(schedule)
+    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank are like one's own
+    return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
+
+
 def _wrap(installation, schedule):
     stages = _stages(schedule)
     chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
     replaced_by_program = []  # not empty while a registered function runs: it may call the stages' methods, in threads
 
+    computes_loss = callable(getattr(schedule, "_maybe_compute_loss", None))
     for stage in stages:
-        _wrap_stage(installation, stage, chunk_of[stage.stage_index], replaced_by_program)
+        _wrap_stage(installation, stage, chunk_of[stage.stage_index], replaced_by_program, computes_loss)
+    installation.replace(schedule, "_maybe_compute_loss", _ending_forward, needed=False)
 
     def kind(args, kwargs):
         return "train" if getattr(schedule, "_has_backward", True) else "evaluate"
+
+    def prepare(args, kwargs):
+        _leave_forward_open(None)  # of a step that an exception ended
 
     def follow(function):
         def computation(args, kwargs):
@@ -127,25 +150,60 @@ def _wrap(installation, schedule):
         return register_custom_function
 
     installation.replace(schedule, "register_custom_function", register, needed=False)
-    installation.replace(schedule, "step", lambda original: installation.step(original, kind))
+    installation.replace(schedule, "step", lambda original: installation.step(original, kind, prepare))
 
 
-def _wrap_stage(installation, stage, chunk, replaced_by_program):
+def _wrap_stage(installation, stage, chunk, replaced_by_program, computes_loss):
+    has_loss = computes_loss and getattr(stage, "is_last", False)
+    is_first = stage.stage_index == 0
+    splits = not is_first or getattr(stage, "dw_builder", None) is not None
+
+    def computation(instruction, microbatch):
+        _end_forward()
+        return None if replaced_by_program else (instruction, microbatch, chunk)
+
     def forward(args, kwargs):
-        return None if replaced_by_program else ("forward", argument(args, kwargs, 0, "fwd_chunk_id"), chunk)
+        return computation("forward", argument(args, kwargs, 0, "fwd_chunk_id"))
 
     def backward(args, kwargs):
         full = argument(args, kwargs, 2, "full_backward", True)
-        instruction = "backward" if full else "input_gradient"
-        return None if replaced_by_program else (instruction, argument(args, kwargs, 0, "bwd_chunk_id"), chunk)
+        if not full and not splits:
+            return None
+        return computation("backward" if full else "input_gradient", argument(args, kwargs, 0, "bwd_chunk_id"))
 
     def weight(args, kwargs):
-        return None if replaced_by_program else ("weight_gradient", argument(args, kwargs, 0, "bwd_chunk_id"), chunk)
+        instruction = "weight_gradient" if splits else "backward"
+        return computation(instruction, argument(args, kwargs, 0, "bwd_chunk_id"))
 
-    installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward))
+    ended = {"ended": _leave_forward_open} if has_loss else {}
+    installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward, **ended))
     installation.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
     # Versions before 2.5 have none, and no schedule that needs it.
     installation.replace(stage, "backward_weight_one_chunk", lambda original: around(original, weight), needed=False)
+
+
+def _leave_forward_open(computation):
+    global _open_forward
+    _open_forward = computation
+
+
+def _end_forward():
+    global _open_forward
+    if _open_forward is not None:
+        computation, _open_forward = _open_forward, None
+        client.on_instruction_end(*computation)
+
+
+def _ending_forward(original):
+    """The schedule's _maybe_compute_loss, which it calls after each forward; it computes the loss of the last stage."""
+
+    def compute_loss(*args, **kwargs):
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _end_forward()
+
+    return compute_loss
 
 
 def _text(action_type):
@@ -192,7 +250,9 @@ def _place(stage):
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return {}
     rank, world = distributed.get_rank(), distributed.get_world_size()
-    ranks = sorted(distributed.get_process_group_ranks(getattr(stage, "group", None)))
+    group = getattr(stage, "group", None)
+    # PyTorch 2.6 does not know the ranks of None, which is all of them.
+    ranks = list(range(world)) if group is None else sorted(distributed.get_process_group_ranks(group))
     stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
     if ranks != list(range(ranks[0], ranks[0] + stride * len(ranks), stride)) or world % len(ranks) != 0:
         client.say_once("the pipelines' ranks are in no order that is known: dp_rank and tp_rank must be given")

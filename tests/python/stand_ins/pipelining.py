@@ -59,6 +59,7 @@ class PipelineStage:
         self.has_backward = False
         self.done = []
         self.fails_at = None
+        self.dw_builder = None
 
     @property
     def is_last(self):
@@ -76,12 +77,18 @@ class PipelineStage:
     def backward_one_chunk(self, bwd_chunk_id, loss=None, full_backward=True, last_backward=False):
         if not self.has_backward:
             return None
-        return self._do("B" if full_backward else "I", bwd_chunk_id)
+        if full_backward or self._splits():
+            return self._do("B" if full_backward else "I", bwd_chunk_id)
+        return None
+
+    def _splits(self):
+        """As PyTorch: the first stage's W runs the full backward."""
+        return self.stage_index != 0 or self.dw_builder is not None
 
     def backward_weight_one_chunk(self, bwd_chunk_id, last_backward=False):
         if not self.has_backward:
             return None
-        return self._do("W", bwd_chunk_id)
+        return self._do("W" if self._splits() else "B", bwd_chunk_id)
 
     def perform_reduce_grad(self, grad_scale_factor):
         pass
@@ -91,6 +98,10 @@ class _PipelineSchedule:
     def __init__(self, n_microbatches, loss_fn=None):
         self._n_microbatches, self._loss_fn = n_microbatches, loss_fn
         self._has_backward = loss_fn is not None
+
+    def _maybe_compute_loss(self, stage, output, target_mbs, mb_index):
+        if stage.is_last and self._has_backward:
+            self._loss_fn(output, mb_index)
 
     def eval(self, *args, target=None, losses=None, **kwargs):
         had = self._has_backward
@@ -120,7 +131,8 @@ class PipelineScheduleSingle(_PipelineSchedule):
 class ScheduleGPipe(PipelineScheduleSingle):
     def _step_microbatches(self, arg_mbs, kwarg_mbs, return_outputs):
         for i in range(self._n_microbatches):
-            self._stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            output = self._stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            self._maybe_compute_loss(self._stage, output, None, i)
         for i in range(self._n_microbatches):
             self._stage.backward_one_chunk(i, loss=None, last_backward=i == self._n_microbatches - 1)
         self._stage.perform_reduce_grad(self._n_microbatches)
@@ -140,13 +152,15 @@ class Schedule1F1B(PipelineScheduleSingle):
         total = self._n_microbatches
         ahead = min(total, self._num_stages - self._stage.stage_index)
         for i in range(ahead):
-            self._stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            output = self._stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            self._maybe_compute_loss(self._stage, output, None, i)
         for i in range(total):
             self._stage.backward_one_chunk(i, loss=None, last_backward=i == total - 1)
             if ahead + i < total:
-                self._stage.forward_one_chunk(
+                output = self._stage.forward_one_chunk(
                     ahead + i, arg_mbs[ahead + i], kwarg_mbs[ahead + i], save_forward_output=return_outputs
                 )
+                self._maybe_compute_loss(self._stage, output, None, ahead + i)
         self._stage.perform_reduce_grad(total)
 
     def _get_pipeline_order(self):
@@ -197,7 +211,8 @@ class PipelineScheduleMulti(_PipelineSchedule):
             self._backwards[action.stage_index] += 1
         last = self._backwards[action.stage_index] == self._n_microbatches
         if kind == _ComputationType.FORWARD:
-            stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            output = stage.forward_one_chunk(i, arg_mbs[i], kwarg_mbs[i], save_forward_output=return_outputs)
+            self._maybe_compute_loss(stage, output, None, i)
         elif kind == _ComputationType.FULL_BACKWARD:
             stage.backward_one_chunk(i, loss=None, full_backward=True, last_backward=last)
         elif kind == _ComputationType.BACKWARD_INPUT:

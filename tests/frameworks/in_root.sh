@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs a command in a root that make_root.sh made, with this repository at /perseus and its build folder at /build.
+#
+# usage: in_root.sh ROOT BUILD COMMAND...
+#
+# Mounts live in a namespace of their own and end with the command. libperseus of this system runs there with the
+# libraries that Debian 13 has in other versions (libfmt, Boost.JSON): copied to /opt/perseus, on the loader's path.
+set -euo pipefail
+root=$(realpath "$1") build=$(realpath "$2")
+shift 2
+repository=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
+mkdir -p "$root"/{perseus,build,opt/perseus}
+if [ -e "$build/libperseus.so" ]; then
+  ldd "$build/libperseus.so" | awk '/libfmt|libboost/ { print $3 }' | xargs -r cp -uLt "$root/opt/perseus"
+fi
+export root repository build
+exec unshare --mount --pid --fork --kill-child bash -c '
+  set -e
+  mount --bind "$repository" "$root/perseus"
+  mount --bind "$build" "$root/build"
+  mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  exec env -i PATH=/usr/bin:/bin:/usr/sbin HOME=/tmp LANG=C.UTF-8 LD_LIBRARY_PATH=/opt/perseus PYTHONPATH=/perseus/python \
+    PERSEUS_LIBRARY=/build/libperseus.so GLOO_SOCKET_IFNAME=lo USE_LIBUV=0 OMP_NUM_THREADS=1 \
+    chroot "$root" "$@"' in_root "$@"

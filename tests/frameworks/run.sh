@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs a test of a real training framework in the root that has it.
+#
+# usage: run.sh BUILD TEST.py    77 where there is no root; PERSEUS_FRAMEWORKS=1 makes one, in build/frameworks
+set -euo pipefail
+build=$(realpath "$1") test=$2
+cd "$(dirname "${BASH_SOURCE[0]}")"
+root=../../build/frameworks/trixie
+skip() { echo "$1" && exit 77; }
+[ "$(id -u)" -eq 0 ] || skip "a root of another Debian can be entered by root only"
+if [ "${PERSEUS_FRAMEWORKS:-0}" = 1 ]; then
+  ./make_root.sh "$root"
+fi
+[ -e "$root/complete" ] || skip "there is no root with PyTorch: PERSEUS_FRAMEWORKS=1 makes one, with 1.3 GB of packages"
+nice ./in_root.sh "$root" "$build" python3 -B "/perseus/tests/frameworks/$test"
