@@ -17,7 +17,8 @@ constexpr double patience_s = 3;           ///< for an edge after an iteration's
 constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
 constexpr double sure_within = 0.02;       ///< ... of a time that was set right
 constexpr double mixed_share = 0.02;       ///< of its time at another clock: mixed
-constexpr double late_by_s = 0.002;        ///< beyond the switch latency: a clock that came late
+constexpr double late_by_s = 0.002;        ///< beyond the switch latency: a clock that came late, ...
+constexpr double late_share = 0.9;         ///< ... as is one that came when the computation was nearly over
 constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -96,7 +97,7 @@ IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int c
   double other_s = 0;
   for (const ClockedTime& piece : ran.pieces) other_s += piece.clock_mhz == ran.clock_mhz ? 0 : piece.seconds;
   ran.mixed = !is_constant_time(computation.instruction) && other_s > mixed_share * took_s;
-  ran.late = ran.mixed && other_s > 1.5 * switch_latency_s_ + late_by_s;
+  ran.late = ran.mixed && other_s > std::min(1.5 * switch_latency_s_ + late_by_s, late_share * took_s);
   return ran;
 }
 
