@@ -137,8 +137,8 @@ TEST_P(EveryWay, AHostThatIsStepsAheadChangesNoClockBeforeTheDeviceGetsThere) {
 
 INSTANTIATE_TEST_SUITE_P(DeviceTime, EveryWay,
                          ::testing::Values(ProgressWay::write_value, ProgressWay::host_function, ProgressWay::polling),
-                         [](const auto& info) {
-                           std::string name(name_of(info.param));
+                         [](const auto& tested) {
+                           std::string name(name_of(tested.param));
                            std::erase(name, '-');
                            return name;
                          });

@@ -357,7 +357,7 @@ TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
     looks = 0;
     for (const int mhz : {700, 350}) {
       const std::int64_t late_ns = next(kGap, mhz);
-      if (step >= 3) EXPECT_LE(late_ns, 80'000) << step;
+      if (step >= 3) { EXPECT_LE(late_ns, 80'000) << step; }
     }
   }
   EXPECT_LT(looks, 2 * 80) << "most of the time it sleeps";
