@@ -44,7 +44,8 @@ void* accessible(const void* address, int bytes) {
   const auto found = containing(at);
   if (found == memories().by_address.end() || at + bytes > found->first + found->second.bytes) return nullptr;
   const HostMemory& memory = found->second;
-  if (memory.pinned == nullptr) return reinterpret_cast<void*>(at);
+  if (memory.pinned == nullptr)
+    return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): a device pointer
   return memory.pinned + memory.pinned_offset + (at - found->first);
 }
 
@@ -52,6 +53,7 @@ void* accessible(const void* address, int bytes) {
 void pin(HostMemory& memory, std::uintptr_t address) {
   constexpr std::uintptr_t page = 4096;
   const std::uintptr_t first = address / page * page, end = (address + memory.bytes + page - 1) / page * page;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): a device pointer
   void* const again = mremap(reinterpret_cast<void*>(first), 0, end - first, MREMAP_MAYMOVE);
   if (again == MAP_FAILED) return;
   memory.pinned = static_cast<std::byte*>(again);
@@ -183,7 +185,7 @@ void* host_address(DevicePointer pointer) {
   const auto at = static_cast<std::uintptr_t>(far ? pointer - kDeviceOffset : pointer);
   const auto found = containing(at);
   if (found == memories().by_address.end() || offset_needed(found->second) != far) return nullptr;
-  return reinterpret_cast<void*>(at);
+  return reinterpret_cast<void*>(at);  // NOLINT(performance-no-int-to-ptr): a device pointer
 }
 
 PERSEUS_CUDA_API int cuMemHostRegister_v2(void* address, std::size_t bytes, unsigned flags) {

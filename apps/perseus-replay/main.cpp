@@ -196,7 +196,7 @@ Status run(const Arguments& arguments) {
     auto device = CudaDevice::open_process(arguments.cuda, arguments.gpu, kernel_of);
     if (!device) return device.error();
     client.use_stream((*device)->stream());
-    const Status done = run_asynchronous_worker(options, ahead, script, links, **device, client);
+    Status done = run_asynchronous_worker(options, ahead, script, links, **device, client);
     client.stop();
     return done;
   }
