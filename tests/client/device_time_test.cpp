@@ -55,6 +55,7 @@ class DeviceTime : public testing::CudaTest {
     ASSERT_EQ(launch(short_, stream_), kSuccess);
     client_->end(instruction);
     ASSERT_EQ(stamp(stream_, stamps_.emplace_back()), kSuccess);
+    ASSERT_EQ(record(stamped_.emplace_back(make_event()), stream_), kSuccess);
   }
   void enqueue_step() {
     client_->step_begin(true);
@@ -79,6 +80,7 @@ class DeviceTime : public testing::CudaTest {
     open_all();
     gates_.clear();
     stamps_.clear();
+    stamped_.clear();
     opened_ = 0;
   }
   bool clock_becomes(int mhz) {
@@ -101,10 +103,7 @@ class DeviceTime : public testing::CudaTest {
     open_all();
     for (std::size_t i = 0; i < clocks.size(); ++i) EXPECT_EQ(stamps_[i].kernel_clock_mhz, clocks[i]) << i;
   }
-  bool stamp_is_there(std::size_t i) {
-    const auto& kernel_clock = stamps_[i].kernel_clock_mhz;
-    return __atomic_load_n(&kernel_clock, __ATOMIC_ACQUIRE) != 0;
-  }
+  bool stamp_is_there(std::size_t i) { return query(stamped_[i]) == kSuccess; }
 
   // Forward 0 and 1, backward 0 and 1.
   std::string plan_ = plan_of(1, R"([["forward",1400],["forward",700],["backward",1400],["backward",700]])",
@@ -117,6 +116,7 @@ class DeviceTime : public testing::CudaTest {
   std::unique_ptr<Client> client_;
   std::vector<std::uint64_t> gates_;
   std::deque<Stamp> stamps_;
+  std::vector<cuda::CudaEvent> stamped_;
   std::size_t opened_ = 0;
 };
 
