@@ -86,6 +86,7 @@ std::vector<std::string> locked_gpus(const ScratchFolder& scratch) {
 
 /// Iterations of some ms in a busy test suite: their times between two steps are no matter for the guard.
 [[maybe_unused]] const int without_guard = ::setenv("PERSEUS_PLAN_TOLERANCE", "-1", 1);
+[[maybe_unused]] const int without_latency = ::setenv("PERSEUS_REPLAY_LEAVES_LATENCY", "1", 1);
 
 template <class Condition>
 bool comes_true(Condition condition) {
