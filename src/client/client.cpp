@@ -540,12 +540,13 @@ std::string Client::progress_fault() const {
 
 void Client::hold_as_needed() {
   const std::lock_guard lock(holding_);
-  follower_.hold_maximum(server_holds_ || guard_.holds());
+  follower_.hold_maximum(server_holds_ || (usable_control_.load() != nullptr && guard_.holds()));
 }
 
 /// Has the guard judge an iteration, once the next one has begun, and does what it decides.
 void Client::guard(const Step& step) {
-  const bool follows = step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
+  const bool controlled = usable_control_.load() != nullptr;
+  const bool follows = controlled && step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
   if (follows) {
     // From begin to begin: a plan may let this rank end later where it has slack, but not the job.
     guarded_->iteration.time_s = 1e-9 * static_cast<double>(step.begin_mark - guarded_->begin_mark);

@@ -21,7 +21,8 @@
 //   5. Two iterations in a row of a profiling window that take more than 1.3 times the reference drop the window.
 //
 // Every rank of a pipeline sees the slow iterations at the same time, so their trials coincide; that makes rule 4
-// sound. A rank whose own share of the plan is at the highest clock takes part.
+// sound. A rank whose own share of the plan is at the highest clock takes part. One that cannot set its clock does not:
+// it runs no plan.
 //
 // Input:   plans before they take effect, iterations in order.
 // Output:  whether the rank is to stay at its highest clock; the plan that was dropped, once.

@@ -63,10 +63,10 @@ class ClientGpuTest : public ::testing::Test {
     for (int i = 0; i < backwards; ++i) compute(Instruction::backward);
     client->step_end();
   }
-  /// Trains until it is so.
+  /// Trains until it is so; false after two minutes, since on a busy machine the counter's edges are long in coming.
   bool trains_until(const std::function<bool()>& so, int backwards = 2) {
-    // Minutes: on a busy machine the counter's edges are long in coming.
-    for (int i = 0; i < 30000; ++i) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (std::chrono::steady_clock::now() < limit) {
       iterate(backwards);
       if (so()) return true;
     }
@@ -96,6 +96,13 @@ class ClientGpuTest : public ::testing::Test {
 const std::string window_plan =
     R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
     R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
+/// Everything at the lowest clock, and the promise that this costs nothing.
+std::string false_promise(int version, const std::string& promised_s) {
+  return R"({"rank":0,"version":)" + std::to_string(version) +
+         R"(,"kind":"plan","from_iteration":0,"iteration_time_s":)" + promised_s +
+         R"(,"reason":"a test","clocks":[["forward",900],["forward",900],["backward",900],["backward",900]]})";
+}
+
 const std::string slow_plan = plan_of(1, R"([["forward",900],["forward",900],["backward",900],["backward",900]])");
 
 TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlansAgain) {
@@ -375,6 +382,18 @@ TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
   EXPECT_EQ(said.count("energy is not measured"), 1);
 }
 
+TEST_F(ClientGpuTest, ARankThatCannotSetItsClockDropsNoPlan) {
+  options.device = "none";
+  options.plan_tolerance = 0.01;
+  ScriptedServer server([](const HttpRequest& request) { return well(request, false_promise(5, "10"), 5); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(statistics().plans_dropped, 0);
+  EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
+}
+
 TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
   options.device = "none";
   start();
@@ -425,13 +444,6 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   for (int i = 0; i < 5; ++i) iterate();
   EXPECT_FALSE(gpu->locked());
   EXPECT_EQ(statistics().controls_clock, 0);
-}
-
-/// Everything at the lowest clock, and the promise that this costs nothing.
-std::string false_promise(int version, const std::string& promised_s) {
-  return R"({"rank":0,"version":)" + std::to_string(version) +
-         R"(,"kind":"plan","from_iteration":0,"iteration_time_s":)" + promised_s +
-         R"(,"reason":"a test","clocks":[["forward",900],["forward",900],["backward",900],["backward",900]]})";
 }
 
 TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
