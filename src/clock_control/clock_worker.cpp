@@ -22,6 +22,7 @@ DeviceStatus ClockWorker::begin() {
     if (DeviceStatus restored = give_back(); !restored) return restored;
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
+  if (const auto clock = gpu_.clock()) reached_ = *clock;
   mailbox_.locked.store(0, std::memory_order_relaxed);
   if (const auto last = mailbox_.queue.last_taken()) {
     inherited_ = last->index;
@@ -139,6 +140,9 @@ void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   mailbox_.applied.store(count, std::memory_order_relaxed);
   mailbox_.handled.store(seen_.index, std::memory_order_release);
   watching_ = ours && told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
+  if (!reached_ && rested(began)) reached_ = told_before_;
+  called_at_ = std::exchange(reached_, std::nullopt);
+  told_before_ = told_;
   called_ns_ = began;
   watch_due_ns_ = 0;
 }
@@ -180,10 +184,21 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
   return best;
 }
 
+/// Whether the device surely had the clock of the call before this one.
+bool ClockWorker::rested(std::int64_t at_ns) const {
+  const double rest_s = 1e-9 * static_cast<double>(at_ns - called_ns_);
+  const double latency_s = mailbox_.call_to_clock.quantile_s(0.5);
+  return rest_s > (latency_s > 0 ? 2 * latency_s : 1e-9 * kLookAtMost);
+}
+
 void ClockWorker::watch_clock() {
   const auto clock = gpu_.clock();
   const std::int64_t age = now_() - called_ns_;
-  if (clock && *clock == told_) mailbox_.call_to_clock.record(age);
+  // A device that was still on its way to an earlier clock may just pass this one.
+  if (clock && *clock == told_ && called_at_) {
+    if (*called_at_ != told_) mailbox_.call_to_clock.record(age);
+    reached_ = told_;
+  }
   watching_ = clock && *clock != told_ && age < kLookAtMost;
   watch_due_ns_ = now_() + kLookEvery;
 }

@@ -53,6 +53,7 @@ class ClockWorker {
   void failed(const DeviceError& error);
   void end(HelperState state, const DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
+  [[nodiscard]] bool rested(std::int64_t at_ns) const;
   void watch_clock();
 
   Mailbox& mailbox_;
@@ -72,6 +73,9 @@ class ClockWorker {
   bool watching_ = false;  ///< until the device runs at told_
   std::int64_t watch_due_ns_ = 0, called_ns_ = 0;
   Megahertz told_;
+  std::optional<Megahertz> reached_;    ///< clock that the device has reached since the last call; none: not known
+  std::optional<Megahertz> called_at_;  ///< ... and had at the last call
+  Megahertz told_before_;
   bool ended_ = false;
 };
 

@@ -256,6 +256,25 @@ TEST_F(Worker, TheTimeUntilTheClockIsThereIsSeen) {
   EXPECT_NEAR(mailbox_.call_to_clock.quantile_s(0.5), 10e-3, 1e-3);
 }
 
+TEST_F(Worker, AChangeRequestedBeforeTheLastOneArrivedIsNotTimed) {
+  gpu_.running_at = Megahertz(350);
+  ask(700);
+  (void)worker_.work();
+  ask(350);  // the device still runs at 350, on its way to 700
+  (void)worker_.work();
+  EXPECT_EQ(mailbox_.call_to_clock.count(), 0);
+  gpu_.running_at = Megahertz(700);
+  (void)worker_.work();
+  gpu_.running_at = Megahertz(350);
+  gpu_.now_ns += 200'000'000;
+  ask(700);  // nothing is under way after so long
+  (void)worker_.work();
+  gpu_.running_at = Megahertz(700);
+  gpu_.now_ns += 1'000'000;
+  (void)worker_.work();
+  EXPECT_EQ(mailbox_.call_to_clock.count(), 1);
+}
+
 TEST_F(Worker, AGpuThatNeverGetsThereIsNotWatchedForEver) {
   ask(350);
   for (int looks = 0; looks < 10'000; ++looks) {
@@ -269,7 +288,7 @@ TEST_F(Worker, AGpuThatNeverGetsThereIsNotWatchedForEver) {
 
 TEST_F(Worker, MostChangesAreNotWatched) {
   for (int i = 0; i < 640; ++i) {
-    gpu_.now_ns += 1000;
+    gpu_.now_ns += 200'000'000;
     ask(i % 2 == 0 ? 700 : 350);
     gpu_.running_at = Megahertz(i % 2 == 0 ? 700 : 350);
     (void)worker_.work();
