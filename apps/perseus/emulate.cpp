@@ -164,7 +164,7 @@ void add_emulate(CLI::App& app, Command& command) {
           "and data/sample_scenario.toml")
       ->required();
   emulate->add_option("--seed", options->seed, "Of what is drawn; instead of the scenario's")
-      ->check(number_within(0, 9007199254740992.0, ""))
+      ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");
   emulate
       ->add_option("--methods", options->methods,

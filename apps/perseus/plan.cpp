@@ -288,7 +288,7 @@ void add_plan(CLI::App& app, Command& command) {
       ->group(planner);
   plan->add_option("--deadlines", options->deadlines, "How many deadlines are planned")
       ->capture_default_str()
-      ->check(number_within(1, 1e6, ""))
+      ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(planner);
   plan->add_option("--switch-latency", options->switch_latency_s, "Time that a clock change takes to arrive")

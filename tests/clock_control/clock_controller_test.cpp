@@ -441,8 +441,9 @@ TEST_F(Controller, ByHandItSaysWhatItIs) {
     return WEXITSTATUS(std::system((program + " " + arguments + " > " + folder_.file("out") + " 2>&1").c_str()));
   };
   EXPECT_EQ(status_of(""), 64);
-  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no mailbox"));
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no command"));
   EXPECT_EQ(status_of("--device simulated:nothing"), 64);
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no mailbox"));
   EXPECT_EQ(status_of("--nonsense"), 64);
   EXPECT_EQ(status_of("--help"), 0);
   EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("usage:"));
