@@ -39,6 +39,18 @@ int idle_stream(ContextHandle& context, CudaStream handle, std::shared_ptr<Strea
   return kSuccess;
 }
 
+template <class Value, class Member>
+int get(const char* function, CudaStream handle, Value* value, Member StreamHandle::*member) {
+  ContextHandle* context = nullptr;
+  if (const int code = enter(function, context); code != 0) return code;
+  if (value == nullptr) return kInvalidValue;
+  const std::lock_guard lock(driver().mutex);
+  const StreamHandle* const stream = find_stream(*context, handle);
+  if (stream == nullptr) return kInvalidHandle;
+  *value = stream->*member;
+  return kSuccess;
+}
+
 int record(const char* function, CudaEvent handle, CudaStream stream_handle, unsigned flags) {
   ContextHandle* context = nullptr;
   if (const int code = enter(function, context); code != 0) return code;
@@ -111,36 +123,15 @@ PERSEUS_CUDA_API int cuStreamDestroy_v2(CudaStream handle) {
 }
 
 PERSEUS_CUDA_API int cuStreamGetCtx(CudaStream handle, CudaContext* owner) {
-  ContextHandle* context = nullptr;
-  if (const int code = enter("cuStreamGetCtx", context); code != 0) return code;
-  if (owner == nullptr) return kInvalidValue;
-  const std::lock_guard lock(driver().mutex);
-  const StreamHandle* const stream = find_stream(*context, handle);
-  if (stream == nullptr) return kInvalidHandle;
-  *owner = stream->context;
-  return kSuccess;
+  return get("cuStreamGetCtx", handle, owner, &StreamHandle::context);
 }
 
 PERSEUS_CUDA_API int cuStreamGetFlags(CudaStream handle, unsigned* flags) {
-  ContextHandle* context = nullptr;
-  if (const int code = enter("cuStreamGetFlags", context); code != 0) return code;
-  if (flags == nullptr) return kInvalidValue;
-  const std::lock_guard lock(driver().mutex);
-  const StreamHandle* const stream = find_stream(*context, handle);
-  if (stream == nullptr) return kInvalidHandle;
-  *flags = stream->flags;
-  return kSuccess;
+  return get("cuStreamGetFlags", handle, flags, &StreamHandle::flags);
 }
 
 PERSEUS_CUDA_API int cuStreamGetPriority(CudaStream handle, int* priority) {
-  ContextHandle* context = nullptr;
-  if (const int code = enter("cuStreamGetPriority", context); code != 0) return code;
-  if (priority == nullptr) return kInvalidValue;
-  const std::lock_guard lock(driver().mutex);
-  const StreamHandle* const stream = find_stream(*context, handle);
-  if (stream == nullptr) return kInvalidHandle;
-  *priority = stream->priority;
-  return kSuccess;
+  return get("cuStreamGetPriority", handle, priority, &StreamHandle::priority);
 }
 
 PERSEUS_CUDA_API int cuStreamQuery(CudaStream handle) {

@@ -1,13 +1,18 @@
 // perseus-clockd: the small program that may change a GPU's clock, so that a training process need not.
+#include <grp.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <system_error>
 #include <vector>
 
+#include "base/standard_output.h"
 #include "clock_control/clock_daemon.h"
 #include "clock_control/daemon_protocol.h"
 #include "clock_control/helper_process.h"
@@ -39,8 +44,23 @@ Setting clocks needs root or CAP_SYS_ADMIN:  setcap cap_sys_admin+ep perseus-clo
 Run so, it takes nothing from the environment. Leases are kept in $PERSEUS_RUNTIME_DIR if that is set, else in
 /run/perseus (root) or /tmp/perseus-UID.
 
-Exit codes: 0 done; 64 wrong usage; 69 a clock could not be given back, or the daemon cannot listen.
+Exit codes: 0 done; 64 wrong usage; 69 a clock could not be given back, or the daemon cannot listen; 73 standard output
+cannot be written.
 )";
+
+int wrong(const std::string& what) {
+  std::fprintf(stderr, "perseus-clockd: %s (see perseus-clockd --help)\n", what.c_str());
+  return 64;
+}
+
+/// A number that is all of the text and lies within [least, most]; nothing: it is none.
+template <class Number, class... Base>
+std::optional<Number> number(const std::string& text, Number least, Number most, Base... base) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value >= least && value <= most ? std::optional(value) : std::nullopt;  // NaN: nothing
+}
 
 int restore_all() {
   bool all = true;
@@ -51,49 +71,84 @@ int restore_all() {
   return all ? 0 : 69;
 }
 
-int restore_one(const std::string& path, double wait_s) {
-  const auto restored = perseus::restore_lease(path, wait_s);
+int restore(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return restore_all();
+  const std::string& lease = arguments[0];
+  if (lease.empty()) return wrong("--restore: the path of the lease is empty");
+  if (lease.starts_with("--")) return wrong("--restore: unknown option " + lease + "; allowed: LEASE [SECONDS]");
+  if (arguments.size() > 2)
+    return wrong("--restore: one argument too many: " + arguments[2] + "; allowed: LEASE [SECONDS]");
+  const auto wait_s = number(arguments.size() > 1 ? arguments[1] : "5", 0.0, 3600.0);
+  if (!wait_s) return wrong("--restore LEASE SECONDS: '" + arguments[1] + "'; allowed: 0 to 3600");
+  const auto restored = perseus::restore_lease(lease, *wait_s);
   if (!restored) std::fprintf(stderr, "perseus-clockd: %s\n", restored.error().message.c_str());
   return restored ? 0 : 69;
 }
 
-/// A whole number within [0, most] in that base; nothing: it is none.
-std::optional<long> number(const std::string& text, int base, long most) {
-  char* end = nullptr;
-  const long value = std::strtol(text.c_str(), &end, base);
-  if (text.empty() || *end != 0 || value < 0 || value > most) return std::nullopt;
-  return value;
+/// What is wrong with the value; empty: it was taken.
+std::string take(const std::string& name, const std::string& value, perseus::DaemonOptions& options) {
+  if (name == "--socket") {
+    options.socket = value;
+    return perseus::can_be_socket_path(value) ? "" : "a path of 1 to 103 bytes that does not end in /";
+  }
+  if (name == "--group") {
+    const group* const found = ::getgrnam(value.c_str());
+    if (found == nullptr) return "the name of a group of this machine";
+    options.group = found->gr_gid;
+    return "";
+  }
+  if (name == "--mode") {
+    const auto mode = number(value, 0U, 0777U, 8);
+    if (mode) options.mode = *mode;
+    return mode ? "" : "octal, 0 to 0777";
+  }
+  const auto ceiling = number(value, 1, 65535);
+  if (ceiling) options.ceiling = perseus::Megahertz(*ceiling);
+  return ceiling ? "" : "1 to 65535 (MHz)";
 }
 
-int wrong(const std::string& what) {
-  std::fprintf(stderr, "perseus-clockd: %s (see perseus-clockd --help)\n", what.c_str());
-  return 64;
-}
-
-int serve(std::vector<std::string> arguments) {
+int serve(const std::vector<std::string>& arguments) {
+  constexpr std::array kWithValue{"--socket", "--group", "--mode", "--ceiling"};
   perseus::DaemonOptions options;
   options.socket = perseus::kDaemonSocket;
-  if (std::erase(arguments, "--simulated") > 0) options.simulated = true;
-  for (std::size_t i = 0; i < arguments.size(); i += 2) {
-    std::string& name = arguments[i];
-    if (i + 1 == arguments.size()) return wrong(name + " has no value");
-    const std::string& value = arguments[i + 1];
-    const auto mode = number(value, 8, 0777), ceiling = number(value, 10, 65535);
-    if (name == "--socket") {
-      options.socket = value;
-    } else if (name == "--group") {
-      options.group = value;
-    } else if (name == "--mode" && mode) {
-      options.mode = static_cast<mode_t>(*mode);
-    } else if (name == "--ceiling" && ceiling) {
-      options.ceiling = perseus::Megahertz(static_cast<int>(*ceiling));
-    } else {
-      return wrong("wrong option: " +
-                   name.append(" ").append(value).append(
-                       "; allowed: --socket PATH, --mode OCTAL up to 0777, --group NAME, --ceiling MHZ up to 65535"));
+  std::vector<std::string> seen;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    const std::string& name = *word;
+    if (std::ranges::find(seen, name) != seen.end()) return wrong(name + " is given twice");
+    seen.push_back(name);
+    if (name == "--simulated") {
+      options.simulated = true;
+      continue;
+    }
+    if (std::ranges::find(kWithValue, name) == kWithValue.end()) {
+      return wrong("--daemon: unknown option " + name +
+                   "; allowed: --socket PATH, --group NAME, --mode OCTAL, --ceiling MHZ");
+    }
+    if (++word == arguments.end()) return wrong(name + " has no value");
+    if (const std::string allowed = take(name, *word, options); !allowed.empty()) {
+      return wrong(name + ": '" + *word + "'; allowed: " + allowed);
     }
   }
   return perseus::run_clock_daemon(options);
+}
+
+int run(const std::string& command, const std::vector<std::string>& arguments) {
+  if (std::ranges::find(arguments, "--help") != arguments.end() || command == "--help" || command == "-h") {
+    return std::fputs(kHelp, stdout), 0;
+  }
+  if (command == "--version") return std::puts("perseus-clockd " PERSEUS_VERSION), 0;
+  if (command == "--restore") return restore(arguments);
+  if (command == "--daemon") return serve(arguments);
+  if (command != "--device") {
+    return wrong((command.empty() ? "no command" : "unknown command " + command) +
+                 "; allowed: --daemon, --restore, --help, --version");
+  }
+  const bool limited = arguments.size() == 3 && arguments[1] == "--ceiling";
+  const auto ceiling = number(limited ? arguments[2] : "0", 0, 65535);
+  if ((arguments.size() == 1 || limited) && ceiling && perseus::helper_fds_given()) {
+    perseus::run_helper({arguments[0], perseus::Megahertz(*ceiling)});
+  }
+  return wrong("--device: no mailbox; the Perseus client starts this program so and passes one on");
 }
 
 }  // namespace
@@ -102,21 +157,7 @@ int main(int argc, char** argv) {
   // With more rights than its caller (setcap), what the caller's environment says (which library is NVML, where the
   // daemon's socket is) would be the caller's code run with our rights.
   if (::getauxval(AT_SECURE) != 0) ::clearenv();
-
-  const std::string_view command = argc > 1 ? argv[1] : "";
-  if (command == "--help" || command == "-h") return std::fputs(kHelp, stdout), 0;
-  if (command == "--version") return std::puts("perseus-clockd " PERSEUS_VERSION), 0;
-  if (command == "--restore" && argc == 2) return restore_all();
-  if (command == "--restore" && argc == 3) return restore_one(argv[2], 5);
-  if (command == "--restore" && argc == 4) return restore_one(argv[2], std::atof(argv[3]));
-  if (command == "--daemon") return serve({argv + 2, argv + argc});
-  const bool limited = argc == 5 && std::string_view(argv[3]) == "--ceiling";
-  if (command == "--device" && (argc == 3 || limited) && perseus::helper_fds_given()) {
-    perseus::run_helper({argv[2], perseus::Megahertz(limited ? std::atoi(argv[4]) : 0)});
-  }
-  std::fputs(
-      "perseus-clockd: no mailbox: the Perseus client starts this program and passes one on (see perseus-clockd "
-      "--help)\n",
-      stderr);
-  return 64;
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const int code = words.empty() ? run("", {}) : run(words[0], {words.begin() + 1, words.end()});
+  return perseus::exit_code_after_output("perseus-clockd", code);
 }

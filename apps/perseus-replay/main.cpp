@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error_table.h"
+#include "base/standard_output.h"
 #include "replay/asynchronous_worker.h"
 #include "replay/simulated_device.h"
 #include "replay/simulated_ranks.h"
@@ -210,9 +211,7 @@ Status run(const Arguments& arguments) {
   return run_worker(options, script, links, device, client);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_program(int argc, char** argv) {
   CLI::App app("One worker process of 'perseus demo', which starts it; not meant to be run by hand.", "perseus-replay");
   Arguments a;
   app.add_option("--profile", a.profile)->required();
@@ -235,7 +234,15 @@ int main(int argc, char** argv) {
   app.add_option("--cuda", a.cuda);
   app.add_option("--host-ahead", a.host_ahead);
   app.add_flag("--measure-blocking-power", a.measure_blocking_power);
-  CLI11_PARSE(app, argc, argv);
+  app.set_version_flag("--version", "perseus-replay " PERSEUS_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked_for_help) {
+    return app.exit(asked_for_help);
+  } catch (const CLI::ParseError& error) {
+    fmt::print(stderr, "perseus-replay: {} (see 'perseus-replay --help')\n", error.what());
+    return entry_of(ErrorCode::usage).exit_code;
+  }
   struct sigaction end = {};
   end.sa_handler = remember_end;
   sigemptyset(&end.sa_mask);
@@ -252,3 +259,7 @@ int main(int argc, char** argv) {
   fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
   return done.error().code == ErrorCode::unavailable ? exit_peer_has_gone : entry_of(done.error().code).exit_code;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return exit_code_after_output("perseus-replay", run_program(argc, argv)); }

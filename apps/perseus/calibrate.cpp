@@ -214,7 +214,7 @@ void add_calibrate(CLI::App& app, Command& command) {
                     ->add_option("--folds", options->folds,
                                  "Deal the plans to that many parts; predict each part from the others")
                     ->capture_default_str()
-                    ->check(number_within(2, 1e6, ""))
+                    ->check(whole_number_within(2, 1000000))
                     ->type_name("K");
   calibrate->add_flag("--leave-one-out", options->leave_one_out, "As many parts as plans")->excludes(folds);
   calibrate
@@ -225,7 +225,7 @@ void add_calibrate(CLI::App& app, Command& command) {
   calibrate
       ->add_option("--clock-step", options->clock_step_mhz,
                    "Interpolate the profile to every multiple between a stage's lowest and highest clock")
-      ->check(number_within(1, 1e6, "MHz"))
+      ->check(whole_number_within(1, 1000000, "MHz"))
       ->type_name("MHZ");
   calibrate->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv")
       ->type_name("DIR");

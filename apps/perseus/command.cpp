@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <type_traits>
+#include <utility>
 
 #include "base/error_table.h"
 #include "wire/number.h"
@@ -19,13 +21,29 @@ std::string help_footer(std::string_view examples) {
   return text;
 }
 
+namespace {
+
+template <class Number>
+CLI::Validator within(Number least, Number most, std::string unit, const char* kind) {
+  const std::string allowed = std::is_integral_v<Number>
+                                  ? fmt::format("{} to {}", least, most)
+                                  : fmt::format("{:g} to {:g}", static_cast<double>(least), static_cast<double>(most));
+  return {[=](const std::string& text) -> std::string {
+            const auto value = number_in<Number>(text);
+            if (value && *value >= least && *value <= most) return {};
+            return fmt::format("'{}' is not a {} from {}{}{}", text, kind, allowed, unit.empty() ? "" : " ", unit);
+          },
+          ""};
+}
+
+}  // namespace
+
 CLI::Validator number_within(double least, double most, std::string unit) {
-  const auto check = [=](const std::string& text) -> std::string {
-    const auto value = number_in<double>(text);
-    if (value && *value >= least && *value <= most) return {};
-    return fmt::format("'{}' is not a number from {:g} to {:g}{}{}", text, least, most, unit.empty() ? "" : " ", unit);
-  };
-  return {check, ""};
+  return within(least, most, std::move(unit), "number");
+}
+
+CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit) {
+  return within(least, most, std::move(unit), "whole number");
 }
 
 void print(std::string_view text) {

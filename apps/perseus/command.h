@@ -5,6 +5,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,6 +47,7 @@ std::string help_footer(std::string_view examples);
 
 /// A finite number within [least, most]; the message names unit and limits.
 CLI::Validator number_within(double least, double most, std::string unit);
+CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");
 
 /// To standard output, at once.
 void print(std::string_view text);

@@ -275,11 +275,7 @@ void add_compare(CLI::App& app, Command& command) {
       ->check(CLI::IsMember(method_names()).description(""))
       ->type_name("NAME,...")
       ->group(methods);
-  compare->add_option("--effort", options->effort, "Of exact: low, normal or high; trades time for gap")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
-      ->type_name("E")
-      ->group(methods);
+  add_effort_option(*compare, options->effort, "Of exact: low, normal or high; trades time for gap")->group(methods);
   compare->add_option("--tau", options->tau_s, "Unit of time of the published method")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
@@ -293,10 +289,7 @@ void add_compare(CLI::App& app, Command& command) {
           "whole or not at all; an earlier comparison there is replaced")
       ->type_name("DIR")
       ->group(output);
-  compare
-      ->add_flag("--progress,!--no-progress", options->progress,
-                 "Say how far it is, on standard error; where that is a terminal unless given")
-      ->group(output);
+  add_progress_flag(*compare, options->progress)->group(output);
   add_json_flag(*compare, command);
   compare->footer(
       help_footer("  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"

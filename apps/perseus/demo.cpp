@@ -126,17 +126,17 @@ void add_demo(CLI::App& app, Command& command) {
       ->type_name("W")
       ->group(pipeline);
   demo->add_option("--stages", options->stages, "Stages of the pipeline; those of the profile unless given")
-      ->check(number_within(1, 64, ""))
+      ->check(whole_number_within(1, 64))
       ->type_name("S")
       ->group(pipeline);
   demo->add_option("-m,--microbatches", options->microbatches, "Microbatches per iteration")
       ->capture_default_str()
-      ->check(number_within(1, 1024, ""))
+      ->check(whole_number_within(1, 1024))
       ->type_name("M")
       ->group(pipeline);
   demo->add_option("--dp", options->replicas, "Data-parallel replicas; with one there is no straggler")
       ->capture_default_str()
-      ->check(number_within(1, 32, ""))
+      ->check(whole_number_within(1, 32))
       ->type_name("D")
       ->group(pipeline);
   demo->add_option("--schedule", options->schedule, fmt::format("One of {}", fmt::join(schedule_names(), ", ")))
@@ -146,7 +146,7 @@ void add_demo(CLI::App& app, Command& command) {
       ->group(pipeline);
   demo->add_option("--chunks", options->chunks,
                    "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
-      ->check(number_within(1, 64, ""))
+      ->check(whole_number_within(1, 64))
       ->type_name("V")
       ->group(pipeline);
   demo->add_option("--split-backward", options->split_backward,
@@ -176,7 +176,7 @@ void add_demo(CLI::App& app, Command& command) {
   const std::string course = "The course";
   demo->add_option("--iterations", options->iterations, "Iterations that are measured in a phase")
       ->capture_default_str()
-      ->check(number_within(2, 10000, ""))
+      ->check(whole_number_within(2, 10000))
       ->type_name("N")
       ->group(course);
   demo->add_option("--straggler", options->straggler_slowdown,
@@ -194,7 +194,7 @@ void add_demo(CLI::App& app, Command& command) {
       ->type_name("S")
       ->group(course);
   demo->add_option("--server-port", options->server_port, "Of the server and its dashboard; a free one unless given")
-      ->check(number_within(0, 65535, ""))
+      ->check(whole_number_within(0, 65535))
       ->type_name("PORT")
       ->group(course);
   demo->add_flag("--keep", options->keep, "Leave the server and its dashboard up, until Ctrl-C")->group(course);

@@ -156,8 +156,9 @@ class DemoCourse::Course {
     }
     const std::string beside = folder_ + "/perseus-clockd";
     helper_program_ = o_.helper.empty() && fs::exists(beside) ? beside : o_.helper;
-    if (!o_.helper.empty() && access(o_.helper.c_str(), X_OK) != 0) {
-      return Error{ErrorCode::not_found, o_.helper + ": cannot be run as the helper"};
+    if (std::error_code ignored;
+        !o_.helper.empty() && (!fs::is_regular_file(o_.helper, ignored) || access(o_.helper.c_str(), X_OK) != 0)) {
+      return Error{ErrorCode::not_found, fmt::format("--helper {}: not a program that can be run", o_.helper)};
     }
     // Leases on clocks are notes for whoever has to give a clock back: they belong to these GPUs, and go with them.
     const std::string leases = scratch_.file("leases");

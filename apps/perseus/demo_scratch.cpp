@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 
@@ -49,14 +51,19 @@ Result<DemoScratch> DemoScratch::create(const std::string& wanted) {
   std::error_code error;
   std::string path = wanted;
   if (path.empty()) {
-    const fs::path temporary = fs::temp_directory_path(error);
-    if (error) return Error{ErrorCode::cannot_write, fmt::format("temporary directory: {}", error.message())};
+    const char* const given = std::getenv("TMPDIR");
+    const fs::path temporary = given != nullptr && *given != '\0' ? given : "/tmp";
     remove_abandoned(temporary);
     path = (temporary / prefix).string() + "XXXXXX";
-    if (mkdtemp(path.data()) == nullptr) return Error{ErrorCode::cannot_write, path + ": cannot be made"};
+    if (mkdtemp(path.data()) == nullptr) {
+      return Error{ErrorCode::cannot_write,
+                   fmt::format("temporary directory {}: {}; set TMPDIR to a directory that can be written to, or give "
+                               "--scratch DIR",
+                               temporary.string(), std::strerror(errno))};
+    }
   } else {
     fs::create_directories(path, error);
-    if (error) return Error{ErrorCode::cannot_write, fmt::format("{}: {}", path, error.message())};
+    if (error) return Error{ErrorCode::cannot_write, fmt::format("--scratch {}: {}", path, error.message())};
   }
   const int lock = lock_of(path, O_CREAT);
   if (lock < 0) {

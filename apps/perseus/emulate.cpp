@@ -164,7 +164,7 @@ void add_emulate(CLI::App& app, Command& command) {
           "and data/sample_scenario.toml")
       ->required();
   emulate->add_option("--seed", options->seed, "Of what is drawn; instead of the scenario's")
-      ->check(number_within(0, 9007199254740992.0, ""))
+      ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");
   emulate
       ->add_option("--methods", options->methods,
@@ -178,8 +178,7 @@ void add_emulate(CLI::App& app, Command& command) {
           "Write a page, pictures and tables to this directory, whole or not at all; an earlier emulation there "
           "is replaced")
       ->type_name("DIR");
-  emulate->add_flag("--progress,!--no-progress", options->progress,
-                    "Say how far it is, on standard error; where that is a terminal unless given");
+  add_progress_flag(*emulate, options->progress);
   add_json_flag(*emulate, command);
   emulate->footer(
       help_footer("  perseus emulate data/sample_scenario.toml --out emulation\n"

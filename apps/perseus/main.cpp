@@ -1,11 +1,15 @@
 // perseus: the command line. One subcommand, one file; this one runs the one that was asked for.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "base/error_table.h"
+#include "base/standard_output.h"
 #include "command.h"
 #include "demo.h"
 #include "help_formatter.h"
@@ -25,9 +29,45 @@ int fail(const Error& error, bool json) {
   return entry.exit_code;
 }
 
-}  // namespace
+/// No argument may be empty: "--out ''" would be taken for none. The one that is, named; or nothing.
+std::string empty_argument(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].empty() && i > 0 && words[i - 1].starts_with('-')) return words[i - 1] + ": the value is empty";
+    if (words[i].empty()) return "an argument is empty";
+    if (words[i].starts_with("--") && words[i].ends_with('=')) return words[i] + ": the value is empty";
+  }
+  return {};
+}
 
-int main(int argc, char** argv) {
+std::string subcommands_of(const CLI::App& app) {
+  std::string names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names += (names.empty() ? "" : ", ") + one->get_name();
+  }
+  return names;
+}
+
+/// CLI11's message, or a clearer one. `asked`: the innermost subcommand that was named.
+std::string message_of(const CLI::ParseError& error, const CLI::App& asked) {
+  const std::string message = error.what();
+  const bool needs_subcommand = asked.get_require_subcommand_min() > 0;
+  const std::vector<std::string> unknown = asked.remaining();
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    const std::string option = message.substr(0, message.find(':'));
+    if (message.find("missing") != std::string::npos) return option + ": the value is missing";
+    if (message.find("At Most") != std::string::npos) return option + ": given more than once; allowed: once";
+  } else if (!unknown.empty() && needs_subcommand && !unknown.front().starts_with('-')) {
+    return fmt::format("unknown subcommand: {}; allowed: {}", unknown.front(), subcommands_of(asked));
+  } else if (!unknown.empty()) {
+    const bool is_option = unknown.front().starts_with('-');
+    return fmt::format("unknown {}: {}", is_option ? "option" : "argument", unknown.front());
+  } else if (needs_subcommand) {
+    return "a subcommand is missing; allowed: " + subcommands_of(asked);
+  }
+  return message;
+}
+
+int run(int argc, char** argv) {
   CLI::App app("Perseus plans GPU clocks for pipeline-parallel training: less energy, no slower.", "perseus");
   app.set_version_flag("--version", "perseus " PERSEUS_VERSION);
   app.set_help_flag("-h,--help", "Print this help and exit");
@@ -57,15 +97,27 @@ int main(int argc, char** argv) {
   add_policy(app, command);
   add_token(app, command);
 
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  // What is wrong may come before --json is read.
+  const bool json = std::ranges::find(words, "--json") != words.end();
+  if (const std::string wrong = empty_argument(words); !wrong.empty()) return fail({ErrorCode::usage, wrong}, json);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
-    const auto asked = app.get_subcommands();
-    const std::string help = asked.empty() ? "perseus --help" : "perseus " + asked.front()->get_name() + " --help";
-    return fail({ErrorCode::usage, fmt::format("{} (see '{}')", error.what(), help)}, command.json);
+    const CLI::App* asked = &app;
+    std::string name = "perseus";
+    for (auto deeper = app.get_subcommands(); !deeper.empty(); deeper = asked->get_subcommands()) {
+      asked = deeper.front();
+      name += " " + asked->get_name();
+    }
+    return fail({ErrorCode::usage, fmt::format("{} (see '{} --help')", message_of(error, *asked), name)}, json);
   }
   const Result<int> done = command.run();
   return done ? *done : fail(done.error(), command.json);
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return exit_code_after_output("perseus", run(argc, argv)); }

@@ -255,7 +255,7 @@ void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
   partition.add_option("--model", options.model, "Its name, see --list")->type_name("NAME")->group(group);
   partition.add_option("--gpu", options.gpu, "The GPU that it runs on, see --list")->type_name("NAME")->group(group);
   const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
-    partition.add_option(name, value, what)->check(number_within(1, 1e6, ""))->type_name("N")->group(group);
+    partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N")->group(group);
   };
   add_count("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch");
   add_count("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)");
@@ -275,7 +275,7 @@ void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
 void add_energy_options(CLI::App& partition, PartitionOptions& options) {
   const std::string group = "Least energy";
   partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches of an iteration (1F1B)")
-      ->check(number_within(1, 100000, ""))
+      ->check(whole_number_within(1, 100000))
       ->type_name("N")
       ->group(group)
       ->capture_default_str();
@@ -288,7 +288,7 @@ void add_energy_options(CLI::App& partition, PartitionOptions& options) {
       ->type_name("W")
       ->group(group);
   partition.add_option("--max-planned", options.goal.max_planned, "Partitions to plan at most")
-      ->check(number_within(1, 1e6, ""))
+      ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(group)
       ->capture_default_str();
@@ -302,7 +302,7 @@ void add_partition(CLI::App& app, Command& command) {
   partition->add_option("LAYERS.csv", options->layers,
                         "Layers in order: name,forward_s and what docs/partition.md lists");
   partition->add_option("--stages", options->stages, "How many stages")
-      ->check(number_within(1, 100000, ""))
+      ->check(whole_number_within(1, 100000))
       ->type_name("N");
   partition
       ->add_option("--objective", options->objective,

@@ -65,12 +65,12 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
           ->group(group);
   auto* microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
                            ->capture_default_str()
-                           ->check(number_within(1, 1 << 20, ""))
+                           ->check(whole_number_within(1, 1 << 20))
                            ->type_name("M")
                            ->group(group);
   auto* chunks = app.add_option("--chunks", options.chunks,
                                 "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
-                     ->check(number_within(1, 1 << 10, ""))
+                     ->check(whole_number_within(1, 1 << 10))
                      ->type_name("V")
                      ->group(group);
   auto* power =

@@ -281,14 +281,10 @@ void add_plan(CLI::App& app, Command& command) {
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")
       ->group(planner);
-  plan->add_option("--effort", options->effort, "low, normal or high: trades time for gap")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
-      ->type_name("E")
-      ->group(planner);
+  add_effort_option(*plan, options->effort, "low, normal or high: trades time for gap")->group(planner);
   plan->add_option("--deadlines", options->deadlines, "How many deadlines are planned")
       ->capture_default_str()
-      ->check(number_within(1, 1e6, ""))
+      ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(planner);
   plan->add_option("--switch-latency", options->switch_latency_s, "Time that a clock change takes to arrive")
@@ -315,9 +311,7 @@ void add_plan(CLI::App& app, Command& command) {
   plan->add_flag("--bound-only", options->bound_only, "Print the lower-bound curve as CSV and plan nothing")
       ->excludes(out)
       ->group(output);
-  plan->add_flag("--progress,!--no-progress", options->progress,
-                 "Say how far it is, on standard error; where that is a terminal unless given")
-      ->group(output);
+  add_progress_flag(*plan, options->progress)->group(output);
   add_json_flag(*plan, command);
   plan->footer(
       help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"

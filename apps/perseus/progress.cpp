@@ -38,4 +38,9 @@ void ProgressLine::show(double done) {
   fmt::print(stderr, "\r{} {:3.0f} %", what_, 100 * done);
 }
 
+CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted) {
+  return subcommand.add_flag("--progress,!--no-progress", wanted,
+                             "Say how far it is, on standard error; where that is a terminal unless given");
+}
+
 }  // namespace perseus

@@ -4,6 +4,7 @@
 // the work has taken half a second. Threads: one.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -29,5 +30,7 @@ class ProgressLine {
   std::chrono::steady_clock::time_point next_;
   bool shown_ = false;
 };
+
+CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted);
 
 }  // namespace perseus

@@ -317,12 +317,8 @@ void add_reproduce(CLI::App& app, Command& command) {
       ->type_name("GPU=W");
   reproduce->add_option("--tau", options->tau, "The published method's unit of time; 0.0001 for a40, otherwise 0.001")
       ->type_name("GPU=S");
-  reproduce->add_option("--effort", options->effort, "Of our planner: low, normal or high")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"low", "normal", "high"}))
-      ->type_name("E");
-  reproduce->add_flag("--progress,!--no-progress", options->progress,
-                      "Say how far it is, on standard error; where that is a terminal unless given");
+  add_effort_option(*reproduce, options->effort, "Of our planner: low, normal or high");
+  add_progress_flag(*reproduce, options->progress);
   add_json_flag(*reproduce, command);
   reproduce->footer(
       help_footer("  perseus reproduce sosp24_data --out reproduction\n"

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "wire/file.h"
 #include "wire/number.h"
 
 namespace perseus {
@@ -50,9 +51,11 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
   std::map<std::string, Setting> settings;
   for (const ConfigKey& key : config_table()) settings[std::string(key.name)] = {std::string(key.fallback), "default"};
   if (!file.empty()) {
+    const auto content = read_file(file);
+    if (!content) return content.error();
     toml::table table;
     try {
-      table = toml::parse_file(file);
+      table = toml::parse(*content, file);
     } catch (const toml::parse_error& problem) {
       return Error{ErrorCode::usage, fmt::format("{}:{}: {}", file, problem.source().begin.line,
                                                  std::string_view(problem.description()))};
@@ -84,6 +87,16 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
     }
   }
   return settings;
+}
+
+Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config) {
+  for (const ConfigKey& key : config_table()) {
+    const Setting& setting = settings.at(std::string(key.name));
+    if (const Status set = key.set(config, setting.value); !set) {
+      return Error{ErrorCode::usage, fmt::format("{}: {}: {}", setting.from, key.name, set.error().message)};
+    }
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -140,14 +153,13 @@ Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags,
   const auto settings = settings_of(flags, file);
   if (!settings) return settings.error();
   ServeConfig config;
-  for (const ConfigKey& key : config_table()) {
-    const Setting& setting = settings->at(std::string(key.name));
-    if (const Status set = key.set(config, setting.value); !set) {
-      return Error{ErrorCode::usage, fmt::format("{}: {}: {}", setting.from, key.name, set.error().message)};
-    }
-  }
+  if (const Status set = apply(*settings, config); !set) return set.error();
   if (config.data.empty() == config.database.empty()) {
-    return Error{ErrorCode::usage, "one of --data DIR and --database URL is needed: where the server keeps its jobs"};
+    return Error{
+        ErrorCode::usage,
+        fmt::format("{} given; allowed: one of --data DIR and --database URL, where the server "
+                    "keeps its jobs",
+                    config.data.empty() ? "neither --data nor --database is" : "both --data and --database are")};
   }
   if (config.tls_certificate.empty() != config.tls_key.empty()) {
     return Error{ErrorCode::usage, "--tls-certificate and --tls-key belong together"};
@@ -158,6 +170,8 @@ Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags,
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file) {
   const auto settings = settings_of(flags, file);
   if (!settings) return settings.error();
+  ServeConfig config;
+  if (const Status set = apply(*settings, config); !set) return set.error();
   std::string text;
   for (const ConfigKey& key : config_table()) {
     const std::string& value = settings->at(std::string(key.name)).value;

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <memory>
 
@@ -106,6 +107,10 @@ Result<HttpCall> policy_call(const PolicyChange& change) {
   if (!change.signal.empty()) {
     const auto signal = read_file(change.signal);
     if (!signal) return signal.error();
+    boost::system::error_code problem;
+    if (const json::value value = json::parse(*signal, problem); problem || !value.is_array()) {
+      return Error{ErrorCode::invalid_input, fmt::format("{}: not a JSON array of {{from_s, value}}", change.signal)};
+    }
     text.insert(text.size() - 1, fmt::format("{}\"signal\":{}", body.empty() ? "" : ",", *signal));
   }
   return HttpCall{"PUT", path, text};
@@ -168,16 +173,26 @@ void add_profile(CLI::App& app, Command& command) {
   action->add_option("PROFILE.csv", push->file, "stage,instruction,frequency,time,energy (MHz, s, J)")->required();
   action->add_option("--schedule", push->schedule, "As 'perseus plan' (default 1f1b)")->type_name("NAME");
   action->add_option("--action-table", push->action_table, "PyTorch's CSV, instead of --schedule")->type_name("FILE");
-  action->add_option("--microbatches", push->microbatches, "Per iteration")->type_name("N");
-  action->add_option("--chunks", push->chunks, "Stages per rank")->type_name("N");
-  action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")->type_name("W");
-  action->add_option("--transfer-latency", push->transfer_latency_s, "Of an activation between stages")->type_name("S");
+  action->add_option("--microbatches", push->microbatches, "Per iteration")
+      ->check(whole_number_within(1, 1 << 20))
+      ->type_name("N");
+  action->add_option("--chunks", push->chunks, "Stages per rank")
+      ->check(whole_number_within(1, 1 << 10))
+      ->type_name("N");
+  action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")
+      ->check(number_within(0, 1e6, "W"))
+      ->type_name("W");
+  action->add_option("--transfer-latency", push->transfer_latency_s, "Of an activation between stages")
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S");
   action
       ->add_option("--switch-latency", push->switch_latency_s,
                    "Time until a clock takes effect (default: what the job's ranks measure)")
+      ->check(number_within(0, 1e6, "s"))
       ->type_name("S");
   action->add_flag("--blocking-transfers", push->blocking_transfers, "Transfers hold the sender up");
   action->add_option("--split-backward", push->split_backward, "Share of a backward that is its input half")
+      ->check(number_within(1e-6, 1 - 1e-6, ""))
       ->type_name("F");
   action->add_option("--accelerator", push->accelerator, "What was measured, for people")->type_name("TEXT");
   add_action(*group, command, "list", "Their names", [] { return HttpCall{"GET", "/v1/profiles", ""}; });
@@ -204,10 +219,19 @@ void add_straggler(CLI::App& app, Command& command) {
                          [notice] { return straggler_call(*notice); });
   set->add_option("--job", notice->job, "Its job; not needed with --accelerator")->type_name("JOB");
   set->add_option("--accelerator", notice->accelerator, "Who is slow: an accelerator")->type_name("ID");
-  set->add_option("--rank", notice->rank, "Who is slow: a rank of the job")->type_name("R");
-  set->add_option("--pipeline", notice->pipeline, "Who is slow: a pipeline of the job")->type_name("P");
-  set->add_option("--delay", notice->delay_s, "From when on (default: now)")->type_name("S");
-  set->add_option("--degree", notice->degree, "How many times slower")->required()->type_name("X");
+  set->add_option("--rank", notice->rank, "Who is slow: a rank of the job")
+      ->check(whole_number_within(0, 1 << 24))
+      ->type_name("R");
+  set->add_option("--pipeline", notice->pipeline, "Who is slow: a pipeline of the job")
+      ->check(whole_number_within(0, 1 << 24))
+      ->type_name("P");
+  set->add_option("--delay", notice->delay_s, "From when on (default: now)")
+      ->check(number_within(0, 1e9, "s"))
+      ->type_name("S");
+  set->add_option("--degree", notice->degree, "How many times slower")
+      ->required()
+      ->check(number_within(1, 1e6, ""))
+      ->type_name("X");
   auto* withdraw = add_action(*group, command, "withdraw", "Take a notice back", [notice] {
     return HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + percent_encode(notice->notice)), ""};
   });
@@ -228,16 +252,27 @@ void add_policy(CLI::App& app, Command& command) {
   };
   auto* cap = add_action(*group, command, "power-cap", "Average power of the whole job", make("power_cap"));
   cap->add_option("JOB", change->job, "Its id")->required();
-  cap->add_option("--average-power", change->watts, "At most")->required()->type_name("W");
+  cap->add_option("--average-power", change->watts, "At most")
+      ->required()
+      ->check(number_within(0, 1e12, "W"))
+      ->type_name("W");
   auto* pin = add_action(*group, command, "pin", "One iteration time, whatever stragglers say", make("pinned"));
   pin->add_option("JOB", change->job, "Its id")->required();
-  pin->add_option("--time", change->time_s, "Iteration time")->type_name("S");
-  pin->add_option("--point", change->point, "Instead: the time of this point of pipeline 0's frontier")->type_name("N");
+  pin->add_option("--time", change->time_s, "Iteration time")->check(number_within(0, 1e9, "s"))->type_name("S");
+  pin->add_option("--point", change->point, "Instead: the time of this point of pipeline 0's frontier")
+      ->check(whole_number_within(0, 1000000))
+      ->type_name("N");
   auto* slow = add_action(*group, command, "max-slowdown", "Slower while a price or carbon signal is high",
                           make("max_slowdown"));
   slow->add_option("JOB", change->job, "Its id")->required();
-  slow->add_option("--slowdown", change->slowdown, "Times the fastest iteration")->required()->type_name("X");
-  slow->add_option("--threshold", change->threshold, "Of the signal")->required()->type_name("V");
+  slow->add_option("--slowdown", change->slowdown, "Times the fastest iteration")
+      ->required()
+      ->check(number_within(1, 1e6, ""))
+      ->type_name("X");
+  slow->add_option("--threshold", change->threshold, "Of the signal")
+      ->required()
+      ->check(number_within(-1e12, 1e12, ""))
+      ->type_name("V");
   slow->add_option("--signal", change->signal, "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]")
       ->required()
       ->type_name("FILE");
@@ -255,7 +290,10 @@ void add_token(CLI::App& app, Command& command) {
   auto options = std::make_shared<TokenOptions>();
   auto* create = group->add_subcommand("create", "Make a token; it is shown once");
   const auto peer = add_server_options(*create);
-  create->add_option("--role", options->role, "job, infrastructure or read-only")->required()->type_name("ROLE");
+  create->add_option("--role", options->role, "job, infrastructure or read-only")
+      ->required()
+      ->check(CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
+      ->type_name("ROLE");
   create->add_option("--job", options->job, "The only job it reaches")->type_name("JOB");
   create->add_option("--name", options->name, "Whose it is, for people")->type_name("TEXT");
   create

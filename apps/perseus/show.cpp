@@ -173,10 +173,12 @@ void add_show(CLI::App& app, Command& command) {
   show->add_option("PLAN", options->plan,
                    "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
       ->required();
-  show->add_option("--point", options->point, "Which point; the fastest unless given")->type_name("K");
+  show->add_option("--point", options->point, "Which point; the fastest unless given")
+      ->check(whole_number_within(0, 1000000))
+      ->type_name("K");
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above it");
   show->add_option("--width", options->width, "Columns of text; as wide as the terminal unless given")
-      ->check(number_within(20, 10000, ""))
+      ->check(whole_number_within(20, 10000))
       ->type_name("N");
   show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
       ->type_name("FILE");

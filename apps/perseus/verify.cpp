@@ -130,7 +130,7 @@ void add_verify(CLI::App& app, Command& command) {
       ->add_option("--certificates", arguments->certificates,
                    "At most this many pieces of the lower bound are proven, each by a dual certificate")
       ->capture_default_str()
-      ->check(number_within(0, 1e9, ""))
+      ->check(whole_number_within(0, 1000000000))
       ->type_name("N");
   add_json_flag(*verify, command);
   verify->footer(help_footer("  perseus verify plans\n") + "   1  a claim does not hold\n");

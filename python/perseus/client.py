@@ -10,8 +10,9 @@
     profiler.end("forward")
 
 Nothing here raises, blocks or ends the process in training: what is wrong is logged once by the logger "perseus", and
-training runs on at its maximum clock. Set PERSEUS_STRICT=1 to have start() raise on wrong arguments, PERSEUS_DISABLE=1
-to have all of it do nothing. Cost: see bench/python_bench.py. Threads: as perseus.h says; a process has one client.
+training runs on at its maximum clock. A wrong PERSEUS_... variable is ignored, a wrong argument leaves the process without a
+client. Set PERSEUS_STRICT=1 to have start() raise on either, PERSEUS_DISABLE=1 to have all of it do nothing. Cost: see
+bench/python_bench.py. Threads: as perseus.h says; a process has one client.
 """
 
 import atexit
@@ -253,7 +254,7 @@ def start(**arguments):
     except Exception as error:
         rendezvous.give_up()
         _client.reason = str(error)
-        if isinstance(error, (TypeError, ValueError)) and os.environ.get("PERSEUS_STRICT") == "1":
+        if isinstance(error, (TypeError, ValueError)) and _strict():
             _client = None
             raise
         if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
@@ -277,12 +278,19 @@ def current():
     return _client if _client is not None and _client._process == os.getpid() else None
 
 
+def _strict():
+    return os.environ.get("PERSEUS_STRICT") == "1"
+
+
 def _start(client, rendezvous, arguments):
     if os.environ.get("PERSEUS_DISABLE", "0") not in ("", "0"):
         client.reason = "PERSEUS_DISABLE is set"
         rendezvous.give_up()
         return
-    options = option_values.collect(arguments)
+    ignored = None if _strict() else []
+    options = option_values.collect(arguments, ignored=ignored)
+    for remark in ignored or ():
+        say_once("%s", remark)
     used_library = library.load()
     client._cuda = _note_torch(options)
     if not rendezvous.joins(options):

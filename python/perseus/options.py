@@ -4,7 +4,7 @@ Input: perseus_options' fields by their names (PERSEUS_SERVER, ... in the enviro
 action_table as text (in the environment: a file), and advice_only, no_energy and synchronous in place of flags. Ranks and degrees
 that are not given follow from RANK and WORLD_SIZE, where pipeline stages are outermost and tensor parallel ranks
 innermost (Megatron's, DeepSpeed's and torchtitan's order). Output: the struct, filled in. Errors: TypeError or
-ValueError, which name the option and its value.
+ValueError, which name the option and its value. A wrong variable costs no more than itself where the caller asks for that.
 """
 
 import operator
@@ -17,18 +17,30 @@ _KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
 KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
 FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY, "synchronous": library.SYNCHRONOUS}
 _FILES = ("action_table",)  # in the environment
+_OF_THE_LIBRARY = ("plan_tolerance",)  # it reads these variables itself
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
+_LARGEST = 2**31 - 1  # of a C int
 
 
-def collect(arguments, environment=os.environ):
-    """The options that are given, as a dict of Python values; None counts as not given."""
+def collect(arguments, environment=os.environ, ignored=None):
+    """The options that are given, as a dict of Python values; None counts as not given.
+
+    A wrong variable raises, as a wrong argument does. With a list `ignored` it counts as not set, and a sentence about it
+    is added to the list.
+    """
     unknown = sorted(set(arguments) - set(KINDS) - set(FLAGS) - {"world_size"})
     if unknown:
         raise TypeError(f"no such option: {', '.join(unknown)}; there are {', '.join([*KINDS, *FLAGS])}")
     options = {name: _value(name, value) for name, value in arguments.items() if value is not None}
     for name in [*KINDS, *FLAGS]:
         text = environment.get("PERSEUS_" + name.upper())
-        if text and name not in options:
-            options[name] = _read(name, text) if name in _FILES else _value(name, text)
+        if text and name not in options and name not in _OF_THE_LIBRARY:
+            try:
+                options[name] = _of_environment(name, text)
+            except (TypeError, ValueError) as error:
+                if ignored is None:
+                    raise
+                ignored.append(f"PERSEUS_{name.upper()} is {text!r}, ignored: {error}")
     _place(options, environment)
     return options
 
@@ -41,10 +53,17 @@ def fill(struct, options):
             setattr(struct, name, value.encode() if KINDS[name] == "text" else value)
 
 
+def _of_environment(name, text):
+    value = _read(name, text) if name in _FILES else _value(name, text)
+    if name.endswith("_degree") and value < 1:
+        raise ValueError(f"option {name}: {value} is below 1")
+    return value
+
+
 def _value(name, value):
     try:
         if name in FLAGS:
-            return value.lower() not in ("0", "false", "no", "") if isinstance(value, str) else bool(value)
+            return _flag(value) if isinstance(value, str) else bool(value)
         kind = KINDS.get(name, "whole number")
         if kind == "text":
             if name == "facts" and isinstance(value, dict):
@@ -55,22 +74,34 @@ def _value(name, value):
             return value
         if kind == "number":
             return float(value)
-        return int(value) if isinstance(value, str) else operator.index(value)
+        value = int(value) if isinstance(value, str) else operator.index(value)
+        if abs(value) > _LARGEST:
+            raise ValueError
+        return value
     except (TypeError, ValueError):
-        raise TypeError(f"option {name}: {value!r} is no {KINDS.get(name, 'whole number')}") from None
+        allowed = f"one of {', '.join(_TRUE + _FALSE[:-1])}" if name in FLAGS else KINDS.get(name, "whole number")
+        if allowed == "whole number":
+            allowed += f" of at most {_LARGEST}"
+        raise TypeError(f"option {name}: {value!r} is no {allowed}") from None
+
+
+def _flag(text):
+    if text.lower() not in _TRUE + _FALSE:
+        raise ValueError
+    return text.lower() in _TRUE
 
 
 def _read(name, path):
     try:
         with open(path, encoding="utf-8") as file:
             return file.read()
-    except OSError as error:
-        raise ValueError(f"option {name}: {error}") from None
+    except (OSError, UnicodeError) as error:
+        raise ValueError(f"option {name}: {path}: {error}") from None
 
 
 def _place(options, environment):
     """Completes ranks and degrees."""
-    world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE")
+    world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE") or None
     if "rank" not in options and _whole(environment, "RANK") is not None:
         options["rank"] = _whole(environment, "RANK")
     degrees = ["dp_degree", "pp_degree", "tp_degree"]
@@ -95,4 +126,4 @@ def _place(options, environment):
 
 def _whole(environment, name):
     text = environment.get(name, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None

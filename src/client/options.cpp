@@ -56,17 +56,17 @@ class Checked {
 
 double plan_tolerance(double given, std::vector<std::string>& remarks) {
   constexpr double kDefault = 0.01, kMost = 10;
-  std::string name = "plan_tolerance";
+  std::string said = fmt::format("plan_tolerance is {}", given);
   if (given == 0) {
     const char* const variable = std::getenv("PERSEUS_PLAN_TOLERANCE");
     if (variable == nullptr || *variable == '\0') return kDefault;
-    name = "PERSEUS_PLAN_TOLERANCE";
+    said = fmt::format("PERSEUS_PLAN_TOLERANCE is '{}'", variable);
     char* end = nullptr;
     given = std::strtod(variable, &end);
     if (*end != '\0') given = std::nan("");
   }
   if (given <= kMost) return given;
-  remarks.push_back(fmt::format("{} is {}; {} is taken, allowed is a number up to {}", name, given, kDefault, kMost));
+  remarks.push_back(fmt::format("{}; {} is taken, allowed is a number up to {}", said, kDefault, kMost));
   return kDefault;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grp.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -98,7 +97,8 @@ class ClockDaemon {
     Peer peer;
     pid_t helper = 0;
   };
-  bool listen();
+  std::string listen();
+  bool bind_to(const std::string& path);
   bool prepare_folder(const std::string& folder) const;
   void serve();
   void accept_clients();
@@ -129,47 +129,54 @@ bool ClockDaemon::prepare_folder(const std::string& folder) const {
   return true;
 }
 
-bool ClockDaemon::listen() {
+/// Locks that file, which it makes, until the lock is closed. The file may have been removed by its last holder.
+OwnedFd lock_file(const std::string& path, std::string& why) {
+  for (;;) {
+    OwnedFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!lock.valid()) return why = std::strerror(errno), OwnedFd();
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return why = "another daemon listens there", OwnedFd();
+    struct stat locked {
+    }, there{};
+    if (::fstat(lock.get(), &locked) == 0 && ::stat(path.c_str(), &there) == 0 && locked.st_ino == there.st_ino) {
+      return lock;
+    }
+  }
+}
+
+/// Why not; empty: clients can connect.
+std::string ClockDaemon::listen() {
   const std::string& path = options_.socket;
+  if (!can_be_socket_path(path)) return "no path of 1 to 103 bytes";
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode)) return "it exists and is not a socket";
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0 && !prepare_folder(path.substr(0, slash))) return std::strerror(errno);
+  // Held for the daemon's life: it tells a socket that a daemon left behind from one that is in use.
+  std::string why;
+  lock_ = lock_file(path + ".lock", why);
+  if (!lock_.valid()) return why;
   const std::string unready = path + ".new";  // takes the path when clients can connect
-  const auto failed = [&](const std::string& what) {
-    log(fmt::format("cannot listen on {}: {}", path, what));
-    return false;
-  };
+  if (bind_to(unready) && ::rename(unready.c_str(), path.c_str()) == 0) return "";
+  why = std::strerror(errno);
+  ::unlink(unready.c_str());
+  ::unlink((path + ".lock").c_str());
+  return why;
+}
+
+bool ClockDaemon::bind_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.empty() || unready.size() >= sizeof address.sun_path) {
-    return failed(fmt::format("the path has {} bytes; allowed: 1 to 103", path.size()));
-  }
-  std::memcpy(address.sun_path, unready.data(), unready.size());
-  const std::size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0 && !prepare_folder(path.substr(0, slash))) {
-    return failed(std::strerror(errno));
-  }
-  struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode))
-    return failed("something else than a socket is there");
-  // Held for the daemon's life: it tells a socket that a daemon left behind from one that is in use.
-  lock_ = OwnedFd(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock_.valid()) return failed(std::strerror(errno));
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return failed("another daemon listens there");
-  ::unlink(unready.c_str());
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ::unlink(path.c_str());
   socket_ = OwnedFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_.valid()) return false;
   const mode_t before = ::umask(0177);  // nobody connects before the mode is set
-  const bool bound =
-      socket_.valid() && ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool bound = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int error = errno;
   ::umask(before);
-  if (!bound) return failed(std::strerror(errno));
-  if (!options_.group.empty()) {
-    const group* found = ::getgrnam(options_.group.c_str());
-    if (found == nullptr) return failed(fmt::format("there is no group {}", options_.group));
-    if (::chown(unready.c_str(), static_cast<uid_t>(-1), found->gr_gid) != 0) return failed(std::strerror(errno));
-  }
-  if (::chmod(unready.c_str(), options_.mode) != 0 || ::listen(socket_.get(), 128) != 0 ||
-      ::rename(unready.c_str(), path.c_str()) != 0) {
-    return failed(std::strerror(errno));
-  }
-  return true;
+  errno = error;
+  return bound && (!options_.group || ::chown(path.c_str(), static_cast<uid_t>(-1), *options_.group) == 0) &&
+         ::chmod(path.c_str(), options_.mode) == 0 && ::listen(socket_.get(), 128) == 0;
 }
 
 int ClockDaemon::run() {
@@ -180,7 +187,11 @@ int ClockDaemon::run() {
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = OwnedFd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   // Workers whose supervisor has died become our children, so their deaths are seen.
-  if (!signals_.valid() || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0 || !listen()) return 69;
+  if (!signals_.valid() || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return 69;
+  if (const std::string why = listen(); !why.empty()) {
+    log(fmt::format("--socket {}: cannot listen there: {}", options_.socket, why));
+    return 69;
+  }
   log(fmt::format("version {}, listening on {}", PERSEUS_VERSION, options_.socket));
   serve();
   return stop();
@@ -359,6 +370,11 @@ int ClockDaemon::stop() {
 }
 
 }  // namespace
+
+bool can_be_socket_path(const std::string& path) {
+  return !path.empty() && !path.ends_with('/') &&
+         path.size() + std::string_view(".new").size() < sizeof(sockaddr_un::sun_path);
+}
 
 int run_clock_daemon(const DaemonOptions& options) { return ClockDaemon(options).run(); }
 

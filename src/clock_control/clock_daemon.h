@@ -8,7 +8,9 @@
 // Input:   options; clients.
 // Output:  log lines on standard error. Helpers survive a daemon that is killed and give back as usual; the next daemon
 //          restores what is left. SIGTERM and SIGINT end all helpers, which give their clocks back.
-// Errors:  exit code 69: the socket cannot be opened, another daemon runs, or a clock could not be given back. A client
+// Errors:  exit code 69: the socket cannot be opened, another daemon runs (neither leaves a file behind), or a clock
+// could
+//          not be given back. A client
 //          is refused with the reason: another client holds the GPU, it cannot open the GPU's device node, no request.
 // Cost:    one sleeping process, two per client.
 // Threads: none; call it in a process that has no others.
@@ -17,6 +19,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "base/units.h"
@@ -24,12 +27,15 @@
 namespace perseus {
 
 struct DaemonOptions {
-  std::string socket;      ///< path
-  std::string group;       ///< that owns the socket; empty: the daemon's
-  mode_t mode = 0666;      ///< of the socket: who may ask. Which GPU a client may use, its device node says
-  Megahertz ceiling;       ///< of an administrator; 0: none
-  bool simulated = false;  ///< also serve simulated GPUs, whose files clients name: for tests
+  std::string socket;          ///< path, see can_be_socket_path()
+  std::optional<gid_t> group;  ///< that owns the socket; none: the daemon's
+  mode_t mode = 0666;          ///< of the socket: who may ask. Which GPU a client may use, its device node says
+  Megahertz ceiling;           ///< of an administrator; 0: none
+  bool simulated = false;      ///< also serve simulated GPUs, whose files clients name: for tests
 };
+
+/// It and its temporary neighbor fit into a socket's address.
+bool can_be_socket_path(const std::string& path);
 
 /// Serves until SIGTERM or SIGINT. Returns the exit code.
 int run_clock_daemon(const DaemonOptions& options);

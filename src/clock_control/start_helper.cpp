@@ -72,7 +72,8 @@ DeviceResult<std::string> find_helper(const std::string& given) {
   const std::string only = !given.empty() ? given : named != nullptr ? named : "";
   if (!only.empty()) {
     if (runs(only)) return only;
-    return DeviceError{DeviceFault::no_driver, fmt::format("the helper {} is not a program that can be run", only)};
+    return DeviceError{DeviceFault::no_driver, fmt::format("the helper {}{} is not a program that can be run", only,
+                                                           given.empty() ? " (PERSEUS_CLOCKD)" : "")};
   }
   std::vector<std::string> folders;
   if (const std::string own = own_folder(); !own.empty()) {

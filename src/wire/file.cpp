@@ -33,10 +33,30 @@ class Descriptor {
   int fd_;
 };
 
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
 std::string reason() { return std::strerror(errno); }
 
 Error too_large(const std::string& path, std::size_t limit) {
   return {ErrorCode::invalid_input, fmt::format("{}: larger than the {} MiB that are allowed", path, limit >> 20)};
+}
+
+Error cannot_write(const std::string& path) {
+  return {ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path, reason())};
+}
+
+Status write_in_place(const std::string& path, std::string_view content) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (file.get() < 0 || !write_all(file.get(), content) || !file.close()) return cannot_write(path);
+  return Ok{};
 }
 
 }  // namespace
@@ -74,20 +94,18 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 Status write_file(const std::string& path, std::string_view content) {
+  // As root, a rename would put a file in the place of /dev/null.
+  if (struct stat there{}; ::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return write_in_place(path, content);
+  }
   std::string temporary = path + ".XXXXXX";
   const auto cannot = [&] {
-    Error error{ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path, reason())};
+    Error error = cannot_write(path);
     ::unlink(temporary.c_str());
     return error;
   };
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return cannot();
-  for (std::size_t written = 0; written < content.size();) {
-    const ssize_t put = ::write(file.get(), content.data() + written, content.size() - written);
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return cannot();
-    written += static_cast<std::size_t>(put);
-  }
+  if (file.get() < 0 || !write_all(file.get(), content)) return cannot();
   // mkostemp makes files private; give it what open() would have.
   const mode_t mask = ::umask(0);
   ::umask(mask);

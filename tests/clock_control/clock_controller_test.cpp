@@ -18,6 +18,7 @@
 #include "lease_folder.h"
 #include "simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training_process.h"
 
 namespace perseus {
 namespace {
@@ -376,22 +377,8 @@ TEST_F(Controller, AWorkerThatHangsIsFoundThoughItHadNothingToDoBefore) {
 
 TEST_F(Controller, ASuspendedTrainingProcessGivesItsClockBackAndTakesItAgain) {
   make_gpu();
-  const pid_t training = ::fork();
-  if (training == 0) {
-    restart_ = {0.01, 0.02};
-    auto started = ClockController::start(options());
-    if (!started) ::_exit(1);
-    (*started)->set(Megahertz(700));
-    for (;;) ::pause();
-  }
-  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-  ::kill(training, SIGSTOP);
-  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
-  ::kill(training, SIGCONT);
-  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
-  ::kill(training, SIGKILL);
-  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
-  ::waitpid(training, nullptr, 0);
+  restart_ = {0.01, 0.02};
+  expect_clock_follows_suspension(start_training_process(options()), *gpu_);
 }
 
 TEST_F(Controller, AnAdministratorsCeilingIsNotExceededAndComesBack) {
@@ -441,8 +428,9 @@ TEST_F(Controller, ByHandItSaysWhatItIs) {
     return WEXITSTATUS(std::system((program + " " + arguments + " > " + folder_.file("out") + " 2>&1").c_str()));
   };
   EXPECT_EQ(status_of(""), 64);
-  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no mailbox"));
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no command"));
   EXPECT_EQ(status_of("--device simulated:nothing"), 64);
+  EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("no mailbox"));
   EXPECT_EQ(status_of("--nonsense"), 64);
   EXPECT_EQ(status_of("--help"), 0);
   EXPECT_THAT(LeaseFolder::text_of(folder_.file("out")), HasSubstr("usage:"));

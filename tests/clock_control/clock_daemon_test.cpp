@@ -23,6 +23,7 @@
 #include "lease_folder.h"
 #include "simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training_process.h"
 
 namespace perseus {
 namespace {
@@ -54,15 +55,6 @@ class Daemon : public testing::Test {
   void lock(Megahertz clock = Megahertz(700)) {
     controller_->set(clock);
     ASSERT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == clock; }));
-  }
-  /// A training process of its own that has set a clock and waits.
-  pid_t training_process(RestartLimits restart = {}) {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
-    auto started = ClockController::start(options(restart));
-    if (!started) ::_exit(1);
-    (*started)->set(Megahertz(700));
-    for (;;) ::pause();
   }
   [[nodiscard]] std::string log() const { return LeaseFolder::text_of(folder_.file("daemon.log")); }
   [[nodiscard]] OwnedFd connect() const {
@@ -120,7 +112,7 @@ TEST_F(Daemon, GivesItsClientAHelperOutsideOfTheClientsProcesses) {
 
 TEST_F(Daemon, RefusesASecondClientAndNamesTheHolder) {
   start_daemon();
-  const pid_t training = training_process();
+  const pid_t training = start_training_process(options());
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
   const auto second = ClockController::start(options());
   ASSERT_FALSE(second);
@@ -132,7 +124,7 @@ TEST_F(Daemon, RefusesASecondClientAndNamesTheHolder) {
 
 TEST_F(Daemon, GivesBackWhenTheClientIsKilled) {
   start_daemon();
-  const pid_t training = training_process();
+  const pid_t training = start_training_process(options());
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
   ::kill(training, SIGKILL);
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
@@ -188,15 +180,7 @@ TEST_F(Daemon, AClientOutlivesItAndTakesTheNextOne) {
 
 TEST_F(Daemon, ASuspendedTrainingProcessGivesItsClockBackAndTakesItAgain) {
   start_daemon();
-  const pid_t training = training_process({0.01, 0.02});
-  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-  ::kill(training, SIGSTOP);
-  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
-  ::kill(training, SIGCONT);
-  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
-  ::kill(training, SIGKILL);
-  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
-  ::waitpid(training, nullptr, 0);
+  expect_clock_follows_suspension(start_training_process(options({0.01, 0.02})), *gpu_);
 }
 
 TEST_F(Daemon, KeepsAnAdministratorsCeiling) {

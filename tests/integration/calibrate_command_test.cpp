@@ -121,10 +121,10 @@ TEST(CalibrateCommand, NamesOptionsThatAreWrong) {
   } bad[] = {
       {{"calibrate", ops}, 64, "ITERS"},
       {{"calibrate", scratch.path("nothing.csv"), iterations}, 66, "nothing.csv: cannot be read: No such file"},
-      {{"calibrate", ops, iterations, "--folds", "1"}, 64, "--folds: '1' is not a number from 2"},
+      {{"calibrate", ops, iterations, "--folds", "1"}, 64, "--folds: '1' is not a whole number from 2"},
       {{"calibrate", ops, iterations, "--folds", "21"}, 64, "21 folds; must be from 2 to the number of plans, 20"},
       {{"calibrate", ops, iterations, "--blocking-power", "-1"}, 64, "'-1' is not a number from 0 to 1e+06 W"},
-      {{"calibrate", ops, iterations, "--clock-step", "0"}, 64, "'0' is not a number from 1 to 1e+06 MHz"},
+      {{"calibrate", ops, iterations, "--clock-step", "0"}, 64, "'0' is not a whole number from 1 to 1000000 MHz"},
       {{"calibrate", ops, iterations, "--out", scratch.path()}, 73, "which this command does not write"},
   };
   for (const auto& [arguments, exit_code, says] : bad) {

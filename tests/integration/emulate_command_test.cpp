@@ -137,7 +137,7 @@ TEST(EmulateCommand, RefusesWithOneErrorAndWritesNothing) {
       {small_scenario() + straggler + "gpus = 2\n", {}, 65, "gpus: 2; allowed: 1..1"},
       {small_scenario("duration_s = 9\nmethods = [\"best\"]\n"), {}, 65, "methods: 'best'; allowed: exact, perseus"},
       {small_scenario(), {"--methods", "best"}, 64, "methods: 'best'; allowed: exact, perseus"},
-      {small_scenario(), {"--seed", "-1"}, 64, "'-1' is not a number from 0"},
+      {small_scenario(), {"--seed", "-1"}, 64, "'-1' is not a whole number from 0"},
       {small_scenario() + "[[pipelines]]\nname = \"b\"\nprofile = \"nowhere.csv\"\nmicrobatches = 1\ncount = 0\n",
        {},
        66,

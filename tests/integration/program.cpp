@@ -33,7 +33,9 @@ std::string sample_profile() { return PERSEUS_SOURCE_DIR "/data/sample_profile.c
 
 Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options) {
   const ScratchFolder said;
-  std::vector<char*> words{const_cast<char*>(PERSEUS_PROGRAM)};
+  std::string name = PERSEUS_PROGRAM;
+  if (!options.program.empty()) name = fs::path(name).replace_filename(options.program).string();
+  std::vector<char*> words{name.data()};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   const std::string out = said.path("out");

@@ -121,6 +121,19 @@ class Starting(RecordedTest):
         profiler.begin("forward")
         self.assertEqual(self.calls(), [])
 
+    def test_a_wrong_variable_is_named_once_and_ignored(self):
+        with mock.patch.dict(os.environ, PERSEUS_MICROBATCHES="abc"), self.assertLogs("perseus", "WARNING") as logged:
+            self.assertTrue(client.start().active)
+            client.stop()
+            client.start(server="http://host")
+        self.assertEqual([line for line in logged.output if "abc" in line], [
+            "WARNING:perseus:PERSEUS_MICROBATCHES is 'abc', ignored: option microbatches: 'abc' is no whole number of at most 2147483647"
+        ])
+        self.assertEqual(self.options()["server"], "http://host")
+        with mock.patch.dict(os.environ, PERSEUS_MICROBATCHES="abc", PERSEUS_STRICT="1"), self.assertRaises(TypeError):
+            client.stop()
+            client.start()
+
     def test_strict(self):
         with mock.patch.dict(os.environ, PERSEUS_STRICT="1"), self.assertRaises(TypeError):
             client.start(microbatches="many")

@@ -35,6 +35,28 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "action_table: .*nowhere"):
             collect({}, {"PERSEUS_ACTION_TABLE": "/nowhere.csv"})
 
+    def test_a_wrong_variable_costs_only_itself(self):
+        for variable, text, allowed in (
+            ("PERSEUS_MICROBATCHES", "many", "whole number of at most 2147483647"),
+            ("PERSEUS_MICROBATCHES", "99999999999", "whole number of at most 2147483647"),
+            ("PERSEUS_RANK", "1.5", "whole number"),
+            ("PERSEUS_DP_DEGREE", "0", "0 is below 1"),
+            ("PERSEUS_BLOCKING_POWER_W", "90 W", "is no number"),
+            ("PERSEUS_NO_ENERGY", "maybe", "one of 1, true, yes, on, 0, false, no, off"),
+            ("PERSEUS_ACTION_TABLE", "/nowhere.csv", "No such file or directory"),
+            ("PERSEUS_ACTION_TABLE", "/", "Is a directory"),
+        ):
+            ignored = []
+            options = collect({}, {variable: text, "PERSEUS_CHUNKS": "2"}, ignored)
+            self.assertEqual((options, len(ignored)), (collect({}, {"PERSEUS_CHUNKS": "2"}), 1), variable)
+            self.assertTrue(ignored[0].startswith(f"{variable} is {text!r}, ignored: "), ignored[0])
+            self.assertIn(allowed, ignored[0])
+            with self.assertRaises((TypeError, ValueError)):  # PERSEUS_STRICT
+                collect({}, {variable: text})
+
+    def test_the_library_reads_the_plan_tolerance_itself(self):
+        self.assertNotIn("plan_tolerance", collect({}, {"PERSEUS_PLAN_TOLERANCE": "abc"}))
+
     def place(self, arguments, rank, world):
         options = collect(arguments, {"RANK": str(rank), "WORLD_SIZE": str(world)})
         return [options[f"{kind}_{what}"] for what in ("degree", "rank") for kind in ("dp", "pp", "tp")]

@@ -45,6 +45,15 @@ class SqliteFile : public ::testing::Test {
     append.index.job = job;
     return executor_.outcome<Appended>([&](auto done) { store.append(std::move(append), done); });
   }
+  /// The refusal; `last` counts the writes before it. A thousand are enough.
+  Result<Appended> append_until_refused(Store& store, std::int64_t& last) {
+    Result<Appended> result = Appended::committed;
+    while (result.ok() && last < 1000) {
+      result = append(store, "job", last, std::string(8000, 'x'));
+      last += result.ok();
+    }
+    return result;
+  }
 
   testing::ScratchFolder folder_;
   testing::StoreExecutor executor_;
@@ -107,11 +116,7 @@ TEST_F(SqliteFile, LosesNothingAcknowledgedWhenKilledAtAnyMoment) {
 TEST_F(SqliteFile, AFullDiskRefusesWholeWritesAndRecovers) {
   auto store = open({.max_pages = 40});
   std::int64_t last = 0;
-  Result<Appended> result = Appended::committed;
-  while (result.ok() && last < 1000) {
-    result = append(*store, "job", last, std::string(8000, 'x'));
-    last += result.ok();
-  }
+  const Result<Appended> result = append_until_refused(*store, last);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::unavailable);
   EXPECT_THAT(result.error().message, HasSubstr(path()));
@@ -243,11 +248,7 @@ TEST_F(SqliteFile, AWriteThatTheSystemRefusesIsWhollyRefusedAndTheNextOneTriesAg
   std::int64_t last = 0;
   {
     const FileSizeLimit limit(300000);
-    Result<Appended> result = Appended::committed;
-    while (result.ok() && last < 1000) {
-      result = append(*store, "job", last, std::string(8000, 'x'));
-      last += result.ok();
-    }
+    const Result<Appended> result = append_until_refused(*store, last);
     ASSERT_FALSE(result.ok());
     EXPECT_EQ(result.error().code, ErrorCode::unavailable);
     EXPECT_GT(last, 3);

@@ -5,44 +5,36 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <string>
 
 namespace perseus::measure {
 namespace {
 
-/// spin: until the GPU's timer has advanced by so many ns. spin_cycles: for so many cycles of the SM.
-constexpr const char* kKernels = R"(
-.version 6.0
-.target sm_50
-.address_size 64
-
-.visible .entry spin(.param .u64 duration)
+/// A kernel that runs until that timer has advanced by `duration`.
+std::string kernel(const std::string& name, const std::string& timer) {
+  return ".visible .entry " + name + R"((.param .u64 duration)
 {
   .reg .u64 %duration, %start, %now;
   .reg .pred %more;
   ld.param.u64 %duration, [duration];
-  mov.u64 %start, %globaltimer;
+  mov.u64 %start, )" +
+         timer + R"(;
 again:
-  mov.u64 %now, %globaltimer;
-  sub.u64 %now, %now, %start;
-  setp.lt.u64 %more, %now, %duration;
-  @%more bra again;
-  ret;
-}
-
-.visible .entry spin_cycles(.param .u64 duration)
-{
-  .reg .u64 %duration, %start, %now;
-  .reg .pred %more;
-  ld.param.u64 %duration, [duration];
-  mov.u64 %start, %clock64;
-again:
-  mov.u64 %now, %clock64;
+  mov.u64 %now, )" +
+         timer + R"(;
   sub.u64 %now, %now, %start;
   setp.lt.u64 %more, %now, %duration;
   @%more bra again;
   ret;
 }
 )";
+}
+
+/// spin: for so many ns. spin_cycles: for so many cycles of the SM.
+std::string kernels() {
+  return "\n.version 6.0\n.target sm_50\n.address_size 64\n\n" + kernel("spin", "%globaltimer") + "\n" +
+         kernel("spin_cycles", "%clock64");
+}
 
 /// Kernels that a simulated GPU may have: "spin_20" runs for 20 us.
 constexpr std::array kSimulatedMicroseconds{20, 200, 1000, 5000, 20000, 40000};
@@ -75,7 +67,7 @@ Cuda::Cuda(int ordinal) {
   make_current();
 
   void* module = nullptr;
-  call("cuModuleLoadData", &module, static_cast<const void*>(kKernels));
+  call("cuModuleLoadData", &module, static_cast<const void*>(kernels().c_str()));
   if (!simulated_) {
     call("cuModuleGetFunction", &spin_, module, "spin");
     call("cuModuleGetFunction", &spin_cycles_, module, "spin_cycles");

@@ -1,0 +1,38 @@
+// A training process of its own, for tests that suspend or kill it.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "clock_control/clock_controller.h"
+#include "eventually.h"
+#include "simulated_gpu/simulated_gpu.h"
+
+namespace perseus {
+
+/// Sets 700 MHz and waits until it is killed.
+inline pid_t start_training_process(const ClockControllerOptions& options) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  auto started = ClockController::start(options);
+  if (!started) ::_exit(1);
+  (*started)->set(Megahertz(700));
+  for (;;) ::pause();
+}
+
+/// Suspended, it has its clock given back; resumed, it takes it again; killed, it has it given back. Ends the process.
+inline void expect_clock_follows_suspension(pid_t training, SimulatedGpu& gpu) {
+  ASSERT_TRUE(eventually([&] { return gpu.locked(); }));
+  ::kill(training, SIGSTOP);
+  EXPECT_TRUE(eventually([&] { return !gpu.locked(); }));
+  ::kill(training, SIGCONT);
+  EXPECT_TRUE(eventually([&] { return gpu.clock() == Megahertz(700); }));
+  ::kill(training, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return !gpu.locked(); }));
+  ::waitpid(training, nullptr, 0);
+}
+
+}  // namespace perseus

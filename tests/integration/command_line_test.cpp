@@ -1,0 +1,154 @@
+// Command lines as a stranger types them: a mistake ends in one line that names it, the right exit code, and no files.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "program.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+constexpr int kUsage = 64, kNotFound = 66, kUnavailable = 69, kCannotWrite = 73;
+
+void expect_mistake(const Words& words, int exit_code, const std::string& message, const RunOptions& options = {}) {
+  const Outcome outcome = run_perseus(words, options);
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+  EXPECT_THAT(lines_of(outcome.err), SizeIs(1)) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(message));
+  EXPECT_THAT(outcome.out, IsEmpty());
+}
+
+TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
+  const auto full = [] { ::dup2(::open("/dev/full", O_WRONLY), STDOUT_FILENO); };
+  for (const std::string program : {"perseus", "perseus-clockd", "perseus-replay"}) {
+    for (const std::string word : {"--help", "--version"}) {
+      const Outcome outcome = run_perseus({word}, {.prepare = full, .program = program});
+      EXPECT_EQ(outcome.exit_code, kCannotWrite) << program << ' ' << word;
+      EXPECT_THAT(outcome.err, StartsWith(program + ": standard output: cannot be written")) << word;
+    }
+  }
+  const Words plan{"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2"};
+  EXPECT_EQ(run_perseus(plan, {.prepare = full}).exit_code, kCannotWrite);
+  EXPECT_EQ(run_perseus({"plan", "/nonexistent", "--json"}, {.prepare = full}).exit_code, kNotFound);
+}
+
+TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
+  expect_mistake({}, kUsage, "a subcommand is missing; allowed: plan, compare");
+  expect_mistake({"plna"}, kUsage, "unknown subcommand: plna; allowed: plan, compare");
+  expect_mistake({"--verbose"}, kUsage, "unknown option: --verbose");
+  expect_mistake({"job"}, kUsage, "a subcommand is missing; allowed: list, show, finish (see 'perseus job --help')");
+  expect_mistake({"job", "stop"}, kUsage, "unknown subcommand: stop; allowed: list, show, finish");
+  expect_mistake({"lookup", "--dedline"}, kUsage, "unknown option: --dedline (see 'perseus lookup --help')");
+  expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument: b.csv");
+}
+
+TEST(PerseusCommandLine, RefusesValuesThatAreNone) {
+  expect_mistake({"plan", "a.csv", "--out", ""}, kUsage, "--out: the value is empty");
+  expect_mistake({"plan", "a.csv", "--out="}, kUsage, "--out=: the value is empty");
+  expect_mistake({"demo", "--scratch", ""}, kUsage, "--scratch: the value is empty");
+  expect_mistake({"plan", ""}, kUsage, "an argument is empty");
+  expect_mistake({"plan", "a.csv", "--out"}, kUsage, "--out: the value is missing");
+  expect_mistake({"plan", "a.csv", "--tau", "1", "--tau", "2"}, kUsage, "--tau: given more than once; allowed: once");
+  expect_mistake({"plan", "a.csv", "--microbatches", "1.5"}, kUsage,
+                 "--microbatches: '1.5' is not a whole number from 1 to 1048576");
+  expect_mistake({"show", "plans", "--point", "nan"}, kUsage, "--point: 'nan' is not a whole number");
+  expect_mistake({"straggler", "set", "--degree", "nan"}, kUsage, "--degree: 'nan' is not a number from 1 to 1e+06");
+  expect_mistake({"token", "create", "--role", "root"}, kUsage, "--role: root not in");
+}
+
+TEST(PerseusCommandLine, MistakesBeforeJsonIsReadAreJsonToo) {
+  const Outcome outcome = run_perseus({"plan", "a.csv", "--microbatches", "1.5", "--json"});
+  EXPECT_EQ(outcome.exit_code, kUsage);
+  EXPECT_THAT(outcome.out, StartsWith(R"({"error":{"code":"usage","message":"--microbatches: '1.5')"));
+}
+
+TEST(PerseusCommandLine, ServerSettingsAreCheckedBeforeTheyArePrinted) {
+  const ScratchFolder scratch;
+  expect_mistake({"serve", "--config", scratch.path(), "--print-config"}, kNotFound, "Is a directory");
+  expect_mistake({"serve", "--config", scratch.path("none"), "--print-config"}, kNotFound, "No such file");
+  expect_mistake({"serve", "--workers", "many", "--print-config"}, kUsage, "'many' is not a number from 1 to 1024");
+  expect_mistake({"serve", "--data", scratch.path("a"), "--database", "b"}, kUsage, "both --data and --database");
+  EXPECT_THAT(scratch.names(), IsEmpty());
+}
+
+TEST(PerseusCommandLine, OutputKeepsALinkALink) {
+  const ScratchFolder scratch;
+  const std::string layers = scratch.file("layers.csv", "name,forward_s\na,1\nb,2\n");
+  const std::string target = scratch.file("target", ""), link = scratch.path("link");
+  fs::create_symlink(target, link);
+  const Outcome outcome = run_perseus({"partition", layers, "--stages", "2", "--layers-out", link});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_THAT(content_of(target), StartsWith("name,"));
+}
+
+TEST(DemoCommandLine, NamesTheFolderOrProgramThatCannotBeUsed) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("file", "");
+  for (const std::string& folder : {scratch.path("none"), file}) {
+    const RunOptions in_folder{.folder = scratch.path(), .prepare = [&] { ::setenv("TMPDIR", folder.c_str(), 1); }};
+    expect_mistake({"demo"}, kCannotWrite, "temporary directory " + folder + ": ", in_folder);
+  }
+  const RunOptions here{.folder = scratch.path()};
+  expect_mistake({"demo", "--scratch", file}, kCannotWrite, "--scratch " + file + ": Not a directory", here);
+  expect_mistake({"demo", "--helper", scratch.path()}, kNotFound, "--helper " + scratch.path() + ": not a program",
+                 here);
+}
+
+struct ClockdMistake {
+  Words words;
+  int exit_code;
+  std::string message;
+};
+
+TEST(ClockdCommandLine, NamesTheMistakeAndLeavesNothingBehind) {
+  const ScratchFolder scratch;
+  const std::string socket = scratch.path("clockd.sock"), folder = fs::path(socket).parent_path();
+  const std::vector<ClockdMistake> mistakes{
+      {{}, kUsage, "no command; allowed: --daemon, --restore"},
+      {{"--socket", socket}, kUsage, "unknown command --socket; allowed: --daemon"},
+      {{"--restore", "--all"}, kUsage, "--restore: unknown option --all"},
+      {{"--restore", ""}, kUsage, "--restore: the path of the lease is empty"},
+      {{"--restore", socket, "soon"}, kUsage, "SECONDS: 'soon'; allowed: 0 to 3600"},
+      {{"--restore", socket, "nan"}, kUsage, "SECONDS: 'nan'; allowed: 0 to 3600"},
+      {{"--restore", socket, "1", "2"}, kUsage, "one argument too many: 2"},
+      {{"--restore", socket}, kUnavailable, socket + ": No such file"},
+      {{"--daemon", "--socket", socket, "--verbose"}, kUsage, "unknown option --verbose; allowed: --socket PATH"},
+      {{"--daemon", "--socket", socket, "--mode"}, kUsage, "--mode has no value"},
+      {{"--daemon", "--socket", socket, "--socket", socket}, kUsage, "--socket is given twice"},
+      {{"--daemon", "--socket", socket, "--mode", "9"}, kUsage, "--mode: '9'; allowed: octal, 0 to 0777"},
+      {{"--daemon", "--socket", socket, "--ceiling", "0"}, kUsage, "--ceiling: '0'; allowed: 1 to 65535"},
+      {{"--daemon", "--socket", socket, "--ceiling", "1e9"}, kUsage, "--ceiling: '1e9'; allowed: 1 to 65535"},
+      {{"--daemon", "--socket", socket, "--group", ""}, kUsage, "--group: ''; allowed: the name of a group"},
+      {{"--daemon", "--socket", socket, "--group", "no-such"}, kUsage, "--group: 'no-such'; allowed: the name"},
+      {{"--daemon", "--socket", ""}, kUsage, "--socket: ''; allowed: a path of 1 to 103 bytes"},
+      {{"--daemon", "--socket", std::string(104, 'x')}, kUsage, "allowed: a path of 1 to 103 bytes"},
+      {{"--daemon", "--socket", folder}, kUnavailable, "--socket " + folder + ": cannot listen there: it exists"},
+      {{"--daemon", "--socket", "/dev/null/x"}, kUnavailable, "--socket /dev/null/x: cannot listen there: Not a dir"},
+  };
+  for (const ClockdMistake& mistake : mistakes) {
+    expect_mistake(mistake.words, mistake.exit_code, mistake.message, {.program = "perseus-clockd"});
+    EXPECT_THAT(scratch.names(), IsEmpty()) << mistake.message;
+  }
+  // The last step before it listens fails.
+  fs::create_directory(socket + ".new");
+  expect_mistake({"--daemon", "--socket", socket}, kUnavailable, "cannot listen there", {.program = "perseus-clockd"});
+  EXPECT_THAT(scratch.names(), ElementsAre("clockd.sock.new"));
+}
+
+}  // namespace
+}  // namespace perseus::testing
