@@ -26,8 +26,9 @@
 namespace perseus {
 
 struct RequestWindow {
-  std::int64_t opens_ns = 0, closes_ns = 0;  ///< both 0: nothing is expected
-  bool confirmed = false;                    ///< the last one came inside its window
+  std::int64_t opens_ns = 0, due_ns = 0, closes_ns = 0;  ///< all 0: nothing is expected
+  /// The last one came inside its window, and the change before this one was not early: the plan is the same.
+  bool confirmed = false;
 };
 
 class RequestRhythm {
@@ -56,6 +57,7 @@ class RequestRhythm {
   std::int64_t step_began_ns_ = 0;  ///< 0: not seen
   std::uint32_t number_ = 0;        ///< of the last change
   std::int64_t at_ns_ = 0;          ///< 0: there was none
+  bool early_ = false;              ///< the last change came before its window: a faster plan has begun
 };
 
 /// What the helper does until something is due.
