@@ -200,8 +200,7 @@ class Planner {
       long share = std::max(1L, 4 * budget / static_cast<long>(left));
       const long given = std::min(share, budget);
       share = given;
-      const Realiser::Outcome outcome =
-          slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share);
+      const Realiser::Outcome outcome = slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share);
       budget -= given - share;
       point.time = outcome.time;
       point.effective_energy = outcome.effective_energy;

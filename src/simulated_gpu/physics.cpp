@@ -122,8 +122,9 @@ std::string check(const Spec& spec) {
 }
 
 std::string check(const Spec& spec, const State& state) {
-  for (const double value : {state.now_s, state.energy_j, state.counter_j, state.progress, state.run_s,
-                             state.run_energy_j, state.finished_s, state.switch_at_s, state.next_from_s, state.capped_s}) {
+  for (const double value :
+       {state.now_s, state.energy_j, state.counter_j, state.progress, state.run_s, state.run_energy_j, state.finished_s,
+        state.switch_at_s, state.next_from_s, state.capped_s}) {
     if (!std::isfinite(value)) return "a number of its state is not finite";
   }
   if (state.activity < idle || state.activity >= spec.computations) return "it does what it cannot do";

@@ -215,13 +215,13 @@ TEST(Dozing, LooksLessAndLessOftenAfterAMissedMomentButNeverStops) {
 TEST(Dozing, SleepsOnlyHalfOfAGapThatIsNotConfirmed) {
   const RequestWindow window{100 * kMs, 105 * kMs, 110 * kMs, false};
   EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 40 * kMs);
-  EXPECT_LE(doze_until(window, 20 * kMs, 60 * kMs, -1).limit_ns, 40 * kMs / 16);
+  EXPECT_LE(doze_until(window, 20 * kMs, 60 * kMs, -1).limit_ns, 2 * kMs);
   EXPECT_LE(doze_until(window, 20 * kMs, 104 * kMs, -1).limit_ns, kMs / 8);
 }
 
 TEST(Dozing, LooksAtAShareOfTheTimeSinceTheLastChangeWhereNothingIsExpected) {
   EXPECT_EQ(doze_until({}, 20 * kMs, 20 * kMs, -1).limit_ns, 80'000);
-  EXPECT_EQ(doze_until({}, 20 * kMs, 36 * kMs, -1).limit_ns, kMs);
+  EXPECT_EQ(doze_until({}, 20 * kMs, 70 * kMs, -1).limit_ns, kMs);
   EXPECT_EQ(doze_until({}, 20 * kMs, 500 * kMs, -1).limit_ns, 4 * kMs);
 }
 
@@ -235,16 +235,17 @@ Looking look_for(const std::vector<std::int64_t>& gaps_ns, double jitter, int le
   std::mt19937 random(7);
   std::normal_distribution<double> factor(1, jitter);
   RequestRhythm rhythm;
-  std::int64_t now_ns = 5'000 * kMs, device_ns = now_ns, last_ns = now_ns;
+  std::int64_t now_ns = 5'000 * kMs, device_ns = now_ns, last_ns = now_ns, looked_ns = now_ns;
   std::vector<std::int64_t> late_ns;
   int looks = 0;
   for (int step = 0; step < learning + steps; ++step) {
     for (std::uint32_t number = 0; number < gaps_ns.size(); ++number) {
       device_ns += static_cast<std::int64_t>(static_cast<double>(gaps_ns[number]) * factor(random));
       for (; now_ns < device_ns; looks += step >= learning ? 1 : 0) {
+        looked_ns = now_ns;
         now_ns += doze_until(rhythm.next(number), last_ns, now_ns, -1).limit_ns + kWake;
       }
-      rhythm.requested(number, now_ns);
+      rhythm.requested(number, now_ns, looked_ns);
       last_ns = now_ns;
       if (step >= learning) late_ns.push_back(now_ns - device_ns);
       now_ns += kWork;
@@ -264,21 +265,21 @@ TEST(Dozing, LooksAFewTimesPerChangeInARegularRhythm) {
 
 TEST(Dozing, LooksNoMoreBetweenChangesThatAreFarApart) {
   // Boundaries between computations of equal clocks are no changes, so only the gaps between changes count.
-  const Looking near = look_for({20 * kMs, 40 * kMs}, 0, 8, 100), far = look_for({200 * kMs, 400 * kMs}, 0, 8, 100);
+  const Looking near = look_for({20 * kMs, 40 * kMs}, 0, 30, 100), far = look_for({200 * kMs, 400 * kMs}, 0, 30, 100);
   EXPECT_LT(near.per_change, 5);
   EXPECT_LT(far.per_change, near.per_change + 2);
 }
 
 TEST(Dozing, LooksMoreOftenTheLessRegularTheRhythmIs) {
   const Looking seen = look_for({20 * kMs, 40 * kMs, 34 * kMs, 18 * kMs}, 0.01, 8, 100);
-  EXPECT_LT(seen.per_change, 12);
+  EXPECT_LT(seen.per_change, 15);
   EXPECT_LT(seen.median_ns, 100'000);
   EXPECT_LT(seen.p99_ns, 180'000);
 }
 
 TEST(Dozing, LearnsWithinAFewSteps) {
   const Looking seen = look_for({20 * kMs, 40 * kMs, 34 * kMs, 18 * kMs}, 0.003, 2, 3);
-  EXPECT_LT(seen.per_change, 25);
+  EXPECT_LT(seen.per_change, 35);
   EXPECT_LT(seen.latest_ns, 2 * kMs);
 }
 
