@@ -9,17 +9,22 @@ namespace {
 constexpr std::uint32_t kMostNumbers = 65536;          // of a step
 constexpr std::int64_t kHiccup = 8;                    // a gap that differs by that share of it
 constexpr std::int64_t kLongestGap = 100'000'000'000;  // ns; longer ones are pauses of the training
-// Naps between two looks: a change is seen up to one nap late, and each look costs some 6 us of processor time. Near
-// the expected moment naps are shortest; elsewhere they are a share of the distance to it, or of the time since the
-// last change where nothing is expected.
-constexpr std::int64_t kNap = 80'000, kLikelyNap = 110'000, kSearchingNap = 2'000'000, kLongestNap = 4'000'000;
-constexpr std::int64_t kShareBefore = 4, kShareAround = 8, kShareUnknown = 50;
+// Naps between two looks: a change is seen up to one nap late, and each look costs some 6 us of processor time.
+constexpr std::int64_t kNap = 80'000, kLikelyNap = 110'000, kLongestNap = 4'000'000;
+constexpr std::int64_t kShareAround = 8;  // of the distance to the expected moment, in a calm rhythm
+// Out of rhythm: of the time since the last change, at most 0.5 ms or the smaller share.
+constexpr std::int64_t kShareUnknown = 50, kDoze = 500'000, kShareOfStall = 250;
 constexpr int kCalm = 32;                     // changes in a row of which none came while the helper slept
 constexpr std::int64_t kWakingUp = 60'000;    // from a sleep with a limit: the timer, then cold caches
 constexpr std::int64_t kFirstDeviation = 64;  // share of a gap that was seen once
 
 std::int64_t nap_in(const RequestWindow& expected, std::int64_t now_ns) {
-  return expected.confirmed ? std::clamp(std::abs(expected.due_ns - now_ns) / kShareAround, kNap, kLikelyNap) : kNap;
+  if (expected.trust != RhythmTrust::calm) return kNap;
+  return std::clamp(std::abs(expected.due_ns - now_ns) / kShareAround, kNap, kLikelyNap);
+}
+
+std::int64_t nap_out_of_rhythm(std::int64_t since_ns) {
+  return std::clamp(since_ns / kShareUnknown, kNap, std::max(kDoze, since_ns / kShareOfStall));
 }
 
 std::int64_t earlier(std::int64_t due_in_ns, std::int64_t limit_ns) {
@@ -52,8 +57,7 @@ void RequestRhythm::Gap::learn(std::uint32_t number, std::int64_t gap_ns) {
 }
 
 RequestWindow RequestRhythm::Gap::window() const {
-  return {mean_ns - std::min(4 * deviation_ns + kNap, mean_ns / 10) - kWakingUp, mean_ns, mean_ns + mean_ns / kHiccup,
-          false};
+  return {mean_ns - std::min(4 * deviation_ns + kNap, mean_ns / 10) - kWakingUp, mean_ns, mean_ns + mean_ns / kHiccup};
 }
 
 void RequestRhythm::requested(std::uint32_t number, std::int64_t at_ns, std::int64_t not_before_ns) {
@@ -75,13 +79,15 @@ RequestWindow RequestRhythm::next(std::optional<std::uint32_t> number) const {
   if (!number || *number == here.gap.to) {
     if (here.gap.trust < 2) return {};
     const RequestWindow window = here.gap.window();
-    return {at_ns_ + window.opens_ns, at_ns_ + window.due_ns, at_ns_ + window.closes_ns,
-            here.gap.trust > 2 && calm_ == kCalm};
+    const RhythmTrust trust = here.gap.trust <= 2 ? RhythmTrust::seen_once
+                              : calm_ < kCalm     ? RhythmTrust::confirmed
+                                                  : RhythmTrust::calm;
+    return {at_ns_ + window.opens_ns, at_ns_ + window.due_ns, at_ns_ + window.closes_ns, trust};
   }
   if (*number <= number_ || *number >= places_.size()) return {};
   const std::int64_t gap_ns = places_[*number].since_step_ns - here.since_step_ns;
   if (here.since_step_ns < 0 || gap_ns <= 0) return {};
-  return {at_ns_ + gap_ns - gap_ns / kHiccup, at_ns_ + gap_ns, at_ns_ + gap_ns + gap_ns / kHiccup, false};
+  return {at_ns_ + gap_ns - gap_ns / kHiccup, at_ns_ + gap_ns, at_ns_ + gap_ns + gap_ns / kHiccup};
 }
 
 Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns) {
@@ -92,21 +98,18 @@ Rest rest_until(RequestWindow expected, std::int64_t now_ns, std::int64_t due_ns
 }
 
 Rest doze_until(RequestWindow expected, std::int64_t last_ns, std::int64_t now_ns, std::int64_t due_ns) {
-  std::int64_t limit_ns = 0;
   const std::int64_t opens_in_ns = expected.opens_ns - now_ns;
-  if (expected.closes_ns == 0) {
-    limit_ns = std::clamp((now_ns - last_ns) / kShareUnknown, kNap, kLongestNap);
-  } else if (now_ns >= expected.closes_ns) {
-    limit_ns = std::clamp((now_ns - expected.due_ns) / kShareAround, kNap, kLongestNap);
-  } else if (opens_in_ns <= kNap) {
+  const std::int64_t half_ns = last_ns + (expected.opens_ns - last_ns) / 2 - now_ns;
+  std::int64_t limit_ns = nap_out_of_rhythm(now_ns - last_ns);
+  if (now_ns < expected.closes_ns && opens_in_ns <= kNap) {
     limit_ns = nap_in(expected, now_ns);
-  } else if (expected.confirmed) {
-    limit_ns = opens_in_ns;
-  } else {
-    // Another plan changes the rhythm, but hardly by half.
-    const std::int64_t half_ns = last_ns + (expected.opens_ns - last_ns) / 2 - now_ns;
-    limit_ns = std::max(half_ns, std::clamp(opens_in_ns / kShareBefore, kNap, kSearchingNap));
+  } else if (expected.trust == RhythmTrust::calm) {
+    limit_ns = opens_in_ns > 0 ? opens_in_ns : std::clamp((now_ns - expected.due_ns) / kShareAround, kNap, kLongestNap);
+  } else if (opens_in_ns > 0 && expected.trust == RhythmTrust::confirmed) {
+    // Another plan changes the rhythm, but hardly by half; then it looks more often the closer the window is.
+    limit_ns = std::max(half_ns, std::clamp(opens_in_ns / 2, kDoze, 4 * kDoze));
   }
+  if (opens_in_ns > 0) limit_ns = std::min(limit_ns, std::max(opens_in_ns, kNap));
   return {earlier(due_ns, limit_ns), HelperRest::dozing};
 }
 

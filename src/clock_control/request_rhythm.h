@@ -25,10 +25,16 @@
 
 namespace perseus {
 
+/// How sure an expectation is.
+enum class RhythmTrust : std::uint8_t {
+  seen_once,
+  confirmed,  ///< the last one came inside its window
+  calm        ///< and none of the changes before it came before its window
+};
+
 struct RequestWindow {
   std::int64_t opens_ns = 0, due_ns = 0, closes_ns = 0;  ///< all 0: nothing is expected
-  /// The last ones came inside their windows, and none of the changes before it while the helper slept.
-  bool confirmed = false;
+  RhythmTrust trust = RhythmTrust::seen_once;
 };
 
 class RequestRhythm {

@@ -28,7 +28,7 @@ class Rhythm : public testing::Test {
     expected_.requested(number, now_ns_);
     const RequestWindow window = expected_.next();
     if (window.closes_ns == 0) return window;
-    return {window.opens_ns - now_ns_, window.due_ns - now_ns_, window.closes_ns - now_ns_, window.confirmed};
+    return {window.opens_ns - now_ns_, window.due_ns - now_ns_, window.closes_ns - now_ns_, window.trust};
   }
 
   RequestRhythm expected_;
@@ -97,8 +97,7 @@ TEST_F(Rhythm, AnotherSuccessorIsExpectedFromTheTimesSinceTheStepsBegan) {
   expected_.requested(0, now_ns_);
   const auto after = [&](std::uint32_t number) {
     const RequestWindow window = expected_.next(number);
-    return RequestWindow{window.opens_ns - now_ns_, window.due_ns - now_ns_, window.closes_ns - now_ns_,
-                         window.confirmed};
+    return RequestWindow{window.opens_ns - now_ns_, window.due_ns - now_ns_, window.closes_ns - now_ns_, window.trust};
   };
   EXPECT_AROUND(after(1), 20 * kMs);
   EXPECT_AROUND(after(2), 60 * kMs);
@@ -159,6 +158,20 @@ TEST_F(Rhythm, WhatHasBecomeRegularIsExpectedAgain) {
   EXPECT_AROUND(window_after(0), 20 * kMs);
 }
 
+TEST_F(Rhythm, AChangeThatCameDuringASleepMakesTheHelperLookOftenForAWhile) {
+  for (int i = 0; i < 40; ++i) step({20 * kMs, 40 * kMs});
+  expected_.requested(0, now_ns_);
+  ASSERT_EQ(expected_.next().trust, RhythmTrust::calm);
+  now_ns_ += 19 * kMs;
+  expected_.requested(1, now_ns_, now_ns_ - 19 * kMs);
+  EXPECT_EQ(expected_.next().trust, RhythmTrust::confirmed);
+  now_ns_ += 40 * kMs;
+  for (int i = 0; i < 15; ++i) step({20 * kMs, 40 * kMs});
+  EXPECT_EQ(expected_.next().trust, RhythmTrust::confirmed);
+  step({20 * kMs, 40 * kMs});
+  EXPECT_EQ(expected_.next().trust, RhythmTrust::calm);
+}
+
 TEST(Resting, SleepsUntilTheWindowNapsInItAndSleepsAgainAfterIt) {
   const RequestWindow window{100 * kMs, 105 * kMs, 110 * kMs};
   const Rest before = rest_until(window, 40 * kMs, -1);
@@ -189,8 +202,8 @@ TEST(Resting, WhatIsDueIsNotSleptThrough) {
   EXPECT_EQ(rest_until(window, 200 * kMs, 3 * kMs).limit_ns, 3 * kMs);
 }
 
-TEST(Dozing, SleepsUntilAConfirmedWindowAndLooksOftenInIt) {
-  const RequestWindow window{100 * kMs, 101 * kMs, 102 * kMs, true};
+TEST(Dozing, SleepsUntilACalmWindowAndLooksOftenInIt) {
+  const RequestWindow window{100 * kMs, 101 * kMs, 102 * kMs, RhythmTrust::calm};
   EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 80 * kMs);
   EXPECT_EQ(doze_until(window, 20 * kMs, 90 * kMs, -1).limit_ns, 10 * kMs);
   for (const std::int64_t now_ns : {100 * kMs, 101 * kMs, 102 * kMs - 1}) {
@@ -201,7 +214,7 @@ TEST(Dozing, SleepsUntilAConfirmedWindowAndLooksOftenInIt) {
 }
 
 TEST(Dozing, LooksLessAndLessOftenAfterAMissedMomentButNeverStops) {
-  const RequestWindow window{100 * kMs, 101 * kMs, 102 * kMs, true};
+  const RequestWindow window{100 * kMs, 101 * kMs, 102 * kMs, RhythmTrust::calm};
   std::int64_t before_ns = 0;
   for (const std::int64_t late_ms : {1, 4, 8, 16, 32}) {
     const std::int64_t limit_ns = doze_until(window, 20 * kMs, (101 + late_ms) * kMs, -1).limit_ns;
@@ -212,17 +225,21 @@ TEST(Dozing, LooksLessAndLessOftenAfterAMissedMomentButNeverStops) {
   EXPECT_LE(doze_until(window, 20 * kMs, 100'000 * kMs, -1).limit_ns, 4 * kMs);
 }
 
-TEST(Dozing, SleepsOnlyHalfOfAGapThatIsNotConfirmed) {
-  const RequestWindow window{100 * kMs, 105 * kMs, 110 * kMs, false};
+TEST(Dozing, SleepsOnlyHalfOfAGapThatIsNotCalm) {
+  const RequestWindow window{100 * kMs, 105 * kMs, 110 * kMs, RhythmTrust::confirmed};
   EXPECT_EQ(doze_until(window, 20 * kMs, 20 * kMs, -1).limit_ns, 40 * kMs);
   EXPECT_LE(doze_until(window, 20 * kMs, 60 * kMs, -1).limit_ns, 2 * kMs);
-  EXPECT_LE(doze_until(window, 20 * kMs, 104 * kMs, -1).limit_ns, kMs / 8);
+  EXPECT_EQ(doze_until(window, 20 * kMs, 104 * kMs, -1).limit_ns, 80'000);
+  const RequestWindow once{100 * kMs, 105 * kMs, 110 * kMs};
+  EXPECT_LE(doze_until(once, 20 * kMs, 20 * kMs, -1).limit_ns, 80'000);
+  EXPECT_LE(doze_until(once, 20 * kMs, 60 * kMs, -1).limit_ns, kMs);
 }
 
 TEST(Dozing, LooksAtAShareOfTheTimeSinceTheLastChangeWhereNothingIsExpected) {
   EXPECT_EQ(doze_until({}, 20 * kMs, 20 * kMs, -1).limit_ns, 80'000);
-  EXPECT_EQ(doze_until({}, 20 * kMs, 70 * kMs, -1).limit_ns, kMs);
-  EXPECT_EQ(doze_until({}, 20 * kMs, 500 * kMs, -1).limit_ns, 4 * kMs);
+  EXPECT_EQ(doze_until({}, 20 * kMs, 30 * kMs, -1).limit_ns, 200'000);
+  EXPECT_EQ(doze_until({}, 20 * kMs, 70 * kMs, -1).limit_ns, 500'000);
+  EXPECT_EQ(doze_until({}, 20 * kMs, 1020 * kMs, -1).limit_ns, 4 * kMs) << "training stalls";
 }
 
 /// Looks per change, and how late changes are seen, of a helper whose device changes clocks step after step.
