@@ -45,7 +45,7 @@ constexpr int kPointsPerDeadline = 2;
 
 // A GPU makes one clock change at a time. What becomes of a request during a change is its driver's secret, so plans
 // leave each change the time it takes, and some more for computations that end early.
-constexpr double kDwellLatencies = 1.25;
+constexpr double kDwellLatencies = 1.1;
 
 // Prices tried at T_min when clocks are limited: from those of the relaxation up, until nothing that has one is slowed.
 constexpr double kHighestPriceFactor = 1e4, kPriceStep = 1.05;

@@ -49,7 +49,7 @@ RC_GTEST_PROP(ClockLimits, LateClocksAreWhatTheSimulatorSees, ()) { check(random
 RC_GTEST_PROP(ClockLimits, PlansDwellAsLongAsAskedAndAsAChangeTakes, ()) {
   const bool late = *rc::gen::arbitrary<bool>();
   const Limited limited = random_limited(late, !late || *rc::gen::arbitrary<bool>());
-  const Seconds least = std::max(limited.options.min_dwell, 1.25 * limited.options.switch_latency);
+  const Seconds least = std::max(limited.options.min_dwell, 1.1 * limited.options.switch_latency);
   check(limited);
   Simulator simulator(limited.dag);
   for (const FrontierPoint& point : limited.frontier.points) {
