@@ -26,6 +26,7 @@ constexpr std::size_t kept_steps = 16;
 constexpr std::size_t steps_on_their_way = 8;                ///< to the device, with an event for every boundary
 constexpr int look_for_runtime_every = 64;                   ///< steps
 constexpr double latency_patience_s = 0.15;                  ///< for a clock to arrive
+constexpr std::int64_t least_reached = 32;                   ///< changes until their usual delay is known
 constexpr double position_patience_s = 1;                    ///< for a position behind what the GPU has done
 constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
 
@@ -571,6 +572,14 @@ void Client::guard(const Step& step) {
   }
 }
 
+/// How long after a boundary its clock is there: the position becomes visible, the helper sees it and calls, and the
+/// GPU changes its clock. 0: not known.
+double Client::boundary_to_clock_s() const {
+  const double call_to_clock_s = control_->statistics().call_to_clock_p50_s;
+  if (call_to_clock_s <= 0 || reached_to_call_.count() < least_reached) return call_to_clock_s;
+  return call_to_clock_s + reached_to_call_.quantile_s(0.5);
+}
+
 /// The rank registered before it knew this.
 void Client::tell_what_was_learnt() {
   const auto is_news = [](double found, double told) {
@@ -578,7 +587,7 @@ void Client::tell_what_was_learnt() {
   };
   bool news = !std::exchange(told_instructions_, !learnt_.instructions.empty()) && !learnt_.instructions.empty();
   if (control_ && options_.switch_latency_s <= 0) {
-    const double latency_s = control_->statistics().call_to_clock_p50_s;
+    const double latency_s = boundary_to_clock_s();
     if (is_news(latency_s, learnt_.switch_latency_s)) {
       learnt_.switch_latency_s = latency_s;
       news = true;

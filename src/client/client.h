@@ -105,6 +105,7 @@ class Client {
   void open_device(const std::stop_token& stop);
   void choose_gpu();
   void measure_switch_latency(const std::stop_token& stop);
+  [[nodiscard]] double boundary_to_clock_s() const;
   void open_session();
   void measure(double now_s, bool all);
   void guard(const Step& step);

@@ -51,11 +51,12 @@ void ClockWorker::see(const ClockQueue::Taken& taken) {
 }
 
 std::int64_t ClockWorker::work() {
-  (void)now_();  // reading the time is the sign of life that the supervisor looks for
+  const std::int64_t looked_ns = std::exchange(looked_ns_, now_());  // a sign of life that the supervisor looks for
   posted_before_ = mailbox_.queue.posted();
   if (const auto due = mailbox_.queue.take_due()) {
     see(*due);
-    rhythm_.requested(due->number, due_since_ns_);
+    const bool moment_is_known = due->change.now || mailbox_.position_wakes.load(std::memory_order_relaxed);
+    rhythm_.requested(due->number, due_since_ns_, moment_is_known ? due_since_ns_ : looked_ns);
   }
   if (pending_ && now_() >= due_ns_) tell();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();

@@ -64,6 +64,7 @@ class ClockWorker {
   ClockQueue::Taken seen_;            ///< index 0: none yet
   std::int64_t due_since_ns_ = 0;     ///< seen_: posted for now, or first seen to be due
   std::uint64_t posted_before_ = 0;
+  std::int64_t looked_ns_ = 0;     ///< at the mailbox, last
   std::uint64_t inherited_ = 0;    ///< index of a change that was due before this helper was there; 0: none
   bool inherited_counts_ = false;  ///< ... and no helper before has counted it
   RequestRhythm rhythm_;

@@ -8,10 +8,10 @@
 //          monotonic).
 // Output:  the window in which the next one is expected, learned per pair of successive numbers; where another change
 //          follows than before (a new plan), from the times of both since their steps began. Empty until that part of a
-//          step was seen once, and where changes came outside of their windows more often than in them.
+//          step was seen once, and where hiccups are more frequent than regular gaps.
 // Order:   a gap that differs by more than an eighth, or another successor (a hiccup), is not learned from; two in a
-// row
-//          are a new rhythm. A wrong window costs a wake-up, some naps, or at most 2 ms.
+//          row are a new rhythm. Only a rhythm without surprises is slept through: one change that came during a sleep
+//          makes the helper look often for the next 32.
 // Cost:    an array access; 40 bytes per number of a step, for at most 65536.
 // Threads: one.
 // Source:  docs/decisions/0020, 0030.
@@ -25,15 +25,23 @@
 
 namespace perseus {
 
+/// How sure an expectation is.
+enum class RhythmTrust : std::uint8_t {
+  seen_once,
+  confirmed,  ///< the last one came inside its window
+  calm        ///< and none of the changes before it came before its window
+};
+
 struct RequestWindow {
-  std::int64_t opens_ns = 0, closes_ns = 0;  ///< both 0: nothing is expected
-  bool confirmed = false;                    ///< the last one came inside its window
+  std::int64_t opens_ns = 0, due_ns = 0, closes_ns = 0;  ///< all 0: nothing is expected
+  RhythmTrust trust = RhythmTrust::seen_once;
 };
 
 class RequestRhythm {
  public:
-  /// `number`: 0 for the first change of a step, then rising.
-  void requested(std::uint32_t number, std::int64_t at_ns);
+  /// `number`: 0 for the first change of a step, then rising. It was due after `not_before_ns`, the look before.
+  void requested(std::uint32_t number, std::int64_t at_ns, std::int64_t not_before_ns);
+  void requested(std::uint32_t number, std::int64_t at_ns) { requested(number, at_ns, at_ns); }
   /// `number` of the next change, if it is known.
   [[nodiscard]] RequestWindow next(std::optional<std::uint32_t> number = {}) const;
 
@@ -56,6 +64,7 @@ class RequestRhythm {
   std::int64_t step_began_ns_ = 0;  ///< 0: not seen
   std::uint32_t number_ = 0;        ///< of the last change
   std::int64_t at_ns_ = 0;          ///< 0: there was none
+  int calm_ = 0;                    ///< changes in a row of which none came before its window
 };
 
 /// What the helper does until something is due.

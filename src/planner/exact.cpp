@@ -43,6 +43,10 @@ constexpr double kDescentSteps = 4e7;
 // How many points per deadline asked for a frontier keeps at most.
 constexpr int kPointsPerDeadline = 2;
 
+// A GPU makes one clock change at a time. What becomes of a request during a change is its driver's secret, so plans
+// leave each change the time it takes, and some more for computations that end early.
+constexpr double kDwellLatencies = 1.1;
+
 // Prices tried at T_min when clocks are limited: from those of the relaxation up, until nothing that has one is slowed.
 constexpr double kHighestPriceFactor = 1e4, kPriceStep = 1.05;
 
@@ -128,7 +132,8 @@ class Planner {
         deadlines_(std::max(2, static_cast<int>(options.deadlines * level_.density))),
         kinds_(make_kinds(dag)),
         realiser_(dag),
-        runs_(dag) {
+        runs_(dag),
+        min_dwell_(std::max(options.min_dwell, kDwellLatencies * options.switch_latency)) {
     t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
   }
 
@@ -156,16 +161,16 @@ class Planner {
     std::vector<FrontierPoint> points;
     const auto add = [&](Plan plan) {
       Realiser::Outcome outcome = late.realise(plan);
-      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, options_.min_dwell)) outcome = late.realise(plan);
+      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, min_dwell_)) outcome = late.realise(plan);
       points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
     };
     add(runs_.fastest_without_changes());
     add(Plan(dag_.computations.size(), 0));
     // Where changes are slow, fewer of them than allowed may be better.
-    std::vector<Seconds> dwells{options_.min_dwell};
+    std::vector<Seconds> dwells{min_dwell_};
     for (const double latencies : {4.0, 16.0, 64.0}) dwells.push_back(options_.switch_latency * latencies);
     dwells.emplace_back(std::numeric_limits<double>::infinity());
-    std::erase_if(dwells, [&](Seconds dwell) { return dwell < options_.min_dwell; });
+    std::erase_if(dwells, [&](Seconds dwell) { return dwell < min_dwell_; });
     dwells.erase(std::unique(dwells.begin(), dwells.end()), dwells.end());
     const auto add_all = [&](double price_factor) {
       for (const Seconds dwell : dwells) {
@@ -195,8 +200,7 @@ class Planner {
       long share = std::max(1L, 4 * budget / static_cast<long>(left));
       const long given = std::min(share, budget);
       share = given;
-      const Realiser::Outcome outcome =
-          slow_down_runs(dag_, runs_, late, point.time, options_.min_dwell, point.plan, share);
+      const Realiser::Outcome outcome = slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share);
       budget -= given - share;
       point.time = outcome.time;
       point.effective_energy = outcome.effective_energy;
@@ -224,6 +228,7 @@ class Planner {
   Kinds kinds_;
   Realiser realiser_;
   ClockRuns runs_;
+  Seconds min_dwell_;
   Seconds t_min_;
 };
 

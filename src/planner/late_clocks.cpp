@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace perseus {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+}  // namespace
 
 LateClocks::LateClocks(const ComputationDag& dag, Seconds switch_latency)
     : dag_(dag), latency_s_(switch_latency.value()) {
@@ -34,9 +39,7 @@ Realiser::Outcome LateClocks::realise(const Plan& plan) {
     clocks_[rank].now = clocks_[rank].requested = clock_of(first);
   }
   const double warm_up_s = iterate(plan);
-  for (RankClock& clock : clocks_) {
-    for (Arrival& arrival : clock.under_way) arrival.time_s -= warm_up_s;
-  }
+  for (RankClock& clock : clocks_) clock.arrives_s -= warm_up_s;
   const double makespan_s = iterate(plan);
   return {Seconds(makespan_s), Joules(effective_j_)};
 }
@@ -55,12 +58,22 @@ double LateClocks::iterate(const Plan& plan) {
     if (next_on_rank_[i] < 0) continue;
     RankClock& clock = clocks_[dag_.computations[i].rank];
     const Megahertz wanted = dag_.type_of(next_on_rank_[i]).options[plan[next_on_rank_[i]]].clock;
-    if (wanted != clock.requested) {
-      clock.requested = wanted;
-      clock.under_way.push_back({end_s_[i] + latency_s_, wanted});
-    }
+    settle(clock, end_s_[i]);
+    clock.requested = wanted;
+    if (clock.arrives_s < kNever || wanted == clock.now) continue;
+    clock.coming = wanted;
+    clock.arrives_s = end_s_[i] + latency_s_;
   }
   return makespan_s;
+}
+
+// Applies the changes that are done by then. Each is followed by the change to the newest clock requested meanwhile.
+void LateClocks::settle(RankClock& clock, double until_s) const {
+  while (clock.arrives_s <= until_s) {
+    clock.now = clock.coming;
+    clock.coming = clock.requested;
+    clock.arrives_s = clock.coming == clock.now ? kNever : clock.arrives_s + latency_s_;
+  }
 }
 
 // Runs computation i from end_s_[i], where it starts, to its end, piece by piece as clocks arrive.
@@ -77,14 +90,10 @@ void LateClocks::run(int computation, int option) {
   }
   double left = 1;
   while (left > 0) {
-    while (!clock.under_way.empty() && clock.under_way.front().time_s <= now_s) {
-      clock.now = clock.under_way.front().clock;
-      clock.under_way.pop_front();
-    }
+    settle(clock, now_s);
     const Measurement& at = type.options[option_at(dag_.computations[computation].type, clock.now, option)];
-    double part = left;
-    if (!clock.under_way.empty()) part = std::min(left, (clock.under_way.front().time_s - now_s) / at.time.value());
-    now_s = part < left ? clock.under_way.front().time_s : now_s + part * at.time.value();
+    const double part = std::min(left, (clock.arrives_s - now_s) / at.time.value());
+    now_s = part < left ? clock.arrives_s : now_s + part * at.time.value();
     effective_j_ += part * (at.energy.value() - blocking_w * at.time.value());
     left -= part;
   }

@@ -1,16 +1,21 @@
-// What a plan realises when a clock change takes time to arrive.
+// Time and energy of a plan when a clock change takes time to arrive.
 //
-// Model: a rank asks for the clock of its next clock-controlled computation when the one before it ends; the clock
-// arrives `switch_latency` later; until then the rank computes at the clock it has, at the speed and power measured
-// there (the highest measured clock not above it, where that very clock was not measured). Computations without a clock
-// neither ask nor care. The iteration repeats; the second of two is reported. verify/simulator.h states the same model
-// and checks it with other code.
-// Input: a valid DAG and a plan. Output: time and effective energy, and end() per computation. Errors: none.
-// Cost: O(computations + dependencies) twice. Threads: one object, one thread.
-// Source: ../shared reference on what real runs add to the DAG; gpu clock control takes milliseconds.
+// Model: a rank requests the clock of its next clock-controlled computation when the one before it ends. The clock
+// arrives `switch_latency` later. A GPU makes one change at a time: a request during a change waits until that change
+// is done, and then takes its own latency; of several that wait, the newest counts. Until a clock arrives, the rank
+// computes at the clock it has, at the speed and power measured there (the highest measured clock not above it, where
+// that very clock was not measured). Computations without a clock neither request a change nor depend on one. The
+// iteration repeats; the second of two is reported. verify/simulator.h states the same model and checks it with other
+// code.
+//
+// Input:   a valid DAG and a plan.
+// Output:  time and effective energy, and the end of each computation.
+// Cost:    O(computations + dependencies) twice.
+// Threads: one object, one thread.
+// Source:  docs/decisions/0030-clocks-at-device-time.md ("One change at a time").
 #pragma once
 
-#include <deque>
+#include <limits>
 #include <vector>
 
 #include "model/computation_dag.h"
@@ -28,13 +33,9 @@ class LateClocks {
   [[nodiscard]] const std::vector<double>& end_s() const { return end_s_; }
 
  private:
-  struct Arrival {
-    double time_s;
-    Megahertz clock;
-  };
   struct RankClock {
-    Megahertz now, requested;
-    std::deque<Arrival> under_way;
+    Megahertz now, coming, requested;
+    double arrives_s = std::numeric_limits<double>::infinity();  ///< of `coming`; infinity: no change is under way
   };
   struct Edge {
     int before;
@@ -42,6 +43,7 @@ class LateClocks {
   };
 
   double iterate(const Plan& plan);
+  void settle(RankClock& clock, double until_s) const;
   void run(int computation, int option);
   [[nodiscard]] int option_at(int type, Megahertz clock, int fallback) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace perseus::simulated {
 namespace {
@@ -73,10 +74,18 @@ void finish(State& state, Marks& marks) {
   rest(state, marks, waiting);
 }
 
-void finish_switch(State& state, Marks& marks) {
-  state.clock = state.target;
-  state.target = -1;
-  mark(state, marks);
+void begin_switch(const Spec& spec, State& state, int clock, double from_s) {
+  state.target = clock == state.clock ? -1 : clock;
+  state.switch_at_s = from_s + spec.switch_latency_s[clock];
+  state.next = -1;
+}
+
+void finish_switch(const Spec& spec, State& state, Marks& marks) {
+  do {
+    state.clock = std::exchange(state.target, -1);
+    mark(state, marks);
+    if (state.next >= 0) begin_switch(spec, state, state.next, std::max(state.switch_at_s, state.next_from_s));
+  } while (state.target >= 0 && state.switch_at_s <= state.now_s);
 }
 
 }  // namespace
@@ -113,12 +122,15 @@ std::string check(const Spec& spec) {
 }
 
 std::string check(const Spec& spec, const State& state) {
-  for (const double value : {state.now_s, state.energy_j, state.counter_j, state.progress, state.run_s,
-                             state.run_energy_j, state.finished_s, state.switch_at_s, state.capped_s}) {
+  for (const double value :
+       {state.now_s, state.energy_j, state.counter_j, state.progress, state.run_s, state.run_energy_j, state.finished_s,
+        state.switch_at_s, state.next_from_s, state.capped_s}) {
     if (!std::isfinite(value)) return "a number of its state is not finite";
   }
   if (state.activity < idle || state.activity >= spec.computations) return "it does what it cannot do";
-  if (state.clock < 0 || state.clock >= spec.clocks || state.target < -1 || state.target >= spec.clocks) {
+  const auto is_clock = [&](std::int32_t clock) { return clock >= 0 && clock < spec.clocks; };
+  if (!is_clock(state.clock) || (state.target != -1 && !is_clock(state.target)) ||
+      (state.next != -1 && !is_clock(state.next))) {
     return "its clock is none of its clocks";
   }
   if (!is_positive(state.limit_w)) return "its power limit is not positive";
@@ -133,7 +145,7 @@ State initial_state(const Spec& spec, double limit_w, Marks& marks) {
   State state{};
   state.now_s = spec.made_s;
   state.activity = idle;
-  state.target = -1;
+  state.target = state.next = -1;
   state.limit_w = limit_w;
   state.persistence = 1;
   mark(state, marks);
@@ -154,7 +166,7 @@ void advance(const Spec& spec, State& state, Marks& marks, double to_s) {
     }
     pass(spec, state, end_s);
     if (finishes) finish(state, marks);
-    if (switches && state.switch_at_s <= end_s) finish_switch(state, marks);
+    if (switches && state.switch_at_s <= end_s) finish_switch(spec, state, marks);
   }
 }
 
@@ -189,10 +201,16 @@ void rest(State& state, Marks& marks, std::int32_t activity) {
 void lock(const Spec& spec, State& state, Marks& marks, int clock) {
   state.locked = clock >= 0 ? 1 : 0;
   clock = std::max(clock, 0);  // the driver's own choice is the highest
-  if (clock == (state.target >= 0 ? state.target : state.clock)) return;
-  state.target = clock;
-  state.switch_at_s = state.now_s + spec.set_call_s + spec.switch_latency_s[clock];
-  if (state.switch_at_s <= state.now_s) finish_switch(state, marks);
+  const double from_s = state.now_s + spec.set_call_s;
+  if (state.target < 0) {
+    begin_switch(spec, state, clock, from_s);
+    if (state.target >= 0 && state.switch_at_s <= state.now_s) finish_switch(spec, state, marks);
+  } else if (clock == state.target) {
+    state.next = -1;
+  } else if (clock != state.next) {
+    state.next = clock;
+    state.next_from_s = from_s;
+  }
 }
 
 void limit_power(State& state, Marks& marks, double limit_w) {
@@ -218,13 +236,18 @@ double energy_at_j(const State& state, const Marks& marks, double at_s) {
 double remaining_s(const Spec& spec, const State& state) {
   if (state.activity < 0) return 0;
   const PerClock<double>& time_s = spec.time_s[state.activity];
-  double left = std::max(0.0, 1 - state.progress);
-  const double now_takes_s = time_s[running_clock(spec, state)];
-  if (state.target < 0) return left * now_takes_s;
-  const double until_switch_s = std::max(0.0, state.switch_at_s - state.now_s);
-  if (left * now_takes_s <= until_switch_s) return left * now_takes_s;
-  left -= until_switch_s / now_takes_s;
-  return until_switch_s + left * time_s[held_down(spec, state, state.target)];
+  double left = std::max(0.0, 1 - state.progress), now_s = state.now_s, switch_at_s = state.switch_at_s;
+  int clock = state.clock, target = state.target, next = state.next;
+  for (;;) {
+    const double takes_s = time_s[held_down(spec, state, clock)];
+    const double until_switch_s = std::max(0.0, switch_at_s - now_s);
+    if (target < 0 || left * takes_s <= until_switch_s) return now_s + left * takes_s - state.now_s;
+    left -= until_switch_s / takes_s;
+    now_s += until_switch_s;
+    clock = std::exchange(target, next);
+    next = -1;
+    if (target >= 0) switch_at_s = std::max(switch_at_s, state.next_from_s) + spec.switch_latency_s[target];
+  }
 }
 
 }  // namespace perseus::simulated

@@ -64,6 +64,8 @@ struct State {
   std::int32_t clock;                    ///< index held, but for the power limit
   std::int32_t target;                   ///< index of the switch under way; -1: none
   double switch_at_s;
+  std::int32_t next;                     ///< index of the newest clock commanded during that switch; -1: none
+  double next_from_s;                    ///< that command's call has returned
   std::int32_t locked;
   double limit_w;
   double capped_s;  ///< how long the power limit has held the clock down, in all
@@ -89,7 +91,8 @@ void begin(const Spec& spec, State& state, Marks& marks, int computation);
 /// it began.
 double begin_in_the_past(const Spec& spec, State& state, Marks& marks, int computation, double began_s);
 void rest(State& state, Marks& marks, std::int32_t activity);
-/// Towards that clock (an index), after its latency; -1: gives the lock back.
+/// Towards that clock (an index), after its latency; -1: gives the lock back. During a switch: after that switch, in
+/// place of any other clock that waits for it.
 void lock(const Spec& spec, State& state, Marks& marks, int clock);
 void limit_power(State& state, Marks& marks, double limit_w);
 

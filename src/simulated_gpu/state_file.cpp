@@ -33,7 +33,7 @@ struct Content {
 namespace {
 
 constexpr std::uint64_t magic = 0x5550475345535250;  // "PRSESGPU"
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t version = 2;
 
 double monotonic_s() {
   timespec now{};

@@ -17,7 +17,11 @@ const Measurement& option_at(const ComputationType& type, Megahertz clock) {
 void ClockLine::request(Megahertz clock, Seconds when) {
   if (clock == requested_) return;
   requested_ = clock;
-  under_way_.push_back({when + latency_, clock});
+  // A change that has begun is completed; one that waited for it is dropped.
+  while (!changes_.empty() && changes_.back().begins > when) changes_.pop_back();
+  if (clock == (changes_.empty() ? now_ : changes_.back().clock)) return;
+  const Seconds begins = changes_.empty() ? when : std::max(when, changes_.back().time);
+  changes_.push_back({begins, begins + latency_, clock});
 }
 
 ClockLine::Run ClockLine::run(const ComputationType& type, Seconds start) {
@@ -25,28 +29,31 @@ ClockLine::Run ClockLine::run(const ComputationType& type, Seconds start) {
   double work_left = 1;
   Seconds now = start;
   while (true) {
-    while (!under_way_.empty() && under_way_.front().time <= now) {
-      now_ = under_way_.front().clock;
-      under_way_.pop_front();
+    while (!changes_.empty() && changes_.front().time <= now) {
+      now_ = changes_.front().clock;
+      changes_.pop_front();
     }
     const Measurement& option = option_at(type, now_);
     const Seconds to_end = option.time * work_left;
-    if (under_way_.empty() || now + to_end <= under_way_.front().time) {
+    if (changes_.empty() || now + to_end <= changes_.front().time) {
       run.duration += to_end;
       run.energy += option.energy * work_left;
       return run;
     }
-    const Seconds to_change = under_way_.front().time - now;
+    const Seconds to_change = changes_.front().time - now;
     const double work = to_change / option.time;
     run.duration += to_change;
     run.energy += option.energy * work;
     work_left -= work;
-    now = under_way_.front().time;
+    now = changes_.front().time;
   }
 }
 
 void ClockLine::restart_time_at(Seconds origin) {
-  for (Arrival& arrival : under_way_) arrival.time -= origin;
+  for (Change& change : changes_) {
+    change.begins -= origin;
+    change.time -= origin;
+  }
 }
 
 }  // namespace perseus

@@ -1,8 +1,12 @@
-// The clock of one rank while requests are under way: what it is now, and how a computation runs while it changes.
+// The clock of one rank while it changes, and how a computation runs meanwhile.
 //
-// Problem: a requested clock arrives later, so that a computation may run at several clocks. The model is stated in
-// verify/simulator.h. Input/output: seconds on any common axis. Cost: O(requests under way + options) per computation.
-// Threads: plain value. Source: ../docs/decisions; the reference on what real runs add to the DAG.
+// A requested clock arrives later, so a computation may run at several clocks. verify/simulator.h states the model.
+//
+// Input:   requests in order of time; seconds on any common axis.
+// Output:  duration and energy of computations.
+// Cost:    O(options) per computation.
+// Threads: plain value.
+// Source:  docs/decisions/0030-clocks-at-device-time.md ("One change at a time").
 #pragma once
 
 #include <deque>
@@ -16,7 +20,7 @@ class ClockLine {
  public:
   ClockLine(Megahertz clock, Seconds switch_latency) : now_(clock), requested_(clock), latency_(switch_latency) {}
 
-  /// Asks for `clock` at time `when`; nothing happens if it was the last one asked for.
+  /// Requests `clock` at time `when`, after the change under way; nothing happens if it was requested last.
   void request(Megahertz clock, Seconds when);
 
   struct Run {
@@ -30,14 +34,14 @@ class ClockLine {
   void restart_time_at(Seconds origin);
 
  private:
-  struct Arrival {
-    Seconds time;
+  struct Change {
+    Seconds begins, time;  ///< time: when the clock is there
     Megahertz clock;
   };
   Megahertz now_;
   Megahertz requested_;
   Seconds latency_;
-  std::deque<Arrival> under_way_;  ///< by increasing time
+  std::deque<Change> changes_;  ///< one after the other; at most the last has not begun
 };
 
 }  // namespace perseus

@@ -11,7 +11,8 @@
 // Clocks that arrive late (switch_latency > 0). A computation whose option has clock 0 is not clock-controlled: it
 // runs as measured and neither needs nor causes a change. On every rank, when a clock-controlled computation ends and
 // the next clock-controlled one of that rank needs another clock than the one last requested, that clock is requested
-// at once; it arrives switch_latency later, while requests still under way keep their own arrival. Until then the
+// at once; it arrives switch_latency later. A rank's GPU makes one change at a time: a request during a change waits
+// until that change is done and then takes its own latency; a newer request replaces one that waits. Until then the
 // rank stays at its old clock f: a computation of type k that runs there progresses at 1/t of k's option at f and its
 // joules are those of that option, per part of the work done. If k was not measured at f, the option is that of the
 // highest measured clock below f, or the lowest clock of all. The iteration repeats: the first clock of the next

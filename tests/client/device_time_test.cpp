@@ -282,5 +282,22 @@ TEST_F(DeviceTime, HowLateAClockIsCallsIsMeasuredByTheDevicesEvents) {
   EXPECT_TRUE(comes_true([&] { return statistics().request_to_device_p50_s > 0; }));
 }
 
+TEST_F(DeviceTime, PositionsThatBecomeVisibleLateCountAsSwitchLatency) {
+  start();
+  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  ASSERT_EQ(testing::cu("perseus_simulated_configure", "visible_after_us=20000"), kSuccess);
+  EXPECT_TRUE(comes_true([&] {
+    forget_what_ran();
+    enqueue_step();
+    open_all();
+    for (const std::string& body : server_->asked("POST", "/ranks")) {
+      const std::size_t at = body.find("\"switch_latency_s\":");
+      if (at != std::string::npos && std::stod(body.substr(at + 19)) >= 0.02) return true;
+    }
+    return false;
+  })) << client_->status();
+}
+
 }  // namespace
 }  // namespace perseus::client

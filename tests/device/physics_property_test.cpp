@@ -102,7 +102,7 @@ struct Naive {
 Naive naively(const Story& story, double dt) {
   const Spec& spec = *story.spec;
   Naive naive;
-  int clock = 0, target = -1, doing = idle;
+  int clock = 0, target = -1, next = -1, doing = idle;
   double switch_s = 0, left = 0, limit_w = 450, now_s = spec.made_s, this_run_j = 0;
   const auto watts = [&](int at) {
     return doing == idle ? spec.idle_w : doing == waiting ? spec.blocking_w[at] : spec.power_w[doing][at];
@@ -113,7 +113,9 @@ Naive naively(const Story& story, double dt) {
       const double step = std::min(dt, end_s - now_s);
       if (target >= 0 && now_s >= switch_s) {
         clock = target;
-        target = -1;
+        target = next;
+        next = -1;
+        if (target >= 0) switch_s = now_s + spec.switch_latency_s[target];
       }
       int held = clock;
       while (held + 1 < spec.clocks && watts(held) > limit_w) ++held;
@@ -142,7 +144,9 @@ Naive naively(const Story& story, double dt) {
       limit_w = event.limit_w;
     } else {
       const int wanted = event.kind == Event::locks ? event.which : 0;
-      if (wanted != (target >= 0 ? target : clock)) {
+      if (target >= 0) {
+        next = wanted == target ? -1 : wanted;
+      } else if (wanted != clock) {
         target = wanted;
         switch_s = now_s + spec.switch_latency_s[wanted];
       }

@@ -68,21 +68,37 @@ TEST_F(SimulatedPhysics, AClockComesAfterTheLatencyOfItsTarget) {
   EXPECT_NEAR(gpu_->energy().value(), 400 + 0.35 * 70, 1e-9);
 }
 
-TEST_F(SimulatedPhysics, ANewerCommandTakesThePlaceOfTheOneUnderWay) {
+TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
+  SimulatedGpuSpec spec = sample_spec();
+  spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
+  make(spec);
+  gpu_->begin(0);
+  lock(700);  // until 0.5
+  time_.advance(0.4);
+  EXPECT_EQ(driver_->unlock_clocks(), 0);  // replaced by the next one
+  lock(350);                               // until 0.7
+  EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 0.1 + 0.2 + 0.4 * 4) << "0.5 at 1400 MHz, 0.1 at 700, 0.4 at 350";
+  time_.advance(0.09);
+  EXPECT_EQ(gpu_->clock(), Megahertz(1400));
+  time_.advance(0.02);
+  EXPECT_EQ(gpu_->clock(), Megahertz(700));
+  time_.advance(0.18);
+  EXPECT_EQ(gpu_->clock(), Megahertz(700));
+  time_.advance(0.02);
+  EXPECT_EQ(gpu_->clock(), Megahertz(350));
+}
+
+TEST_F(SimulatedPhysics, TheClockOfTheSwitchUnderWayAgainDropsWhatWaits) {
   SimulatedGpuSpec spec = sample_spec();
   spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
   make(spec);
   lock(700);
-  time_.advance(0.4);
-  lock(350);
-  time_.advance(0.15);
-  EXPECT_EQ(gpu_->clock(), Megahertz(1400));
-  time_.advance(0.06);
-  EXPECT_EQ(gpu_->clock(), Megahertz(350));
-  lock(700);
   time_.advance(0.3);
-  lock(700);  // the same again does not start anew
+  lock(350);
+  lock(700);
   time_.advance(0.21);
+  EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "it does not start anew";
+  time_.advance(1);
   EXPECT_EQ(gpu_->clock(), Megahertz(700));
 }
 

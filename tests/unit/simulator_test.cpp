@@ -156,9 +156,9 @@ TEST(LateClocks, RunsAtTheNearestMeasuredClockThatIsNotFaster) {
   EXPECT_DOUBLE_EQ((s.end[3] - s.start[3]).value(), 2);
 }
 
-TEST(LateClocks, RequestsUnderWayKeepTheirArrival) {
+TEST(LateClocks, ARequestDuringAChangeWaitsForItsEnd) {
   // Requests: 500 at 1 s (arrives 2.5), 250 at the end of B. B runs from 1 s at 1000 MHz for its 1 s: ends at 2 s.
-  // C starts at 2 s at 1000 MHz, at 2.5 s the clock is 500, at 3.5 s it is 250.
+  // C starts at 2 s at 1000 MHz, at 2.5 s the clock is 500 and the change to 250 begins, at 4 s it is 250.
   const std::vector<Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
   const std::vector<Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
   // The last computation, a long constant one, makes the first clock arrive in time for the next iteration.
@@ -166,8 +166,19 @@ TEST(LateClocks, RequestsUnderWayKeepTheirArrival) {
   const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(1.5)});
   EXPECT_DOUBLE_EQ(s.end[0].value(), 1);
   EXPECT_DOUBLE_EQ(s.end[1].value(), 2);
-  const double work_left = 1 - 0.5 / 10 - 1.0 / 20;
-  EXPECT_DOUBLE_EQ(s.end[2].value(), 3.5 + work_left * 40);
+  const double work_left = 1 - 0.5 / 10 - 1.5 / 20;
+  EXPECT_DOUBLE_EQ(s.end[2].value(), 4 + work_left * 40);
+}
+
+TEST(LateClocks, ARequestThatWaitsIsReplacedByTheNext) {
+  // 500 is requested at 1 s and arrives at 6. 250, requested at 2 s, waits and is replaced at 3 s by 1000, which
+  // arrives at 11: C ends at 3 s, and D does 3 s of work until 6, 2.5 s until 11, and the other 4.5 s after that.
+  const std::vector<Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
+  const std::vector<Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
+  const ComputationDag dag = one_rank({task, task, task, long_task});
+  const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(5)});
+  EXPECT_DOUBLE_EQ(s.end[2].value(), 3);
+  EXPECT_DOUBLE_EQ(s.end[3].value(), 11 + 4.5);
 }
 
 TEST(ClockChanges, CountsAroundTheEndOfTheIteration) {
