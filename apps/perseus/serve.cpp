@@ -12,6 +12,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/system/system_error.hpp>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -39,6 +40,11 @@ using std::chrono::milliseconds;
 
 /// Databases, pipes, libraries; what is not a connection.
 constexpr rlim_t most_own_files = 64;
+
+Error too_few_files(rlim_t allowed, const std::string& why) {
+  return {ErrorCode::unavailable,
+          fmt::format("open files: {} (ulimit -n){}; allowed: at least {}", allowed, why, most_own_files)};
+}
 
 /// One JSON object a line, on standard error.
 class Log {
@@ -117,7 +123,7 @@ HttpServerOptions server_options(const ServeConfig& config) {
   return options;
 }
 
-Result<int> run_serve(const ServeConfig& config) {
+Result<int> serve_until_stopped(const ServeConfig& config, rlim_t most_files) {
   const auto address = parse_host_port(config.listen);
   if (!address) return Error{ErrorCode::usage, "listen: " + address.error().message};
   HttpServerOptions options = server_options(config);
@@ -126,7 +132,6 @@ Result<int> run_serve(const ServeConfig& config) {
     if (!tls) return tls.error();
     options.tls = *tls;
   }
-  const rlim_t most_files = make_room_for(config.max_connections);
   ignore_signals_of_writing();
   Log log(config.log_level);
   asio::io_context io(1);
@@ -216,6 +221,18 @@ Result<int> run_serve(const ServeConfig& config) {
   io.run();
   log.info("stopped");
   return 0;
+}
+
+Result<int> run_serve(const ServeConfig& config) {
+  const rlim_t most_files = make_room_for(config.max_connections);
+  if (most_files < most_own_files) return too_few_files(most_files, "");
+  try {
+    return serve_until_stopped(config, most_files);
+  } catch (const boost::system::system_error& error) {
+    // The parent process may have left files open that count, too.
+    if (error.code() != boost::system::errc::too_many_files_open) throw;
+    return too_few_files(most_files, ", which are open already");
+  }
 }
 
 struct ServeOptions {

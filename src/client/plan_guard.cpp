@@ -43,21 +43,14 @@ double standard_error(const std::vector<double>& a, const std::vector<double>& b
 }  // namespace
 
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz) {
-  GuardedIteration iteration{step.plan_version, step.followed, true, 0};
-  std::uint64_t last = step.begin_mark;
-  for (std::size_t i = 0; i < step.count; ++i) {
-    const Computation& computation = step.computations[i];
-    if (computation.instruction == Instruction::all_reduce || computation.instruction == Instruction::optimizer_step) {
-      continue;
-    }
-    const std::uint64_t end = computation.end == 0 ? computation.begin : computation.end;
-    if (static_cast<std::int64_t>(end - last) > 0) last = end;
+  const auto at_maximum = [&](const Computation& computation) {
     // A clock that nobody asked for is the driver's own choice.
-    const bool at_maximum = !step.controlled || computation.clock == 0 || computation.clock == highest_mhz;
-    if (!is_constant_time(computation.instruction) && !at_maximum) iteration.maximum_clock = false;
-  }
-  iteration.time_s = 1e-9 * static_cast<double>(last - step.begin_mark);
-  return iteration;
+    return is_constant_time(computation.instruction) || !step.controlled || computation.clock == 0 ||
+           computation.clock == highest_mhz;
+  };
+  const bool maximum_clock = std::all_of(
+      step.computations.begin(), step.computations.begin() + static_cast<std::ptrdiff_t>(step.count), at_maximum);
+  return {step.plan_version, step.followed, maximum_clock, 0};
 }
 
 void PlanGuard::Times::add(double time_s) {

@@ -55,10 +55,9 @@ struct GuardedIteration {
   std::int64_t plan_version = 0;
   bool followed = false;       ///< the plan, from beginning to end
   bool maximum_clock = false;  ///< every computation of this rank
-  double time_s = 0;
+  double time_s = 0;           ///< from this step's begin to the next one's
 };
-/// `step`: marks on the host's clock. `highest_mhz`: 0: not known. The time is that of begin to the rank's last end:
-/// the caller sets it to the time until the next step's begin, where it knows that.
+/// All but the time, which only the next step tells. `highest_mhz`: 0: not known.
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz);
 
 class PlanGuard {

@@ -45,10 +45,7 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
   return grouped;
 }
 
-/// As fast as everything at the highest clock, or as fast as plans get: clocks that gain no time are not paid for.
-Seconds t_min(const PipelineGroup& group) {
-  return std::max(group.pipeline->frontier.points.back().time, group.pipeline->all_max_time);
-}
+Seconds t_min(const PipelineGroup& group) { return time_without_straggler(*group.pipeline); }
 Seconds t_star(const PipelineGroup& group) { return group.pipeline->frontier.points.front().time; }
 
 struct Pace {
@@ -102,6 +99,10 @@ double scale_of(const Job& job, const CharacterisedPipeline& pipeline) {
   const std::vector<int>& counted = pipeline.dag.accelerators;
   return static_cast<double>(job.spec.degrees.pp) * job.spec.degrees.tp /
          std::accumulate(counted.begin(), counted.end(), 0);
+}
+
+Seconds time_without_straggler(const CharacterisedPipeline& pipeline) {
+  return std::max(pipeline.frontier.points.back().time, pipeline.all_max_time);
 }
 
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double now_s) {

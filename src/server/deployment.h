@@ -29,6 +29,10 @@ const std::string& ruling_input(const Job& job, int pipeline);
 /// Accelerators of one pipeline of the job over those that the frontier counts.
 double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
 
+/// An iteration that waits for no other pipeline: T_max, the time with everything at the highest clock, or T_min where
+/// no plan is that fast. Clocks that gain no time cost energy.
+Seconds time_without_straggler(const CharacterisedPipeline& pipeline);
+
 /// Without version and first iteration.
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double now_s);
 

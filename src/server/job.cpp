@@ -129,8 +129,24 @@ struct Fold {
     ++job.ranks_registered;
     if (!e.control.empty()) job.uncontrolled.insert(e.rank);
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
+    note_latency(e.rank);
+    job.joined_s = at_s;
+    // Training does not run before all ranks are there.
+    const bool begins = job.plan && job.ranks_registered == d.world_size() && job.total.iterations == 0;
+    if (begins) job.counted_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
+  }
+  /// A client that names its process reports the switch latency once it has measured it, if it sets clocks.
+  void note_latency(int index) {
+    const Rank& rank = *job.ranks[index];
+    const bool awaited =
+        rank.epoch > 0 && rank.control.empty() && !job.clock_sets[rank.clock_set].empty() && !rank.switch_latency_s;
+    if (awaited) {
+      job.without_latency.insert(index);
+    } else {
+      job.without_latency.erase(index);
+    }
   }
   /// Another process of a known rank: it counts iterations from 0, and may run on another GPU.
   Status restarted(const RankRegistered& e, int there) {
@@ -159,6 +175,7 @@ struct Fold {
     } else {
       job.uncontrolled.insert(e.rank);
     }
+    note_latency(e.rank);
     if (++rank.restarts <= job.restarts) return Ok{};
     // The first rank of the job's new start. The plan in force holds from its beginning.
     job.restarts = rank.restarts;
@@ -189,6 +206,7 @@ struct Fold {
       }
       job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
     }
+    note_latency(e.rank);
     return Ok{};
   }
   Status operator()(const ProfileKnown& e) {
@@ -257,12 +275,12 @@ struct Fold {
   /// Adds the last window, which all ranks have reported, to what profiling costs.
   void count_window_cost() {
     const WindowHandedOut& window = job.windows.back();
-    double time_s = 0, energy_j = 0;
+    double time_s = 0, worst_s = 0, energy_j = 0;
     for (const ResultReported& result : job.results) {
       if (result.window != window.number || result.iteration_time_s.empty()) continue;
       const auto n = static_cast<double>(result.iteration_time_s.size());
       double sum_s = 0, sum_j = 0;
-      for (const double t : result.iteration_time_s) sum_s += t;
+      for (const double t : result.iteration_time_s) sum_s += t, worst_s = std::max(worst_s, t);
       for (const double j : result.iteration_energy_j) sum_j += j;
       time_s = std::max(time_s, sum_s / n);
       energy_j += sum_j / n;
@@ -276,7 +294,7 @@ struct Fold {
     if (profiled.highest_s == 0) return;
     profiled.extra_s += window.iterations * (time_s - profiled.highest_s);
     profiled.extra_j += window.iterations * (energy_j - profiled.highest_j);
-    profiled.worst_slowdown_pct = std::max(profiled.worst_slowdown_pct, 100 * (time_s / profiled.highest_s - 1));
+    profiled.worst_slowdown_pct = std::max(profiled.worst_slowdown_pct, 100 * (worst_s / profiled.highest_s - 1));
   }
   Status operator()(const ProfilingFailed& e) {
     job.reason = "profiling failed: " + e.why;

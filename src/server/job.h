@@ -91,8 +91,10 @@ struct Job {
   std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
   std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
   std::map<std::string, std::vector<int>> ranks_of_accelerator;
-  std::set<int> uncontrolled;   ///< ranks that set no clocks
-  double switch_latency_s = 0;  ///< the largest that a rank measured; 0: none
+  std::set<int> uncontrolled;     ///< ranks that set no clocks
+  double switch_latency_s = 0;    ///< the largest that a rank measured; 0: none
+  std::set<int> without_latency;  ///< ranks whose client measures their switch latency and has not reported it
+  double joined_s = 0;            ///< when the last rank registered that had not been there before
 
   std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
   std::string profile_source, schedule;  ///< for people

@@ -217,10 +217,11 @@ std::string text_of_cost(const Job& job) {
   const std::int64_t phase = std::max<std::int64_t>(
       profiled.iterations, profiled.first_iteration > 0 ? profiled.last_iteration - profiled.first_iteration + 1 : 0);
   return fmt::format(
-      "; of {} iterations, {} measured, the mean was {:.1f} % slower, the worst {:.1f} %: {:.3g} s in all", phase,
-      profiled.iterations,
+      "; of {} iterations, {} measured, the mean was {:.1f} % slower, the worst {:.1f} %: {:.3g} s and {:.1f} J in all",
+      phase, profiled.iterations,
       100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, phase)),
-      profiled.worst_slowdown_pct, profiled.extra_s);
+      profiled.worst_slowdown_pct, profiled.extra_s,
+      static_cast<double>(job.profiling->pipelines.size()) * profiled.extra_j);
 }
 
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {

@@ -93,7 +93,7 @@ JobView::Profiling profiling_of(const LiveJob& live) {
 JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
   const Job& job = live.job;
   IterationsCounted total = job.total;
-  if (job.live()) {
+  if (job.live() && !live.no_plan_followed()) {
     const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
     if (const auto since = counted(job, live.frontiers, iteration, now_s)) {
       total.iterations += since->iterations;
@@ -152,6 +152,9 @@ JobView view_of(const LiveJob& live, double now_s) {
   JobView view;
   view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
   view.reason = job.reason;
+  if (view.reason.empty() && job.live() && live.plan_held_back) {
+    view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
+  }
   view.now_s = now_s;
   view.sequence = job.sequence;
   view.schedule = job.schedule;

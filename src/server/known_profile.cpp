@@ -71,6 +71,13 @@ std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& i
   return Seconds(measured_s);
 }
 
+bool awaits_latencies(const Job& job, double now_s, double patience_s) {
+  if (job.ranks_registered == 0 || now_s >= job.joined_s + patience_s) return false;
+  if (std::ranges::all_of(job.planned_with, [](const auto& planned) { return planned.second.fixed; })) return false;
+  if (!job.without_latency.empty()) return true;
+  return job.switch_latency_s > 0 && job.ranks_registered < job.spec.degrees.world_size();
+}
+
 PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   double transfer_s = 0;
   double switch_s = 0;

@@ -30,6 +30,10 @@ std::string run_key(const Degrees& degrees, const std::map<std::string, std::str
 /// The switch latency that the input must be planned with again, since the ranks measured another one; nothing: none.
 std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input);
 
+/// Plans should wait for switch latencies: ranks that measure them, or have not registered, have not reported theirs,
+/// and the last rank that registered did so less than `patience_s` ago. Never if profile or job give the latency.
+bool awaits_latencies(const Job& job, double now_s, double patience_s);
+
 /// The shape with what the job's ranks measured in place of what it leaves open: latencies, blocking power.
 PipelineShape with_measurements(PipelineShape shape, const Job& job);
 

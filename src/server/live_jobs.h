@@ -86,9 +86,16 @@ struct LiveJob {
   std::optional<double> wake_s;                  ///< as registered
   int subscribers = 0;
   EnergyMeter energies;
-  bool replanning = false;  ///< a profile is completed with the switch latency that ranks measured
-  bool settled = false;     ///< nothing has changed since the plan was last compared with what is wanted
+  bool replanning = false;                       ///< a profile is completed with the switch latency that ranks measured
+  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency that it cannot be completed with
+  bool plan_handed_out = false;                  ///< to some rank, by this server
+  bool plan_held_back = false;                   ///< a rank asked for it: see Service::State::first_plan_waits()
+  bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
 
+  /// As far as is known here, no iteration has followed a plan.
+  [[nodiscard]] bool no_plan_followed() const {
+    return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
+  }
   /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
   [[nodiscard]] bool is_pending(std::string_view blob) const;
 

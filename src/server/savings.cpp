@@ -121,6 +121,8 @@ std::optional<IterationsCounted> counted(const Job& job, const Frontiers& fronti
   if (finished && counted_to > 0) {
     count.iterations = std::max<std::int64_t>(0, *finished - counted_to);
     count.from_reports = true;
+  } else if (job.total.from_reports || job.ranks_registered < job.spec.degrees.world_size()) {
+    return std::nullopt;  // the next report says how many they were; or training has not begun
   } else {
     count.iterations = static_cast<std::int64_t>(std::max(0.0, (now_s - job.counted_s) / cost->time.value()));
   }

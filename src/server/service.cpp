@@ -66,16 +66,35 @@ void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
   state_->complete_profiles(*std::move(profiles), request.degrees.pp, create);
 }
 
+namespace {
+
+/// The first process of the job's new start registers.
+bool begins_anew(const Job& job, const EventBody& event) {
+  const auto* const registered = std::get_if<RankRegistered>(&event);
+  return registered != nullptr && job.ranks[registered->rank] && job.ranks[registered->rank]->restarts == job.restarts;
+}
+
+}  // namespace
+
 void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
   const auto live = self->asked(request.job);
   if (!live) return done(live.error());
   const std::string id = request.job;
-  self->jobs->execute(id, {[request = std::move(request)](const Job& job, double) -> Result<Decision> {
+  self->jobs->execute(id, {[self, request = std::move(request)](const Job& job, double now_s) -> Result<Decision> {
                              auto rank = decide_rank(job, request);
                              if (!rank) return rank.error();
                              Decision decision;
-                             if (*rank) decision.events.emplace_back(**std::move(rank));
+                             if (!*rank) return decision;
+                             // Iterations are numbered anew: those before are counted first.
+                             const LiveJob* current =
+                                 begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
+                             if (current != nullptr) {
+                               if (const auto count = State::count_of(*current, now_s)) {
+                                 decision.events.emplace_back(*count);
+                               }
+                             }
+                             decision.events.emplace_back(**std::move(rank));
                              return decision;
                            },
                            [self, id, done](const Status& status) {
@@ -85,6 +104,28 @@ void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
                              done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
                            }});
 }
+
+namespace {
+
+/// Drops a list of energies of the wrong length; names the values that the energy meter leaves out.
+std::vector<std::string> check_energies(ReportIterations& request) {
+  std::vector<Joules>& energies = request.iteration_energy;
+  const std::size_t iterations = request.iteration_time.size();
+  if (!energies.empty() && energies.size() != iterations) {
+    const std::size_t found = energies.size();
+    energies.clear();
+    return {
+        fmt::format("iteration_energy_j: {} values; allowed: {}, as many as iteration_time_s has", found, iterations)};
+  }
+  std::vector<std::string> rejected;
+  for (std::size_t i = 0; i < energies.size(); ++i) {
+    if (energies[i] > Joules(0) && std::isfinite(energies[i].value())) continue;
+    rejected.push_back(fmt::format("iteration_energy_j[{}]: {} J; allowed: more than 0", i, energies[i].value()));
+  }
+  return rejected;
+}
+
+}  // namespace
 
 void Service::report_iterations(ReportIterations request, Done<ReportedIterations> done) {
   const auto live = state_->asked(request.job);
@@ -104,14 +145,15 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   if (request.last_iteration && counts) {
     State::report_progress(**live, *request.last_iteration, *request.last_iteration, state_->clock.now_s());
-    state_->begin_count(**live, request);
   }
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));
   }
+  if (request.last_iteration && counts) state_->keep_count(**live, request);
+  std::vector<std::string> rejected = check_energies(request);
   state_->observe_times(**live, request);
   state_->observe_energies(**live, request);
-  done(ReportedIterations{});
+  done(ReportedIterations{std::move(rejected)});
 }
 
 void Service::drop_plan(DropPlan request, Done<Ok> done) {
@@ -423,8 +465,12 @@ void Service::tick() {
     (*live)->retry_s.reset();
     state_->want_frontiers(**live);
     state_->go_on_profiling(**live);
+    state_->replan_for_latency(**live);
     state_->jobs->touch(**live);
-    if (LiveJob* still = state_->jobs->in_memory(id)) state_->jobs->set_wake(*still, now_s);
+    if (LiveJob* still = state_->jobs->in_memory(id)) {
+      state_->release_first_plan(*still);
+      state_->jobs->set_wake(*still, now_s);
+    }
   }
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
 }

@@ -57,6 +57,7 @@ struct ServiceOptions {
   double profiling_slowdown_pct = 5;      ///< of a job's iterations while it is profiled, in the mean
   double profiling_worst_slowdown_pct = 30;  ///< of one such iteration
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
+  double latency_wait_s = 5;                 ///< of the first plan, for ranks to report their switch latency
   int plan_deadlines = 1000;                 ///< see PlannerOptions
   int finished_jobs_in_memory = 100;         ///< more are read again when asked about
   std::function<std::string()> random_id;    ///< 128 random bits in hex; empty: getrandom(2)

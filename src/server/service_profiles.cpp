@@ -139,33 +139,52 @@ void Service::State::complete_profiles(JobProfiles profiles, int ranks,
       std::move(then));
 }
 
+std::optional<Seconds> Service::State::latency_to_replan(const LiveJob& live, const std::string& input) {
+  const auto latency = latency_to_plan_with(live.job, input);
+  const auto failed = live.not_replanned.find(input);
+  if (latency && failed != live.not_replanned.end() && failed->second == *latency) return std::nullopt;
+  return latency;
+}
+
 void Service::State::replan_for_latency(LiveJob& live) {
   const Job& job = live.job;
-  if (live.replanning || !job.live()) return;
+  if (live.replanning || !job.live() || awaits_latencies(job, clock.now_s(), options.latency_wait_s)) return;
   std::string input;
   for (const auto& [known, planned] : job.planned_with) {
-    if (latency_to_plan_with(job, known)) input = known;
+    if (latency_to_replan(live, known)) input = known;
   }
   if (input.empty()) return;
+  const Seconds latency = *latency_to_replan(live, input);
   const auto text = store.blob("input/" + input);
-  if (!text || !*text) return;
+  if (!text) {
+    live.retry_s = clock.now_s() + retry_after_s;
+    return jobs->set_wake(live, clock.now_s());
+  }
+  if (!*text) {
+    live.not_replanned[input] = latency;
+    return;
+  }
   std::vector<int> pipelines;
   for (int p = 0; p < job.num_pipelines(); ++p) {
     if (job.input_of[p] == input) pipelines.push_back(p);
   }
   if (static_cast<int>(pipelines.size()) == job.num_pipelines()) pipelines.clear();
   live.replanning = true;
-  const auto complete = [bytes = **text, input, latency = *latency_to_plan_with(job, input),
-                         limits = limits(job.spec.degrees.pp), source = job.profile_source,
-                         pipelines]() -> Result<KnownInput> {
+  const auto complete = [bytes = **text, input, latency, limits = limits(job.spec.degrees.pp),
+                         source = job.profile_source, pipelines]() -> Result<KnownInput> {
     auto known = parse_input(bytes, "input/" + input);
     if (!known) return known.error();
     known->shape.switch_latency = latency;
     return known_input(known->profile_csv, known->shape, limits, source, pipelines);
   };
-  away<Result<KnownInput>>(complete, [id = job.id, input](State& state, const Result<KnownInput>& known) {
-    if (LiveJob* const now = state.jobs->in_memory(id)) now->replanning = false;
-    if (!known) return;
+  away<Result<KnownInput>>(complete, [id = job.id, input, latency](State& state, const Result<KnownInput>& known) {
+    LiveJob* const now = state.jobs->in_memory(id);
+    if (now != nullptr) now->replanning = false;
+    if (!known) {
+      if (now == nullptr) return;
+      now->not_replanned[input] = latency;
+      return state.release_first_plan(*now);
+    }
     const auto decide = [input, known = *known](const Job& current, double) -> Result<Decision> {
       Decision decision;
       const bool still = current.live() && std::ranges::find(current.input_of, input) != current.input_of.end() &&

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "server/job_view.h"
+#include "server/known_profile.h"
 #include "server/savings.h"
 #include "server/stage_schedule.h"
 #include "server/stragglers.h"
@@ -10,7 +11,8 @@
 namespace perseus::server {
 namespace {
 
-constexpr double seen_share = 0.125;  // of the idle time: how often the log hears that a job is not idle
+constexpr std::int64_t least_counted = 10;  // iterations; fewer are written down with the next ones
+constexpr double seen_share = 0.125;        // of the idle time: how often the log hears that a job is not idle
 
 double median(std::vector<Seconds> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -62,6 +64,7 @@ std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double n
 }
 
 std::optional<IterationsCounted> Service::State::count_of(const LiveJob& live, double now_s) {
+  if (live.no_plan_followed()) return std::nullopt;
   const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
   return counted(live.job, live.frontiers, iteration, now_s);
 }
@@ -92,6 +95,8 @@ std::optional<double> Service::State::next_wake_of(const LiveJob& live, double n
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
     if (live.profiling && live.profiling->look_again_s) next = std::min(next, *live.profiling->look_again_s);
   }
+  if (awaits_latencies(job, now_s, options.latency_wait_s))
+    next = std::min(next, job.joined_s + options.latency_wait_s);
   // A server that starts on this data must go on with it.
   const bool at_work = !job.characterising.empty() || is_profiled(job);
   if (at_work) next = std::min(next, now_s + options.lease_s);
@@ -115,6 +120,7 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   want_frontiers(live);
   go_on_profiling(live);
   replan_for_latency(live);
+  release_first_plan(live);
 }
 
 void Service::State::publish(const std::string& job, const SequencedEvent& event) {
@@ -234,6 +240,23 @@ const PipelineShape* Service::State::max_clock_shape(LiveJob& live, int pipeline
   return &*live.max_clock_shape;
 }
 
+bool Service::State::first_plan_waits(const LiveJob& live, double now_s) const {
+  const Job& job = live.job;
+  if (live.plan_handed_out) return false;
+  if (awaits_latencies(job, now_s, options.latency_wait_s)) return true;
+  return std::ranges::any_of(job.planned_with, [&](const auto& planned) {
+    const auto& [input, with] = planned;
+    const bool being_planned = !with.fixed && with.switch_latency_s && job.characterising.contains(input);
+    return being_planned || latency_to_replan(live, input);
+  });
+}
+
+void Service::State::release_first_plan(LiveJob& live) {
+  if (!live.plan_held_back || first_plan_waits(live, clock.now_s())) return;
+  live.plan_held_back = false;
+  wake_waiters(live);
+}
+
 std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
   if (!live.job.live()) {
     return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
@@ -241,6 +264,11 @@ std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int ra
   if (live.committed_plan == have_version) return std::nullopt;
   auto schedule = schedule_for(live, *live.job.ranks[rank]);
   if (!schedule) return std::nullopt;
+  if (schedule->kind == StageSchedule::Kind::plan) {
+    live.plan_held_back = first_plan_waits(live, clock.now_s());
+    if (live.plan_held_back) return std::nullopt;
+    live.plan_handed_out = true;
+  }
   if (schedule->kind == StageSchedule::Kind::profiling_window) {
     LiveJob::RankWindows& own = live.windows_of[rank];
     // Clients that do not say what they have ask again when they have run it: for the next one.
@@ -336,16 +364,20 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
   return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : job.plan->version;
 }
 
-void Service::State::begin_count(LiveJob& live, const ReportIterations& request) {
-  if (!live.job.plan || live.job.counted_to > 0) return;
-  const auto first = [frontiers = live.frontiers, last = *request.last_iteration,
-                      count = static_cast<std::int64_t>(request.iteration_time.size())](const Job& job) {
-    return job.live() ? first_count(job, frontiers, last, count) : std::nullopt;
+void Service::State::keep_count(LiveJob& live, const ReportIterations& request) {
+  const auto count = [self = this, last = *request.last_iteration,
+                      reported = static_cast<std::int64_t>(request.iteration_time.size())](
+                         const Job& job, double now_s) -> std::optional<IterationsCounted> {
+    const LiveJob* const now = self->jobs->in_memory(job.id);
+    if (now == nullptr || now->plan_held_back || !job.live() || !job.plan) return std::nullopt;
+    if (job.counted_to == 0) return first_count(job, now->frontiers, last, reported);
+    if (last - job.counted_to < std::max(least_counted, job.total.iterations)) return std::nullopt;
+    return count_of(*now, now_s);
   };
-  if (!first(live.job)) return;
-  jobs->execute(live.job.id, {[first](const Job& now, double) -> Result<Decision> {
+  if (!count(live.job, clock.now_s())) return;
+  jobs->execute(live.job.id, {[count](const Job& now, double now_s) -> Result<Decision> {
                                 Decision decision;
-                                if (const auto count = first(now)) decision.events.emplace_back(*count);
+                                if (const auto found = count(now, now_s)) decision.events.emplace_back(*found);
                                 return decision;
                               },
                               {}});

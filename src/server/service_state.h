@@ -108,6 +108,12 @@ struct Service::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank);
   std::shared_ptr<const StageSchedule> plan_schedule(LiveJob& live, const Rank& rank);
   const PipelineShape* max_clock_shape(LiveJob& live, int pipeline);
+  /// Whether ranks get no plan yet, but run at their highest clock, since a plan for their switch latency is to come.
+  [[nodiscard]] bool first_plan_waits(const LiveJob& live, double now_s) const;
+  /// The switch latency that an input is to be planned with again, unless that has failed.
+  static std::optional<Seconds> latency_to_replan(const LiveJob& live, const std::string& input);
+  /// Hands out a plan that first_plan_waits() held back until now.
+  void release_first_plan(LiveJob& live);
   /// The answer to a rank that has that version, or nothing: it must wait.
   std::optional<Result<PlanAnswer>> plan_for(LiveJob& live, int rank, std::int64_t have_version);
   void wake_waiters(LiveJob& live);
@@ -135,8 +141,8 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// The first report of iterations under a plan.
-  void begin_count(LiveJob& live, const ReportIterations& request);
+  /// Writes down how many iterations ran under the plan: at the first report, and whenever they have doubled.
+  void keep_count(LiveJob& live, const ReportIterations& request);
   void observe_times(LiveJob& live, const ReportIterations& request);
   /// Keeps what iterations took; once all ranks have reported, and now and then later, it is written down.
   void observe_energies(LiveJob& live, const ReportIterations& request);

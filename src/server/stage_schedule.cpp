@@ -4,6 +4,7 @@
 #include <iterator>
 #include <set>
 
+#include "server/deployment.h"
 #include "server/pipeline_input.h"
 
 namespace perseus::server {
@@ -88,7 +89,7 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
-  schedule->slower_on_purpose = point + 1 < static_cast<int>(pipeline.frontier.points.size());
+  schedule->slower_on_purpose = *schedule->iteration_time > time_without_straggler(pipeline);
   return schedule;
 }
 

@@ -401,6 +401,16 @@ class Operations(ServerCase):
         self.assertEqual(self.server.stop(), 0)
         self.assertIn("only 100 files may be open", "".join(self.server.log))
 
+    def test_too_few_files_are_one_error(self):
+        for limit, inherited in [(8, 0), (16, 0), (63, 0), (64, 61)]:
+            files = [os.open(os.devnull, os.O_RDONLY) for _ in range(inherited)]
+            arguments = ["prlimit", f"--nofile={limit}", PERSEUS, "serve", "--listen", "127.0.0.1:0", "--data", self.data + "2"]
+            done = subprocess.run(arguments, capture_output=True, text=True, pass_fds=files, timeout=60)
+            for file in files:
+                os.close(file)
+            self.assertEqual((done.returncode, done.stdout), (69, ""), (limit, done.stderr))
+            self.assertRegex(done.stderr, rf"^perseus: open files: {limit} \(ulimit -n\).*; allowed: at least 64\n$")
+
     def test_the_list_says_how_jobs_do(self):
         self.push()
         job = self.zeus_job(dp=2)

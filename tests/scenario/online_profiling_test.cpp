@@ -102,6 +102,25 @@ TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
   EXPECT_THAT(report(good)->rejected, ::testing::ElementsAre(HasSubstr("window 0 is over: window 1 runs now")));
 }
 
+TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
+  const Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  ASSERT_EQ(view(job).row.state, "deployed");
+  const JobView before = view(job);
+  // A late report of the last window, which is not whole either.
+  ReportIterations late;
+  late.job = job;
+  late.window = before.profiling->windows - 1;
+  late.last_iteration = before.plan->from_iteration + 5;
+  late.iteration_time = {Seconds(1)};
+  late.time_s = {{"forward", {{0.1}}}};
+  ASSERT_TRUE(target.report_iterations(late).ok());
+  EXPECT_EQ(view(job).sequence, before.sequence);
+}
+
 TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
   const Degrees degrees{2, 2, 1};
   const std::string job = begin(online_job(degrees));

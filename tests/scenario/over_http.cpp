@@ -369,6 +369,10 @@ std::optional<Result<PlanAnswer>> OverHttp::answer_of(int wait) {
   schedule->reason = text_in(fields, "reason");
   if (fields.optional("window")) schedule->window = fields.integer("window");
   if (fields.optional("iterations")) schedule->iterations = fields.integer("iterations");
+  schedule->iteration_time = seconds_in(fields, "iteration_time_s");
+  schedule->all_max_time = seconds_in(fields, "maximum_clock_time_s");
+  schedule->slower_on_purpose = fields.optional("slower_because").has_value();
+  if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
   const std::string kind(fields.string("kind"));
   schedule->kind = kind == "plan"               ? StageSchedule::Kind::plan
                    : kind == "profiling_window" ? StageSchedule::Kind::profiling_window

@@ -399,6 +399,10 @@ class Player {
                       : schedule->kind == StageSchedule::Kind::profiling_window ? "profiling_window"
                                                                                 : "maximum_clock";
       texts["reason"] = schedule->reason;
+      texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
+      if (schedule->iteration_time && schedule->all_max_time) {
+        numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;
+      }
     }
     return compare(step, numbers, texts);
   }

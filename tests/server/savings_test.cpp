@@ -19,6 +19,7 @@ class SavingsTest : public ::testing::Test {
     pipeline->all_max_effective_energy = Joules(250);
     frontiers_["a"] = pipeline;
     job_.spec.degrees = {2, 1, 1};
+    job_.ranks_registered = 2;
     PlanDeployed plan;
     plan.choices = {{"a", 1}};
     plan.choice_of = {0, 0};

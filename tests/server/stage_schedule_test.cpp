@@ -58,5 +58,47 @@ TEST(StageSchedule, AtMaximumClockIsTheSchedulesInstructionsElse) {
   for (const ClockedInstruction& c : schedule->clocks) EXPECT_EQ(c.clock, Megahertz(0)) << "clocks not known: leave it";
 }
 
+/// One rank that computes once: 1 s at the highest clock, 1.2 s at the other; everything at maximum clock takes 1.1 s.
+struct WithAPlan : AtMaximumClock {
+  WithAPlan() {
+    job.spec.degrees = {1, 1, 1};
+    job.plan->choices = {{"a", 0}};
+    job.plan->reason = "pipeline 1 is 1.2 times slower";
+    ComputationDag& dag = pipeline.dag;
+    dag.types = {{0,
+                  "forward",
+                  {{Megahertz(1410), Seconds(1), Joules(300), {}, {}, 1},
+                   {Megahertz(900), Seconds(1.2), Joules(260), {}, {}, 1}}}};
+    dag.computations = {{0, 0, 0}};
+    dag.rank_order = {{0}};
+    pipeline.frontier.points = {{Seconds(1.2), Joules(260), Joules(161), {}, {1}},
+                                {Seconds(1.05), Joules(290), Joules(180), {}, {0}},
+                                {Seconds(1), Joules(300), Joules(200), {}, {0}}};
+    pipeline.all_max_time = Seconds(1.1);
+  }
+  [[nodiscard]] std::shared_ptr<const StageSchedule> schedule(int point) {
+    job.plan->choices[0].point = point;
+    return make_plan_schedule(job, Rank{}, pipeline);
+  }
+  CharacterisedPipeline pipeline;
+};
+
+TEST(StageSchedule, OfAPlanHasItsTimeAndThatOfTheHighestClock) {
+  WithAPlan with;
+  EXPECT_EQ(with.schedule(1)->iteration_time, Seconds(1.05));
+  EXPECT_EQ(with.schedule(1)->all_max_time, Seconds(1.1));
+  EXPECT_EQ(make_maximum_clock_schedule(with.job, Rank{}, nullptr)->all_max_time, std::nullopt);
+}
+
+TEST(StageSchedule, IsSlowerOnPurposeOnlyIfItIsSlowerThanTheHighestClock) {
+  WithAPlan with;
+  EXPECT_TRUE(with.schedule(0)->slower_on_purpose);
+  EXPECT_FALSE(with.schedule(1)->slower_on_purpose) << "not the fastest plan, but faster than the highest clock";
+  EXPECT_FALSE(with.schedule(2)->slower_on_purpose);
+  with.pipeline.all_max_time = Seconds(0.9);  // no plan is that fast
+  EXPECT_FALSE(with.schedule(2)->slower_on_purpose);
+  EXPECT_TRUE(with.schedule(1)->slower_on_purpose);
+}
+
 }  // namespace
 }  // namespace perseus::server

@@ -1,0 +1,246 @@
+#!/usr/bin/env python3
+"""Jobs against a real `perseus serve`: what profiling costs, what is saved, restarts, ranks that set no clocks.
+
+usage: test_jobs.py PERSEUS [unittest's arguments]
+"""
+
+import signal
+import sys
+import tempfile
+import unittest
+
+import served
+from served import PROFILE, Server
+from training import BLOCKING_W, Training
+
+ONLINE = {"profile_online": True,
+          "pipeline": {"schedule": "1f1b", "microbatches": 6, "blocking_power_w": BLOCKING_W}}
+
+
+class JobCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.server = Server(self.folder.name + "/data")
+
+    def tearDown(self):
+        self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def restart_server(self):
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.folder.name + "/data")
+
+    def push(self):
+        self.server.cli("profile", "push", "sample", str(PROFILE), "--schedule", "1f1b", "--microbatches", "6",
+                        "--blocking-power", str(BLOCKING_W))
+
+    def job(self, dp=1, **request):
+        status, job = self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": dp, "pp": 4, "tp": 1}, **request})
+        self.assertEqual(status, 200, job)
+        return job["job"]
+
+
+class Profiling(JobCase):
+    def check_cost(self, training, view):
+        """The server's account of profiling is what the ranks ran."""
+        phase = training.times[: len(training.times)]
+        highest_s = training.highest_s()
+        windows = [time for time, in_window in zip(training.times, training.kinds) if in_window]
+        cost = view["profiling"]["cost"]
+        self.assertEqual(view["profiling"]["iterations"], len(windows))
+        self.assertLessEqual(len(windows), cost["iterations"])
+        self.assertLessEqual(cost["iterations"], len(phase))
+        extra_s = sum(time - highest_s for time in windows)
+        self.assertAlmostEqual(cost["time_s"], extra_s, delta=0.01 * highest_s * len(windows))
+        self.assertAlmostEqual(cost["worst_slowdown_pct"], 100 * (max(windows) / highest_s - 1), delta=2)
+        return 100 * extra_s / highest_s / cost["iterations"]
+
+    def test_its_budget_holds_and_its_cost_is_reported(self):
+        job = self.job(facts={"model": "m"}, **ONLINE)
+        training = Training(self.server, job)
+        training.register()
+        self.assertEqual(training.view()["state"], "profiling")
+        view = training.run_until(("deployed", "failed"), 400)
+        self.assertEqual(view["state"], "deployed", view)
+        mean_pct = self.check_cost(training, view)
+        self.assertLessEqual(mean_pct, 5.5)
+        self.assertLessEqual(max(training.times) / training.highest_s(), 1.31)
+        cost = view["profiling"]["cost"]
+        self.assertIn("earned_back_after_iterations", cost)
+        shown = self.server.cli("job", "show", job).stdout
+        for word in ("energy_j", "time_s", "earned_back_after_iterations", "mean_slowdown_pct"):
+            self.assertIn(word, shown)
+
+        # The plan, as run, is as fast as the highest clocks and takes less energy.
+        training.run(6)
+        self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
+        saved = training.view()["savings"]
+        self.assertLess(saved["measured"]["energy_j"], saved["measured_all_max"]["energy_j"])
+
+        # Another run of the model knows the profile, with more pipelines and microbatches.
+        again = self.job(dp=2, profile_online=True, facts={"model": "m"},
+                         pipeline={**ONLINE["pipeline"], "microbatches": 8})
+        known = Training(self.server, again, dp=2, microbatches=8)
+        known.register()
+        view = known.run_until(("deployed", "failed"), 400)
+        self.assertEqual((view["state"], view["facts"]["profile"]), ("deployed", "known from an earlier run"))
+        self.assertNotIn("profiling", view)
+        other = self.job(profile_online=True, facts={"model": "other"}, pipeline=ONLINE["pipeline"])
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}")[1]["state"], "registered")
+        log = [line for line in self.server.log if job in line and "profile_known" in line or "known" in line]
+        self.assertTrue(any(" J" in line and "slower" in line for line in log), self.server.log)
+
+    def test_a_job_sets_its_own_budget(self):
+        training = Training(self.server, self.job(profiling_slowdown_pct=2, profiling_worst_slowdown_pct=10, **ONLINE))
+        training.register()
+        view = training.run_until(("deployed", "failed"), 600)
+        self.assertEqual(view["state"], "deployed", view)
+        self.assertLessEqual(self.check_cost(training, view), 2.2)
+        self.assertLessEqual(max(training.times) / training.highest_s(), 1.11)
+
+    def test_gpus_under_a_power_cap_finish_too(self):
+        training = Training(self.server, self.job(**ONLINE), cap_mhz=1230)
+        training.register()
+        view = training.run_until(("deployed", "failed"), 400)
+        self.assertEqual(view["state"], "deployed", view)
+        training.run(4)
+        self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
+
+
+class Savings(JobCase):
+    def test_iterations_reported_are_those_counted(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample"))
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
+        before = max(0, training.next[0]["from_iteration"] - 1)  # run at the highest clocks
+        training.run(20)
+
+        def counted():
+            total = training.view()["savings"]["total"]
+            self.assertTrue(total["from_reports"])
+            return total["iterations"]
+
+        self.assertEqual(counted(), 20 - before)
+        # A server that starts anew counts none twice, also if the plan changes before a rank reports.
+        self.restart_server()
+        training.server = self.server
+        self.assertIn(counted(), range(10 - before, 21 - before), "until the next report")
+        training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
+        training.run(10)
+        self.assertEqual(counted(), 30 - before)
+        # Neither does a job that starts anew, whose iterations begin again.
+        training.restart(epoch=2, accelerator="GPU-elsewhere", host="node-2")
+        self.assertEqual(counted(), 30 - before)
+        training.run(5)
+        self.assertEqual(counted(), 35 - before)
+        self.assertEqual(training.view()["ranks"]["registered"], 4)
+        training.ask("POST", "/finish")
+        self.assertEqual((training.view()["state"], counted()), ("finished", 35 - before))
+
+    def test_energies_that_cannot_be_right_are_left_out_and_named(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample"))
+        training.register()
+        for energies, words in (([-5.0, 900.0], "iteration_energy_j[0]: -5 J; allowed: more than 0"),
+                                ([900.0], "iteration_energy_j: 1 values; allowed: 2")):
+            answer = training.ask("POST", "/iterations", {"rank": 0, "last_iteration": 2, "iteration_time_s": [1.1, 1.1],
+                                                          "iteration_energy_j": energies})
+            self.assertIn(words, answer["rejected"][0])
+
+    def test_a_job_that_sets_no_clock_saves_nothing_and_says_why(self):
+        self.push()
+        for control, words in (("advice", "only asks for advice"), ("none", "cannot set its clock")):
+            training = Training(self.server, self.job(profile="sample"))
+            training.register(control=control, control_reason="so it is", switch_latency_s=None)
+            self.assertTrue(training.poll(0, wait_s=60))
+            training.run(3)
+            view = training.view()
+            self.assertEqual(view["state"], "deployed")
+            self.assertIn(words, view["savings"]["none_because"])
+            self.assertIn("would save", view["savings"]["none_because"])
+            self.assertEqual(view["savings"]["total"]["saved_j"], 0)
+            costs = view["savings"]["per_iteration"]
+            self.assertLess(costs["energy_j"], costs["all_max_energy_j"], "what the plan would save")
+            self.assertIn("would save", self.server.cli("job", "show", training.path.rsplit("/", 1)[1]).stdout)
+
+
+class Control(JobCase):
+    def test_no_job_waits_for_ranks_that_may_not_set_clocks(self):
+        training = Training(self.server, self.job(**ONLINE))
+        training.register([0, 1])
+        training.register([2], control="none", control_reason="Insufficient Permissions")
+        view = training.view()
+        self.assertEqual(view["state"], "failed")
+        self.assertIn("rank 2 cannot set its clock: Insufficient Permissions", view["reason"])
+        training.register([3])
+        self.assertEqual(training.ask("GET", "/ranks/0/plan")["kind"], "maximum_clock")
+        # It got the permission; then, while windows run, another one loses it.
+        training.ask("POST", "/ranks", training.registration(2, control="clocks"))
+        training.run(3)
+        self.assertEqual(training.view()["state"], "profiling")
+        training.ask("POST", "/ranks", training.registration(1, control="none", control_reason="GPU is lost"))
+        self.assertEqual(training.view()["state"], "failed")
+        training.run(5)
+        self.assertEqual({plan["kind"] for plan in training.now}, {"maximum_clock"})
+
+
+class FirstPlan(JobCase):
+    def test_it_waits_for_the_switch_latency_of_all_ranks(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample"))
+        training.register([0, 1, 2], switch_latency_s=0.02)
+        self.assertFalse(training.poll(0))
+        self.assertIn("switch latency", training.view()["reason"])
+        training.register([3], switch_latency_s=0.02)
+        self.assertTrue(training.poll(0, wait_s=60))
+        self.assertEqual(training.version[0], 2, "not the plan from before the ranks came")
+        self.assertEqual(training.view()["plan"]["version"], 2)
+        self.assertNotIn("reason", training.view())
+
+    def test_ranks_that_never_report_it_do_not_hold_it_up(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample"))
+        training.register(switch_latency_s=None)
+        self.assertFalse(training.poll(0))
+        self.assertTrue(training.poll(0, wait_s=60))
+        self.assertEqual(training.version[0], 1)
+
+
+class Restarts(JobCase):
+    def test_iterations_start_anew_and_ranks_may_move(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample", dp=2), dp=2)
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        training.run(30)
+        training.ask("POST", "/stragglers", {"pipeline": 1, "degree": 1.3})
+        training.run(5)
+        self.assertEqual(training.now[0]["from_iteration"], 33)
+        training.restart(epoch=2)
+        training.ask("POST", "/ranks", training.registration(3, epoch=3, accelerator="GPU-spare", host="node-7"))
+        training.run(1)
+        self.assertEqual({plan["from_iteration"] for plan in training.now}, {0})
+        training.ask("POST", "/ranks", training.registration(0), expect=409)  # the process before
+        self.restart_server()
+        training.server = self.server
+        training.run(2)
+        moved = self.server.ask("POST", "/v1/stragglers", {"accelerator": "GPU-spare", "degree": 1.1})
+        self.assertEqual(moved[0], 200, moved)
+        self.assertEqual(self.server.ask("POST", "/v1/stragglers", {"accelerator": "GPU-3", "degree": 1.1})[0], 404)
+
+    def test_while_a_job_is_profiled(self):
+        training = Training(self.server, self.job(**ONLINE))
+        training.register()
+        training.run(8)
+        self.assertEqual(training.view()["state"], "profiling")
+        training.restart(epoch=2)
+        view = training.run_until(("deployed", "failed"), 400)
+        self.assertEqual(view["state"], "deployed", view)
+        self.assertLess(view["profiling"]["cost"]["iterations"], len(training.times) + 1)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)
