@@ -12,7 +12,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/system/system_error.hpp>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -40,10 +39,19 @@ using std::chrono::milliseconds;
 
 /// Databases, pipes, libraries; what is not a connection.
 constexpr rlim_t most_own_files = 64;
+/// To start with, beside those that the parent process left open.
+constexpr rlim_t least_files = 48;
 
-Error too_few_files(rlim_t allowed, const std::string& why) {
-  return {ErrorCode::unavailable,
-          fmt::format("open files: {} (ulimit -n){}; allowed: at least {}", allowed, why, most_own_files)};
+/// Without descriptors, libraries end the process, or name another cause.
+Status check_files(rlim_t allowed) {
+  std::error_code none_left;
+  const std::filesystem::directory_iterator open("/proc/self/fd", none_left);
+  rlim_t in_use = none_left == std::errc::too_many_files_open ? allowed : 0;
+  if (!none_left) in_use = static_cast<rlim_t>(std::distance(begin(open), end(open)));
+  if (allowed >= in_use + least_files) return Ok{};
+  return Error{ErrorCode::unavailable,
+               fmt::format("open files: {} (ulimit -n), of which {} are in use; allowed: at least {}", allowed, in_use,
+                           in_use + least_files)};
 }
 
 /// One JSON object a line, on standard error.
@@ -123,7 +131,7 @@ HttpServerOptions server_options(const ServeConfig& config) {
   return options;
 }
 
-Result<int> serve_until_stopped(const ServeConfig& config, rlim_t most_files) {
+Result<int> run_serve(const ServeConfig& config) {
   const auto address = parse_host_port(config.listen);
   if (!address) return Error{ErrorCode::usage, "listen: " + address.error().message};
   HttpServerOptions options = server_options(config);
@@ -132,6 +140,8 @@ Result<int> serve_until_stopped(const ServeConfig& config, rlim_t most_files) {
     if (!tls) return tls.error();
     options.tls = *tls;
   }
+  const rlim_t most_files = make_room_for(config.max_connections);
+  if (Status enough = check_files(most_files); !enough) return enough.error();
   ignore_signals_of_writing();
   Log log(config.log_level);
   asio::io_context io(1);
@@ -221,18 +231,6 @@ Result<int> serve_until_stopped(const ServeConfig& config, rlim_t most_files) {
   io.run();
   log.info("stopped");
   return 0;
-}
-
-Result<int> run_serve(const ServeConfig& config) {
-  const rlim_t most_files = make_room_for(config.max_connections);
-  if (most_files < most_own_files) return too_few_files(most_files, "");
-  try {
-    return serve_until_stopped(config, most_files);
-  } catch (const boost::system::system_error& error) {
-    // The parent process may have left files open that count, too.
-    if (error.code() != boost::system::errc::too_many_files_open) throw;
-    return too_few_files(most_files, ", which are open already");
-  }
 }
 
 struct ServeOptions {
