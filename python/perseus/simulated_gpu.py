@@ -66,6 +66,15 @@ def kernels_of(profile, stages, time_scale=1.0):
     return kernels
 
 
+def let_fully_shard_run_on_cpus():
+    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; they have nothing to do there."""
+    import torch
+
+    if not hasattr(torch.cpu.Stream, "record_event"):
+        torch.cpu.Stream.record_event = lambda stream, event=None: event or torch.cpu.Event()
+        torch.cpu.Stream.wait_event = lambda stream, event: None
+
+
 class SimulatedGpu:
     def __init__(self, folder, rank, kernels, blocking_power_w=90.0, switch_latency_s=0.004):
         self.path, self._folder, self._rank = str(Path(folder) / f"gpu{rank}"), Path(folder), rank

@@ -48,7 +48,7 @@ class Job:
         self.gpu = simulated_gpu.SimulatedGpu(folder, self.rank, kernels)
         self.gpu.follow_transfers()
         for stage in self.stages:
-            self.gpu.run(stage.submod, stage.stage_index, split=name in SPLIT)
+            self.gpu.run(stage.submod, stage.stage_index, split=name.removesuffix("@runtime") in SPLIT)
         parameters = [parameter for stage in self.stages for parameter in stage.submod.parameters()]
         self.optimizer = torch.optim.SGD(parameters, lr=0.01)
         self.step_number = 0

@@ -27,14 +27,18 @@ def keep_transfers_alive():
     torch.distributed.batch_isend_irecv = lambda operations: [AllOf(original(operations))]
 
 
-def make_schedule(name, rank, ranks, microbatches, make_module, make_loss):
-    """make_module(stage index), make_loss(index of the last stage). Gives the schedule and this rank's stages."""
+def make_schedule(name, rank, ranks, microbatches, make_module, make_loss, group=None, example=None):
+    """make_module(stage index), make_loss(index of the last stage). Gives the schedule and this rank's stages. A name that
+    ends in "@runtime": the schedule's table, run by _PipelineScheduleRuntime. example: what every stage gets and gives;
+    without it, stages ask each other, which PyTorch 2.6 cannot do in a V of more than two ranks."""
+    name, runtime = name.removesuffix("@runtime"), name.endswith("@runtime")
     stages = ranks if name in SINGLE else 2 * ranks
     rank_of = {index: min(index, stages - 1 - index) if name in V_SHAPED else index % ranks for index in range(stages)}
     indices = [index for index in range(stages) if rank_of[index] == rank]
     modules = [make_module(index) for index in indices]
     made = [
-        pipelining.PipelineStage(module, index, stages, torch.device("cpu")) for module, index in zip(modules, indices)
+        pipelining.PipelineStage(module, index, stages, torch.device("cpu"), example, example, group)
+        for module, index in zip(modules, indices)
     ]
     for stage in made:
         stage.stage_index_to_group_rank = rank_of
@@ -47,7 +51,7 @@ def make_schedule(name, rank, ranks, microbatches, make_module, make_loss):
     if name in SINGLE:
         return kind(made[0], microbatches, loss_fn=loss), made
     schedule = kind(made, microbatches, loss_fn=loss)
-    if name in V_SHAPED and not isinstance(schedule, schedules._PipelineScheduleRuntime):
+    if (runtime or name in V_SHAPED) and not isinstance(schedule, schedules._PipelineScheduleRuntime):
         # The stages in the middle of the V hand over on their rank, which only the runtime does.
         order = schedule.pipeline_order
         schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)

@@ -12,7 +12,7 @@ from pathlib import Path
 _LIMIT_S = 300
 
 
-def run(program, ranks, *arguments, limit_s=_LIMIT_S):
+def run(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -21,10 +21,10 @@ def run(program, ranks, *arguments, limit_s=_LIMIT_S):
     try:
         for rank in range(ranks):
             place = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-            environment = {**os.environ, **{name: str(value) for name, value in place.items()}}
+            of_rank = {**os.environ, **(environment or {}), **{name: str(value) for name, value in place.items()}}
             out, error = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
             files.append((out, error))
-            processes.append(subprocess.Popen(command, env=environment, stdout=out, stderr=error))
+            processes.append(subprocess.Popen(command, env=of_rank, stdout=out, stderr=error))
         deadline = time.monotonic() + limit_s
         # One that fails ends the others, which wait for it.
         while any(process.poll() is None for process in processes) and time.monotonic() < deadline:

@@ -27,7 +27,7 @@ class Planned(unittest.TestCase):
         figures = {
             "schedule": name, "ranks": ranks, "steps until the plan": said[0]["until_plan"],
             "predicted saving %": predicted_pct, "measured saving %": saved_pct, "predicted slowdown %": predicted_slowdown_pct,
-            "measured slowdown %": slowdown_pct, "step s": time_s["without"],
+            "measured slowdown %": slowdown_pct, "step s": time_s["without"], "predicted step s": server.ask("/v1/jobs/" + said[0]["job"])["savings"]["per_iteration"]["all_max_time_s"],
             "lost s": max(rank[phase]["lost_s"] for rank in said for phase in ("without", "planned")),
         }  # fmt: skip
         print(json.dumps(figures), file=sys.stderr)
@@ -45,6 +45,9 @@ class Planned(unittest.TestCase):
 
     def test_interleaved_zero_bubble(self):
         self.follow("InterleavedZeroBubble")
+
+    def test_interleaved_zero_bubble_by_the_runtime(self):
+        self.follow("InterleavedZeroBubble@runtime")
 
     def test_zbv_zero_bubble(self):
         self.follow("ZBVZeroBubble")
