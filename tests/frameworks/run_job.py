@@ -12,7 +12,11 @@ from pathlib import Path
 _LIMIT_S = 300
 
 
-def run(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
+def run(program, ranks, *arguments, **more):
+    return [json.loads(output.splitlines()[-1]) for output in outputs_of(program, ranks, *arguments, **more)]
+
+
+def outputs_of(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -20,7 +24,7 @@ def run(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     processes, files = [], []
     try:
         for rank in range(ranks):
-            place = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             of_rank = {**os.environ, **(environment or {}), **{name: str(value) for name, value in place.items()}}
             out, error = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
             files.append((out, error))
@@ -41,7 +45,7 @@ def run(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
         raise AssertionError(f"{command} ended with {codes} (-9: stopped after {limit_s} s, or after another):\n{errors}")
     for _, error in outputs if os.environ.get("PERSEUS_FRAMEWORKS_VERBOSE") else ():
         sys.stderr.write(error)
-    return [json.loads(output.splitlines()[-1]) for output, _ in outputs]
+    return [output for output, _ in outputs]
 
 
 def _text(file):
