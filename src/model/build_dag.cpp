@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "model/computation_dag.h"
@@ -54,6 +56,9 @@ class Whereabouts {
     const auto& table = tables_[index(instruction)];
     return table.empty() ? -1 : table[at(stage, microbatch)];
   }
+  [[nodiscard]] int node(const Action& action) const {
+    return action.microbatch < 0 ? -1 : node(action.instruction, action.stage, action.microbatch);
+  }
 
  private:
   [[nodiscard]] std::size_t at(int stage, int microbatch) const {
@@ -104,10 +109,28 @@ class Precedence {
       if (nodes[i].action.microbatch >= 0) where_.put(nodes[i].action, static_cast<int>(i));
     }
     last_stage_ = schedule.num_stages - 1;
+    for (const auto& [before, after] : schedule.early_receives) {
+      const int from = where_.node(before), to = where_.node(after);
+      if (from >= 0 && to >= 0) early_.emplace(to, from);
+    }
   }
 
   template <class Visit>
   void for_each(int node, Visit visit) const {
+    if (early_.empty()) return for_each_of_its_own(node, visit);
+    std::vector<int> visited;
+    for_each_of_its_own(node, [&](int before) {
+      visited.push_back(before);
+      visit(before);
+    });
+    for (auto [early, end] = early_.equal_range(node); early != end; ++early) {
+      if (std::ranges::find(visited, early->second) == visited.end()) visit(early->second);
+    }
+  }
+
+ private:
+  template <class Visit>
+  void for_each_of_its_own(int node, Visit visit) const {
     const auto [instruction, stage, microbatch] = nodes_[node].action;
     const auto after = [&, m = microbatch](Instruction i, int from_stage) {
       if (const int before = where_.node(i, from_stage, m); before >= 0) visit(before);
@@ -140,9 +163,9 @@ class Precedence {
     }
   }
 
- private:
   const std::vector<Node>& nodes_;
   Whereabouts where_;
+  std::multimap<int, int> early_;  ///< node -> what it waits for, though it may not need it
   int last_stage_ = 0;
 };
 

@@ -2,9 +2,9 @@
 //
 // Shape: ranks[r] is rank r's actions in execution order. A stage is a model chunk in forward order (PyTorch's
 // stage_index); a rank holds one stage, or several (interleaved: stages r, r+P, ...; V-shaped: r and 2P-1-r).
-// Microbatches count from 0. Everything about ordering *between* ranks follows from the actions, see
-// model/computation_dag.h. Errors: validate() names rank, action, and what was expected; deadlocks are found when the
-// DAG is built. Threads: plain value. Source: paper section 4.4; ../docs/schedules.md shows each as a picture.
+// Microbatches count from 0. The ordering *between* ranks follows from the actions, see model/computation_dag.h, and
+// from early_receives. Errors: validate() names rank, action, and what was expected; deadlocks are found when the DAG
+// is built. Threads: plain value. Source: paper section 4.4; ../docs/schedules.md shows each as a picture.
 #pragma once
 
 #include <string>
@@ -25,11 +25,18 @@ struct Action {
 /// For messages: "forward of stage 2, microbatch 0".
 std::string text_of(const Action& action);
 
+/// A rank that receives a result before it needs it: its action `after` waits for `before` of another rank.
+struct EarlyReceive {
+  Action before, after;
+  bool operator==(const EarlyReceive&) const = default;
+};
+
 struct Schedule {
   std::string name;
   int num_stages = 0;
   int num_microbatches = 0;
   std::vector<std::vector<Action>> ranks;
+  std::vector<EarlyReceive> early_receives = {};  ///< both actions are in `ranks`
 
   [[nodiscard]] int num_ranks() const { return static_cast<int>(ranks.size()); }
   /// Every (stage, microbatch) exactly once in each of its forms: one forward and one backward, or

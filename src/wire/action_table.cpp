@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "wire/csv.h"
 #include "wire/file.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::string_view overlapped = "OVERLAP_F_B";
 constexpr const char* allowed_cells =
     "<stage><type><microbatch> with type F, B, BW, I, W, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD or "
-    "RESHARD "
+    "RESHARD, WAIT_F or WAIT_B "
     "(for example 2F0), (0F7;7B3)OVERLAP_F_B, or nothing";
 
 struct ActionType {
@@ -61,6 +62,20 @@ bool read_action(std::string_view text, std::vector<Action>& actions) {
   return true;
 }
 
+/// What the next computation of a rank waits for: Action::instruction is forward or backward.
+using Waits = std::vector<Action>;
+
+/// Reads a cell like 1WAIT_F0; false if it is none.
+bool read_wait(std::string_view cell, Waits& waits) {
+  const auto stage = number_in<int>(take_digits(cell));
+  const bool is_forward = cell.starts_with("WAIT_F");
+  if (!stage || *stage > max_stage || (!is_forward && !cell.starts_with("WAIT_B"))) return false;
+  const auto microbatch = number_in<int>(cell.substr(6));
+  if (!microbatch || *microbatch > max_microbatch) return false;
+  waits.push_back({is_forward ? Instruction::forward : Instruction::backward, *stage, *microbatch});
+  return true;
+}
+
 /// Reads one cell: nothing, an action, or overlapped actions.
 bool read_cell(std::string_view cell, std::vector<Action>& actions) {
   if (cell.empty()) return true;
@@ -96,6 +111,27 @@ void rename_split_backwards(std::vector<Action>& actions) {
   }
 }
 
+/// A wait for a backward that is split is one for its input gradient. Waits for what is not in the table wait for
+/// nothing.
+void resolve_waits(Schedule& schedule) {
+  if (schedule.early_receives.empty()) return;
+  const auto key = [](const Action& a) { return static_cast<long>(a.stage) * (max_microbatch + 1L) + a.microbatch; };
+  std::unordered_set<long> split;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (action.instruction == Instruction::input_gradient) split.insert(key(action));
+    }
+  }
+  for (EarlyReceive& receive : schedule.early_receives) {
+    if (receive.before.instruction == Instruction::backward && split.contains(key(receive.before))) {
+      receive.before.instruction = Instruction::input_gradient;
+    }
+  }
+  std::erase_if(schedule.early_receives, [&](const EarlyReceive& receive) {
+    return receive.before.stage >= schedule.num_stages || receive.before.microbatch >= schedule.num_microbatches;
+  });
+}
+
 std::string_view code_of(Instruction instruction) {
   const auto type = std::ranges::find(action_types, std::optional(instruction), &ActionType::instruction);
   return type == action_types.end() ? std::string_view() : type->text;
@@ -117,18 +153,29 @@ Result<Schedule> parse_action_table(std::string_view text, const std::string& na
     if (!*more) break;
     if (csv.blank()) continue;
     std::vector<Action>& actions = schedule.ranks.emplace_back();
+    Waits waits;
+    std::vector<std::pair<Action, std::size_t>> waited;  // for what, and the action that waits
     for (std::size_t cell = 0; cell < csv.fields().size(); ++cell) {
-      if (read_cell(csv.fields()[cell], actions)) continue;
-      return csv.error(
-          fmt::format("cell {}: '{}'; allowed: {}", cell + 1, csv.fields()[cell].substr(0, 64), allowed_cells));
+      const std::string_view text_of_cell = csv.fields()[cell];
+      if (read_wait(text_of_cell, waits)) continue;
+      const std::size_t next = actions.size();
+      if (read_cell(text_of_cell, actions)) {
+        if (actions.size() == next) continue;
+        for (const Action& before : waits) waited.emplace_back(before, next);
+        waits.clear();
+        continue;
+      }
+      return csv.error(fmt::format("cell {}: '{}'; allowed: {}", cell + 1, text_of_cell.substr(0, 64), allowed_cells));
     }
     rename_split_backwards(actions);
+    for (const auto& [before, next] : waited) schedule.early_receives.push_back({before, actions[next]});
     for (const Action& action : actions) {
       schedule.num_stages = std::max(schedule.num_stages, action.stage + 1);
       schedule.num_microbatches = std::max(schedule.num_microbatches, action.microbatch + 1);
     }
   }
   if (schedule.ranks.empty()) return invalid("empty; one row per rank is needed");
+  resolve_waits(schedule);
   if (Status status = schedule.validate(); !status) return invalid(status.error().message);
   return schedule;
 }

@@ -1,80 +1,43 @@
 """One rank of a job of torch.distributed.pipelining: trains a witnessed model for some iterations, says what ran.
 
-usage: pipeline_rank.py SCHEDULE MICROBATCHES    with torchrun's variables in the environment
-Trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises.
-Output: JSON: of each, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
+usage: pipeline_rank.py SCHEDULE MICROBATCHES FEATURE... [MODE...]    with torchrun's variables in the environment
+FEATURES: accumulate: the optimizer steps after every second iteration; evaluate: another schedule, without a loss, runs the
+same modules between iterations; ddp, fsdp: a stage has two ranks; compile: stages go through torch.compile; raise-forward,
+raise-backward, raise-loss: the second iteration raises, in microbatch 1 of a job of one rank; kill-helper: there is a
+simulated GPU, and the process that sets its clock is killed after the first iteration.
+MODES: train once each: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises;
+"real": with the library, and what the test put in the environment (a server that is away, a library that is none).
+Output: JSON: of each mode, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
 """
 
 import hashlib
 import json
+import os
+import signal
 import sys
-from pathlib import Path
+import tempfile
 
 import torch
 import torch.distributed
 import witness
-from torch.distributed import pipelining
-from torch.distributed.pipelining import schedules
+from real_schedules import V_SHAPED, keep_transfers_alive, make_schedule
 
-from perseus import client
+from perseus import client, library, simulated_gpu
 from perseus.adapters import torch_pipelining
 
 ITERATIONS = 3
-V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
-SINGLE = ("GPipe", "1F1B")
-
-
-class AllOf:
-    def __init__(self, works):
-        self._works = works
-
-    def wait(self):
-        for work in self._works:
-            work.wait()
-
-
-def keep_transfers_alive():
-    """PyTorch 2.6 waits for the last transfer of a batch and drops the others, which with gloo ends them: it hangs, with
-    or without Perseus. NCCL has one work for a batch."""
-    original = torch.distributed.batch_isend_irecv
-    torch.distributed.batch_isend_irecv = lambda operations: [AllOf(original(operations))]
-
-
-def make_schedule(name, rank, ranks, microbatches, log):
-    stages = ranks if name in SINGLE else 2 * ranks
-    rank_of = {index: min(index, stages - 1 - index) if name in V_SHAPED else index % ranks for index in range(stages)}
-    indices = [index for index in range(stages) if rank_of[index] == rank]
-    modules = [witness.Stage(index, log) for index in indices]
-    made = [
-        pipelining.PipelineStage(module, index, stages, torch.device("cpu")) for module, index in zip(modules, indices)
-    ]
-    for stage in made:
-        stage.stage_index_to_group_rank = rank_of
-    loss = witness.Loss(stages - 1, log)
-    if name == "DualPipeV":  # of later versions; its table runs in 2.6, without overlap
-        schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)
-        schedule._load_csv(Path(__file__).parent / f"tables/dualpipev_{ranks}_ranks_{microbatches}_microbatches.csv")
-        return schedule, made
-    kind = schedules.get_schedule_class(name)
-    if name in SINGLE:
-        return kind(made[0], microbatches, loss_fn=loss), made
-    schedule = kind(made, microbatches, loss_fn=loss)
-    if name in V_SHAPED and not isinstance(schedule, schedules._PipelineScheduleRuntime):
-        # The stages in the middle of the V hand over on their rank, which only the runtime does.
-        order = schedule.pipeline_order
-        schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)
-        schedule.pipeline_order = order
-        schedule._load_actions(order)
-    return schedule, made
+MODES = ("without", "recorded", "failing", "real")
 
 
 def replace_client(mode, log, options):
-    """client.start() without a library: its calls go to the log, or raise."""
+    """client.start() without a library: its calls go to the log, or raise. As in the library, evaluation is left alone."""
     names = {id(code): name for name, code in client._codes.items()}
+    kinds = []
 
     def note(verb):
         def call(_, code, microbatch, chunk):
-            log.append((verb, names[id(code)], microbatch, chunk))
+            if kinds == [library.TRAIN]:
+                log.append((verb, names[id(code)], microbatch, chunk))
 
         return call
 
@@ -88,28 +51,117 @@ def replace_client(mode, log, options):
             client._set_speed = client._begin = client._end = client._step_begin = client._step_end = fail
             fail()
         client._begin, client._end = note("begin"), note("end")
+        client._step_begin, client._step_end = lambda _, kind: kinds.append(kind), lambda _: kinds.clear()
 
     client.start = start
 
 
-def train(name, mode, rank, ranks, microbatches):
+class Pipelines:
+    """Where this rank is: a pipeline of all ranks, or with replicas of every second one."""
+
+    def __init__(self, features):
+        world, rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
+        self.replicas = 2 if {"ddp", "fsdp"} & set(features) else 1
+        self.ranks, self.rank, self.replica = world // self.replicas, rank // self.replicas, rank % self.replicas
+        self.group = self.replica_group = None
+        if self.replicas > 1:
+            mesh = torch.distributed.init_device_mesh("cpu", (self.ranks, self.replicas), mesh_dim_names=("pp", "dp"))
+            self.group, self.replica_group, self.mesh = mesh["pp"].get_group(), mesh["dp"].get_group(), mesh["dp"]
+
+    def module(self, stage, features):
+        if "compile" in features:
+            stage = torch.compile(stage, backend="eager")  # inductor needs a C++ compiler
+        if "ddp" in features:
+            return torch.nn.parallel.DistributedDataParallel(stage, process_group=self.replica_group)
+        if "fsdp" in features:
+            simulated_gpu.let_fully_shard_run_on_cpus()
+            return torch.distributed.fsdp.fully_shard(stage, mesh=self.mesh)
+        return stage
+
+
+def evaluate(place, stages, microbatches, input):
+    """By another schedule of the same modules, without a loss: of those of 2.6, which have no eval(), only GPipe can."""
+    modules = {stage.stage_index: stage.submod for stage in stages}
+    schedule, _ = make_schedule("GPipe", place.rank, place.ranks, microbatches, modules.get, lambda _: None, place.group)
+    torch_pipelining.install(schedule)  # as a user might
+    with torch.no_grad():
+        return schedule.step(*([input] if any(stage.is_first for stage in stages) else []))
+
+
+class Refused(Exception):
+    """What a stage raises."""
+
+
+def refuse(*_):
+    raise Refused("microbatch 1 is refused")
+
+
+def raising(features, stages, schedule):
+    """Has microbatch 1 of the next iteration raise; gives what takes that back."""
+    module, (feature,) = stages[0].submod, features
+    seen = []
+
+    def refuse_second(*_):
+        seen.append(1)
+        if len(seen) == 2:
+            refuse()
+
+    if feature == "raise-forward":
+        return module.register_forward_pre_hook(refuse_second).remove
+    if feature == "raise-backward":
+        return module.second.register_hook(refuse_second).remove
+    loss, schedule._loss_fn = schedule._loss_fn, lambda *given: refuse_second() or loss(*given)
+    return lambda: setattr(schedule, "_loss_fn", loss)
+
+
+def error_chain(error):
+    return [] if error is None else [f"{type(error).__name__}: {error}", *error_chain(error.__cause__)]
+
+
+def train(name, mode, place, microbatches, features):
     log, options, losses = [], {}, []
-    schedule, stages = make_schedule(name, rank, ranks, microbatches, log)
+    schedule, stages = make_schedule(
+        name, place.rank, place.ranks, microbatches, lambda index: place.module(witness.Stage(index, log), features),
+        lambda last: witness.Loss(last, log), place.group, witness.batch(0, 1)[0] if name in V_SHAPED else None,
+    )  # fmt: skip
     parameters = [parameter for stage in stages for parameter in stage.submod.parameters()]
     optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
     if mode != "without":
-        replace_client(mode, log, options)
-        torch_pipelining.install(schedule)
+        if mode != "real":
+            replace_client(mode, log, options)
+        folder = tempfile.mkdtemp(prefix="perseus_frameworks.")
+        device = None
+        if "kill-helper" in features:
+            device = f"simulated:{simulated_gpu.SimulatedGpu(folder, place.rank, {'any': {1500: (0.1, 300), 900: (0.2, 200)}}).path}"
+        torch_pipelining.install(schedule, device=device)
     for step in range(ITERATIONS):
-        input, target = witness.batch(step, microbatches)
+        input, target = witness.batch(step + 10 * place.replica, microbatches)
         of_step = []
         arguments = [input] if any(stage.is_first for stage in stages) else []
         last = any(stage.is_last for stage in stages)
-        schedule.step(*arguments, **({"target": target, "losses": of_step} if last else {}))
-        optimizer.step()
-        optimizer.zero_grad()
+        failing = {feature for feature in features if feature.startswith("raise-")} if step == 1 else ()
+        restore = raising(failing, stages, schedule) if failing else None
+        try:
+            schedule.step(*arguments, **({"target": target, "losses": of_step} if last else {}))
+        except Exception as error:
+            if not failing:
+                raise
+            losses.append(error_chain(error))
+            restore()
+            schedule._internal_losses.clear()  # PyTorch 2.6 would take them for those of the next step
+            optimizer.zero_grad()
+            continue
+        if mode == "real" and "kill-helper" in features and step == 0:
+            os.kill(client.current().status()["helper_pid"], signal.SIGKILL)
+        if "accumulate" not in features or step % 2 == 1:
+            optimizer.step()
+            optimizer.zero_grad()
         losses += [loss.item().hex() for loss in of_step]
-    weights = hashlib.sha256(b"".join(parameter.detach().numpy().tobytes() for parameter in parameters))
+        if "evaluate" in features:
+            output = evaluate(place, stages, microbatches, input)
+            losses += [] if output is None else [output.double().sum().item().hex()]
+    local = [getattr(parameter.detach(), "to_local", parameter.detach)() for parameter in parameters]
+    weights = hashlib.sha256(b"".join(parameter.numpy().tobytes() for parameter in local))
     said = {"losses": losses, "weights": weights.hexdigest()}
     if mode == "failing":
         said["failures"] = log.count(("failed",))
@@ -117,19 +169,23 @@ def train(name, mode, rank, ranks, microbatches):
         chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
         said["computations"], said["wrong"] = witness.compared(log, chunk_of)
         said["options"] = {key: value for key, value in options.items() if key != "facts"}
+    if mode == "real":
+        said["active"], said["reason"] = client.current().active, client.current().reason
+        client.stop()
     return said
 
 
-def main(name, microbatches):
+def main(name, microbatches, *more):
+    features, modes = set(more) - set(MODES), [mode for mode in MODES if mode in more] or MODES[:3]
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
     keep_transfers_alive()
-    rank, ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    said = {mode: train(name, mode, rank, ranks, microbatches) for mode in ("without", "recorded", "failing")}
+    place = Pipelines(features)
+    said = {mode: train(name, mode, place, microbatches, features) for mode in modes}
     print(json.dumps(said), flush=True)
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -1,15 +1,20 @@
 #!/usr/bin/env bash
 # Runs a test of a real training framework in the root that has it.
 #
-# usage: run.sh BUILD TEST.py    77 where there is no root; PERSEUS_FRAMEWORKS=1 makes one, in build/frameworks
+# usage: run.sh BUILD TEST.py [ARGUMENT...]    77 where it cannot run, and what for
+# With PERSEUS_FRAMEWORKS=1 the root is made if need be, in build/frameworks/trixie; PERSEUS_FRAMEWORKS_ROOT names one that
+# is there. With neither, nothing runs, so that only those who ask for these tests wait for them.
 set -euo pipefail
 build=$(realpath "$1") test=$2
+shift 2
 cd "$(dirname "${BASH_SOURCE[0]}")"
-root=../../build/frameworks/trixie
+root=${PERSEUS_FRAMEWORKS_ROOT:-../../build/frameworks/trixie}
 skip() { echo "$1" && exit 77; }
 [ "$(id -u)" -eq 0 ] || skip "a root of another Debian can be entered by root only"
 if [ "${PERSEUS_FRAMEWORKS:-0}" = 1 ]; then
-  ./make_root.sh "$root"
+  (flock 9 && ./make_root.sh "$root") 9>/tmp/perseus_frameworks.lock
+elif [ -z "${PERSEUS_FRAMEWORKS_ROOT:-}" ]; then
+  skip "PERSEUS_FRAMEWORKS=1 (./test --all) runs this, in a root with PyTorch made of 1.3 GB of packages"
 fi
-[ -e "$root/complete" ] || skip "there is no root with PyTorch: PERSEUS_FRAMEWORKS=1 makes one, with 1.3 GB of packages"
-nice ./in_root.sh "$root" "$build" python3 -B "/perseus/tests/frameworks/$test"
+[ -e "$root/complete" ] || skip "there is no root with PyTorch in $root"
+exec ./in_root.sh "$root" "$build" python3 -B "/perseus/tests/frameworks/$test" "$@"

@@ -25,11 +25,21 @@ TEST(ActionTable, ReadsOneRowPerRankAndSkipsBubblesAndCommunication) {
             (std::vector<Action>{{forward, 1, 0}, {input_gradient, 1, 0}, {weight_gradient, 1, 0}}));
 }
 
+TEST(ActionTable, AWaitBelongsToTheNextComputation) {
+  using enum Instruction;
+  auto schedule =
+      parse_action_table("0F0,0F1,1WAIT_B0,,0F2,0B0,0B1,0B2,1WAIT_F0\n1F0,1I0,1W0,1F1,1B1,1F2,1B2,9WAIT_F9\n", "t");
+  ASSERT_TRUE(schedule) << schedule.error().message;
+  EXPECT_EQ(schedule->early_receives, (std::vector<EarlyReceive>{{{input_gradient, 1, 0}, {forward, 0, 2}}}));
+  EXPECT_EQ(schedule->ranks[0].size(), 6U);
+}
+
 TEST(ActionTable, ErrorsNameLineCellAndText) {
   EXPECT_EQ(error_of(""), "t.csv: empty; one row per rank is needed");
   EXPECT_THAT(error_of("0F0,0B0\n1F0,1X0\n"), HasSubstr("t.csv:2: cell 2: '1X0'; allowed: <stage><type><microbatch>"));
-  for (const char* bad : {"F0", "0F", "0", "0f0", "-1F0", "65536F0", "0F1048576", "0F99999999999", "0FB0", "(0F0;0B0",
-                          "(0F0;0B0)", "()OVERLAP_F_B", "(0F0;)OVERLAP_F_B", "0F0 x", "0F0;0B0"}) {
+  for (const char* bad :
+       {"F0", "0F", "0", "0f0", "-1F0", "65536F0", "0F1048576", "0F99999999999", "0FB0", "(0F0;0B0", "(0F0;0B0)",
+        "()OVERLAP_F_B", "(0F0;)OVERLAP_F_B", "0F0 x", "0F0;0B0", "WAIT_F0", "0WAIT_F", "0WAIT_I0", "0WAIT_F1048576"}) {
     EXPECT_THAT(error_of(std::string("0F0,") + bad + "\n"), HasSubstr("t.csv:1: cell 2: '")) << bad;
   }
   EXPECT_THAT(error_of("0F0\n"), HasSubstr("1 stages x 1 microbatches need at least 2 actions, found 1"));

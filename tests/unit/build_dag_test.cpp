@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "model/computation_dag.h"
@@ -62,6 +63,21 @@ TEST(BuildDag, OneForwardOneBackwardByHand) {
   }
   EXPECT_EQ(between, 4);
   EXPECT_EQ(dag.total_blocking_power(), Watts(160));
+}
+
+TEST(BuildDag, AnEarlyReceiveIsADependencyOnce) {
+  using enum Instruction;
+  Schedule schedule = *make_schedule("gpipe", {2, 2, 1});
+  const ComputationDag without = dag_of(two_clock_profile(), schedule);
+  // The first is not needed where it is received, the second is there anyway.
+  schedule.early_receives = {{{backward, 1, 0}, {backward, 0, 1}}, {{forward, 0, 0}, {forward, 1, 0}}};
+  const ComputationDag with = dag_of(two_clock_profile(), schedule);
+  ASSERT_EQ(with.dependencies.size(), without.dependencies.size() + 1);
+  const auto has = [&](int before, int after) {
+    return std::ranges::any_of(with.dependencies,
+                               [&](const Dependency& d) { return d.before == before && d.after == after; });
+  };
+  EXPECT_TRUE(has(with.rank_order[1][2], with.rank_order[0][3]));
 }
 
 TEST(BuildDag, NamesTheCycleOfADeadlock) {

@@ -10,6 +10,8 @@ computations goes to the server as PyTorch's own table, action_table(). What is 
 - The schedule computes the loss after the last stage's forward: that forward ends when the loss is there.
 - PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
   W action runs the full backward. So I is left out and W is a backward, here and in the table.
+- Schedules of several stages a rank that _PipelineScheduleRuntime does not run (PyTorch up to 2.6 or so) receive
+  everything in the step in which it is computed: the table says so, in cells that PyTorch does not have.
 
 A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
 wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
@@ -51,24 +53,48 @@ def uninstall(schedule):
 
 
 def action_table(schedule):
-    """The computations of every rank as the CSV that `_dump_csv(..., "compute_only")` writes; None if not all of them
-    are known: then the schedule's name has to do."""
+    """The computations of every rank as the CSV that `_dump_csv(..., "compute_only")` writes, without bubbles, and with
+    WAIT cells; None if not all of them are known: then the schedule's name has to do."""
     order = getattr(schedule, "pipeline_order", None) or getattr(schedule, "pipeline_order_with_comms", None)
     if not order:
         return None
+    cells_of = {rank: ["" if action is None else str(action) for action in order[rank]] for rank in sorted(order)}
+    waits_of = _waits(cells_of) if _receives_at_once(schedule) else {}
     rows, seen = [], set()
-    for rank in sorted(order):
-        cells = ["" if action is None else str(action) for action in order[rank]]
-        if not _splits_first_stage(schedule):
-            cells = [_UNSPLIT.sub(r"0B\1", cell) for cell in cells if not _EMPTY.fullmatch(cell)]
-        cells = [cell for cell in cells if _computations(cell)]
-        for cell in cells:
+    for rank, of_steps in cells_of.items():
+        cells = []
+        for step, cell in enumerate(of_steps):
+            if not _splits_first_stage(schedule):
+                cell = "" if _EMPTY.fullmatch(cell) else _UNSPLIT.sub(r"0B\1", cell)
             for computation in _computations(cell):
                 if computation in seen:
                     return None
                 seen.add(computation)
+            cells += [cell] if _computations(cell) else []
+            cells += waits_of.get((rank, step), [])
         rows.append(",".join(cells))
     return "\n".join(rows) + "\n" if _complete(seen, schedule._n_microbatches) else None
+
+
+def _receives_at_once(schedule):
+    """PyTorch's schedules of several stages a rank, before _PipelineScheduleRuntime ran them: in each step of the table, a
+    rank waits for what its neighbors compute for it in that step, even if it needs that later."""
+    names = [base.__name__ for base in type(schedule).__mro__]
+    return "PipelineScheduleMulti" in names and "_PipelineScheduleRuntime" not in names
+
+
+def _waits(cells_of):
+    """(rank, step): cells like 1WAIT_F0, which say that the rank's next computation waits for that forward or backward."""
+    rank_of = {stage: rank for rank, cells in cells_of.items() for cell in cells for stage, *_ in _computations(cell)}
+    waits = {}
+    for rank, cells in cells_of.items():
+        for step, cell in enumerate(cells):
+            for stage, kind, microbatch in _computations(cell):
+                receiver = rank_of.get(stage + 1 if kind == "F" else stage - 1)
+                if kind != "W" and receiver not in (None, rank):
+                    direction = "F" if kind == "F" else "B"
+                    waits.setdefault((receiver, step), []).append(f"{stage}WAIT_{direction}{microbatch}")
+    return waits
 
 
 def _computations(cell):

@@ -1,0 +1,35 @@
+"""The examples run as their users run them, on simulated GPUs, and say what was saved. Runs in the root that make_root.sh
+makes."""
+
+import re
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from run_job import outputs_of
+from server import Server
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "torch"
+
+
+class Examples(unittest.TestCase):
+    def run_example(self, name):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
+        server = Server(self, folder / "data")
+        # Debian's torchrun needs libuv and was built without it.
+        output, _ = outputs_of(EXAMPLES / name, 2, environment={"PERSEUS_SERVER": server.url}, limit_s=600)
+        print(output, file=sys.stderr)
+        said = re.search(r"2 simulated GPUs: .* expected; (-?[0-9.]+) % saved", output)
+        self.assertTrue(said, output)
+        return float(said.group(1))
+
+    def test_pipeline(self):
+        self.assertGreater(self.run_example("train_pipeline.py"), 1)
+
+    def test_fsdp(self):
+        self.assertGreater(self.run_example("train_fsdp.py"), -1)
+
+
+if __name__ == "__main__":
+    unittest.main()
