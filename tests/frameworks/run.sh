@@ -2,8 +2,12 @@
 # Runs a test of a real training framework in the root that has it.
 #
 # usage: run.sh BUILD TEST.py    77 where there is no root; PERSEUS_FRAMEWORKS=1 makes one, in build/frameworks
+# Tests of Megatron Core and DeepSpeed run the checkouts that PERSEUS_MEGATRON and PERSEUS_DEEPSPEED name.
 set -euo pipefail
 build=$(realpath "$1") test=$2
+for checkout in PERSEUS_MEGATRON PERSEUS_DEEPSPEED; do
+  [ -z "${!checkout:-}" ] || export "$checkout=$(realpath "${!checkout}")"
+done
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=../../build/frameworks/trixie
 skip() { echo "$1" && exit 77; }

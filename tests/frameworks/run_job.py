@@ -10,7 +10,7 @@ from pathlib import Path
 _LIMIT_S = 120
 
 
-def run(program, ranks, *arguments):
+def run(program, ranks, *arguments, limit_s=_LIMIT_S):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -18,17 +18,17 @@ def run(program, ranks, *arguments):
     processes = []
     try:
         for rank in range(ranks):
-            place = {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
             environment = {**os.environ, **{name: str(value) for name, value in place.items()}}
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
             processes.append(subprocess.Popen(command, env=environment, **pipes))
         try:
-            outputs = [process.communicate(timeout=_LIMIT_S) for process in processes]
+            outputs = [process.communicate(timeout=limit_s) for process in processes]
         except subprocess.TimeoutExpired:
             for process in processes:
                 process.kill()
             errors = "\n".join(process.communicate()[1][-4000:] for process in processes)
-            raise AssertionError(f"{command} took more than {_LIMIT_S} s:\n{errors}") from None
+            raise AssertionError(f"{command} took more than {limit_s} s:\n{errors}") from None
     finally:
         for process in processes:
             process.kill()

@@ -1,0 +1,22 @@
+"""What DeepSpeed needs on a CPU without its compiled extensions."""
+
+import importlib
+
+from deepspeed.accelerator import get_accelerator
+
+
+class _NoStream:
+    def __init__(self, **_):
+        pass
+
+
+def install():
+    """Call it before deepspeed.init_distributed()."""
+    # Its shared memory collectives are compiled at run time; Gloo has all that is needed. (deepspeed.comm.torch is torch.)
+    importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
+
+
+def give_streams():
+    """Activation checkpointing calls get_accelerator().Stream(...), which is None in DeepSpeed's CPU accelerator: it ends
+    with "'NoneType' object is not callable", also without Perseus."""
+    type(get_accelerator()).Stream = property(lambda _: _NoStream)
