@@ -1,11 +1,88 @@
 // What no real driver has: simulated_cuda/extension.h.
 #include "simulated_cuda/extension.h"
 
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <cstdio>
+#include <functional>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
 
 #include "driver.h"
+#include "simulated_gpu/simulated_gpu.h"
 
 using namespace perseus::cuda;
+
+namespace {
+
+struct Departure {
+  int socket;
+  std::uint64_t message;
+};
+
+void depart(void* user, double time_s) {
+  const std::unique_ptr<Departure> departure(static_cast<Departure*>(user));
+  const struct {
+    std::uint64_t message;
+    double time_s;
+  } packet{departure->message, time_s};
+  if (::send(departure->socket, &packet, sizeof packet, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof packet)) {
+    std::perror("simulated GPU: a message to a peer is lost");
+  }
+}
+
+struct TimePower {
+  double time_s, power_w;
+};
+
+perseus::Result<perseus::SimulatedGpuSpec> spec_of(const char* description) {
+  perseus::SimulatedGpuSpec spec;
+  std::map<std::string, double> values{
+      {"blocking_power_w", 90}, {"switch_latency_s", 0.004}, {"counter_refresh_s", 0.1}};
+  std::map<std::string, std::map<int, TimePower, std::greater<>>> kernels;
+  std::istringstream lines(description);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    if (!(words >> name)) continue;
+    if (const auto value = values.find(name); value != values.end() && words >> value->second) continue;
+    int mhz = 0;
+    TimePower at{};
+    if (words >> mhz >> at.time_s >> at.power_w && mhz > 0 && at.time_s > 0 && at.power_w > 0) {
+      kernels[name][mhz] = at;
+      continue;
+    }
+    return perseus::Error{perseus::ErrorCode::invalid_input,
+                          "'" + line + "': expected 'NAME VALUE' or 'KERNEL MHZ SECONDS WATTS'"};
+  }
+  if (kernels.empty()) return perseus::Error{perseus::ErrorCode::invalid_input, "it names no kernel"};
+  double highest_w = 0;
+  for (const auto& [mhz, at] : kernels.begin()->second) spec.clocks.emplace_back(mhz);
+  for (const auto& [name, clocks] : kernels) {
+    perseus::SimulatedComputation computation{name, {}, {}};
+    for (const perseus::Megahertz clock : spec.clocks) {
+      const auto at = clocks.find(clock.value());
+      if (at == clocks.end() || clocks.size() != spec.clocks.size()) {
+        return perseus::Error{perseus::ErrorCode::invalid_input,
+                              name + " has other clocks than " + kernels.begin()->first};
+      }
+      computation.time.emplace_back(at->second.time_s);
+      computation.power.emplace_back(at->second.power_w);
+      highest_w = std::max(highest_w, at->second.power_w);
+    }
+    spec.computations.push_back(std::move(computation));
+  }
+  spec.blocking_power.assign(spec.clocks.size(), perseus::Watts(values["blocking_power_w"]));
+  spec.switch_latency.assign(spec.clocks.size(), perseus::Seconds(values["switch_latency_s"]));
+  spec.counter_refresh = perseus::Seconds(values["counter_refresh_s"]);
+  spec.power_limit = spec.default_power_limit = perseus::Watts(1.05 * highest_w);
+  return spec;
+}
+
+}  // namespace
 
 PERSEUS_CUDA_API int perseus_simulated_stream_await(CudaStream stream, std::uint64_t message, double latency_s) {
   ContextHandle* context = nullptr;
@@ -26,6 +103,13 @@ PERSEUS_CUDA_API int perseus_simulated_stream_tell(CudaStream stream, ReachedFun
   operation.reached = reached;
   operation.user = user;
   return submit(*context, stream, std::move(operation));
+}
+
+PERSEUS_CUDA_API int perseus_simulated_stream_send(CudaStream stream, int socket, std::uint64_t message) {
+  auto departure = std::make_unique<Departure>(Departure{socket, message});
+  const int code = perseus_simulated_stream_tell(stream, depart, departure.get());
+  if (code == kSuccess) static_cast<void>(departure.release());  // the device's
+  return code;
 }
 
 PERSEUS_CUDA_API int perseus_simulated_stream_stamp(CudaStream stream, Stamp* stamp) {
@@ -70,5 +154,20 @@ PERSEUS_CUDA_API int perseus_simulated_configure(const char* knobs) {
     return kInvalidValue;
   }
   driver().knobs.set(*std::move(parsed));
+  return kSuccess;
+}
+
+PERSEUS_CUDA_API int perseus_simulated_make_gpu(const char* path, const char* description) {
+  if (path == nullptr || description == nullptr) return kInvalidValue;
+  const auto spec = spec_of(description);
+  if (!spec) {
+    std::fprintf(stderr, "%s: no simulated GPU is made: %s\n", path, spec.error().message.c_str());
+    return kInvalidValue;
+  }
+  const auto gpu = perseus::SimulatedGpu::create(path, *spec);
+  if (!gpu) {
+    std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
+    return kInvalidValue;
+  }
   return kSuccess;
 }

@@ -33,10 +33,12 @@ using ReachedFunction = void (*)(void* user, double time_s);
 /// The names under which the library exports them.
 inline constexpr const char* kStreamAwaitName = "perseus_simulated_stream_await";
 inline constexpr const char* kStreamTellName = "perseus_simulated_stream_tell";
+inline constexpr const char* kStreamSendName = "perseus_simulated_stream_send";
 inline constexpr const char* kStreamStampName = "perseus_simulated_stream_stamp";
 inline constexpr const char* kDeliverName = "perseus_simulated_deliver";
 inline constexpr const char* kAbortName = "perseus_simulated_abort";
 inline constexpr const char* kConfigureName = "perseus_simulated_configure";
+inline constexpr const char* kMakeGpuName = "perseus_simulated_make_gpu";
 
 }  // namespace perseus::cuda
 
@@ -45,6 +47,9 @@ extern "C" {
 int perseus_simulated_stream_await(perseus::cuda::CudaStream stream, std::uint64_t message, double latency_s);
 /// Calls `reached` once the stream gets there; the stream does not wait for its return.
 int perseus_simulated_stream_tell(perseus::cuda::CudaStream stream, perseus::cuda::ReachedFunction reached, void* user);
+/// Once the stream gets there, sends 16 bytes to that connected socket: the message and the device time (a double), for
+/// perseus_simulated_deliver() in the peer's process. For callers whose functions may not run on the device's thread.
+int perseus_simulated_stream_send(perseus::cuda::CudaStream stream, int socket, std::uint64_t message);
 /// Writes *stamp once the stream gets there; valid after any synchronization with a later place of the stream.
 int perseus_simulated_stream_stamp(perseus::cuda::CudaStream stream, perseus::cuda::Stamp* stamp);
 /// A message that was made at that device time is here. Each is awaited once; it may come before it is awaited.
@@ -54,4 +59,8 @@ int perseus_simulated_deliver(perseus::cuda::CudaContext context, std::uint64_t 
 int perseus_simulated_abort(perseus::cuda::CudaContext context);
 /// Replaces the knobs of $PERSEUS_SIMULATED_CUDA (docs/simulated_gpu.md). CUDA_ERROR_INVALID_VALUE: not understood.
 int perseus_simulated_configure(const char* knobs);
+/// Makes the file of a simulated GPU. The description has lines "NAME VALUE" (blocking_power_w, switch_latency_s,
+/// counter_refresh_s) and lines "KERNEL MHZ SECONDS WATTS"; each kernel has all clocks. CUDA_ERROR_INVALID_VALUE:
+/// standard error says why.
+int perseus_simulated_make_gpu(const char* path, const char* description);
 }

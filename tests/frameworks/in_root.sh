@@ -4,16 +4,19 @@
 # usage: in_root.sh ROOT BUILD COMMAND...
 #
 # $PERSEUS_MEGATRON and $PERSEUS_DEEPSPEED, checkouts of Megatron Core and DeepSpeed, are read-only at /megatron and
-# /deepspeed. Mounts live in a namespace of their own and end with the command. libperseus of this system runs there with the
-# libraries that Debian 13 has in other versions (libfmt, Boost.JSON): copied to /opt/perseus, on the loader's path.
+# /deepspeed. Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
+# libraries that Debian 13 lacks or has in other versions: copied to /opt/perseus, on the loader's path.
 set -euo pipefail
 root=$(realpath "$1") build=$(realpath "$2")
 shift 2
 repository=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
 mkdir -p "$root"/{perseus,build,opt/perseus,megatron,deepspeed}
-if [ -e "$build/libperseus.so" ]; then
-  ldd "$build/libperseus.so" | awk '/libfmt|libboost/ { print $3 }' | xargs -r cp -uLt "$root/opt/perseus"
-fi
+for program in "$build"/{libperseus.so,apps/perseus,apps/perseus-clockd,apps/libcuda-simulated.so}; do
+  [ -e "$program" ] || continue
+  ldd "$program" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
+    [[ $library == "$build"/* ]] || compgen -G "$root/usr/lib/*/${library##*/}" >/dev/null || cp -uLt "$root/opt/perseus" "$library"
+  done
+done
 export root repository build
 exec unshare --mount --pid --fork --kill-child bash -c '
   set -e
@@ -26,5 +29,6 @@ exec unshare --mount --pid --fork --kill-child bash -c '
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   exec env -i PATH=/usr/bin:/bin:/usr/sbin HOME=/tmp LANG=C.UTF-8 LD_LIBRARY_PATH=/opt/perseus PYTHONPATH=/perseus/python \
-    PERSEUS_LIBRARY=/build/libperseus.so GLOO_SOCKET_IFNAME=lo USE_LIBUV=0 OMP_NUM_THREADS=1 \
+    PERSEUS_LIBRARY=/build/libperseus.so PERSEUS_HELPER=/build/apps/perseus-clockd PERSEUS_PROGRAM=/build/apps/perseus \
+    PERSEUS_CUDA=/build/apps/libcuda-simulated.so GLOO_SOCKET_IFNAME=lo USE_LIBUV=0 OMP_NUM_THREADS=1 \
     chroot "$root" "$@"' in_root "$@"

@@ -8,64 +8,16 @@ Output: JSON: of each, losses, weights (a digest); if recorded, the computations
 import hashlib
 import json
 import sys
-from pathlib import Path
 
 import torch
 import torch.distributed
 import witness
-from torch.distributed import pipelining
-from torch.distributed.pipelining import schedules
+from real_schedules import keep_transfers_alive, make_schedule
 
 from perseus import client
 from perseus.adapters import torch_pipelining
 
 ITERATIONS = 3
-V_SHAPED = ("ZBVZeroBubble", "DualPipeV")
-SINGLE = ("GPipe", "1F1B")
-
-
-class AllOf:
-    def __init__(self, works):
-        self._works = works
-
-    def wait(self):
-        for work in self._works:
-            work.wait()
-
-
-def keep_transfers_alive():
-    """PyTorch 2.6 waits for the last transfer of a batch and drops the others, which with gloo ends them: it hangs, with
-    or without Perseus. NCCL has one work for a batch."""
-    original = torch.distributed.batch_isend_irecv
-    torch.distributed.batch_isend_irecv = lambda operations: [AllOf(original(operations))]
-
-
-def make_schedule(name, rank, ranks, microbatches, log):
-    stages = ranks if name in SINGLE else 2 * ranks
-    rank_of = {index: min(index, stages - 1 - index) if name in V_SHAPED else index % ranks for index in range(stages)}
-    indices = [index for index in range(stages) if rank_of[index] == rank]
-    modules = [witness.Stage(index, log) for index in indices]
-    made = [
-        pipelining.PipelineStage(module, index, stages, torch.device("cpu")) for module, index in zip(modules, indices)
-    ]
-    for stage in made:
-        stage.stage_index_to_group_rank = rank_of
-    loss = witness.Loss(stages - 1, log)
-    if name == "DualPipeV":  # of later versions; its table runs in 2.6, without overlap
-        schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)
-        schedule._load_csv(Path(__file__).parent / f"tables/dualpipev_{ranks}_ranks_{microbatches}_microbatches.csv")
-        return schedule, made
-    kind = schedules.get_schedule_class(name)
-    if name in SINGLE:
-        return kind(made[0], microbatches, loss_fn=loss), made
-    schedule = kind(made, microbatches, loss_fn=loss)
-    if name in V_SHAPED and not isinstance(schedule, schedules._PipelineScheduleRuntime):
-        # The stages in the middle of the V hand over on their rank, which only the runtime does.
-        order = schedule.pipeline_order
-        schedule = schedules._PipelineScheduleRuntime(made, microbatches, loss_fn=loss)
-        schedule.pipeline_order = order
-        schedule._load_actions(order)
-    return schedule, made
 
 
 def replace_client(mode, log, options):
@@ -94,7 +46,9 @@ def replace_client(mode, log, options):
 
 def train(name, mode, rank, ranks, microbatches):
     log, options, losses = [], {}, []
-    schedule, stages = make_schedule(name, rank, ranks, microbatches, log)
+    schedule, stages = make_schedule(
+        name, rank, ranks, microbatches, lambda index: witness.Stage(index, log), lambda last: witness.Loss(last, log)
+    )
     parameters = [parameter for stage in stages for parameter in stage.submod.parameters()]
     optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
     if mode != "without":

@@ -1,0 +1,163 @@
+"""Training loops without a pipeline, plain, DDP or FSDP: a pipeline of one stage.
+
+    from perseus.adapters import plain
+    plain.install(model, microbatches=1)      # options of perseus.client.start() may follow
+    ...                                       # the loop as before
+
+Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how many
+times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a forward; the
+backward begins when the gradient of its output is there, and ends when autograd has done all that it was asked for. An
+iteration begins with the first forward of `microbatches`, and ends with the last backward. Calls without gradients are
+left alone. A forward that no backward follows (an exception, an evaluation with gradients) ends the iteration that was
+begun, and the next one is whole again. Errors: none reach the loop. Torch itself is not imported before it is used.
+"""
+
+import sys
+
+from perseus import client
+from perseus.adapters.installation import merged
+
+_MARK = "_perseus_loop"
+
+
+class Loop:
+    def __init__(self, model, microbatches, options):
+        self._model, self._microbatches, self._options = model, microbatches, options
+        self._asked_to_start = False
+        self._done = None  # backwards of this iteration; None: outside of one
+        self._open = None  # the computation under way
+        self._hooks = [model.register_forward_pre_hook(self._before_forward)]
+        try:
+            self._hooks.append(model.register_forward_hook(self._after_forward, always_call=True))
+        except TypeError:  # torch before 2.1; a forward that raises ends with the next one
+            self._hooks.append(model.register_forward_hook(self._after_forward))
+        setattr(model, _MARK, self)
+
+    def uninstall(self):
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        self._end_iteration()
+        if getattr(self._model, _MARK, None) is self:
+            delattr(self._model, _MARK)
+
+    def _before_forward(self, module, arguments):
+        try:
+            if not _gradients_wanted():
+                return
+            if self._open is not None:  # a forward without its backward
+                self._end_iteration()
+            if self._done is None:
+                self._start()
+                client.on_step_begin()
+                self._done = 0
+            self._begin("forward")
+        except Exception as error:
+            client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
+
+    def _after_forward(self, module, arguments, output):
+        try:
+            if self._open != "forward":
+                return
+            self._end()
+            tensors = [tensor for tensor in _tensors(output) if tensor.requires_grad]
+            if not tensors:
+                self._end_iteration()  # it raised, or nothing is trained
+                return
+            self._open = "no backward yet"
+            self._forward = object()
+            for tensor in tensors:
+                tensor.register_hook(self._backward_of(self._forward))
+        except Exception as error:
+            client.say_once("after the forward of %s: %r", type(self._model).__name__, error)
+
+    def _backward_of(self, forward):
+        def backward(gradient):  # once for each output; gives none, so the gradient stays
+            try:
+                if self._open == "no backward yet" and self._forward is forward:
+                    engine = sys.modules["torch"].autograd.Variable._execution_engine
+                    engine.queue_callback(self._after_backward)
+                    self._begin("backward")
+            except Exception as error:
+                client.say_once("in the backward of %s: %r", type(self._model).__name__, error)
+
+        return backward
+
+    def _after_backward(self):
+        try:
+            if self._open != "backward":
+                return
+            self._end()
+            self._done += 1
+            if self._done >= self._microbatches:
+                self._end_iteration()
+        except Exception as error:
+            client.say_once("after the backward of %s: %r", type(self._model).__name__, error)
+
+    def _begin(self, instruction):
+        self._open = instruction
+        client.on_instruction_begin(instruction, self._done, 0)
+
+    def _end(self):
+        instruction, self._open = self._open, None
+        client.on_instruction_end(instruction, self._done, 0)
+
+    def _end_iteration(self):
+        if self._open in ("forward", "backward"):
+            self._end()
+        self._open = None
+        if self._done is not None:
+            self._done = None
+            client.on_step_end()
+
+    def _start(self):
+        if self._asked_to_start:
+            return
+        self._asked_to_start = True
+        if client.current() is None:
+            known = {
+                "schedule": "1f1b",
+                "microbatches": self._microbatches,
+                "pp_degree": 1,
+                "pp_rank": 0,
+                "facts": {"framework": "torch"},
+            }
+            client.start(**merged({**known, **_place(self._options)}, self._options))
+
+
+def install(model, microbatches=1, **options):
+    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    existing = vars(model).get(_MARK)
+    if existing is not None:
+        return existing
+    return Loop(model, microbatches, options)
+
+
+def uninstall(model):
+    existing = vars(model).get(_MARK)
+    if existing is not None:
+        existing.uninstall()
+
+
+def _gradients_wanted():
+    return sys.modules["torch"].is_grad_enabled()
+
+
+def _tensors(output):
+    """Those of a tensor, list, dict, or an object with attributes, as models of Hugging Face give."""
+    if hasattr(output, "register_hook"):
+        return [output]
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, (list, tuple)):
+        return [tensor for part in output for tensor in _tensors(part)]
+    return [value for value in getattr(output, "__dict__", {}).values() if hasattr(value, "register_hook")]
+
+
+def _place(options):
+    """This rank among replicas, of tp_degree ranks each if that is given."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return {}
+    rank, world, tp = distributed.get_rank(), distributed.get_world_size(), options.get("tp_degree", 1)
+    return {"rank": rank, "world_size": world, "dp_rank": rank // tp, "tp_rank": rank % tp, "dp_degree": world // tp}

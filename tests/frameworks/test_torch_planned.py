@@ -1,0 +1,54 @@
+"""torch.distributed.pipelining on simulated GPUs, end to end: the job is profiled while it trains, gets a plan, and its
+GPUs follow it; what is saved is what was predicted. Runs in the root that make_root.sh makes."""
+
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from statistics import median
+
+from run_job import run
+from server import Server
+
+MICROBATCHES = 4
+
+
+class Planned(unittest.TestCase):
+    def follow(self, name, ranks=2):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
+        server = Server(self, folder / "data")
+        said = run("planned_rank.py", ranks, name, MICROBATCHES, folder, server.url, "", limit_s=600)
+        predicted_pct, predicted_slowdown_pct = server.predicted(said[0]["job"])
+        energy_j = {phase: sum(median(rank[phase]["energy_j"]) for rank in said) for phase in ("without", "planned")}
+        time_s = {phase: median(said[0][phase]["time_s"]) for phase in ("without", "planned")}
+        saved_pct = 100 * (1 - energy_j["planned"] / energy_j["without"])
+        slowdown_pct = 100 * (time_s["planned"] / time_s["without"] - 1)
+        figures = {
+            "schedule": name, "ranks": ranks, "steps until the plan": said[0]["until_plan"],
+            "predicted saving %": predicted_pct, "measured saving %": saved_pct, "predicted slowdown %": predicted_slowdown_pct,
+            "measured slowdown %": slowdown_pct, "step s": time_s["without"],
+            "lost s": max(rank[phase]["lost_s"] for rank in said for phase in ("without", "planned")),
+        }  # fmt: skip
+        print(json.dumps(figures), file=sys.stderr)
+        for rank in said:
+            self.assertEqual(rank["statistics"]["state"], "planned")
+            self.assertEqual(rank["statistics"]["plans_dropped"], 0)
+            self.assertEqual(rank["statistics"]["clocks_failed"], 0)
+            self.assertEqual(rank["status"]["wrong"], [])
+        self.assertGreater(predicted_pct, 1)
+        self.assertAlmostEqual(saved_pct, predicted_pct, delta=2)
+        self.assertLess(slowdown_pct, 3)
+
+    def test_1f1b(self):
+        self.follow("1F1B")
+
+    def test_interleaved_zero_bubble(self):
+        self.follow("InterleavedZeroBubble")
+
+    def test_zbv_zero_bubble(self):
+        self.follow("ZBVZeroBubble")
+
+
+if __name__ == "__main__":
+    unittest.main()
