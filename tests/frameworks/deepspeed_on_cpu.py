@@ -1,8 +1,13 @@
 """What DeepSpeed needs on a CPU without its compiled extensions."""
 
 import importlib
+import sys
+import types
 
-from deepspeed.accelerator import get_accelerator
+# Before 0.14, the CPU accelerator wants it to be there.
+sys.modules.setdefault("intel_extension_for_pytorch", types.ModuleType("intel_extension_for_pytorch"))
+
+from deepspeed.accelerator import get_accelerator  # noqa: E402
 
 
 class _NoStream:

@@ -15,8 +15,8 @@ import sys
 
 os.environ["DS_ACCELERATOR"] = "cpu"
 
+import deepspeed_on_cpu  # noqa: E402  isort: skip
 import deepspeed  # noqa: E402
-import deepspeed_on_cpu  # noqa: E402
 import recorded_client  # noqa: E402
 import torch  # noqa: E402
 import witness  # noqa: E402

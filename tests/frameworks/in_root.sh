@@ -3,8 +3,8 @@
 #
 # usage: in_root.sh ROOT BUILD COMMAND...
 #
-# $PERSEUS_MEGATRON and $PERSEUS_DEEPSPEED, checkouts of Megatron Core and DeepSpeed, are read-only at /megatron and
-# /deepspeed. Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
+# $PERSEUS_MEGATRON and $PERSEUS_DEEPSPEED, checkouts of Megatron Core and DeepSpeed, are read-only at /megatron and /deepspeed.
+# Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
 # libraries that Debian 13 lacks or has in other versions: copied to /opt/perseus, on the loader's path.
 set -euo pipefail
 root=$(realpath "$1") build=$(realpath "$2")

@@ -123,9 +123,12 @@ def with_distributed_optimizer(config, chunks):
         raise CannotRun("no DistributedDataParallelConfig") from None
     ddp = DistributedDataParallelConfig(use_distributed_optimizer=True, overlap_grad_reduce=True)
     chunks = [DistributedDataParallel(config, ddp, chunk) for chunk in chunks]
-    optimizer = get_megatron_optimizer(
-        OptimizerConfig(optimizer="adam", lr=0.01, use_distributed_optimizer=True), chunks
-    )
+    try:
+        optimizer = get_megatron_optimizer(
+            OptimizerConfig(optimizer="adam", lr=0.01, use_distributed_optimizer=True), chunks
+        )
+    except AssertionError as error:  # before 0.9 without Transformer Engine
+        raise CannotRun(str(error)) from None
     config.no_sync_func = [chunk.no_sync for chunk in chunks] if len(chunks) > 1 else chunks[0].no_sync
     config.finalize_model_grads_func = finalize_model_grads
 

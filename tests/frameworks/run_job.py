@@ -13,6 +13,10 @@ _LIMIT_S = 300
 
 
 def run(program, ranks, *arguments, limit_s=_LIMIT_S):
+    return [json.loads(output.splitlines()[-1]) for output in printed(program, ranks, *arguments, limit_s=limit_s)]
+
+
+def printed(program, ranks, *arguments, limit_s=_LIMIT_S):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -41,7 +45,7 @@ def run(program, ranks, *arguments, limit_s=_LIMIT_S):
         raise AssertionError(f"{command} ended with {codes} (-9: stopped after {limit_s} s, or after another):\n{errors}")
     for _, error in outputs if os.environ.get("PERSEUS_FRAMEWORKS_VERBOSE") else ():
         sys.stderr.write(error)
-    return [json.loads(output.splitlines()[-1]) for output, _ in outputs]
+    return [output for output, _ in outputs]
 
 
 def _text(file):

@@ -1,0 +1,56 @@
+"""Runs a training script of Megatron Core that was written for GPUs on a CPU and a simulated GPU per rank.
+
+usage: on_simulated_gpu.py FOLDER SCRIPT [ARGUMENT...]    with torchrun's variables, PERSEUS_CUDA = libcuda-simulated.so
+
+FOLDER is empty and the same for all ranks, which form one pipeline. Each GPTModel takes the time and energy of a stage of
+data/sample_profile.csv; transfers wait for the sender's GPU; torch.cuda.synchronize() waits for the own one.
+"""
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+import cuda_on_cpu
+
+cuda_on_cpu.install()
+
+import torch  # noqa: E402
+from megatron.core.models.gpt import GPTModel  # noqa: E402
+
+from perseus import simulated_gpu  # noqa: E402
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
+
+
+def main(folder, script):
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    scale = float(os.environ.get("TIME_SCALE", "0.5"))
+    gpu = simulated_gpu.SimulatedGpu(folder, rank, simulated_gpu.kernels_of(SAMPLE.read_text(), [rank], scale))
+    gpu.follow_transfers()
+    make = GPTModel.__init__
+
+    def make_on_gpu(model, *args, **options):
+        make(model, *args, **options)
+        gpu.run(model, rank)
+
+    def synchronize():
+        gpu.meet(ranks)  # as the norm of all gradients has the ranks do
+        gpu.synchronize()
+
+    GPTModel.__init__ = make_on_gpu
+    torch.cuda.synchronize = synchronize
+    torch.set_num_threads(1)
+    initialize = torch.distributed.init_process_group
+
+    def init_process_group(*args, **options):
+        initialize(*(args or ("gloo",)), **options)
+        torch.distributed.barrier()
+
+    torch.distributed.init_process_group = init_process_group
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    folder, sys.argv = sys.argv[1], sys.argv[2:]
+    main(folder, sys.argv[0])
