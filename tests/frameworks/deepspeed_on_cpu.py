@@ -1,11 +1,16 @@
 """What DeepSpeed needs on a CPU without its compiled extensions."""
 
 import importlib
+import logging
 import sys
 import types
 
-# Before 0.14, the CPU accelerator wants it to be there.
-sys.modules.setdefault("intel_extension_for_pytorch", types.ModuleType("intel_extension_for_pytorch"))
+from torch.distributed.elastic.agent.server import api
+
+# Before 0.14: what its CPU accelerator imports, and a name that later PyTorch does not have.
+api.log = getattr(api, "log", logging.getLogger(__name__))
+for name in ("intel_extension_for_pytorch", "oneccl_bindings_for_pytorch"):
+    sys.modules.setdefault(name, types.ModuleType(name))
 
 from deepspeed.accelerator import get_accelerator  # noqa: E402
 

@@ -4,6 +4,7 @@ usage: on_simulated_gpu.py FOLDER SCRIPT [ARGUMENT...]    with torchrun's variab
 
 FOLDER is empty and the same for all ranks, which form one pipeline. Each GPTModel takes the time and energy of a stage of
 data/sample_profile.csv; transfers wait for the sender's GPU; torch.cuda.synchronize() waits for the own one.
+Output: the script's, and "lost S s of S s": how long the GPU had nothing to run as this machine was late.
 """
 
 import os
@@ -48,7 +49,12 @@ def main(folder, script):
         torch.distributed.barrier()
 
     torch.distributed.init_process_group = init_process_group
+    first = gpu.stamp()
     runpy.run_path(script, run_name="__main__")
+    last = gpu.stamp()
+    gpu.synchronize()
+    lost_s = last.lost_s + last.starved_s - first.lost_s - first.starved_s
+    print(f"lost {lost_s:.2f} s of {last.time_s - first.time_s:.2f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -14,13 +14,20 @@ from server import Server
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "megatron_gpt.py"
 
+MOST_LOST = 0.15
+
 
 class Planned(unittest.TestCase):
     def test_1f1b(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_megatron.")))
         server = Server(self, folder / "data")
-        output = printed("on_simulated_gpu.py", 2, folder, EXAMPLE, server.url, limit_s=1000)[0]
+        outputs = printed("on_simulated_gpu.py", 2, folder, EXAMPLE, server.url, limit_s=1200)
+        output = outputs[0]
         print(output, file=sys.stderr)
+        lost = [re.search(r"lost (\S+) s of (\S+) s", each).groups() for each in outputs]
+        share = max(float(lost_s) / float(all_s) for lost_s, all_s in lost)
+        if share > MOST_LOST:  # times and energies are then this machine's, not the profile's
+            self.skipTest(f"this machine is too busy: the simulated GPU had to wait {share:.0%} of its time")
         steps, job = re.search(r"planned after (\d+) steps, job (\S+)", output).groups()
         saved, slower = map(float, re.search(r"saved (\S+) % of energy, (\S+) % slower", output).groups())
         predicted_saved, predicted_slower = server.predicted(job)
