@@ -1,16 +1,20 @@
 """What DeepSpeed needs on a CPU without its compiled extensions."""
 
-import importlib
+import importlib.util
 import logging
 import sys
 import types
+from pathlib import Path
 
+import numpy
 from torch.distributed.elastic.agent.server import api
 
-# Before 0.14: what its CPU accelerator imports, and a name that later PyTorch does not have.
-api.log = getattr(api, "log", logging.getLogger(__name__))
-for name in ("intel_extension_for_pytorch", "oneccl_bindings_for_pytorch"):
-    sys.modules.setdefault(name, types.ModuleType(name))
+version = Path(importlib.util.find_spec("deepspeed").origin).parents[1].joinpath("version.txt").read_text().split(".")
+if tuple(map(int, version[:3])) < (0, 14, 1):
+    # What its CPU accelerator imports, and names that PyTorch and NumPy do not have any more.
+    for name in ("intel_extension_for_pytorch", "oneccl_bindings_for_pytorch"):
+        sys.modules.setdefault(name, types.ModuleType(name))
+    api.log, api._get_socket_with_port, numpy.BUFSIZE = logging.getLogger(__name__), None, 8192
 
 from deepspeed.accelerator import get_accelerator  # noqa: E402
 
