@@ -3,13 +3,14 @@
 #
 # usage: in_root.sh ROOT BUILD COMMAND...
 #
+# $PERSEUS_MEGATRON and $PERSEUS_DEEPSPEED, checkouts of Megatron Core and DeepSpeed, are read-only at /megatron and /deepspeed.
 # Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
 # libraries that Debian 13 lacks or has in other versions: copied to /opt/perseus, on the loader's path.
 set -euo pipefail
 root=$(realpath "$1") build=$(realpath "$2")
 shift 2
 repository=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-mkdir -p "$root"/{perseus,build,opt/perseus}
+mkdir -p "$root"/{perseus,build,opt/perseus,megatron,deepspeed}
 for program in "$build"/{libperseus.so,apps/perseus,apps/perseus-clockd,apps/libcuda-simulated.so}; do
   [ -e "$program" ] || continue
   ldd "$program" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
@@ -21,6 +22,10 @@ exec unshare --mount --pid --fork --kill-child bash -c '
   set -e
   mount --bind "$repository" "$root/perseus"
   mount --bind "$build" "$root/build"
+  for framework in megatron deepspeed; do
+    variable=PERSEUS_${framework^^}
+    [ -z "${!variable:-}" ] || mount -o bind,ro "$(realpath "${!variable}")" "$root/$framework"
+  done
   mount -t proc proc "$root/proc"
   mount --rbind /dev "$root/dev"
   exec env -i PATH=/usr/bin:/bin:/usr/sbin HOME=/tmp LANG=C.UTF-8 LD_LIBRARY_PATH=/opt/perseus PYTHONPATH=/perseus/python \

@@ -8,11 +8,25 @@
 set -euo pipefail
 root=$1
 packages=python3,python3-torch
-[ ! -e "$root/complete" ] || exit 0
-
+# What Megatron Core and DeepSpeed import; added to a root that was made without them.
+more=(python3-numpy python3-packaging python3-psutil python3-hjson python3-cpuinfo python3-pydantic python3-einops
+  python3-msgpack python3-tqdm)
 not_possible() { echo "no root with PyTorch can be made: $*" && exit 77; }
 
+add_more() {
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  chroot "$root" apt-get install --quiet --yes --no-install-recommends "${more[@]}" >>"$root.log" 2>&1 ||
+    not_possible "apt-get failed: $(tail -n 1 "$root.log")"
+  rm -f "$root"/var/cache/apt/archives/*.deb
+  touch "$root/complete.frameworks"
+}
+
+[ ! -e "$root/complete.frameworks" ] || exit 0
 [ "$(id -u)" -eq 0 ] || not_possible "this needs root"
+if [ -e "$root/complete" ]; then
+  add_more
+  exit 0
+fi
 . "$(dirname "${BASH_SOURCE[0]}")/../../tools/install_packages.sh"
 install_packages debootstrap || not_possible "debootstrap is not here"
 mirror=${PERSEUS_DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | head -n 1)}
@@ -25,3 +39,4 @@ nice debootstrap --variant=minbase --include="$packages" trixie "$root" "$mirror
   not_possible "debootstrap failed: $(tail -n 1 "$log")"
 rm -f "$root"/var/cache/apt/archives/*.deb
 touch "$root/complete"
+add_more

@@ -4,9 +4,13 @@
 # usage: run.sh BUILD TEST.py [ARGUMENT...]    77 where it cannot run, and what for
 # With PERSEUS_FRAMEWORKS=1 the root is made if need be, in build/frameworks/trixie; PERSEUS_FRAMEWORKS_ROOT names one that
 # is there. With neither, nothing runs, so that only those who ask for these tests wait for them.
+# Tests of Megatron Core and DeepSpeed run the checkouts that PERSEUS_MEGATRON and PERSEUS_DEEPSPEED name.
 set -euo pipefail
 build=$(realpath "$1") test=$2
 shift 2
+for checkout in PERSEUS_MEGATRON PERSEUS_DEEPSPEED; do
+  [ -z "${!checkout:-}" ] || export "$checkout=$(realpath "${!checkout}")"
+done
 cd "$(dirname "${BASH_SOURCE[0]}")"
 root=${PERSEUS_FRAMEWORKS_ROOT:-../../build/frameworks/trixie}
 skip() { echo "$1" && exit 77; }

@@ -13,10 +13,10 @@ _LIMIT_S = 300
 
 
 def run(program, ranks, *arguments, **more):
-    return [json.loads(output.splitlines()[-1]) for output in outputs_of(program, ranks, *arguments, **more)]
+    return [json.loads(output.splitlines()[-1]) for output in printed(program, ranks, *arguments, **more)]
 
 
-def outputs_of(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
+def printed(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from run_job import outputs_of
+from run_job import printed
 from server import Server
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "torch"
@@ -18,7 +18,7 @@ class Examples(unittest.TestCase):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
         server = Server(self, folder / "data")
         # Debian's torchrun needs libuv and was built without it.
-        output, _ = outputs_of(EXAMPLES / name, 2, environment={"PERSEUS_SERVER": server.url}, limit_s=600)
+        output, _ = printed(EXAMPLES / name, 2, environment={"PERSEUS_SERVER": server.url}, limit_s=600)
         print(output, file=sys.stderr)
         said = re.search(r"2 simulated GPUs: .* expected; (-?[0-9.]+) % saved", output)
         self.assertTrue(said, output)

@@ -36,7 +36,9 @@ class Stage(torch.nn.Module):
     def forward(self, tensor):
         hidden, number = tensor[:, :WIDTH], tensor[:, WIDTH:].detach()
         microbatch = int(number[0])
-        if torch.is_grad_enabled():  # torch infers shapes by a forward of zeros, before the first microbatch
+        if torch._C._current_graph_task_id() != -1:  # in a backward
+            self.log.append(("ran", "recomputed", microbatch, self.index))
+        elif torch.is_grad_enabled():  # torch infers shapes by a forward of zeros, before the first microbatch
             self.log.append(("ran", "forward", microbatch, self.index))
         hidden = self._mark(hidden, "activation", microbatch)
         hidden = torch.tanh(hidden @ self._mark(self.first, "weight", microbatch))
@@ -68,6 +70,7 @@ def batch(step, microbatches, size=2):
 _KIND = {
     frozenset(["forward"]): "forward",
     frozenset(["activation", "weight"]): "backward",
+    frozenset(["activation", "weight", "recomputed"]): "backward",
     frozenset(["activation"]): "input_gradient",
     frozenset(["weight"]): "weight_gradient",
 }

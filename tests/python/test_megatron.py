@@ -145,7 +145,23 @@ class Megatron(RecordedTest):
         with self.assertLogs("perseus", "WARNING") as logged:
             for _ in range(3):
                 self.assertEqual(run(module.forward_backward_no_pipelining, [model()], 2), "losses")
-        self.assertEqual(sum("did not call forward_step" in line for line in logged.output), 1)
+        self.assertEqual(sum("does not call forward_step" in line for line in logged.output), 1)
+
+    def test_combined_1f1b_is_not_counted(self):
+        """It calls forward_step in its warm-up only."""
+        module = types.SimpleNamespace(
+            **dict.fromkeys(megatron._FORWARD_BACKWARD, lambda **kwargs: module.forward_step() or "losses"),
+            forward_step=lambda: None,
+            backward_step=lambda: None,
+        )
+        megatron.install(module)
+        combined = model(group=2, overlap_moe_expert_parallel_comm=True)
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(2):
+                run(module.forward_backward_pipelining_with_interleaving, [combined, combined], 2)
+        self.assertEqual(self.computations(), [])
+        self.assertEqual(sum("does not call forward_step" in line for line in logged.output), 1)
+        run(module.forward_backward_pipelining_with_interleaving, [combined, combined], 2, forward_only=True)
 
     def test_exceptions_pass(self):
         def fail(iterator, model):

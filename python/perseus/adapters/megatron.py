@@ -55,6 +55,9 @@ class _Iteration:
         self.model = model if isinstance(model, (list, tuple)) else [model]
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
+        # Combined 1F1B calls forward_step in its warm-up only: the rest would be counted wrong.
+        config = None if self.model[0] is None else _config(self._module, self.model[0])
+        self.combined = bool(getattr(config, "overlap_moe_expert_parallel_comm", False)) and not self.forward_only
         self.forwards = self.backwards = 0
         self.table = None
         if interleaved:
@@ -62,6 +65,8 @@ class _Iteration:
             self.table = schedule_table(self.microbatches, len(self.model), self.group)
 
     def forward(self, microbatch, chunk):
+        if self.combined:
+            return None
         counted, self.forwards = self.forwards, self.forwards + 1
         if microbatch is None or microbatch < 0:
             microbatch = self.table[counted][0] if self.table else counted
@@ -70,6 +75,8 @@ class _Iteration:
         return "forward", microbatch, chunk
 
     def backward(self):
+        if self.combined:
+            return None
         counted, self.backwards = self.backwards, self.backwards + 1
         if not self.table:
             return "backward", counted, 0
@@ -135,7 +142,7 @@ def _wrap_iteration(installation, module, name, iteration):
             result = step(*args, **kwargs)
             if not iteration.forward_only and iteration.forwards == 0:
                 client.say_once(
-                    "%s did not call forward_step (combined 1F1B, or a CUDA graph of the whole iteration): "
+                    "%s does not call forward_step for all (combined 1F1B, or a CUDA graph of the whole iteration): "
                     "its computations are not measured and have no clocks of their own",
                     name,
                 )

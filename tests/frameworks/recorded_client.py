@@ -1,0 +1,50 @@
+"""perseus.client without a library: its calls are written down, or each of them raises.
+
+    with replaced(mode, log, options): ...
+
+Input: mode "recorded" or "failing". Output: appends ("begin" or "end", kind, microbatch, chunk) to the log, of training
+steps only; ("failed",) for each call that raised. Puts the options that the adapter gives to client.start() in `options`.
+"""
+
+import contextlib
+
+from perseus import client, library
+
+_CALLS = ("_set_speed", "_begin", "_end", "_step_begin", "_step_end")
+
+
+@contextlib.contextmanager
+def replaced(mode, log, options):
+    names = {id(code): name for name, code in client._codes.items()}
+    start, training = client.start, [True]
+
+    def note(verb):
+        def call(_, code, microbatch, chunk):
+            if training[0]:
+                log.append((verb, names[id(code)], microbatch, chunk))
+
+        return call
+
+    def step_begin(_, kind):
+        training[0] = kind == library.TRAIN
+        log.append(("step", "train" if training[0] else "evaluate"))
+
+    def fail(*_):
+        log.append(("failed",))
+        raise RuntimeError("Perseus fails")
+
+    def start_replaced(**given):
+        options.update(given)
+        if mode == "failing":
+            for name in _CALLS:
+                setattr(client, name, fail)
+            fail()
+        client._begin, client._end, client._step_begin = note("begin"), note("end"), step_begin
+
+    client.start = start_replaced
+    try:
+        yield
+    finally:
+        client.start = start
+        for name in _CALLS:
+            setattr(client, name, client._nothing)

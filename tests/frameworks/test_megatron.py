@@ -1,0 +1,67 @@
+"""Megatron Core itself, of the checkout at /megatron ($PERSEUS_MEGATRON), 2 and 4 ranks: what the adapter reports is what
+the model saw run, in the order that the server hears; training is the same bit for bit without Perseus, with it, and when
+each of its calls raises. Runs in the root that make_root.sh makes; 77 where there is no checkout."""
+
+import os
+import sys
+import unittest
+from pathlib import Path
+
+from job_results import check, row_of_1f1b, row_of_table
+from run_job import run
+
+ITERATIONS, LIMIT_S = 3, 300
+ALWAYS_RUN = ("no pipeline", "1F1B", "interleaved", "1F1B, 4 ranks", "interleaved, 4 ranks")
+
+
+def place(rank, case):
+    """Megatron's order of ranks: tensor, context, data, pipeline."""
+    tp = case["tp"] * case["cp"]
+    dp = case["ranks"] // (tp * case["pp"])
+    return {
+        "microbatches": case["microbatches"],
+        "chunks": case["chunks"] or 1,
+        "pp_degree": case["pp"],
+        "pp_rank": rank // (tp * dp),
+        "dp_degree": dp,
+        "dp_rank": rank // tp % dp,
+        "tp_degree": tp,
+        "tp_rank": rank % tp,
+    }
+
+
+class Schedules(unittest.TestCase):
+    def follow(self, ranks, *cases):
+        results = run("megatron_rank.py", ranks, *cases, limit_s=LIMIT_S)
+        for name in results[0]:
+            said = [result[name] for result in results]
+            if "skipped" in said[0]:
+                print(f"{name}: skipped: {said[0]['skipped']}", file=sys.stderr)
+                self.assertNotIn(name, ALWAYS_RUN)
+                continue
+            with self.subTest(name):
+                case = said[0]["case"]
+
+                def row(rank, options, case=case):
+                    pp_rank = place(rank, case)["pp_rank"]
+                    if case["chunks"]:
+                        return row_of_table(options["action_table"], pp_rank)
+                    self.assertEqual(options["schedule"], "1f1b")
+                    return row_of_1f1b(pp_rank, case["pp"], case["microbatches"])
+
+                check(self, said, ITERATIONS, row, lambda rank, case=case: place(rank, case))
+                print(f"{name}: followed", file=sys.stderr)
+
+    def test_2_ranks(self):
+        self.follow(2)
+
+    def test_4_ranks(self):
+        self.follow(4)
+
+
+if __name__ == "__main__":
+    if not Path("/megatron/megatron/core").is_dir():
+        print("PERSEUS_MEGATRON names no checkout of Megatron-LM")
+        sys.exit(77)
+    os.environ["PYTHONPATH"] += ":/megatron"
+    unittest.main()
