@@ -236,14 +236,14 @@ double energy_at_j(const State& state, const Marks& marks, double at_s) {
 double remaining_s(const Spec& spec, const State& state) {
   if (state.activity < 0) return 0;
   const PerClock<double>& time_s = spec.time_s[state.activity];
-  double left = std::max(0.0, 1 - state.progress), now_s = state.now_s, switch_at_s = state.switch_at_s;
+  double left = std::max(0.0, 1 - state.progress), passed_s = 0, switch_at_s = state.switch_at_s;
   int clock = state.clock, target = state.target, next = state.next;
   for (;;) {
     const double takes_s = time_s[held_down(spec, state, clock)];
-    const double until_switch_s = std::max(0.0, switch_at_s - now_s);
-    if (target < 0 || left * takes_s <= until_switch_s) return now_s + left * takes_s - state.now_s;
+    const double until_switch_s = std::max(0.0, switch_at_s - state.now_s - passed_s);
+    if (target < 0 || left * takes_s <= until_switch_s) return passed_s + left * takes_s;
     left -= until_switch_s / takes_s;
-    now_s += until_switch_s;
+    passed_s += until_switch_s;
     clock = std::exchange(target, next);
     next = -1;
     if (target >= 0) switch_at_s = std::max(switch_at_s, state.next_from_s) + spec.switch_latency_s[target];

@@ -77,7 +77,7 @@ TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
   time_.advance(0.4);
   EXPECT_EQ(driver_->unlock_clocks(), 0);  // replaced by the next one
   lock(350);                               // until 0.7
-  EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 0.1 + 0.2 + 0.4 * 4) << "0.5 at 1400 MHz, 0.1 at 700, 0.4 at 350";
+  EXPECT_NEAR(gpu_->remaining().value(), 0.1 + 0.2 + 0.4 * 4, 1e-9) << "0.5 at 1400 MHz, 0.1 at 700, 0.4 at 350";
   time_.advance(0.09);
   EXPECT_EQ(gpu_->clock(), Megahertz(1400));
   time_.advance(0.02);
