@@ -16,7 +16,7 @@ from torch.distributed.fsdp import fully_shard
 from perseus import simulated_gpu
 from perseus.adapters import plain
 
-MICROBATCHES = 4
+MICROBATCHES = 2
 
 
 def main(steps):
@@ -25,7 +25,7 @@ def main(steps):
     if not setting.on_gpus:
         simulated_gpu.let_fully_shard_run_on_cpus()
     mesh = torch.distributed.init_device_mesh(setting.device.type, (setting.ranks,))
-    module = fully_shard(setting.run(part(blocks=4)), mesh=mesh)
+    module = fully_shard(setting.run(part(blocks=2)), mesh=mesh)
     plain.install(module, microbatches=MICROBATCHES, facts={"model": "small-gpt"})  # all that Perseus needs
     optimizer = torch.optim.AdamW(module.parameters(), lr=1e-3)
 

@@ -10,6 +10,7 @@ from ctypes import POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_
 from pathlib import Path
 
 ABI_VERSION = 1
+_PACKAGED = Path(__file__).parent / "lib" / "libperseus.so"
 
 # In the order of enum perseus_instruction.
 INSTRUCTIONS = (
@@ -169,15 +170,31 @@ def prepared_int(value):
     return c_int.from_param(value)
 
 
+def missing():
+    """Why load() will find no library; "" if there is a file, which load() may still refuse."""
+    chosen = os.environ.get("PERSEUS_LIBRARY")
+    if chosen:
+        return "" if os.path.exists(chosen) or "/" not in chosen else f"PERSEUS_LIBRARY names {chosen}, which is not there"
+    if _PACKAGED.exists():
+        return ""
+    try:
+        ctypes.CDLL("libperseus.so")
+        return ""
+    except OSError:
+        return (
+            "libperseus.so is not installed. This package was installed from the source tree, which has none: install the "
+            "wheel that `ninja -C BUILD perseus_wheel` makes, or set PERSEUS_LIBRARY to the library's path"
+        )
+
+
 def load():
     """$PERSEUS_LIBRARY if set; else perseus/lib/libperseus.so of this package, else the loader's libperseus.so."""
     chosen = os.environ.get("PERSEUS_LIBRARY")
     if chosen:
         return Library(chosen)
-    packaged = Path(__file__).parent / "lib" / "libperseus.so"
-    if packaged.exists():
-        return Library(str(packaged))
+    if _PACKAGED.exists():
+        return Library(str(_PACKAGED))
     try:
         return Library("libperseus.so")
     except LibraryUnusable as error:
-        raise LibraryUnusable(f"{error}; neither is there {packaged}, and PERSEUS_LIBRARY is not set") from None
+        raise LibraryUnusable(f"{error}; neither is there {_PACKAGED}, and PERSEUS_LIBRARY is not set") from None

@@ -15,10 +15,12 @@ MICROBATCHES = 4
 
 
 class Planned(unittest.TestCase):
-    def follow(self, name, ranks=2):
+    def follow(self, name, least_pct, ranks=2):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
         server = Server(self, folder / "data")
         said = run("planned_rank.py", ranks, name, MICROBATCHES, folder, server.url, "", limit_s=600)
+        for rank in said:
+            self.assertEqual(rank["statistics"]["state"], "planned", rank["status"])
         predicted_pct, predicted_slowdown_pct = server.predicted(said[0]["job"])
         energy_j = {phase: sum(median(rank[phase]["energy_j"]) for rank in said) for phase in ("without", "planned")}
         time_s = {phase: median(said[0][phase]["time_s"]) for phase in ("without", "planned")}
@@ -27,30 +29,29 @@ class Planned(unittest.TestCase):
         figures = {
             "schedule": name, "ranks": ranks, "steps until the plan": said[0]["until_plan"],
             "predicted saving %": predicted_pct, "measured saving %": saved_pct, "predicted slowdown %": predicted_slowdown_pct,
-            "measured slowdown %": slowdown_pct, "step s": time_s["without"], "predicted step s": server.ask("/v1/jobs/" + said[0]["job"])["savings"]["per_iteration"]["all_max_time_s"],
+            "measured slowdown %": slowdown_pct, "step s": time_s["without"],
             "lost s": max(rank[phase]["lost_s"] for rank in said for phase in ("without", "planned")),
         }  # fmt: skip
         print(json.dumps(figures), file=sys.stderr)
         for rank in said:
-            self.assertEqual(rank["statistics"]["state"], "planned")
             self.assertEqual(rank["statistics"]["plans_dropped"], 0)
             self.assertEqual(rank["statistics"]["clocks_failed"], 0)
             self.assertEqual(rank["status"]["wrong"], [])
-        self.assertGreater(predicted_pct, 1)
+        self.assertGreaterEqual(predicted_pct, least_pct)
         self.assertAlmostEqual(saved_pct, predicted_pct, delta=2)
         self.assertLess(slowdown_pct, 3)
 
     def test_1f1b(self):
-        self.follow("1F1B")
+        self.follow("1F1B", 3)
 
     def test_interleaved_zero_bubble(self):
-        self.follow("InterleavedZeroBubble")
+        self.follow("InterleavedZeroBubble", 1)
 
     def test_interleaved_zero_bubble_by_the_runtime(self):
-        self.follow("InterleavedZeroBubble@runtime")
+        self.follow("InterleavedZeroBubble@runtime", 0)  # two balanced ranks have next to no slack
 
     def test_zbv_zero_bubble(self):
-        self.follow("ZBVZeroBubble")
+        self.follow("ZBVZeroBubble", 0)
 
 
 if __name__ == "__main__":

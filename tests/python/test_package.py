@@ -56,6 +56,19 @@ class Package(unittest.TestCase):
         self.assertEqual(self.started(PERSEUS_LIBRARY=library), ["True", library])
         self.assertEqual(self.started(PERSEUS_LIBRARY="/nowhere"), ["False", "None"])
 
+    def test_importing_it_without_the_library_says_so(self):
+        self.install(self.tree)
+        program = (
+            "import warnings\n"
+            "with warnings.catch_warnings(record=True) as said:\n"
+            "    warnings.simplefilter('always')\n"
+            "    import perseus\n"
+            "print([str(warning.message) for warning in said])"
+        )
+        self.assertIn("libperseus.so is not installed", self.run_(self.python, "-c", program))
+        self.assertIn("/nowhere", self.run_(self.python, "-c", program, PERSEUS_LIBRARY="/nowhere/libperseus.so"))
+        self.assertEqual(self.run_(self.python, "-c", program, PERSEUS_DISABLE="1"), "[]\n")
+
     def test_wheel_with_library_and_helper(self):
         """Of the tree that the build makes, with the real library."""
         tree = self.folder / "built"  # setuptools writes beside the sources
