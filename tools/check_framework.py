@@ -128,7 +128,9 @@ def check(framework, root):
         status, reason = check_item(root, item)
         fine = fine and status == "OK"
         name = item.get("name") or item["only"]
-        print(f"{status:8} {item['file']}: {name}{': ' + reason if reason else ''} ({item['for']})")
+        path = existing(root, item)
+        file = path.relative_to(root) if path else item["file"]
+        print(f"{status:8} {file}: {name}{': ' + reason if reason else ''} ({item['for']})")
     return fine
 
 

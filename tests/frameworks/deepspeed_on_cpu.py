@@ -26,8 +26,9 @@ class _NoStream:
 
 def install():
     """Call it before deepspeed.init_distributed()."""
-    # Its shared memory collectives are compiled at run time; Gloo has all that is needed. (deepspeed.comm.torch is torch.)
+    # Collectives that are compiled at run time; Gloo has all that is needed. (The attribute deepspeed.comm.torch is torch.)
     importlib.import_module("deepspeed.comm.torch").build_shm_op = lambda: None
+    importlib.import_module("deepspeed.comm.ccl").build_ccl_op = lambda: None
 
 
 def give_streams():
