@@ -61,9 +61,9 @@ class Setting:
             gpus = "GPUs" if self.on_gpus else "simulated GPUs"
             with urllib.request.urlopen(f"{os.environ['PERSEUS_SERVER']}/v1/jobs/{client.current().job}") as answer:
                 expected = json.load(answer)["savings"]["per_iteration"]
-            before, now = expected["all_max_energy_j"], joules.item()
             said = f"{self.ranks} {gpus}: there was no plan, nothing was saved"
-            if self.planned:
+            if expected and self.planned:
+                before, now = expected["all_max_energy_j"], joules.item()
                 said = (f"{self.ranks} {gpus}: {before:.0f} J a step at the maximum clock; under the plan {now:.0f} J measured, "
                         f"{expected['energy_j']:.0f} J expected; {100 * (1 - now / before):.1f} % saved")  # fmt: skip
             print(said)

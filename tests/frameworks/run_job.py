@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -17,9 +18,7 @@ def run(program, ranks, *arguments, **more):
 
 
 def printed(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = _free_port()
     command = [sys.executable, "-B", Path(__file__).parent / program, *map(str, arguments)]
     processes, files = [], []
     try:
@@ -46,6 +45,18 @@ def printed(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     for _, error in outputs if os.environ.get("PERSEUS_FRAMEWORKS_VERBOSE") else ():
         sys.stderr.write(error)
     return [output for output, _ in outputs]
+
+
+def _free_port():
+    """Below those that the system gives to connections, which could take it before the job does."""
+    while True:
+        port = random.randrange(20000, 32000)
+        with socket.socket() as free:
+            try:
+                free.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def _text(file):
