@@ -56,8 +56,7 @@ class _Iteration:
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
         # Combined 1F1B calls forward_step in its warm-up only: the rest would be counted wrong.
-        config = None if self.model[0] is None else _config(self._module, self.model[0])
-        self.combined = bool(getattr(config, "overlap_moe_expert_parallel_comm", False)) and not self.forward_only
+        self.combined = not self.forward_only and _combines(self._module, self.model[0])
         self.forwards = self.backwards = 0
         self.table = None
         if interleaved:
@@ -167,6 +166,14 @@ def _config(module, model_chunk):
     if config is None and hasattr(module, "get_model_config"):
         config = module.get_model_config(model_chunk)
     return config
+
+
+def _combines(module, model_chunk):
+    """Whether the schedule is combined 1F1B."""
+    try:
+        return bool(getattr(_config(module, model_chunk), "overlap_moe_expert_parallel_comm", False))
+    except Exception:  # what has no configuration has no such option
+        return False
 
 
 def _microbatch_group(module, model_chunk):
