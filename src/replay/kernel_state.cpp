@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 namespace perseus {
 
 std::optional<KernelState> kernel_state_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::string text;
+  std::getline(file, text);  // unlike the buffer's iterators it does not throw where the process ends meanwhile
   // "123 (name) T 1 ...": a name may contain blanks and parentheses.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;

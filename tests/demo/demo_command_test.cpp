@@ -63,7 +63,8 @@ std::vector<pid_t> processes_of(const ScratchFolder& scratch, const std::string&
     const std::string name = entry.path().filename().string();
     if (!std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; })) continue;
     std::ifstream file(entry.path() / "cmdline", std::ios::binary);
-    const std::string line{std::istreambuf_iterator<char>(file), {}};
+    std::string line;
+    std::getline(file, line);  // does not throw where the process ends meanwhile
     if (line.find(scratch.path("work")) == std::string::npos) continue;
     const std::size_t program_end = line.find('\0');
     if (line.find(argument, program_end) == std::string::npos) continue;
