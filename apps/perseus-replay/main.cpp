@@ -9,7 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -74,8 +74,8 @@ class Client final : public WorkerClient {
     options.helper = arguments_.helper.empty() ? nullptr : arguments_.helper.c_str();
     options.blocking_power_w = arguments_.measure_blocking_power ? 0 : arguments_.blocking_power_w;
     options.transfer_latency_s = arguments_.transfer_latency_s;
-    // For tests on busy machines: a latency measured there would be longer than their computations.
-    if (std::getenv("PERSEUS_REPLAY_LEAVES_LATENCY") != nullptr) options.switch_latency_s = -1;
+    options.log = &Client::keep_log;
+    options.log_context = this;
     client_ = perseus_start(&options);
     if (stream_ == nullptr) {
       perseus_time_with(client_, &Client::device_time, this);
@@ -107,6 +107,11 @@ class Client final : public WorkerClient {
   void end(const ScriptStep& step, double device_time_s) override {
     device_time_s_ = device_time_s;
     perseus_end(client_, instruction_[step.type], step.microbatch, step.chunk);
+  }
+
+  std::string take_log() override {
+    const std::lock_guard lock(log_mutex_);
+    return std::exchange(log_, {});
   }
 
   ClientFigures figures() override {
@@ -141,6 +146,13 @@ class Client final : public WorkerClient {
   }
 
  private:
+  static void keep_log(void* self, int level, const char* message) {
+    constexpr const char* names[] = {"", "warning: ", "error: "};
+    auto& client = *static_cast<Client*>(self);
+    fmt::print(stderr, "perseus: {}{}\n", names[level], message);
+    const std::lock_guard lock(client.log_mutex_);
+    client.log_ += fmt::format("{}\n", message);
+  }
   /// When the device began or ended the computation: what CUDA events would say. Of a step: now.
   static std::uint64_t device_time(void* self) {
     return static_cast<std::uint64_t>(static_cast<Client*>(self)->device_time_s_ * 1e9);
@@ -151,6 +163,8 @@ class Client final : public WorkerClient {
   perseus_client* client_ = nullptr;
   void* stream_ = nullptr;  ///< null: every computation has ended when end() is called
   double device_time_s_ = 0;
+  std::mutex log_mutex_;
+  std::string log_;
 };
 
 /// "PEER:DESCRIPTOR,..."

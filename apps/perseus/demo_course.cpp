@@ -12,11 +12,16 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <set>
+#include <sstream>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "interrupt.h"
 #include "model/reference_plans.h"
 #include "replay/child_process.h"
+#include "replay/kernel_state.h"
 #include "replay/simulated_device.h"
 #include "replay/simulated_ranks.h"
 #include "replay/training_replay.h"
@@ -36,9 +41,12 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr int planned_state = 3;  // PERSEUS_PLANNED
 // In the profile's own time, before --time-scale: what GPUs of data centres need, more on the way down.
 constexpr Seconds least_switch_latency(0.002), most_switch_latency(0.006);
-constexpr double least_limit_s = 180;     // to the first plan, where none was given
-constexpr double limit_iterations = 150;  // likewise: that many at maximum clock
-constexpr double control_limit_s = 15;    // for a client to find its helper
+constexpr double least_limit_s = 180;                    // to the first plan, where none was given
+constexpr double limit_iterations = 150;                 // likewise: that many at maximum clock
+constexpr double control_limit_s = 15;                   // for a client to find its helper
+constexpr double plan_gap_s = 60;                        // without a plan while one is measured, and
+constexpr double plan_gap_iterations = 50;               // at least so long: a client's trial takes up to 32 iterations
+constexpr double silence_s = 5, silence_iterations = 3;  // without a report: print who is silent
 
 double number_at(const json::value& value, std::initializer_list<std::string_view> path, double otherwise = 0) {
   const json::value* at = &value;
@@ -74,7 +82,16 @@ class DemoStage {
  public:
   void begin(const std::string& what) {
     clear();
+    remarks_.clear();
     fmt::print(stderr, "{:6.1f} s  {}\n", seconds(), what);
+  }
+  void remark(const std::string& what) {
+    clear();
+    fmt::print(stderr, "{:6.1f} s    {}\n", seconds(), what);
+  }
+  /// Ranks of a pipeline notice the same thing at the same time: the first remark of each topic in a phase is printed.
+  void remark_once(const std::string& topic, const std::string& what) {
+    if (remarks_.insert(topic).second) remark(what);
   }
   void so_far(const std::string& what) {
     if (!terminal_) return;
@@ -90,6 +107,7 @@ class DemoStage {
 
  private:
   SteadyClock::time_point began_ = SteadyClock::now();
+  std::set<std::string> remarks_;
   bool terminal_ = isatty(STDERR_FILENO) == 1;
   bool shown_ = false;
 };
@@ -114,6 +132,11 @@ class DemoCourse::Course {
   Status tidy() {
     stage_.clear();
     replay_.reset();
+    // A stopped helper cannot give its clock back.
+    for (const Helper& helper : stopped_helpers()) {
+      kill(helper.supervisor, SIGCONT);
+      kill(helper.pid, SIGCONT);
+    }
     std::string locked;
     const auto until = SteadyClock::now() + std::chrono::seconds(5);
     do {
@@ -124,7 +147,8 @@ class DemoCourse::Course {
       if (locked.empty()) return Ok{};
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     } while (SteadyClock::now() < until);
-    return Error{ErrorCode::internal, fmt::format("clocks are still locked on the GPUs of workers{}", locked)};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("clocks are still locked on the GPUs of workers{}: their helpers do not end", locked)};
   }
 
   void keep_server() {
@@ -196,15 +220,18 @@ class DemoCourse::Course {
     return Ok{};
   }
 
+  /// To the highest clock, and to the lowest.
+  [[nodiscard]] std::pair<Seconds, Seconds> switch_latencies() const {
+    if (!o_.switch_latency_ms) return {o_.time_scale * least_switch_latency, o_.time_scale * most_switch_latency};
+    const Seconds given(1e-3 * *o_.switch_latency_ms);
+    return {given, given};
+  }
+
   Status make_gpus() {
     SimulatedRankOptions options;
     options.blocking_power = job_.blocking_power;
     options.idle_power = 0.6 * job_.blocking_power;
-    options.least_switch_latency = o_.time_scale * least_switch_latency;
-    options.most_switch_latency = o_.time_scale * most_switch_latency;
-    if (o_.switch_latency_ms) {
-      options.least_switch_latency = options.most_switch_latency = Seconds(1e-3 * *o_.switch_latency_ms);
-    }
+    std::tie(options.least_switch_latency, options.most_switch_latency) = switch_latencies();
     for (int w = 0; w < workers(); ++w) {
       SimulatedGpuSpec spec = gpu_of_rank(job_.dag, w % ranks(), options);
       spec.uuid = uuid_of(w);
@@ -230,6 +257,8 @@ class DemoCourse::Course {
     replay.replicas = o_.replicas;
     replay.gpus = gpu_files_;
     replay.error_file = scratch_.file("workers.log");
+    replay.silence_s = silence_s + silence_iterations * o_.straggler_slowdown * job_.all_max_time.value();
+    replay.on_silence = [this](const std::string& who) { stage_.remark("training stands still: " + who); };
     replay.interrupted = [] { return InterruptGuard::interrupted(); };
     const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
     replay.arguments = {
@@ -269,7 +298,7 @@ class DemoCourse::Course {
     return Ok{};
   }
 
-  /// Iterations without a word, then measured ones.
+  /// Iterations of which the first `unmeasured` are not kept.
   Result<std::vector<JobIteration>> measure(int unmeasured, int measured) {
     std::vector<JobIteration> iterations;
     for (int i = 0; i < unmeasured + measured; ++i) {
@@ -280,19 +309,122 @@ class DemoCourse::Course {
     return iterations;
   }
 
+  struct PlanIterations {
+    std::vector<JobIteration> iterations;
+    int left_out = 0;  ///< between the first and the last: did not run the plan
+  };
+  /// Iterations that ran one plan from beginning to end. Others are left out: those of a trial, in which a client
+  /// compares the plan with the highest clock. If another plan comes, the measurement begins anew.
+  Result<PlanIterations> measure_plan(int unmeasured, int measured) {
+    PlanIterations result;
+    int followed = 0;
+    double plan_s = stage_.seconds();
+    while (followed < unmeasured + measured) {
+      auto iteration = next();
+      if (!iteration) return iteration.error();
+      const std::int64_t version = plan_version(*iteration);
+      if (version == 0) {
+        if (!result.iterations.empty()) ++result.left_out;
+        if (stage_.seconds() - plan_s > std::max(plan_gap_s, plan_gap_iterations * job_.all_max_time.value()))
+          return no_plan_in_force();
+        continue;
+      }
+      plan_s = stage_.seconds();
+      if (version != version_) {
+        if (followed > 0) {
+          stage_.remark(fmt::format("plan {} has replaced plan {}: the measurement begins anew", version, version_));
+        }
+        version_ = version;
+        result = {};
+        followed = 0;
+      }
+      if (++followed > unmeasured) result.iterations.push_back(*std::move(iteration));
+    }
+    if (result.left_out > 0) {
+      stage_.remark(fmt::format("left out: {} iterations that did not run the plan", result.left_out));
+    }
+    return result;
+  }
+
+  /// That all of this iteration ran on all workers; 0: none. A client that holds its clock at the highest one says so
+  /// from some moment within an iteration on, so the iteration before counts too.
+  std::int64_t plan_version(const JobIteration& iteration) const {
+    const std::int64_t version = iteration.workers.front().client.plan_version;
+    const auto runs = [&](const RankReport& report) {
+      const ClientFigures& c = report.client;
+      return c.state == planned_state && c.controls_clock != 0 && c.plan_version == version;
+    };
+    const bool before = previous_.iteration + 1 == iteration.iteration && std::ranges::all_of(previous_.workers, runs);
+    return before && std::ranges::all_of(iteration.workers, runs) ? version : 0;
+  }
+
+  Error no_plan_in_force() {
+    std::string why;
+    if (const auto job = ask("GET", job_path_)) {
+      why = text_at(*job, {"reason"});
+      const auto* dropped = job->is_object() ? job->get_object().if_contains("plans_dropped") : nullptr;
+      if (dropped != nullptr && dropped->is_array()) {
+        for (const json::value& text : dropped->get_array()) {
+          if (text.is_string()) why = text.get_string().c_str();
+        }
+      }
+    }
+    return {ErrorCode::unavailable,
+            fmt::format("no plan is in force on all ranks: {}{}",
+                        why.empty() ? "the clients hold their highest clock" : why, last_words("workers.log"))};
+  }
+
   Result<JobIteration> next() {
     auto iteration = replay_->next_iteration();
     if (!iteration) {
       if (InterruptGuard::interrupted()) return iteration.error();
       return Error{iteration.error().code, iteration.error().message + last_words("workers.log")};
     }
+    show_client_logs(*iteration);
     if (Status whole = check_processes(*iteration); !whole) return whole.error();
+    previous_ = std::exchange(latest_, *iteration);
     double energy_j = 0;
     for (const RankReport& report : iteration->workers) energy_j += report.energy_j;
     const RankReport& first = iteration->workers.front();
     stage_.so_far(fmt::format("iteration {}: {}, {}", iteration->iteration,
                               text_of(Seconds(first.end_s - first.start_s)), text_of(Joules(energy_j))));
     return iteration;
+  }
+
+  void show_client_logs(const JobIteration& iteration) {
+    for (const RankReport& report : iteration.workers) {
+      std::istringstream lines(report.client_log);
+      for (std::string line; std::getline(lines, line);) {
+        stage_.remark_once(line.substr(0, line.find(':')), fmt::format("{}: {}", worker_name(report.worker), line));
+      }
+    }
+  }
+  [[nodiscard]] std::string worker_name(int worker) const {
+    return fmt::format("worker {} (replica {}, rank {})", worker, worker / ranks(), worker % ranks());
+  }
+
+  struct Helper {
+    int worker;
+    pid_t pid, supervisor;
+  };
+  /// By the names that perseus-clockd gives its processes. A lease may name a process that is gone.
+  static bool is_helper(const KernelState& state) { return state.name.starts_with("clockd-"); }
+  /// Clock helpers that hold a clock and are stopped by a signal.
+  std::vector<Helper> stopped_helpers() const {
+    std::vector<Helper> stopped;
+    for (int w = 0; w < static_cast<int>(gpus_.size()); ++w) {
+      const auto lease = read_file(scratch_.file("leases/clock-lease-" + uuid_of(w)));
+      const std::size_t at = lease ? lease->find("\npid ") : std::string::npos;
+      if (at == std::string::npos) continue;
+      const pid_t pid = std::atoi(lease->c_str() + at + 5);
+      const auto state = kernel_state_of(pid);
+      if (!state || !is_helper(*state)) continue;
+      const auto supervisor = kernel_state_of(state->parent);
+      const bool supervised = supervisor && is_helper(*supervisor);
+      if (!state->stopped && !(supervised && supervisor->stopped)) continue;
+      stopped.push_back({w, pid, supervised ? state->parent : pid});
+    }
+    return stopped;
   }
 
   /// A plan without the server or without a helper would be measured, and be none.
@@ -304,10 +436,21 @@ class DemoCourse::Course {
       const bool did = c.clocks_requested > 0;
       if (!did && stage_.seconds() - joined_s_ < control_limit_s) continue;
       return Error{ErrorCode::unavailable,
-                   fmt::format("worker {} (replica {}, rank {}) cannot set its clock: its helper {}{}", report.worker,
-                               report.worker / ranks(), report.worker % ranks(), did ? "has gone" : "did not start",
-                               last_words("workers.log"))};
+                   fmt::format("{} cannot set its clock: its helper {}{}", worker_name(report.worker),
+                               did ? "has gone" : "did not start", last_words("workers.log"))};
     }
+    // One that the client's watchdog replaces is gone by the next iteration.
+    std::set<pid_t> stopped;
+    for (const Helper& helper : stopped_helpers()) {
+      if (!helpers_stopped_.contains(helper.pid)) {
+        stopped.insert(helper.pid);
+        continue;
+      }
+      return Error{ErrorCode::unavailable,
+                   fmt::format("{} cannot set its clock: its helper (process {}) is stopped by a signal",
+                               worker_name(helper.worker), helper.pid)};
+    }
+    helpers_stopped_ = std::move(stopped);
     return Ok{};
   }
 
@@ -319,7 +462,7 @@ class DemoCourse::Course {
     stage_.begin("everything at maximum clock, without Perseus");
     auto iterations = measure(2, o_.iterations);
     if (!iterations) return iterations.error();
-    m_.baseline = figures_of(*iterations, o_.replicas);
+    m_.baseline = perseus::figures_of(*iterations, o_.replicas);
     if (o_.replicas < 2) return Ok{};
     m_.straggler.emplace();
     StragglerMeasurement& s = *m_.straggler;
@@ -330,7 +473,7 @@ class DemoCourse::Course {
     cap(s.power_limit_w);
     iterations = measure(2, std::max(2, o_.iterations / 2));
     if (!iterations) return iterations.error();
-    s.all_max = figures_of(*iterations, o_.replicas);
+    s.all_max = perseus::figures_of(*iterations, o_.replicas);
     uncap();
     return Ok{};
   }
@@ -434,17 +577,24 @@ class DemoCourse::Course {
 
   Status run_plan() {
     stage_.begin("the plan is in force");
-    auto iterations = measure(1, o_.iterations + 1);  // the first one begins the counts
-    if (!iterations) return iterations.error();
-    m_.client_pct = client_cpu_pct(iterations->front(), iterations->back());
-    for (std::size_t k = 1; k < iterations->size(); ++k) {
-      for (const RankReport& r : (*iterations)[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
+    auto measured = measure_plan(1, o_.iterations + 1);  // the first one begins the counts
+    if (!measured) return measured.error();
+    std::vector<JobIteration>& iterations = measured->iterations;
+    m_.client_pct = client_cpu_pct(iterations.front(), iterations.back());
+    for (std::size_t k = 1; k < iterations.size(); ++k) {
+      for (const RankReport& r : iterations[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
     }
-    iterations->erase(iterations->begin());
-    m_.counter_energy_j = counted_energy_j(*iterations);
-    m_.plan = figures_of(*iterations, o_.replicas);
+    iterations.erase(iterations.begin());
+    m_.counter_energy_j = counted_energy_j(iterations);
+    m_.plan = figures_of(*measured);
     if (const auto predicted = predicted_iteration(); predicted) m_.predicted = *predicted;
-    return compare_with_plan(*iterations);
+    return compare_with_plan(iterations);
+  }
+
+  PhaseFigures figures_of(const PlanIterations& measured) const {
+    PhaseFigures figures = perseus::figures_of(measured.iterations, o_.replicas);
+    figures.left_out = measured.left_out;
+    return figures;
   }
 
   std::optional<PredictedIteration> predicted_iteration() {
@@ -470,7 +620,7 @@ class DemoCourse::Course {
       if (!apply_clocks(job_.dag, rank, clocks->get_array(), plan)) return Ok{};
     }
     m_.planned = plan;
-    m_.truth_time_s = simulate(job_.dag, plan).makespan.value();
+    m_.truth_time_s = simulate(job_.dag, plan, {switch_latencies().second}).makespan.value();
     double all = 0, right = 0;
     for (const JobIteration& iteration : iterations) {
       for (const RankReport& report : iteration.workers) {
@@ -490,30 +640,30 @@ class DemoCourse::Course {
   Status run_straggler() {
     if (!m_.straggler) return Ok{};
     StragglerMeasurement& s = *m_.straggler;
-    const int measured = std::max(2, o_.iterations / 2);
+    const int wanted = std::max(2, o_.iterations / 2);
     stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; nobody has told the server", s.replica,
                              s.power_limit_w));
     cap(s.power_limit_w);
-    auto iterations = measure(2, measured);
-    if (!iterations) return iterations.error();
-    s.no_reaction = figures_of(*iterations, o_.replicas);
+    auto measured = measure_plan(2, wanted);
+    if (!measured) return measured.error();
+    s.no_reaction = figures_of(*measured);
     s.degree = std::max(1.0, s.no_reaction.time_s / m_.plan.time_s);
 
     stage_.begin(fmt::format("the server is told: {:.3f} times slower", s.degree));
     if (Status told = tell_straggler(s.degree); !told) return told;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_react); !changed) return changed;
-    iterations = measure(1, measured);
-    if (!iterations) return iterations.error();
-    s.reaction = figures_of(*iterations, o_.replicas);
+    measured = measure_plan(1, wanted);
+    if (!measured) return measured.error();
+    s.reaction = figures_of(*measured);
     s.predicted = predicted_iteration();
 
     stage_.begin("the straggler goes");
     uncap();
     if (Status told = tell_straggler(1); !told) return told;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_recover); !changed) return changed;
-    iterations = measure(1, measured);
-    if (!iterations) return iterations.error();
-    s.after = figures_of(*iterations, o_.replicas);
+    measured = measure_plan(1, wanted);
+    if (!measured) return measured.error();
+    s.after = figures_of(*measured);
     return Ok{};
   }
 
@@ -591,6 +741,8 @@ class DemoCourse::Course {
   std::vector<Watts> limits_;
   std::unique_ptr<TrainingReplay> replay_;
   JobIteration first_with_client_;
+  JobIteration latest_, previous_;   ///< of those that next() returned
+  std::set<pid_t> helpers_stopped_;  ///< when the last iteration was reported
   std::int64_t version_ = 0;
   double joined_s_ = 0;
 };

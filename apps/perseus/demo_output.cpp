@@ -44,6 +44,7 @@ double others_energy_j(const PhaseFigures& figures, int straggler) {
 
 json::object json_of(const PhaseFigures& f) {
   return {{"iterations", f.iterations},
+          {"left_out", f.left_out},
           {"time_s", f.time_s},
           {"shortest_s", f.shortest_s},
           {"longest_s", f.longest_s},
@@ -172,6 +173,14 @@ TextRows comparison_rows(const DemoMeasurement& m) {
   energies("energy, maximum clock", m.predicted.all_max_energy_j, m.baseline.energy_j);
   energies("energy, the plan", m.predicted.energy_j, m.plan.energy_j);
   t.rows.push_back({"saving", pct(predicted), pct(measured), points(measured - predicted)});
+  if (!m.straggler || !m.straggler->predicted) return t;
+  const StragglerMeasurement& s = *m.straggler;
+  times("with the straggler: iteration time, maximum clock", s.predicted->all_max_time_s, s.all_max.time_s);
+  times("with the straggler: iteration time, the plan for it", s.predicted->time_s, s.reaction.time_s);
+  energies("with the straggler: energy, maximum clock", s.predicted->all_max_energy_j, s.all_max.energy_j);
+  energies("with the straggler: energy, the plan for it", s.predicted->energy_j, s.reaction.energy_j);
+  const double with = saving_pct(s.reaction.energy_j, s.all_max.energy_j), said = predicted_saving_pct(*s.predicted);
+  t.rows.push_back({"with the straggler: saving", pct(said), pct(with), points(with - said)});
   return t;
 }
 

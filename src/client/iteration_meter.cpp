@@ -231,7 +231,7 @@ void IterationMeter::settle_times(Pending& pending) {
     speed.learn(ran.clock_mhz, time);
     if (time.stddev_s > sure_within * time.time_s) {
       ++unsure_;
-      if (iteration.window >= 0) iteration.throttled = true;
+      ran.unsure = true;
       continue;
     }
     iteration.time_s += time.time_s - computation.time_s;
@@ -281,6 +281,10 @@ void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) 
       iteration.energy_j += energy_j - span.energy_j;
     }
     if (energy_j > 0 && stddev_j < known_within * energy_j) computation.energy_j = energy_j;
+  }
+  // Others of the iteration are as good as ever.
+  for (std::size_t i = 0; i < pending.ran.size(); ++i) {
+    if (pending.ran[i].unsure) iteration.computations[i].time_s = iteration.computations[i].energy_j = 0;
   }
 }
 

@@ -6,7 +6,7 @@
 // when the counter's next edge has come, or after a while without energy. A *mixed* computation is one during which the
 // clock changed: it began before the clock that it had asked for was there. In a profiling window its time and energy,
 // and the iteration's with them, are set to what they would be at that clock alone; where that is not known within 2 %,
-// the iteration is marked as throttled, since it is as little use. Errors: Complaints (energy); a device without
+// the computation's time and energy are 0: not known. Errors: Complaints (energy); a device without
 // a counter gives iterations without energy, once the device was asked whether it throttled meanwhile. Cost: see
 // energy_meter; some 40 driver calls a second. Threads: one; facts() any. Source: paper section 5 (Profiler).
 #pragma once
@@ -78,6 +78,7 @@ class IterationMeter {
     int kind, clock_mhz;
     std::vector<ClockedTime> pieces;
     bool mixed = false, late = false;
+    bool unsure = false;  ///< mixed, and its time at its clock alone is not known
     double time_stddev_s = 0;
   };
   struct Pending {

@@ -35,8 +35,8 @@ struct RankFacts {
 
 struct MeasuredComputation {
   Instruction instruction = Instruction::forward;
-  double time_s = 0;
-  double energy_j = -1;  ///< negative: not known
+  double time_s = 0;     ///< 0: not known at its clock
+  double energy_j = -1;  ///< negative: not known; 0: not known, as its time
 };
 
 struct MeasuredIteration {

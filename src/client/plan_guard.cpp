@@ -85,6 +85,11 @@ std::optional<DroppedPlan> PlanGuard::take_dropped() {
   return std::exchange(dropped_, std::nullopt);
 }
 
+std::optional<std::string> PlanGuard::take_remark() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(remark_, std::nullopt);
+}
+
 /// The first iteration of a plan has run.
 void PlanGuard::begin(const Judged& plan) {
   plan_ = plan;
@@ -208,6 +213,11 @@ void PlanGuard::start_trial(const std::vector<double>& slow) {
   trial_.clear();
   settles_ = true;
   phase_ = Phase::trial;
+  const double reference_s = median(reference_.last(kKept));
+  remark_ = fmt::format(
+      "plan {} is on trial: iterations take {:.4g} s, {:.4g} s was promised; the next {} or more run at the highest "
+      "clock",
+      plan_.version, median(slow), allowed_s(reference_s), kFew);
 }
 
 void PlanGuard::decide_trial() {
@@ -222,6 +232,8 @@ void PlanGuard::decide_trial() {
     reference_ = trial_;
     return;
   }
+  remark_ = fmt::format("plan {} goes on: iterations take {:.4g} s under it and {:.4g} s at the highest clock",
+                        plan_.version, median(slow_), median(now));
   reference_ = trial_;
   under_plan_.clear();
   strikes_ = 0;

@@ -72,6 +72,8 @@ class PlanGuard {
   [[nodiscard]] bool holds() const;
   /// The plan that was dropped since the last call.
   std::optional<DroppedPlan> take_dropped();
+  /// What began or ended since the last call, one sentence for a log: a trial (rule 4).
+  std::optional<std::string> take_remark();
 
  private:
   enum class Phase { idle, baseline, following, trial, dropped };
@@ -119,6 +121,7 @@ class PlanGuard {
   bool settles_ = false;  ///< the clock changes in the next iteration
   int strikes_ = 0;
   std::int64_t followed_ = 0, trial_after_ = 0, trial_pause_ = 0;
+  std::optional<std::string> remark_;
   std::optional<DroppedPlan> dropped_;
 };
 

@@ -11,6 +11,8 @@ constexpr int kAttempts = 8;                                // pauses of 1, 2, 4
 constexpr std::int64_t kLookEvery = kMillisecond / 4;       // while watching the clock change
 constexpr std::int64_t kLookAtMost = 100 * kMillisecond;    // a throttled GPU never gets there
 constexpr std::int64_t kAlwaysWatched = 8, kWatchOne = 64;  // of so many
+constexpr std::int64_t kLooksApart = kMillisecond;          // looks at most so far apart bound an arrival
+constexpr std::int64_t kLooksInLatency = 4;                 // or such a part of its latency
 
 }  // namespace
 
@@ -22,7 +24,6 @@ DeviceStatus ClockWorker::begin() {
     if (DeviceStatus restored = give_back(); !restored) return restored;
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
-  if (const auto clock = gpu_.clock()) reached_ = *clock;
   mailbox_.locked.store(0, std::memory_order_relaxed);
   if (const auto last = mailbox_.queue.last_taken()) {
     inherited_ = last->index;
@@ -140,12 +141,7 @@ void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   mailbox_.told_at_ns.store(ended, std::memory_order_relaxed);
   mailbox_.applied.store(count, std::memory_order_relaxed);
   mailbox_.handled.store(seen_.index, std::memory_order_release);
-  watching_ = ours && told_.value() != 0 && (count <= kAlwaysWatched || count % kWatchOne == 0);
-  if (!reached_ && rested(began)) reached_ = told_before_;
-  called_at_ = std::exchange(reached_, std::nullopt);
-  told_before_ = told_;
-  called_ns_ = began;
-  watch_due_ns_ = 0;
+  watch_arrival(began, ended, ours && (count <= kAlwaysWatched || (count + 1) % kWatchOne <= 1));
 }
 
 void ClockWorker::failed(const DeviceError& error) {
@@ -185,23 +181,31 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
   return best;
 }
 
-/// Whether the device surely had the clock of the call before this one.
-bool ClockWorker::rested(std::int64_t at_ns) const {
-  const double rest_s = 1e-9 * static_cast<double>(at_ns - called_ns_);
-  const double latency_s = mailbox_.call_to_clock.quantile_s(0.5);
-  return rest_s > (latency_s > 0 ? 2 * latency_s : 1e-9 * kLookAtMost);
+/// Of two changes that are under way at once, nobody can tell which one a clock belongs to: the second has no latency.
+void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wanted) {
+  const bool moved = told_ != told_before_;
+  watching_ = wanted && moved && told_.value() != 0;
+  if (!moved) return;
+  settled_ = arrived_ || began - called_ns_ > kLookAtMost;
+  elsewhere_ = settled_ && told_before_.value() != 0;
+  arrived_ = false;
+  told_before_ = told_;
+  called_ns_ = began;
+  watched_ns_ = ended;
+  watch_due_ns_ = 0;
 }
 
 void ClockWorker::watch_clock() {
   const auto clock = gpu_.clock();
-  const std::int64_t age = now_() - called_ns_;
-  // A device that was still on its way to an earlier clock may just pass this one.
-  if (clock && *clock == told_ && called_at_) {
-    if (*called_at_ != told_) mailbox_.call_to_clock.record(age);
-    reached_ = told_;
-  }
-  watching_ = clock && *clock != told_ && age < kLookAtMost;
-  watch_due_ns_ = now_() + kLookEvery;
+  const std::int64_t now = now_(), age = now - called_ns_;
+  const bool there = clock && *clock == told_;
+  const bool close = now - watched_ns_ <= std::max(kLooksApart, age / kLooksInLatency);
+  if (there && settled_ && elsewhere_ && close) mailbox_.call_to_clock.record(age);
+  arrived_ = there && (settled_ || elsewhere_);
+  elsewhere_ = elsewhere_ || (clock && !there);
+  watched_ns_ = now;
+  watching_ = clock && !there && age < kLookAtMost;
+  watch_due_ns_ = now + kLookEvery;
 }
 
 Rest ClockWorker::rest(std::int64_t due_ns) const {

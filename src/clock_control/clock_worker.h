@@ -53,7 +53,7 @@ class ClockWorker {
   void failed(const DeviceError& error);
   void end(HelperState state, const DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
-  [[nodiscard]] bool rested(std::int64_t at_ns) const;
+  void watch_arrival(std::int64_t began, std::int64_t ended, bool wanted);
   void watch_clock();
 
   Mailbox& mailbox_;
@@ -71,12 +71,13 @@ class ClockWorker {
   bool pending_ = false;  ///< seen_ is to be applied
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
-  bool watching_ = false;  ///< until the device runs at told_
-  std::int64_t watch_due_ns_ = 0, called_ns_ = 0;
+  bool watching_ = false;   ///< until the device runs at told_
+  bool arrived_ = true;     ///< the device runs at told_, as far as is known
+  bool settled_ = true;     ///< no earlier change was under way when told_ was told
+  bool elsewhere_ = false;  ///< the device ran at another clock then, or was seen at one since
+  std::int64_t watch_due_ns_ = 0, called_ns_ = 0, watched_ns_ = 0;
+  Megahertz told_before_;  ///< 0: nothing, the clock was the driver's choice
   Megahertz told_;
-  std::optional<Megahertz> reached_;    ///< clock that the device has reached since the last call; none: not known
-  std::optional<Megahertz> called_at_;  ///< ... and had at the last call
-  Megahertz told_before_;
   bool ended_ = false;
 };
 

@@ -11,8 +11,6 @@
 namespace perseus::profiling {
 namespace {
 
-// The share of the range that is tried before anything is known.
-constexpr double kFirstShare = 0.6;
 // Draws that the weights come from; deadlines between T_min and the slowest whose prices count.
 constexpr int kDraws = 24, kDeadlines = 5;
 // Weight that clocks get that no draw would use, of all weight of their type.
@@ -197,6 +195,24 @@ ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::m
       clocks.push_back(std::clamp(clock, 0, range - 1));
     }
     shuffle(clocks, engine);
+  }
+  return choice;
+}
+
+ClockChoice one_clock_per_rank(const Layout& layout, ClockChoice choice, std::mt19937_64& engine) {
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+    std::vector<int> chosen;
+    for (int t = 0; t < layout.num_types(); ++t) {
+      const ProfiledType& type = layout.types[t];
+      if (type.rank == rank && type.has_clock()) chosen.insert(chosen.end(), choice[t].begin(), choice[t].end());
+    }
+    if (chosen.empty()) continue;
+    const int clock = chosen[engine() % chosen.size()];
+    for (int t = 0; t < layout.num_types(); ++t) {
+      const ProfiledType& type = layout.types[t];
+      if (type.rank != rank || !type.has_clock()) continue;
+      std::ranges::fill(choice[t], std::min(clock, static_cast<int>(type.clocks.size()) - 1));
+    }
   }
   return choice;
 }

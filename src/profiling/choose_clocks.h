@@ -23,7 +23,14 @@ namespace perseus::profiling {
 
 using ClockChoice = std::vector<std::vector<int>>;  ///< [type][occurrence]: index into its clocks
 
+/// What runs at one clock in a window: a computation; a type (only iterations' energies are known, and a mix would blur
+/// the sum); a rank (clocks take too long to arrive to change between computations).
+enum class SharedClock { computation, type, rank };
+
 ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::mt19937_64& engine);
+
+/// Of each rank's chosen clocks one, drawn at random, for all its computations.
+ClockChoice one_clock_per_rank(const Layout& layout, ClockChoice choice, std::mt19937_64& engine);
 
 ClockChoice next_clocks(const Layout& layout, const PlanningProblem& problem, TimeEnergyModel model,
                         double slowest_deadline, std::mt19937_64& engine);

@@ -40,6 +40,8 @@ constexpr double kUsualNoise = 0.01;
 // Refining ends when the best doubt of so many windows is not this much better than the best one before them.
 constexpr std::size_t kPlateauWindows = 12;
 constexpr double kBetter = 0.9;
+// Of a computation at the highest clock: a switch latency that takes more of it leaves no usable sample.
+constexpr double kLongLatencyShare = 0.25;
 // Windows at the highest clock that may give no usable sample.
 constexpr int kMostUnusable = 20;
 
@@ -220,6 +222,16 @@ struct OnlineProfiler::State {
     return Ok{};
   }
   [[nodiscard]] TimeEnergyModel model() const { return {layout, samples, windows}; }
+  /// A computation is a sample of its clock only if that arrives early in it.
+  [[nodiscard]] SharedClock shared_clock(const TimeEnergyModel& model) const {
+    const auto is_long = [&](int t) {
+      return kLongLatencyShare * std::exp(model.log_time(t).mean.front()) < layout.job.switch_latency.value();
+    };
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (layout.types[t].has_clock() && is_long(t)) return SharedClock::rank;
+    }
+    return model.by_iteration() ? SharedClock::type : SharedClock::computation;
+  }
   [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const;
   [[nodiscard]] ProfilingStep next_adaptive() const;
   [[nodiscard]] ProfilingStep next_plain() const;
@@ -291,9 +303,11 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
   if (!problem) return {ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
   const double most_slowdown =
       std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
+  const SharedClock shared = shared_clock(now);
   const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
-    BoundedChoice choice = bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown,
-                                          now.by_iteration());
+    if (shared == SharedClock::rank) clocks = one_clock_per_rank(layout, std::move(clocks), random);
+    BoundedChoice choice =
+        bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown, shared);
     ProfilingWindow window = window_of(choice.clocks, false);
     window.slowdown_pct = 100 * choice.slowdown;
     return with_rest(std::move(window), doubt);
@@ -305,8 +319,9 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
   const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
   const bool sure = worst <= tolerance;
   std::vector<double> confirmable;
+  // A plan that changes clocks between computations cannot be confirmed where clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
-                       [&](double slowdown) { return slowdown - 1 <= most_slowdown; });
+                       [&](double slowdown) { return slowdown - 1 <= most_slowdown && shared != SharedClock::rank; });
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
   const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
   if (sure && confirmed >= kConfirmingRounds * confirmable.size()) {

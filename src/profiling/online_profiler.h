@@ -46,6 +46,7 @@ struct ProfilingJob {
   std::optional<Watts> blocking_power;         ///< of one accelerator; without it, it is estimated from the results
   Seconds transfer_latency;
   bool blocking_transfers = false;
+  Seconds switch_latency;  ///< until a requested clock arrives; 0: not known
 };
 
 struct ProfilingOptions {

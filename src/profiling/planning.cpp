@@ -62,7 +62,10 @@ std::vector<ClockRange> clock_ranges(const Layout& layout, const Samples& sample
     }
     if (range.first == static_cast<int>(cells.size())) range.first = 0;
     const double lowest = static_cast<double>(type.clocks[range.last].value()) / std::max(1, type.clocks[0].value());
-    range.reach = std::max(range.last, lowest_index(type, std::max(lowest_clock_share, lowest - kReachShare)));
+    // Where all samples at lower clocks were rejected, the type starts anew.
+    const double share = std::ranges::count_if(cells, measured) > 1 ? lowest - kReachShare : kFirstShare;
+    const int next = std::min(range.last + 1, lowest_index(type, lowest_clock_share));
+    range.reach = std::max({range.last, next, lowest_index(type, std::max(lowest_clock_share, share))});
     ranges.push_back(range);
   }
   return ranges;

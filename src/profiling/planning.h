@@ -22,8 +22,11 @@ struct ClockRange {
   int reach = 0;  ///< the lowest worth a try: >= last
 };
 
-/// How far below a clock that was measured the model is trusted enough to try, as a share of the highest clock.
+/// How far below a clock that was measured the model is trusted enough to try, as a share of the highest clock. The
+/// next lower clock is always within reach: where clocks lie further apart, no other window would get there.
 inline constexpr double kReachShare = 0.07;
+/// Of the highest clock: tried for a type that was measured at one clock only.
+inline constexpr double kFirstShare = 0.6;
 
 /// The lowest clock of a type, by index, that is at least that share of its highest.
 int lowest_index(const ProfiledType& type, double share);

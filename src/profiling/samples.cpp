@@ -408,6 +408,7 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
   std::vector<double> energy_of(iterations, std::numeric_limits<double>::quiet_NaN());
   std::vector<double> computing_s(iterations), computing_j(iterations);
   std::vector<bool> broken_down(iterations, true), usable(iterations, true);
+  std::vector<bool> complete(iterations, true);  ///< every computation's time is known
   int& throttled_windows = throttled_windows_[{result.rank, result.replica}];
   const bool all_throttled =
       !result.throttled.empty() && std::ranges::find(result.throttled, false) == result.throttled.end();
@@ -438,6 +439,13 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
       if (!with_energy && type.has_clock()) broken_down[i] = false;
       if (std::isfinite(seconds)) computing_s[i] += seconds;
       if (std::isfinite(joules)) computing_j[i] += joules;
+      if (seconds == 0) {
+        reject(i, name, occurrence, seconds,
+               fmt::format("{} {}: its time at {} MHz is not known, as its clock came too late", name, occurrence,
+                           window.clocks[result.rank][a].value()));
+        complete[i] = false;
+        continue;
+      }
       if (!(std::isfinite(seconds) && seconds > 0)) {
         reject(i, name, occurrence, seconds,
                fmt::format("{} {}: {} s; must be finite and > 0", name, occurrence, seconds));
@@ -485,7 +493,7 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
   }
   for (int i = 0; i < iterations; ++i) {
     const auto left_out = [&](const Value& value) { return value.iteration == i && !value.kept; };
-    if (!usable[i] || !std::isfinite(energy_of[i])) continue;
+    if (!usable[i] || !complete[i] || !std::isfinite(energy_of[i])) continue;
     // One throttled computation spoils the sum it is part of.
     if (std::ranges::any_of(values, left_out)) continue;
     IterationEnergy row{result.rank,

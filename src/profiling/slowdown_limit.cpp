@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace perseus::profiling {
@@ -35,6 +36,10 @@ class Iteration {
 
   [[nodiscard]] int size() const { return static_cast<int>(type_.size()); }
   [[nodiscard]] int type(int c) const { return type_[c]; }
+  /// Of the computations that share a clock with that one.
+  [[nodiscard]] int group(int c, SharedClock shared) const {
+    return shared == SharedClock::computation ? c : shared == SharedClock::type ? type_[c] : dag_.computations[c].rank;
+  }
   int& clock(ClockChoice& clocks, int c) const { return clocks[type_[c]][occurrence_[c]]; }
   [[nodiscard]] double loss(const ClockChoice& clocks, int c) const {
     const std::vector<double>& times = times_[type_[c]];
@@ -88,28 +93,20 @@ void place(Iteration& iteration, const std::vector<std::vector<double>>& times, 
 }
 
 /// Halves the distance to the highest clock of what delays the iteration most. False: nothing does.
-bool raise_worst(Iteration& iteration, ClockChoice& clocks, bool one_clock_per_type) {
+bool raise_worst(Iteration& iteration, ClockChoice& clocks, SharedClock shared) {
   const double tolerance = 1e-9 * iteration.makespan();
   double worst = 0;
-  std::vector<int> critical;
-  std::vector<double> of_type(clocks.size());
+  std::map<int, double> losses;  // by group
   for (int c = 0; c < iteration.size(); ++c) {
     const double loss = iteration.loss(clocks, c);
     if (iteration.slack(c) > tolerance || loss <= tolerance) continue;
-    critical.push_back(c);
-    of_type[iteration.type(c)] += loss;
-    worst = std::max(worst, one_clock_per_type ? of_type[iteration.type(c)] : loss);
+    worst = std::max(worst, losses[iteration.group(c, shared)] += loss);
   }
-  if (critical.empty()) return false;
-  std::vector<bool> raised(clocks.size());
-  for (const int c : critical) {
-    const int t = iteration.type(c);
-    if (!one_clock_per_type) {
-      if (iteration.loss(clocks, c) >= kRaisedShare * worst) iteration.clock(clocks, c) /= 2;
-    } else if (!raised[t] && of_type[t] >= worst) {
-      for (int& clock : clocks[t]) clock /= 2;
-      raised[t] = true;
-    }
+  if (losses.empty()) return false;
+  const double least = shared == SharedClock::computation ? kRaisedShare * worst : worst;
+  for (int c = 0; c < iteration.size(); ++c) {
+    const auto found = losses.find(iteration.group(c, shared));
+    if (found != losses.end() && found->second >= least) iteration.clock(clocks, c) /= 2;
   }
   return true;
 }
@@ -144,16 +141,14 @@ std::vector<std::vector<double>> upper_times(const Layout& layout, const Samples
 }
 
 BoundedChoice bound_slowdown(const PlanningProblem& problem, const std::vector<std::vector<double>>& times,
-                             ClockChoice clocks, double most_slowdown, bool one_clock_per_type) {
+                             ClockChoice clocks, double most_slowdown, SharedClock shared) {
   ClockChoice highest = clocks;
   for (std::vector<int>& own : highest) std::ranges::fill(own, 0);
   Iteration iteration(problem, times);
   const double fastest = iteration.run(highest);
-  if (!one_clock_per_type) place(iteration, times, clocks);
+  if (shared == SharedClock::computation) place(iteration, times, clocks);
   double now = iteration.run(clocks);
-  while (now > (1 + most_slowdown) * fastest && raise_worst(iteration, clocks, one_clock_per_type)) {
-    now = iteration.run(clocks);
-  }
+  while (now > (1 + most_slowdown) * fastest && raise_worst(iteration, clocks, shared)) { now = iteration.run(clocks); }
   return {std::move(clocks), std::max(0.0, now / fastest - 1)};
 }
 

@@ -4,7 +4,7 @@
 // clock;
 //   the most that the iteration may be slower than with everything at the highest clock.
 // Output: as many clocks per type, the slowest of them at the computations with the most slack; the expected slowdown,
-//   at most the limit. Where energies are known per iteration only, all computations of a type keep one clock.
+//   at most the limit. Computations that share a clock keep on sharing it.
 // Errors: none.
 // Cost: O(computations log computations), times a few dozen passes.
 // Threads: pure functions.
@@ -30,6 +30,6 @@ struct BoundedChoice {
 };
 
 BoundedChoice bound_slowdown(const PlanningProblem& problem, const std::vector<std::vector<double>>& times,
-                             ClockChoice clocks, double most_slowdown, bool one_clock_per_type);
+                             ClockChoice clocks, double most_slowdown, SharedClock shared);
 
 }  // namespace perseus::profiling

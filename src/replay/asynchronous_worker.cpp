@@ -255,6 +255,7 @@ class AsynchronousWorker {
           {script_.steps[i].computation, s.kernel_clock_mhz, s.start_s, s.end_s, s.kernel_energy_j});
       report.own_end_s = s.end_s;
     }
+    report.client_log = client_.take_log();
     Status sent = links_.send(launcher, {MessageKind::report, report.iteration, report.worker, 0, bytes_of(report)});
     underway_.pop_front();
     return sent;

@@ -14,6 +14,7 @@ namespace perseus {
 
 struct PhaseFigures {
   int iterations = 0;
+  int left_out = 0;  ///< between the first and the last: not in these figures
   double time_s = 0;
   double shortest_s = 0, longest_s = 0;
   double energy_j = 0;                   ///< simulated truth, all GPUs

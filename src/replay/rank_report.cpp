@@ -7,7 +7,7 @@ namespace perseus {
 namespace {
 
 struct Fixed {
-  std::int64_t worker, iteration, stamps;
+  std::int64_t worker, iteration, stamps, log_bytes;
   double start_s, end_s, own_end_s, energy_j, late_s, lost_s;
   ClientFigures client;
 };
@@ -16,16 +16,23 @@ static_assert(std::is_trivially_copyable_v<Fixed> && std::is_trivially_copyable_
 }  // namespace
 
 std::string bytes_of(const RankReport& r) {
-  const Fixed fixed{r.worker,   r.iteration, static_cast<std::int64_t>(r.stamps.size()),
-                    r.start_s,  r.end_s,     r.own_end_s,
-                    r.energy_j, r.late_s,    r.lost_s,
+  const Fixed fixed{r.worker,
+                    r.iteration,
+                    static_cast<std::int64_t>(r.stamps.size()),
+                    static_cast<std::int64_t>(r.client_log.size()),
+                    r.start_s,
+                    r.end_s,
+                    r.own_end_s,
+                    r.energy_j,
+                    r.late_s,
+                    r.lost_s,
                     r.client};
   std::string bytes(sizeof fixed + r.stamps.size() * sizeof(ComputationStamp), '\0');
   std::memcpy(bytes.data(), &fixed, sizeof fixed);
   if (!r.stamps.empty()) {
     std::memcpy(bytes.data() + sizeof fixed, r.stamps.data(), r.stamps.size() * sizeof(ComputationStamp));
   }
-  return bytes;
+  return bytes + r.client_log;
 }
 
 Result<RankReport> report_from(std::string_view bytes) {
@@ -34,8 +41,10 @@ Result<RankReport> report_from(std::string_view bytes) {
   if (bytes.size() < sizeof fixed) return none;
   std::memcpy(&fixed, bytes.data(), sizeof fixed);
   bytes.remove_prefix(sizeof fixed);
-  if (fixed.stamps < 0 || bytes.size() != static_cast<std::size_t>(fixed.stamps) * sizeof(ComputationStamp))
-    return none;
+  const auto limit = static_cast<std::int64_t>(bytes.size());
+  if (fixed.stamps < 0 || fixed.stamps > limit || fixed.log_bytes < 0 || fixed.log_bytes > limit) return none;
+  const auto stamp_bytes = static_cast<std::size_t>(fixed.stamps) * sizeof(ComputationStamp);
+  if (bytes.size() != stamp_bytes + static_cast<std::size_t>(fixed.log_bytes)) return none;
   RankReport r;
   r.worker = static_cast<std::int32_t>(fixed.worker);
   r.iteration = fixed.iteration;
@@ -47,7 +56,8 @@ Result<RankReport> report_from(std::string_view bytes) {
   r.lost_s = fixed.lost_s;
   r.client = fixed.client;
   r.stamps.resize(static_cast<std::size_t>(fixed.stamps));
-  if (!r.stamps.empty()) std::memcpy(r.stamps.data(), bytes.data(), bytes.size());
+  if (!r.stamps.empty()) std::memcpy(r.stamps.data(), bytes.data(), stamp_bytes);
+  r.client_log = bytes.substr(stamp_bytes);
   return r;
 }
 

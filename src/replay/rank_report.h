@@ -41,6 +41,7 @@ struct RankReport {
   double lost_s = 0;     ///< of that: more than could be made up for, so that it is in the times above
   ClientFigures client;
   std::vector<ComputationStamp> stamps;  ///< in the rank's order
+  std::string client_log;                ///< lines that the client logged since the last report
 };
 
 std::string bytes_of(const RankReport& report);

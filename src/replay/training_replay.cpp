@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "replay/kernel_state.h"
 #include "replay/rank_script.h"
 #include "replay/worker.h"
 
@@ -17,6 +18,8 @@ namespace perseus {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 /// Descriptors that a worker gets: peer -> its end of the socket.
 using Ends = std::vector<std::map<int, int>>;
@@ -150,6 +153,7 @@ Status TrainingReplay::listen(int limit_ms) {
   while (auto came = links_->take(MessageKind::report)) {
     auto report = report_from(came->message.payload);
     if (!report) return report.error();
+    last_heard_s_ = now_s();
     JobIteration& iteration = iterations_[report->iteration];
     iteration.iteration = report->iteration;
     iteration.workers.push_back(*std::move(report));
@@ -157,7 +161,25 @@ Status TrainingReplay::listen(int limit_ms) {
   return Ok{};
 }
 
+std::string TrainingReplay::silent_workers() const {
+  std::vector<bool> reported(workers_.size());
+  if (const auto found = iterations_.find(next_); found != iterations_.end()) {
+    for (const RankReport& report : found->second.workers) reported[report.worker] = true;
+  }
+  std::string stopped, silent;
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    const auto state = kernel_state_of(workers_[w].pid());
+    const bool is_stopped = state && state->stopped;
+    if (!is_stopped && reported[w]) continue;
+    std::string& list = is_stopped ? stopped : silent;
+    list += fmt::format("{}worker {} (process {})", list.empty() ? "" : ", ", w, workers_[w].pid());
+  }
+  return stopped.empty() ? fmt::format("no report of iteration {} from {}", next_, silent)
+                         : fmt::format("stopped by a signal: {}", stopped);
+}
+
 Result<JobIteration> TrainingReplay::next_iteration() {
+  last_heard_s_ = now_s();
   const auto until = Clock::now() + std::chrono::duration<double>(options_.report_limit_s);
   while (true) {
     const auto found = iterations_.find(next_);
@@ -171,9 +193,13 @@ Result<JobIteration> TrainingReplay::next_iteration() {
     }
     if (const Status heard = listen(50); !heard) return heard.error();
     if (const Status alive = check_workers(2); !alive) return alive.error();
+    if (options_.on_silence && now_s() - last_heard_s_ >= options_.silence_s) {
+      options_.on_silence(silent_workers());
+      last_heard_s_ = now_s();
+    }
     if (Clock::now() >= until) {
-      return Error{ErrorCode::unavailable,
-                   fmt::format("iteration {} has not ended within {} s", next_, options_.report_limit_s)};
+      return Error{ErrorCode::unavailable, fmt::format("iteration {} has not ended within {:.3g} s; {}", next_,
+                                                       options_.report_limit_s, silent_workers())};
     }
   }
 }

@@ -25,10 +25,12 @@ struct ReplayOptions {
   std::string program;                 ///< perseus-replay
   std::vector<std::string> arguments;  ///< for all workers; place, links and GPU are added
   int replicas = 1;
-  std::vector<std::string> gpus;      ///< per worker: state file
-  std::string error_file;             ///< their standard error
-  double report_limit_s = 60;         ///< no iteration takes that long
-  std::function<bool()> interrupted;  ///< then next_iteration() fails
+  std::vector<std::string> gpus;  ///< per worker: state file
+  std::string error_file;         ///< their standard error
+  double report_limit_s = 60;     ///< no iteration takes that long
+  double silence_s = 5;           ///< without a report, after which `on_silence` says who is silent
+  std::function<void(const std::string&)> on_silence;  ///< called again after each further silence_s
+  std::function<bool()> interrupted;                   ///< then next_iteration() fails
 };
 
 struct JobIteration {
@@ -57,6 +59,8 @@ class TrainingReplay {
  private:
   TrainingReplay(ReplayOptions options, int ranks) : options_(std::move(options)), ranks_(ranks) {}
   Status start_workers(const ComputationDag& dag);
+  /// Workers that are stopped (SIGSTOP), else those that have not reported the next iteration.
+  [[nodiscard]] std::string silent_workers() const;
   /// Who has ended without being told to, and how; ok if nobody.
   Status check_workers(double patience_s);
   Status listen(int limit_ms);
@@ -67,6 +71,7 @@ class TrainingReplay {
   std::unique_ptr<PeerLinks> links_;
   std::map<std::int64_t, JobIteration> iterations_;  ///< not whole yet
   std::int64_t next_ = 0;
+  double last_heard_s_ = 0;  ///< a report, or the last call of on_silence
   std::int32_t commands_ = 0;
   std::string job_;
   bool job_told_ = false;

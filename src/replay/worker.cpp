@@ -73,6 +73,7 @@ class Worker {
     report.late_s = device_.lateness().made_up_s - late_before.made_up_s;
     report.lost_s = device_.lateness().lost_s - late_before.lost_s;
     report.client = client_.figures();
+    report.client_log = client_.take_log();
     report.stamps = *std::move(stamps);
     return links_.send(launcher, {MessageKind::report, iteration_++, report.worker, 0, bytes_of(report)});
   }

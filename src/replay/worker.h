@@ -25,6 +25,8 @@ class WorkerClient : public TrainingHooks {
   virtual void step_begin() {}
   virtual void step_end() {}
   virtual ClientFigures figures() { return {}; }
+  /// Lines that it logged since the last call.
+  virtual std::string take_log() { return {}; }
 };
 
 struct WorkerOptions {

@@ -18,6 +18,7 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
     const CharacterisedPipeline* pipeline;
     int point;
     double scale;
+    Seconds switch_latency;  ///< planned with
     Joules computing, computing_all_max;
     Watts waiting;
     Seconds time, all_max_time;
@@ -29,7 +30,9 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
     const CharacterisedPipeline& pipeline = *found->second;
     const FrontierPoint& point = pipeline.frontier.points[choice.point];
     const double scale = scale_of(job, pipeline);
-    of_choice.push_back({&pipeline, choice.point, scale, scale * point.effective_energy,
+    const auto planned = job.planned_with.find(choice.input);
+    const double latency_s = planned == job.planned_with.end() ? 0 : planned->second.switch_latency_s.value_or(0);
+    of_choice.push_back({&pipeline, choice.point, scale, Seconds(latency_s), scale * point.effective_energy,
                          scale * pipeline.all_max_effective_energy, scale * pipeline.dag.total_blocking_power(),
                          point.time, pipeline.all_max_time});
   }
@@ -45,7 +48,7 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
   for (int p = 0; p < job.num_pipelines(); ++p) {
     OfChoice own = of_choice[job.plan->choice_of[p]];
     if (degrees[p] > 1) {
-      const LimitedPower limited = under_power_limit(*own.pipeline, own.point, degrees[p]);
+      const LimitedPower limited = under_power_limit(*own.pipeline, own.point, degrees[p], own.switch_latency);
       own.computing = own.scale * limited.plan;
       own.computing_all_max = own.scale * limited.all_max;
       own.time = degrees[p] * own.time;

@@ -5,25 +5,43 @@
 #include <vector>
 
 #include "model/reference_plans.h"
+#include "planner/late_clocks.h"
 #include "planner/realise.h"
 
 namespace perseus::server {
 namespace {
+
+/// Ranks by type.
+std::vector<int> ranks_of_types(const ComputationDag& dag) {
+  std::vector<int> ranks(dag.types.size());
+  for (const Computation& computation : dag.computations) ranks[computation.type] = computation.rank;
+  return ranks;
+}
 
 /// Power of one accelerator.
 double power_w(const ComputationDag& dag, int rank, const Measurement& option) {
   return (option.energy / option.time).value() / dag.accelerators[rank];
 }
 
-Plan limited(const ComputationDag& dag, Plan plan, double limit_w) {
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    const Computation& computation = dag.computations[i];
-    const std::vector<Measurement>& options = dag.types[computation.type].options;
-    std::size_t option = plan[i];
-    while (option + 1 < options.size() && power_w(dag, computation.rank, options[option]) > limit_w) ++option;
-    plan[i] = static_cast<std::uint16_t>(option);
+/// The same clocks, which take and draw what the device gives under that limit: it lowers them itself, at once.
+ComputationDag limited(ComputationDag dag, double limit_w) {
+  const std::vector<int> ranks = ranks_of_types(dag);
+  for (std::size_t t = 0; t < dag.types.size(); ++t) {
+    std::vector<Measurement>& options = dag.types[t].options;
+    // From the lowest clock up: an option's own measurement is still there when it is looked at.
+    std::size_t allowed = options.size() - 1;
+    std::vector<std::size_t> runs_as(options.size());
+    for (std::size_t o = options.size(); o-- > 0;) {
+      if (power_w(dag, ranks[t], options[o]) <= limit_w) allowed = o;
+      runs_as[o] = allowed;
+    }
+    const std::vector<Measurement> measured = options;
+    for (std::size_t o = 0; o < options.size(); ++o) {
+      options[o].time = measured[runs_as[o]].time;
+      options[o].energy = measured[runs_as[o]].energy;
+    }
   }
-  return plan;
+  return dag;
 }
 
 LimitedPower between(const LimitedPower& a, const LimitedPower& b, double share) {
@@ -31,12 +49,13 @@ LimitedPower between(const LimitedPower& a, const LimitedPower& b, double share)
           a.all_max_time + share * (b.all_max_time - a.all_max_time)};
 }
 
-LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degree) {
+LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degree, Seconds switch_latency) {
   const ComputationDag& dag = pipeline.dag;
   std::set<double> different;
-  for (const Computation& computation : dag.computations) {
-    for (const Measurement& option : dag.types[computation.type].options) {
-      if (option.time > Seconds(0)) different.insert(power_w(dag, computation.rank, option));
+  const std::vector<int> ranks = ranks_of_types(dag);
+  for (std::size_t t = 0; t < dag.types.size(); ++t) {
+    for (const Measurement& option : dag.types[t].options) {
+      if (option.time > Seconds(0)) different.insert(power_w(dag, ranks[t], option));
     }
   }
   const std::vector<double> limits(different.begin(), different.end());  // rising
@@ -45,13 +64,13 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
   const LimitedPower unlimited{pipeline.frontier.points[point].effective_energy, pipeline.all_max_effective_energy,
                                degree * pipeline.all_max_time};
   if (limits.empty()) return unlimited;
-  Realiser realiser(dag);
-  const Seconds wanted = degree * realiser.realise(plan).time;
-  const auto time_at = [&](double limit_w) { return realiser.realise(limited(dag, plan, limit_w)).time; };
+  const Seconds wanted = degree * pipeline.frontier.points[point].time;
+  const auto planned_at = [&](const ComputationDag& of) { return LateClocks(of, switch_latency).realise(plan); };
+  const auto time_at = [&](double limit_w) { return planned_at(limited(dag, limit_w)).time; };
   const auto at = [&](double limit_w) {
-    const Joules own = realiser.realise(limited(dag, plan, limit_w)).effective_energy;
-    const Realiser::Outcome highest = realiser.realise(limited(dag, all_max, limit_w));
-    return LimitedPower{own, highest.effective_energy, highest.time};
+    const ComputationDag of = limited(dag, limit_w);
+    const Realiser::Outcome highest = Realiser(of).realise(all_max);
+    return LimitedPower{planned_at(of).effective_energy, highest.effective_energy, highest.time};
   };
   // The lower the limit, the slower.
   const auto above = std::ranges::partition_point(limits, [&](double limit_w) { return time_at(limit_w) > wanted; });
@@ -66,9 +85,10 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
 
 }  // namespace
 
-LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree) {
+LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree,
+                               Seconds switch_latency) {
   const auto [known, is_new] = pipeline.limited.try_emplace({point, degree});
-  if (is_new) known->second = find(pipeline, point, degree);
+  if (is_new) known->second = find(pipeline, point, degree, switch_latency);
   return known->second;
 }
 

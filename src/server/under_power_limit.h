@@ -1,10 +1,13 @@
-// What a pipeline takes whose power is limited so far that it is so many times slower than planned.
+// Energy and time of a pipeline whose GPUs run under a power limit that makes it so many times slower than planned.
 //
-// Input:   a characterised pipeline, the point of its frontier that it runs, how many times slower that is (> 1).
-// Output:  effective energy under the plan and with everything at the highest clock, and the time of the latter, all
-//          under the power limit of an accelerator that makes the plan that slow: each computation runs at the highest
-//          clock, not above its own, that draws no more. Between two limits that a clock distinguishes, a line. A
-//          degree that no limit reaches counts as the lowest limit.
+// The device keeps the limit by itself: each computation runs at the highest clock, not above the requested one, that
+// draws no more. Requested clocks arrive one switch latency late, as planned.
+//
+// Input:   a characterised pipeline, the point of its frontier that it runs, how many times slower that is (> 1), the
+//          switch latency that the frontier was made with.
+// Output:  effective energy under the plan and with everything at the highest clock, and the time of the latter, under
+//          that limit; linear between two limits that a clock distinguishes. A degree that no limit reaches counts as
+//          the lowest limit.
 // Errors:  none.
 // Cost:    the first call for a point and degree O(computations * log clocks); then a look-up.
 // Threads: one at a time per pipeline.
@@ -14,6 +17,6 @@
 
 namespace perseus::server {
 
-LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree);
+LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree, Seconds switch_latency);
 
 }  // namespace perseus::server

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "verify/simulator.h"
+
 namespace perseus::server {
 namespace {
 
@@ -78,6 +80,50 @@ TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
   // Half way between two limits.
   job.notices[0].degree = 1.225;
   EXPECT_NEAR(iteration_cost(job, frontiers)->energy.value(), 161 + 145.5 + 200 * 1.225, 1e-9);
+}
+
+TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
+  // Forward at 1400 MHz, backward at 1000 MHz, each clock half a second late; waiting draws 100 W.
+  auto pipeline = std::make_shared<CharacterisedPipeline>();
+  ComputationDag& dag = pipeline->dag;
+  dag.blocking_power = Watts(100);
+  dag.accelerators = {1};
+  for (const char* instruction : {"forward", "backward"}) {
+    dag.types.push_back({0,
+                         instruction,
+                         {{Megahertz(1400), Seconds(1), Joules(300), {}, {}, 1},
+                          {Megahertz(1200), Seconds(1.15), Joules(276), {}, {}, 1},
+                          {Megahertz(1000), Seconds(1.3), Joules(260), {}, {}, 1}}});
+  }
+  dag.computations = {{0, 0, 0}, {1, 0, 0}};
+  dag.dependencies = {{0, 1, Seconds(0)}};
+  dag.rank_order = {{0, 1}};
+  const Plan plan{0, 2};
+  const SimulationOptions late{Seconds(0.5)};
+  const Simulation planned = simulate(dag, plan, late);
+  pipeline->frontier.points = {{planned.makespan, planned.energy, planned.effective_energy, {}, plan}};
+  pipeline->all_max_time = Seconds(2);
+  pipeline->all_max_effective_energy = Joules(400);
+  // Under 250 W the device runs 1200 MHz wherever 1400 MHz is requested.
+  ComputationDag limited = dag;
+  for (ComputationType& type : limited.types) {
+    type.options[0].time = type.options[1].time;
+    type.options[0].energy = type.options[1].energy;
+  }
+  const Simulation slowed = simulate(limited, plan, late), slowed_all_max = simulate(limited, Plan{0, 0}, late);
+
+  Job job;
+  job.spec.degrees = {1, 1, 1};
+  job.plan = PlanDeployed{1, 0, {{"a", 0}}, {0}, {}, {}, ""};
+  job.planned_with["a"] = {0.5, false};
+  job.notices.push_back({"s1", {}, 0, slowed.makespan / planned.makespan, 0, false, true});
+  job.notices[0].target.pipeline = 0;
+  const auto cost = iteration_cost(job, {{"a", pipeline}});
+  ASSERT_TRUE(cost);
+  EXPECT_NEAR(cost->time.value(), slowed.makespan.value(), 1e-9);
+  EXPECT_NEAR(cost->energy.value(), slowed.energy.value(), 1e-6);
+  EXPECT_NEAR(cost->all_max_time.value(), slowed_all_max.makespan.value(), 1e-9);
+  EXPECT_NEAR(cost->all_max_energy.value(), slowed_all_max.energy.value(), 1e-6);
 }
 
 TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {

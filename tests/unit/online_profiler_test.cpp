@@ -136,6 +136,89 @@ TEST(OnlineProfiler, RunsThePlanItselfBeforeItStops) {
   for (std::size_t last = 1; last <= 4; ++last) EXPECT_TRUE(confirming[confirming.size() - last]);
 }
 
+/// Two stages, the second with more to do, at four clocks far apart.
+Profile coarse_profile() {
+  Profile profile;
+  profile.accelerators = {1, 1};
+  for (const int stage : {0, 1}) {
+    for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
+      ProfileEntry entry{stage, instruction, {}};
+      for (const int mhz : {1400, 1200, 1000, 800}) {
+        const double share = mhz / 1400.0, t = (1 + 0.5 * stage) * time_s / share;
+        entry.measurements.push_back(
+            {Megahertz(mhz), Seconds(t), Joules(t * (100 + 200 * share * share * share)), {}, {}, 1});
+      }
+      profile.entries.push_back(std::move(entry));
+    }
+  }
+  return profile;
+}
+
+TEST(OnlineProfiler, TriesLowerClocksAgainWhereTheFirstSamplesWereRejected) {
+  SimulatedJob job(coarse_profile(), make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  int rejected = 0, windows = 0;
+  for (; windows < 100; ++windows) {
+    const ProfilingStep step = profiler.next();
+    if (step.done() != nullptr) break;
+    const ProfilingWindow& window = *step.window();
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    const bool lower = std::ranges::any_of(window.clocks[0], [](Megahertz clock) { return clock < Megahertz(1400); });
+    for (RankResult& result : job.run(window)) {
+      if (result.rank == 0 && lower && rejected == 0) {
+        result.throttled.assign(result.iteration_time.size(), true);
+        ++rejected;
+      }
+      ASSERT_TRUE(profiler.report(result).ok());
+    }
+  }
+  ASSERT_EQ(rejected, 1);
+  EXPECT_LT(windows, 100);
+  const Profile planned = for_planning(profiler.estimate().value());
+  for (const char* instruction : {"forward", "backward"}) {
+    EXPECT_GT(planned.find(0, instruction)->measurements.size(), 1U) << instruction << " has time to spare";
+  }
+}
+
+TEST(OnlineProfiler, AnUnknownTimeIsLeftOutAlone) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = next_window(profiler);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  std::vector<Rejection> rejections;
+  for (RankResult& result : job.run(window)) {
+    if (result.rank == 1) result.time_s["forward"][0][2] = result.energy_j["forward"][0][2] = 0;
+    const std::vector<Rejection> rejected = profiler.report(result).value();
+    rejections.insert(rejections.end(), rejected.begin(), rejected.end());
+  }
+  ASSERT_EQ(rejections.size(), 1U);
+  EXPECT_THAT(rejections[0].message, HasSubstr("forward 2: its time at 1400 MHz is not known"));
+  const ProfileEstimate estimate = profiler.estimate().value();
+  EXPECT_EQ(estimate.profile.find(1, "forward")->measurements.front().samples, 5) << "of six microbatches";
+  EXPECT_EQ(estimate.profile.find(0, "forward")->measurements.front().samples, 6);
+}
+
+TEST(OnlineProfiler, ComputationsOfARankShareClocksThatArriveTooLateForOne) {
+  SimulatedJob job(coarse_profile(), make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
+  ProfilingJob slow_clocks = job.job();
+  slow_clocks.switch_latency = Seconds(0.008);
+  OnlineProfiler profiler = OnlineProfiler::create(std::move(slow_clocks), {}).value();
+  int windows = 0, lower = 0;
+  for (; windows < 100; ++windows) {
+    const ProfilingStep step = profiler.next();
+    if (step.done() != nullptr) break;
+    for (const std::vector<Megahertz>& clocks : step.window()->clocks) {
+      EXPECT_EQ(std::set<Megahertz>(clocks.begin(), clocks.end()).size(), 1U);
+      lower += clocks.front() < Megahertz(1400) ? 1 : 0;
+    }
+    ASSERT_TRUE(profiler.hand_out(*step.window()).ok());
+    for (const RankResult& result : job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
+  }
+  EXPECT_LT(windows, 100);
+  EXPECT_GT(lower, 2);
+  EXPECT_GT(for_planning(profiler.estimate().value()).find(0, "forward")->measurements.size(), 1U);
+}
+
 /// How much slower an iteration at the window's clocks is, without noise.
 double true_slowdown_pct(const ComputationDag& truth, const ProfilingWindow& window) {
   Plan plan(truth.computations.size());

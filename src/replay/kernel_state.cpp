@@ -1,0 +1,25 @@
+#include "replay/kernel_state.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace perseus {
+
+std::optional<KernelState> kernel_state_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);  // unlike the buffer's iterators it does not throw where the process ends meanwhile
+  // "123 (name) T 1 ...": a name may contain blanks and parentheses.
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
+  std::istringstream rest(text.substr(close + 1));
+  char state = 0;
+  KernelState result{text.substr(open + 1, close - open - 1), 0, false};
+  if (!(rest >> state >> result.parent)) return std::nullopt;
+  result.stopped = state == 'T' || state == 't';
+  return result;
+}
+
+}  // namespace perseus
