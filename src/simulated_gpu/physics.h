@@ -64,8 +64,8 @@ struct State {
   std::int32_t clock;                    ///< index held, but for the power limit
   std::int32_t target;                   ///< index of the switch under way; -1: none
   double switch_at_s;
-  std::int32_t next;                     ///< index of the newest clock commanded during that switch; -1: none
-  double next_from_s;                    ///< that command's call has returned
+  std::int32_t next;   ///< index of the newest clock commanded during that switch; -1: none
+  double next_from_s;  ///< that command's call has returned
   std::int32_t locked;
   double limit_w;
   double capped_s;  ///< how long the power limit has held the clock down, in all
