@@ -189,11 +189,14 @@ class Control(JobCase):
 class FirstPlan(JobCase):
     def test_it_waits_for_the_switch_latency_of_all_ranks(self):
         self.push()
-        training = Training(self.server, self.job(profile="sample"))
-        training.register(switch_latency_s=0.02)
-        self.assertTrue(training.poll(0, wait_s=60))
-        self.assertEqual(training.version[0], 2, "not the plan from before the ranks came")
-        self.assertEqual(training.view()["plan"]["version"], 2)
+        first_plans = {}
+        for latency_s in (None, 0.02):
+            training = Training(self.server, self.job(profile="sample"))
+            training.register(switch_latency_s=latency_s)
+            self.assertTrue(training.poll(0, wait_s=60))
+            first_plans[latency_s] = training.view()["pipelines"][0]["frontier"]
+        self.assertNotEqual(first_plans[0.02], first_plans[None], "not the plan from before the ranks came")
+        self.assertEqual(training.view()["plan"]["version"], training.version[0])
         self.assertNotIn("reason", training.view())
 
     def test_ranks_that_never_report_it_do_not_hold_it_up(self):
