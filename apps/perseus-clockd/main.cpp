@@ -126,7 +126,7 @@ int serve(const std::vector<std::string>& arguments) {
     }
     if (++word == arguments.end()) return wrong(name + " has no value");
     if (const std::string allowed = take(name, *word, options); !allowed.empty()) {
-      return wrong(name + ": '" + *word + "'; allowed: " + allowed);
+      return wrong(std::string(name).append(": '").append(*word).append("'; allowed: ").append(allowed));
     }
   }
   return perseus::run_clock_daemon(options);

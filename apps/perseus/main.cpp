@@ -49,7 +49,7 @@ std::string subcommands_of(const CLI::App& app) {
 
 /// CLI11's message, or a clearer one. `asked`: the innermost subcommand that was named.
 std::string message_of(const CLI::ParseError& error, const CLI::App& asked) {
-  const std::string message = error.what();
+  std::string message = error.what();
   const bool needs_subcommand = asked.get_require_subcommand_min() > 0;
   const std::vector<std::string> unknown = asked.remaining();
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
