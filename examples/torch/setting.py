@@ -16,8 +16,9 @@ PROFILE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
 
 
 class Setting:
-    def __init__(self, ranks_differ=True):
-        """ranks_differ: a simulated GPU has its own stage of the profile, else all have the first."""
+    def __init__(self, ranks_differ=True, time_scale=0.5):
+        """ranks_differ: a simulated GPU has its own stage of the profile, else all have the first.
+        time_scale: of the profile's times; long enough that a simulated GPU does not wait for this CPU."""
         self.on_gpus = torch.cuda.is_available()
         dist.init_process_group("nccl" if self.on_gpus else "gloo")
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
@@ -29,7 +30,7 @@ class Setting:
             return
         folder = [tempfile.mkdtemp(prefix="perseus_example.") if self.rank == 0 else None]
         dist.broadcast_object_list(folder)
-        kernels = simulated_gpu.kernels_of(PROFILE.read_text(), [self.stage], time_scale=0.5)
+        kernels = simulated_gpu.kernels_of(PROFILE.read_text(), [self.stage], time_scale)
         self.simulated = simulated_gpu.SimulatedGpu(folder[0], self.rank, kernels)
         self.simulated.follow_transfers()
         dist.barrier()

@@ -20,7 +20,7 @@ MICROBATCHES = 2
 
 
 def main(steps):
-    setting = Setting(ranks_differ=False)
+    setting = Setting(ranks_differ=False, time_scale=2)
     torch.manual_seed(0)
     if not setting.on_gpus:
         simulated_gpu.let_fully_shard_run_on_cpus()
