@@ -173,9 +173,12 @@ void Client::step_end() {
   }
   // Look ahead over what is between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
+  const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
   recorder_.end_step();
   if (!train_) return;
-  last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+  if (!by_device) {
+    last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+  }
   finished_.store(++iteration_, std::memory_order_release);
 }
 
@@ -562,6 +565,10 @@ void Client::guard(const Step& step) {
     guard_.take(guarded_->iteration);
   }
   guarded_.reset();
+  if (step.train && step.cuda && step.end_mark > step.begin_mark) {
+    last_iteration_time_s_.store(1e-9 * static_cast<double>(step.end_mark - step.begin_mark),
+                                 std::memory_order_relaxed);
+  }
   if (!step.train || !step.clean) return;
   for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
   const int highest_mhz = facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front();

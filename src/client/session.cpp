@@ -264,6 +264,19 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
 }
 
 bool Session::State::register_job(const std::stop_token& stop) {
+  // A job of its own would be planned, and counted, as if all ranks were in it.
+  if (options.rank != 0 && options.world_size() > 1) {
+    const std::lock_guard lock(mutex);
+    tried = true;
+    if (complaints != nullptr) {
+      complaints->raise(Cause::job,
+                        fmt::format("rank {} of {} has no job id, so it gets no plan: give it that of rank 0, "
+                                    "which has one as soon as a server has answered",
+                                    options.rank, options.world_size()));
+    }
+    changed.notify_all();
+    return false;
+  }
   const auto reply = call({"POST", "/v1/jobs", new_job_body(options)}, timing.answer_s, stop);
   std::optional<std::string> made;
   if (reply) {

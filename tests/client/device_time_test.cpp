@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -142,6 +143,19 @@ INSTANTIATE_TEST_SUITE_P(DeviceTime, EveryWay,
                            std::erase(name, '-');
                            return name;
                          });
+
+TEST_F(DeviceTime, AnIterationTakesTheGpusTimeNotTheHosts) {
+  start();
+  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  forget_what_ran();
+  constexpr auto kTakes = std::chrono::milliseconds(200);
+  const auto began = std::chrono::steady_clock::now();
+  enqueue_step();
+  ASSERT_TRUE(comes_true([&] { return std::chrono::steady_clock::now() - began > kTakes; }));
+  open_all();
+  EXPECT_TRUE(comes_true([&] { return statistics().last_iteration_time_s >= 0.19; })) << client_->status();
+}
 
 TEST_F(DeviceTime, MicrobatchesInAnotherOrderGetTheirOwnClocks) {
   start();

@@ -86,6 +86,15 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
 }
 
+TEST_F(SessionTest, OnlyRank0RegistersAJobOfSeveralRanks) {
+  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  options.rank = 1;
+  options.pp_degree = 2;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return said.count("rank 1 of 2 has no job id") == 1; }));
+  EXPECT_TRUE(server.asked("POST", "/v1/jobs").empty());
+}
+
 TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, ""); });
   options.microbatches = 8;
