@@ -60,7 +60,7 @@ class Profiling(JobCase):
         training = Training(self.server, job)
         training.register()
         self.assertEqual(training.view()["state"], "profiling")
-        view = training.run_until(("deployed", "failed"), 400)
+        view = training.run_until(("deployed", "failed"))
         self.assertEqual(view["state"], "deployed", view)
         mean_pct = self.check_cost(training, view)
         self.assertLessEqual(mean_pct, 5.5)
@@ -82,7 +82,7 @@ class Profiling(JobCase):
                          pipeline={**ONLINE["pipeline"], "microbatches": 8})
         known = Training(self.server, again, dp=2, microbatches=8)
         known.register()
-        view = known.run_until(("deployed", "failed"), 400)
+        view = known.run_until(("deployed", "failed"))
         self.assertEqual((view["state"], view["facts"]["profile"]), ("deployed", "known from an earlier run"))
         self.assertNotIn("profiling", view)
         other = self.job(profile_online=True, facts={"model": "other"}, pipeline=ONLINE["pipeline"])
@@ -93,7 +93,7 @@ class Profiling(JobCase):
     def test_a_job_sets_its_own_budget(self):
         training = Training(self.server, self.job(profiling_slowdown_pct=2, profiling_worst_slowdown_pct=10, **ONLINE))
         training.register()
-        view = training.run_until(("deployed", "failed"), 600)
+        view = training.run_until(("deployed", "failed"))
         self.assertEqual(view["state"], "deployed", view)
         self.assertLessEqual(self.check_cost(training, view), 2.2)
         self.assertLessEqual(max(training.times) / training.highest_s(), 1.11)
@@ -101,7 +101,7 @@ class Profiling(JobCase):
     def test_gpus_under_a_power_cap_finish_too(self):
         training = Training(self.server, self.job(**ONLINE), cap_mhz=1230)
         training.register()
-        view = training.run_until(("deployed", "failed"), 400)
+        view = training.run_until(("deployed", "failed"))
         self.assertEqual(view["state"], "deployed", view)
         training.run(4)
         self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
@@ -126,7 +126,7 @@ class Savings(JobCase):
         # A server that starts anew counts none twice, also if the plan changes before a rank reports.
         self.restart_server()
         training.server = self.server
-        self.assertIn(counted(), range(10 - before, 21 - before), "until the next report")
+        self.assertIn(counted(), range(21 - before), "what was logged, until the next report")
         training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
         training.run(10)
         self.assertEqual(counted(), 30 - before)
@@ -235,7 +235,7 @@ class Restarts(JobCase):
         training.run(8)
         self.assertEqual(training.view()["state"], "profiling")
         training.restart(epoch=2)
-        view = training.run_until(("deployed", "failed"), 400)
+        view = training.run_until(("deployed", "failed"))
         self.assertEqual(view["state"], "deployed", view)
         self.assertLess(view["profiling"]["cost"]["iterations"], len(training.times) + 1)
 
