@@ -4,6 +4,25 @@
 #include <cmath>
 
 namespace perseus::server {
+namespace {
+
+constexpr std::size_t most_kept = 256;
+
+void keep(std::vector<double>& values, std::int64_t number, double value) {
+  if (values.size() < most_kept) {
+    values.push_back(value);
+  } else {
+    values[static_cast<std::size_t>(number) % most_kept] = value;
+  }
+}
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+}  // namespace
 
 void EnergyMeter::report(std::int64_t version, int rank, const std::vector<Joules>& energies,
                          const std::vector<Seconds>& times) {
@@ -12,9 +31,9 @@ void EnergyMeter::report(std::int64_t version, int rank, const std::vector<Joule
   for (std::size_t i = 0; i < std::min(energies.size(), times.size()); ++i) {
     const double energy_j = energies[i].value(), time_s = times[i].value();
     if (!(std::isfinite(energy_j) && energy_j > 0 && std::isfinite(time_s) && time_s > 0)) continue;
+    keep(own.energies_j, own.iterations, energy_j);
+    keep(own.times_s, own.iterations, time_s);
     ++own.iterations;
-    own.energy_j += energy_j;
-    own.time_s += time_s;
   }
 }
 
@@ -29,9 +48,8 @@ std::optional<EnergyMeasured> EnergyMeter::take(std::int64_t version, int ranks)
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0};
   for (const auto& [rank, own] : known.ranks) {
-    const auto n = static_cast<double>(own.iterations);
-    measured.energy_j += own.energy_j / n;
-    measured.time_s = std::max(measured.time_s, own.time_s / n);
+    measured.energy_j += median(own.energies_j);
+    measured.time_s = std::max(measured.time_s, median(own.times_s));
   }
   return measured;
 }

@@ -1,8 +1,8 @@
 // What an iteration of the whole job takes, from the energies and times that its ranks report.
 //
 // Input:   reports of ranks: which plan version the iterations followed (0: the highest clock), their energies and
-// times. Output:  take(): the mean iteration of a version once all ranks have reported it, and again whenever twice as
-// many
+// times. Output:  take(): the median iteration of a version once all ranks have reported it, and again whenever twice
+// as many
 //          iterations are known. Energies are sums over ranks; the time is that of the slowest rank.
 // Errors:  none; values that are not positive numbers are left out.
 // Cost:    O(values); take() O(1), amortized over as many reports as there are ranks.
@@ -28,7 +28,7 @@ class EnergyMeter {
  private:
   struct OfRank {
     std::int64_t iterations = 0;
-    double energy_j = 0, time_s = 0;  ///< sums
+    std::vector<double> energies_j, times_s;  ///< the last ones
   };
   struct OfVersion {
     std::map<int, OfRank> ranks;

@@ -171,7 +171,7 @@ struct PlanDropped {
   double measured_s = 0, promised_s = 0;
   bool operator==(const PlanDropped&) const = default;
 };
-/// An iteration of the whole job, as the counters of all its ranks have it, in the mean.
+/// An iteration of the whole job, as the counters of all its ranks have it: medians.
 struct EnergyMeasured {
   std::int64_t version = 0;     ///< of the plan that it followed; 0: everything at the highest clock
   std::int64_t iterations = 0;  ///< of the rank with the fewest

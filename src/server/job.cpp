@@ -369,17 +369,25 @@ struct Fold {
     }
     job.plan = e;
     job.measured_plan.reset();
+    job.predicted = {};
     job.version = e.version;
     job.deployed_s = at_s;
     if (job.counted_s == 0) job.counted_s = at_s;
     return Ok{};
   }
+  static void add(IterationsCounted& sum, const IterationsCounted& part, int sign = 1) {
+    sum.iterations += sign * part.iterations;
+    sum.saved_j += sign * part.saved_j;
+    sum.all_max_energy_j += sign * part.all_max_energy_j;
+  }
   Status operator()(const IterationsCounted& e) {
-    job.total.iterations += e.iterations;
-    job.total.saved_j += e.saved_j;
-    job.total.all_max_energy_j += e.all_max_energy_j;
+    add(job.total, e);
+    if (!e.measured) {
+      add(job.estimated, e);
+      add(job.predicted, e);
+    }
     job.total.from_reports = e.from_reports;
-    job.total.measured = e.measured;
+    job.total.measured = job.estimated.iterations == 0;
     if (e.last_iteration > 0) job.counted_to = e.last_iteration;
     job.counted_s = at_s;
     return Ok{};
@@ -390,6 +398,10 @@ struct Fold {
     // The whole profile is doubted: at any deadline it promises what it does not keep.
     const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
     if (choice.point >= 0) job.dropped.try_emplace(choice.input, text_of(e));
+    add(job.total, job.predicted, -1);
+    add(job.estimated, job.predicted, -1);
+    job.predicted = {};
+    job.total.measured = job.total.iterations > 0 && job.estimated.iterations == 0;
     return Ok{};
   }
   Status operator()(const EnergyMeasured& e) {

@@ -146,7 +146,9 @@ struct Job {
   std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
   std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
 
-  IterationsCounted total;      ///< sums
+  IterationsCounted total;      ///< sums; `measured`: nothing of them is estimated
+  IterationsCounted estimated;  ///< the part of them that is not measured
+  IterationsCounted predicted;  ///< the part of that under the plan in force: taken back if it is dropped
   double counted_s = 0;         ///< until when
   std::int64_t counted_to = 0;  ///< up to which iteration, 0: not known
 

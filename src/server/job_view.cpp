@@ -7,6 +7,16 @@
 #include "server/stragglers.h"
 
 namespace perseus::server {
+std::vector<IterationsCounted> counts_since(const LiveJob& live, double now_s) {
+  const Job& job = live.job;
+  if (!job.live()) return {};
+  if (live.followed.known()) return counted_as_reported(job, live.frontiers, live.followed);
+  if (live.no_plan_followed()) return {};
+  const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
+  const auto since = counted(job, live.frontiers, iteration, now_s);
+  return since ? std::vector{*since} : std::vector<IterationsCounted>{};
+}
+
 namespace {
 
 const CharacterisedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
@@ -92,18 +102,23 @@ JobView::Profiling profiling_of(const LiveJob& live) {
 
 JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
   const Job& job = live.job;
-  IterationsCounted total = job.total;
-  if (job.live() && !live.no_plan_followed()) {
-    const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
-    if (const auto since = counted(job, live.frontiers, iteration, now_s)) {
-      total.iterations += since->iterations;
-      total.saved_j += since->saved_j;
-      total.all_max_energy_j += since->all_max_energy_j;
-      total.from_reports = since->from_reports;
-      total.measured = since->measured;
-    }
+  IterationsCounted total = job.total, estimated = job.estimated;
+  for (const IterationsCounted& since : counts_since(live, now_s)) {
+    total.iterations += since.iterations;
+    total.saved_j += since.saved_j;
+    total.all_max_energy_j += since.all_max_energy_j;
+    total.from_reports = since.from_reports;
+    if (since.measured) continue;
+    estimated.iterations += since.iterations;
+    estimated.saved_j += since.saved_j;
   }
-  return {total.iterations, Joules(total.saved_j), Joules(total.all_max_energy_j), total.from_reports, total.measured};
+  return {total.iterations,
+          Joules(total.saved_j),
+          Joules(total.all_max_energy_j),
+          total.from_reports,
+          total.iterations > 0 && estimated.iterations == 0,
+          estimated.iterations,
+          Joules(estimated.saved_j)};
 }
 
 /// Of all pipelines, though one of them measured.

@@ -10,6 +10,8 @@
 namespace perseus::server {
 
 JobView view_of(const LiveJob& live, double now_s);
+/// Iterations that ran under plans and are not in the log yet.
+std::vector<IterationsCounted> counts_since(const LiveJob& live, double now_s);
 JobSummary summary_of(const LiveJob& live, double now_s);
 
 }  // namespace perseus::server

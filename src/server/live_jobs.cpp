@@ -196,6 +196,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, doub
   Status folded = apply(live.job, event);
   if (live.job.restarts != restarts) {  // iterations count from 0
     live.progress.reset();
+    live.followed = {};
     live.schedules.clear();
   }
   if (!folded) {

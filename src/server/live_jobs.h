@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "server/deployment.h"
 #include "server/energy_meter.h"
+#include "server/followed_iterations.h"
 #include "server/job.h"
 #include "server/job_profiling.h"
 #include "server/service.h"
@@ -86,6 +87,7 @@ struct LiveJob {
   std::optional<double> wake_s;                  ///< as registered
   int subscribers = 0;
   EnergyMeter energies;
+  FollowedIterations followed;
   bool replanning = false;                       ///< a profile is completed with the switch latency that ranks measured
   std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency that it cannot be completed with
   bool plan_handed_out = false;                  ///< to some rank, by this server

@@ -381,8 +381,10 @@ struct JobView {
   struct TotalSavings {
     std::int64_t iterations = 0;
     Joules saved, all_max_energy;
-    bool from_reports = false;  ///< otherwise estimated from elapsed time
-    bool measured = false;      ///< energies as measured; otherwise estimated from the profile
+    bool from_reports = false;              ///< otherwise estimated from elapsed time
+    bool measured = false;                  ///< nothing of it is estimated from the profile
+    std::int64_t estimated_iterations = 0;  ///< of them
+    Joules estimated_saved;
   };
   std::optional<TotalSavings> total;
 };

@@ -98,12 +98,46 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   }
 }
 
+/// What the plan in force promises, unless it was found wanting.
+std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontiers& frontiers) {
+  const bool dropped = job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
+                         return job.dropped.contains(choice.input);
+                       });
+  return dropped ? std::nullopt : iteration_cost(job, frontiers, Ranks::as_they_are);
+}
+
 }  // namespace
+
+std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
+                                                   const FollowedIterations& followed) {
+  std::vector<IterationsCounted> counts;
+  const auto cost = promised_cost(job, frontiers);
+  const bool measures = followed.measures(job.spec.degrees.world_size());
+  for (const FollowedIterations::Whole& whole : followed.whole()) {
+    if (whole.iteration <= job.counted_to || whole.version == 0) continue;
+    const bool has_energy = whole.energy_j > 0 && !whole.straggles;
+    const bool measured = has_energy && job.measured_highest;
+    const bool in_force = job.plan && job.plan->version == whole.version;
+    const bool estimated = !measured && (has_energy || whole.straggles || !measures) && in_force && cost;
+    if (!measured && !estimated) continue;
+    if (counts.empty() || counts.back().measured != measured) {
+      counts.emplace_back().from_reports = true;
+      counts.back().measured = measured;
+    }
+    IterationsCounted& count = counts.back();
+    const double all_max_j = measured ? job.measured_highest->energy_j : cost->all_max_energy.value();
+    ++count.iterations;
+    count.last_iteration = whole.iteration;
+    count.all_max_energy_j += all_max_j;
+    count.saved_j += all_max_j - (measured ? whole.energy_j : cost->energy.value());
+  }
+  return counts;
+}
 
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
                                              std::int64_t iterations) {
   if (!job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
-  const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
+  const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;
   count.iterations = std::min(iterations, last_iteration - job.plan->from_iteration + 1);
@@ -115,7 +149,7 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
 
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
                                          std::optional<std::int64_t> finished, double now_s) {
-  const auto cost = iteration_cost(job, frontiers, Ranks::as_they_are);
+  const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;
   // What ran before the first plan is not counted.

@@ -4,8 +4,8 @@
 // Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators) under
 //          the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the profiles.
 //          Nothing while a pipeline has no frontier. counted(): iterations since the last count, and what they saved:
-//          from measured energies where all ranks report them, else by the estimate. They are counted by the numbers
-//          that ranks report, where they do, else by the time that has passed.
+//          where reports do not say which plan was followed. By measured energies where all ranks report them, else by
+//          the estimate; by the numbers that ranks report, else by the time that has passed.
 // Model:   a straggler is slow because its power is limited (a cap, or heat): its computations run at the highest
 // clocks
 //          that the limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks
@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "server/deployment.h"
+#include "server/followed_iterations.h"
 
 namespace perseus::server {
 
@@ -39,5 +40,12 @@ std::optional<IterationsCounted> counted(const Job& job, const Frontiers& fronti
 /// The first report under a plan: its own iterations, so that all later ones are counted from its last one.
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
                                              std::int64_t iterations);
+
+/// The same where reports say which plan the iterations followed, in pieces of one kind: measured iterations, against
+/// the measured highest clock, or iterations that are estimated because no energy can be known or compared. Iterations
+/// that did not follow a plan are not counted, nor are those without an energy in a job whose ranks all measure, nor
+/// estimates of a plan that was dropped.
+std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
+                                                   const FollowedIterations& followed);
 
 }  // namespace perseus::server

@@ -90,8 +90,8 @@ void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
                              const LiveJob* current =
                                  begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
                              if (current != nullptr) {
-                               if (const auto count = State::count_of(*current, now_s)) {
-                                 decision.events.emplace_back(*count);
+                               for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                                 decision.events.emplace_back(count);
                                }
                              }
                              decision.events.emplace_back(**std::move(rank));
@@ -149,7 +149,10 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));
   }
-  if (request.last_iteration && counts) state_->keep_count(**live, request);
+  if (request.last_iteration && counts) {
+    State::note_followed(**live, request);
+    state_->keep_count(**live, request);
+  }
   std::vector<std::string> rejected = check_energies(request);
   state_->observe_times(**live, request);
   state_->observe_energies(**live, request);
@@ -195,8 +198,8 @@ void Service::finish_job(const std::string& job, Done<Ok> done) {
                            return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
                          }
                          if (const LiveJob* current = self->jobs->in_memory(now.id)) {
-                           if (const auto count = State::count_of(*current, now_s)) {
-                             decision.events.emplace_back(*count);
+                           for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                             decision.events.emplace_back(count);
                            }
                          }
                          decision.events.emplace_back(JobFinished{});

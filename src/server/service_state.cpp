@@ -11,8 +11,9 @@
 namespace perseus::server {
 namespace {
 
-constexpr std::int64_t least_counted = 10;  // iterations; fewer are written down with the next ones
-constexpr double seen_share = 0.125;        // of the idle time: how often the log hears that a job is not idle
+constexpr std::int64_t least_counted = 10;     // iterations; fewer are written down with the next ones
+constexpr std::int64_t most_uncounted = 1000;  // ... that a crash of the server may lose
+constexpr double seen_share = 0.125;           // of the idle time: how often the log hears that a job is not idle
 
 double median(std::vector<Seconds> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
@@ -57,16 +58,10 @@ std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double n
   if (!next_state(job.state, kind_of_type<PlanDeployed>())) return std::nullopt;
   auto plan = desired_deployment(job, live.frontiers, now_s);
   if (!plan || !differs(*plan, job.plan)) return std::nullopt;
-  if (const auto count = count_of(live, now_s)) return *count;
+  if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
   plan->version = job.version + 1;
   plan->from_iteration = next_common_iteration(live, now_s);
   return *std::move(plan);
-}
-
-std::optional<IterationsCounted> Service::State::count_of(const LiveJob& live, double now_s) {
-  if (live.no_plan_followed()) return std::nullopt;
-  const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
-  return counted(live.job, live.frontiers, iteration, now_s);
 }
 
 std::int64_t Service::State::next_common_iteration(const LiveJob& live, double now_s) const {
@@ -364,20 +359,50 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
   return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : job.plan->version;
 }
 
+void Service::State::note_followed(LiveJob& live, const ReportIterations& request) {
+  const Job& job = live.job;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (!request.plan_version || count == 0) return;
+  live.followed.counted_to(job.counted_to);
+  // After a profiling window, its iterations follow no plan.
+  const bool window = *request.plan_version == job.version && (!job.plan || job.plan->version != job.version);
+  const std::int64_t version = window ? 0 : *request.plan_version;
+  const bool asked =
+      !job.uncontrolled.contains(request.rank) && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
+  const bool straggles = std::ranges::any_of(job.notices, &Notice::in_force);
+  live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
+                        *request.last_iteration, count, request.iteration_energy, straggles});
+}
+
 void Service::State::keep_count(LiveJob& live, const ReportIterations& request) {
   const auto count = [self = this, last = *request.last_iteration,
                       reported = static_cast<std::int64_t>(request.iteration_time.size())](
-                         const Job& job, double now_s) -> std::optional<IterationsCounted> {
+                         const Job& job, double now_s) -> std::vector<IterationsCounted> {
     const LiveJob* const now = self->jobs->in_memory(job.id);
-    if (now == nullptr || now->plan_held_back || !job.live() || !job.plan) return std::nullopt;
-    if (job.counted_to == 0) return first_count(job, now->frontiers, last, reported);
-    if (last - job.counted_to < std::max(least_counted, job.total.iterations)) return std::nullopt;
-    return count_of(*now, now_s);
+    if (now == nullptr || !job.live() || !job.plan) return {};
+    if (now->followed.known()) {
+      // What is not written down is lost with this server: no later one can know what was followed.
+      const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, least_counted, most_uncounted));
+      if (now->followed.whole().size() < enough) return {};
+      auto counts = counts_since(*now, now_s);
+      std::int64_t iterations = 0;
+      for (const IterationsCounted& one : counts) iterations += one.iterations;
+      return iterations < static_cast<std::int64_t>(enough) ? std::vector<IterationsCounted>{} : std::move(counts);
+    }
+    if (now->plan_held_back) return {};
+    if (job.counted_to == 0) {
+      const auto first = first_count(job, now->frontiers, last, reported);
+      return first ? std::vector{*first} : std::vector<IterationsCounted>{};
+    }
+    if (last - job.counted_to < std::max(least_counted, job.total.iterations)) return {};
+    return counts_since(*now, now_s);
   };
-  if (!count(live.job, clock.now_s())) return;
+  if (count(live.job, clock.now_s()).empty()) return;
   jobs->execute(live.job.id, {[count](const Job& now, double now_s) -> Result<Decision> {
                                 Decision decision;
-                                if (const auto found = count(now, now_s)) decision.events.emplace_back(*found);
+                                for (const IterationsCounted& one : count(now, now_s)) {
+                                  decision.events.emplace_back(one);
+                                }
                                 return decision;
                               },
                               {}});
@@ -393,7 +418,18 @@ void Service::State::observe_energies(LiveJob& live, const ReportIterations& req
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
   if (warm || std::ranges::any_of(job.notices, &Notice::in_force)) return;
-  live.energies.report(*version, request.rank, request.iteration_energy, request.iteration_time);
+  std::vector<Joules> energies = request.iteration_energy;
+  std::vector<Seconds> times = request.iteration_time;
+  // The first ones after a plan still run at its clocks, on this rank or on another.
+  if (*version == 0 && request.last_iteration) {
+    const std::int64_t first = *request.last_iteration - count + 1;
+    const auto unsettled = std::clamp<std::int64_t>(live.followed.settled_from() - first, 0, count);
+    times.erase(times.begin(), times.begin() + unsettled);
+    energies.erase(energies.begin(),
+                   energies.begin() + std::min(unsettled, static_cast<std::int64_t>(energies.size())));
+    if (times.empty()) return;
+  }
+  live.energies.report(*version, request.rank, energies, times);
   const auto measured = live.energies.take(*version, job.spec.degrees.world_size());
   if (!measured) return;
   jobs->execute(job.id, {[measured = *measured](const Job& now, double) -> Result<Decision> {

@@ -71,7 +71,6 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   std::optional<EventBody> next_follow_up(LiveJob& live, double now_s);
   std::optional<EventBody> next_deployment(LiveJob& live, double now_s);
-  static std::optional<IterationsCounted> count_of(const LiveJob& live, double now_s);
   /// The first iteration that no rank can have begun when it hears of a plan made now: from the last iteration that a
   /// rank reported, how long ago that was, and a margin for delivery. 0 (at once) where nobody reports.
   [[nodiscard]] std::int64_t next_common_iteration(const LiveJob& live, double now_s) const;
@@ -141,7 +140,9 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
-  /// Writes down how many iterations ran under the plan: at the first report, and whenever they have doubled.
+  static void note_followed(LiveJob& live, const ReportIterations& request);
+  /// Writes down how many iterations ran under the plan: whenever there are an eighth more; for reports that do not say
+  /// which plan they followed, at the first one and whenever they have doubled.
   void keep_count(LiveJob& live, const ReportIterations& request);
   void observe_times(LiveJob& live, const ReportIterations& request);
   /// Keeps what iterations took; once all ranks have reported, and now and then later, it is written down.

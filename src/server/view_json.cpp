@@ -151,6 +151,8 @@ void describe(F& f, const JobView::TotalSavings& total) {
   f.always("all_max_energy_j", total.all_max_energy);
   f.always("from_reports", total.from_reports);
   f.always("measured", total.measured);
+  f.always("estimated_iterations", total.estimated_iterations);
+  f.always("estimated_saved_j", total.estimated_saved);
 }
 template <class F>
 void describe(F& f, const EnergyFactors& factors) {

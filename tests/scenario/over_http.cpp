@@ -276,9 +276,13 @@ void savings_in(const JsonReader& json, JobView& view) {
   }
   if (const auto total = savings.optional("total")) {
     JsonFields fields(*total);
-    view.total = {static_cast<std::int64_t>(fields.number("iterations")), Joules(fields.number("saved_j")),
-                  Joules(fields.number("all_max_energy_j")), says_yes(fields, "from_reports"),
-                  says_yes(fields, "measured")};
+    view.total = {static_cast<std::int64_t>(fields.number("iterations")),
+                  Joules(fields.number("saved_j")),
+                  Joules(fields.number("all_max_energy_j")),
+                  says_yes(fields, "from_reports"),
+                  says_yes(fields, "measured"),
+                  fields.integer("estimated_iterations"),
+                  Joules(fields.number("estimated_saved_j"))};
   }
   const auto measured_in = [&](std::string_view name) -> std::optional<JobView::Measured> {
     const auto member = savings.optional(name);

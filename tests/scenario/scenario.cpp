@@ -276,7 +276,8 @@ class Player {
     request.job = id(step);
     request.rank = step.whole("rank", 0);
     if (step.find("iteration")) request.last_iteration = step.whole("iteration", 0);
-    if (step.find("time")) request.iteration_time.assign(1, Seconds(step.number("time", 0)));
+    const auto count = static_cast<std::size_t>(step.whole("count", 1));
+    if (step.find("time")) request.iteration_time.assign(count, Seconds(step.number("time", 0)));
     if (step.find("slower")) {  // than planned
       const auto view = target_.job(request.job);
       if (!view) return view.error();
@@ -284,7 +285,7 @@ class Player {
       request.iteration_time.assign(1, step.number("slower", 1) * view->pipelines[pipeline].time);
     }
     if (step.find("plan_version")) request.plan_version = step.whole("plan_version", 0);
-    if (step.find("energy")) request.iteration_energy.assign(1, Joules(step.number("energy", 0)));
+    if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
     if (step.find("window")) request.window = step.whole("window", 0);
     request.missed = step.text("missed");
     for (int n = step.whole("times", 1); n > 0; --n) {

@@ -22,6 +22,12 @@ TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
   EXPECT_EQ(meter.take(7, 2)->iterations, 2);
 }
 
+TEST(EnergyMeter, OneOddIterationChangesNothing) {
+  EnergyMeter meter;
+  meter.report(0, 0, {Joules(10), Joules(11), Joules(90)}, {Seconds(1), Seconds(1.1), Seconds(9)});
+  EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 3, 11, 1.1}));
+}
+
 TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
   EnergyMeter meter;
   meter.report(7, 0, {Joules(-1), Joules(0), Joules(NAN)}, {Seconds(1), Seconds(1), Seconds(1)});
