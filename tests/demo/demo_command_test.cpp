@@ -424,14 +424,13 @@ pid_t named(const std::vector<pid_t>& processes, const std::string& name) {
 TEST(Demo, AStoppedSupervisorIsNamedAndContinued) {
   const ScratchFolder scratch;
   pid_t supervisor = 0;
-  const Outcome outcome = run_perseus(
-      small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
-        EXPECT_TRUE(comes_true([&] {
-          supervisor = named(processes_of(scratch, "perseus-clockd", locked_gpus(scratch).front()), "clockd-super");
-          return supervisor != 0;
-        }));
-        if (supervisor != 0) kill(supervisor, SIGSTOP);
-      }));
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+                                        EXPECT_TRUE(comes_true([&] {
+                                          supervisor = named(processes_of(scratch, "perseus-clockd"), "clockd-super");
+                                          return supervisor != 0;
+                                        }));
+                                        if (supervisor != 0) kill(supervisor, SIGSTOP);
+                                      }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err,
               HasSubstr("the supervisor of its helper (process " + std::to_string(supervisor) + ") is stopped"));
