@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/file_size_limit.h"
 #include "base/standard_output.h"
 #include "clock_control/clock_daemon.h"
 #include "clock_control/daemon_protocol.h"
@@ -154,6 +155,7 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  perseus::fail_writes_at_file_size_limit();
   // With more rights than its caller (setcap), what the caller's environment says (which library is NVML, where the
   // daemon's socket is) would be the caller's code run with our rights.
   if (::getauxval(AT_SECURE) != 0) ::clearenv();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "base/error_table.h"
+#include "base/file_size_limit.h"
 #include "base/standard_output.h"
 #include "replay/asynchronous_worker.h"
 #include "replay/simulated_device.h"
@@ -109,6 +111,8 @@ class Client final : public WorkerClient {
     perseus_end(client_, instruction_[step.type], step.microbatch, step.chunk);
   }
 
+  void training_failed() override { training_failed_ = true; }
+
   std::string take_log() override {
     const std::lock_guard lock(log_mutex_);
     return std::exchange(log_, {});
@@ -149,6 +153,7 @@ class Client final : public WorkerClient {
   static void keep_log(void* self, int level, const char* message) {
     constexpr const char* names[] = {"", "warning: ", "error: "};
     auto& client = *static_cast<Client*>(self);
+    if (client.training_failed_) return;
     fmt::print(stderr, "perseus: {}{}\n", names[level], message);
     const std::lock_guard lock(client.log_mutex_);
     client.log_ += fmt::format("{}\n", message);
@@ -163,6 +168,7 @@ class Client final : public WorkerClient {
   perseus_client* client_ = nullptr;
   void* stream_ = nullptr;  ///< null: every computation has ended when end() is called
   double device_time_s_ = 0;
+  std::atomic<bool> training_failed_ = false;  ///< what the client still notices is a consequence
   std::mutex log_mutex_;
   std::string log_;
 };
@@ -276,4 +282,7 @@ int run_program(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return exit_code_after_output("perseus-replay", run_program(argc, argv)); }
+int main(int argc, char** argv) {
+  fail_writes_at_file_size_limit();
+  return exit_code_after_output("perseus-replay", run_program(argc, argv));
+}

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <future>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -131,12 +132,9 @@ class DemoCourse::Course {
   /// After success or failure: no process of ours is left but the server, no clock is locked.
   Status tidy() {
     stage_.clear();
+    continue_stopped();
     replay_.reset();
-    // A stopped helper cannot give its clock back.
-    for (const Helper& helper : stopped_helpers()) {
-      kill(helper.supervisor, SIGCONT);
-      kill(helper.pid, SIGCONT);
-    }
+    continue_stopped();  // what was stopped meanwhile
     std::string locked;
     const auto until = SteadyClock::now() + std::chrono::seconds(5);
     do {
@@ -235,7 +233,7 @@ class DemoCourse::Course {
     for (int w = 0; w < workers(); ++w) {
       SimulatedGpuSpec spec = gpu_of_rank(job_.dag, w % ranks(), options);
       spec.uuid = uuid_of(w);
-      gpu_files_.push_back(scratch_.file(fmt::format("gpu_{}", w)));
+      gpu_files_.push_back(fs::absolute(scratch_.file(fmt::format("gpu_{}", w))).string());
       auto gpu = SimulatedGpu::create(gpu_files_.back(), spec);
       if (!gpu) return gpu.error();
       gpus_.push_back(*std::move(gpu));
@@ -259,6 +257,7 @@ class DemoCourse::Course {
     replay.error_file = scratch_.file("workers.log");
     replay.silence_s = silence_s + silence_iterations * o_.straggler_slowdown * job_.all_max_time.value();
     replay.on_silence = [this](const std::string& who) { stage_.remark("training stands still: " + who); };
+    replay.on_report = [this](const RankReport& report) { show_client_log(report); };
     replay.interrupted = [] { return InterruptGuard::interrupted(); };
     const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
     replay.arguments = {
@@ -380,7 +379,6 @@ class DemoCourse::Course {
       if (InterruptGuard::interrupted()) return iteration.error();
       return Error{iteration.error().code, iteration.error().message + last_words("workers.log")};
     }
-    show_client_logs(*iteration);
     if (Status whole = check_processes(*iteration); !whole) return whole.error();
     previous_ = std::exchange(latest_, *iteration);
     double energy_j = 0;
@@ -391,40 +389,51 @@ class DemoCourse::Course {
     return iteration;
   }
 
-  void show_client_logs(const JobIteration& iteration) {
-    for (const RankReport& report : iteration.workers) {
-      std::istringstream lines(report.client_log);
-      for (std::string line; std::getline(lines, line);) {
-        stage_.remark_once(line.substr(0, line.find(':')), fmt::format("{}: {}", worker_name(report.worker), line));
-      }
+  void show_client_log(const RankReport& report) {
+    std::istringstream lines(report.client_log);
+    for (std::string line; std::getline(lines, line);) {
+      stage_.remark_once(line.substr(0, line.find(':')), fmt::format("{}: {}", worker_name(report.worker), line));
     }
   }
   [[nodiscard]] std::string worker_name(int worker) const {
     return fmt::format("worker {} (replica {}, rank {})", worker, worker / ranks(), worker % ranks());
   }
 
-  struct Helper {
+  /// One of the two processes of a clock helper.
+  struct HelperProcess {
     int worker;
-    pid_t pid, supervisor;
+    pid_t pid;
+    bool is_supervisor;
   };
-  /// By the names that perseus-clockd gives its processes. A lease may name a process that is gone.
-  static bool is_helper(const KernelState& state) { return state.name.starts_with("clockd-"); }
-  /// Clock helpers that hold a clock and are stopped by a signal.
-  std::vector<Helper> stopped_helpers() const {
-    std::vector<Helper> stopped;
-    for (int w = 0; w < static_cast<int>(gpus_.size()); ++w) {
-      const auto lease = read_file(scratch_.file("leases/clock-lease-" + uuid_of(w)));
-      const std::size_t at = lease ? lease->find("\npid ") : std::string::npos;
-      if (at == std::string::npos) continue;
-      const pid_t pid = std::atoi(lease->c_str() + at + 5);
+  /// Those of this demo that a signal has stopped: by the names that perseus-clockd gives its processes, and the GPU in
+  /// their arguments.
+  std::vector<HelperProcess> stopped_helpers() const {
+    std::vector<HelperProcess> stopped;
+    for (const pid_t pid : all_processes()) {
       const auto state = kernel_state_of(pid);
-      if (!state || !is_helper(*state)) continue;
-      const auto supervisor = kernel_state_of(state->parent);
-      const bool supervised = supervisor && is_helper(*supervisor);
-      if (!state->stopped && !(supervised && supervisor->stopped)) continue;
-      stopped.push_back({w, pid, supervised ? state->parent : pid});
+      if (!state || !state->stopped || !state->name.starts_with("clockd-")) continue;
+      const std::vector<std::string> arguments = arguments_of(pid);
+      for (std::size_t w = 0; w < gpu_files_.size(); ++w) {
+        if (std::ranges::find(arguments, "simulated:" + gpu_files_[w]) == arguments.end()) continue;
+        stopped.push_back({static_cast<int>(w), pid, state->name == "clockd-super"});
+      }
     }
     return stopped;
+  }
+
+  bool server_is_stopped() const {
+    const auto state = server_ && !server_->ended() ? kernel_state_of(server_->pid()) : std::nullopt;
+    return state && state->stopped;
+  }
+  std::string server_name() const { return fmt::format("the server (process {})", server_->pid()); }
+  void say_if_server_is_stopped() {
+    if (server_is_stopped()) stage_.remark_once("server stopped", server_name() + " is stopped by a signal");
+  }
+
+  /// A stopped helper cannot give its clock back, and a stopped server cannot end in order.
+  void continue_stopped() const {
+    for (const HelperProcess& helper : stopped_helpers()) kill(helper.pid, SIGCONT);
+    if (server_is_stopped()) server_->signal(SIGCONT);
   }
 
   /// A plan without the server or without a helper would be measured, and be none.
@@ -439,17 +448,18 @@ class DemoCourse::Course {
                    fmt::format("{} cannot set its clock: its helper {}{}", worker_name(report.worker),
                                did ? "has gone" : "did not start", last_words("workers.log"))};
     }
+    say_if_server_is_stopped();
     // One that the client's watchdog replaces is gone by the next iteration.
     std::set<pid_t> stopped;
-    for (const Helper& helper : stopped_helpers()) {
-      if (!helpers_stopped_.contains(helper.pid)) {
-        stopped.insert(helper.pid);
-        continue;
-      }
-      return Error{ErrorCode::unavailable,
-                   fmt::format("{} cannot set its clock: its helper (process {}) is stopped by a signal",
-                               worker_name(helper.worker), helper.pid)};
+    std::string still_stopped;
+    for (const HelperProcess& helper : stopped_helpers()) {
+      stopped.insert(helper.pid);
+      if (!helpers_stopped_.contains(helper.pid)) continue;
+      still_stopped += fmt::format(
+          "{}{}{} (process {}) is stopped by a signal", still_stopped.empty() ? "" : "; ", worker_name(helper.worker),
+          helper.is_supervisor ? ": the supervisor of its helper" : " cannot set its clock: its helper", helper.pid);
     }
+    if (!still_stopped.empty()) return Error{ErrorCode::unavailable, still_stopped};
     helpers_stopped_ = std::move(stopped);
     return Ok{};
   }
@@ -587,7 +597,9 @@ class DemoCourse::Course {
     iterations.erase(iterations.begin());
     m_.counter_energy_j = counted_energy_j(iterations);
     m_.plan = figures_of(*measured);
-    if (const auto predicted = predicted_iteration(); predicted) m_.predicted = *predicted;
+    const auto predicted = predicted_iteration();
+    if (!predicted) return predicted.error();
+    if (*predicted) m_.predicted = **predicted;
     return compare_with_plan(iterations);
   }
 
@@ -597,15 +609,15 @@ class DemoCourse::Course {
     return figures;
   }
 
-  std::optional<PredictedIteration> predicted_iteration() {
+  Result<std::optional<PredictedIteration>> predicted_iteration() {
     const auto job = ask("GET", job_path_);
-    if (!job) return {};
+    if (!job) return job.error();
     PredictedIteration p;
     p.time_s = number_at(*job, {"savings", "per_iteration", "time_s"});
     p.energy_j = number_at(*job, {"savings", "per_iteration", "energy_j"});
     p.all_max_time_s = number_at(*job, {"savings", "per_iteration", "all_max_time_s"});
     p.all_max_energy_j = number_at(*job, {"savings", "per_iteration", "all_max_energy_j"});
-    return p.energy_j > 0 ? std::optional(p) : std::nullopt;
+    return p.energy_j > 0 ? std::optional(p) : std::optional<PredictedIteration>();
   }
 
   /// What each rank of replica 0 was to run, in the true profile's options.
@@ -655,7 +667,9 @@ class DemoCourse::Course {
     measured = measure_plan(1, wanted);
     if (!measured) return measured.error();
     s.reaction = figures_of(*measured);
-    s.predicted = predicted_iteration();
+    const auto predicted = predicted_iteration();
+    if (!predicted) return predicted.error();
+    s.predicted = *predicted;
 
     stage_.begin("the straggler goes");
     uncap();
@@ -706,16 +720,31 @@ class DemoCourse::Course {
   }
 
   Result<json::value> ask(const std::string& method, const std::string& target, const std::string& body = {}) {
-    const auto answer = call_server(peer_, {method, target, body});
+    const auto answer = call_patiently({method, target, body});
     if (!answer) {
       constexpr double reaping_s = 1;  // connections break before a process can be waited for
       if (server_->wait(reaping_s)) return server_has_ended(server_->ended()->how);
-      return Error{answer.error().code, fmt::format("{} {}: {}", method, target, answer.error().message)};
+      return Error{answer.error().code,
+                   fmt::format("{}{} {}: {}", server_is_stopped() ? server_name() + " is stopped by a signal: " : "",
+                               method, target, answer.error().message)};
     }
     boost::system::error_code problem;
     json::value value = json::parse(*answer, problem);
     if (problem) return Error{ErrorCode::unavailable, fmt::format("{} {}: the answer is no JSON", method, target)};
     return value;
+  }
+
+  /// While the server has not answered, what the clients log is shown all the same.
+  Result<std::string> call_patiently(const HttpCall& call) {
+    auto answer = std::async(std::launch::async, [&] { return call_server(peer_, call); });
+    const double asked_s = stage_.seconds();
+    while (answer.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
+      if (replay_) (void)replay_->listen(0);  // next_iteration() says what is wrong with the workers
+      say_if_server_is_stopped();
+      if (stage_.seconds() - asked_s < silence_s) continue;
+      stage_.remark_once("server silent", fmt::format("{} has not answered for {:g} s", server_name(), silence_s));
+    }
+    return answer.get();
   }
 
   /// The end of a log, to be told with an error.

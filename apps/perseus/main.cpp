@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error_table.h"
+#include "base/file_size_limit.h"
 #include "base/standard_output.h"
 #include "command.h"
 #include "demo.h"
@@ -120,4 +121,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return exit_code_after_output("perseus", run(argc, argv)); }
+int main(int argc, char** argv) {
+  fail_writes_at_file_size_limit();
+  return exit_code_after_output("perseus", run(argc, argv));
+}

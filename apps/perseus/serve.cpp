@@ -88,12 +88,8 @@ rlim_t make_room_for(int connections) {
   return limit.rlim_cur;
 }
 
-/// What would end the process is an error of the call instead: a reader of the log that is gone, a file that may not
-/// grow.
-void ignore_signals_of_writing() {
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-}
+/// A reader of the log that is gone is an error of the write, not the end of the process.
+void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 /// Calls tick() when the service has something to do.
 class Ticker {
@@ -142,7 +138,7 @@ Result<int> run_serve(const ServeConfig& config) {
   }
   const rlim_t most_files = make_room_for(config.max_connections);
   if (Status enough = check_files(most_files); !enough) return enough.error();
-  ignore_signals_of_writing();
+  ignore_closed_pipes();
   Log log(config.log_level);
   asio::io_context io(1);
   const auto metrics = std::make_shared<server::Metrics>();

@@ -321,6 +321,7 @@ class AsynchronousWorker {
   // ---- The thread of the links
 
   void remember_failure(const Error& error) {
+    client_.training_failed();
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = error;
     decided_.notify_all();

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -20,6 +22,24 @@ std::optional<KernelState> kernel_state_of(pid_t pid) {
   if (!(rest >> state >> result.parent)) return std::nullopt;
   result.stopped = state == 'T' || state == 't';
   return result;
+}
+
+std::vector<std::string> arguments_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/cmdline", pid), std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
+}
+
+std::vector<pid_t> all_processes() {
+  namespace fs = std::filesystem;
+  std::vector<pid_t> processes;
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const pid_t pid = std::atoi(entry->path().filename().c_str());  // 0: other entries
+    if (pid > 0) processes.push_back(pid);
+  }
+  return processes;
 }
 
 }  // namespace perseus

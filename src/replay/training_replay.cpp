@@ -154,6 +154,7 @@ Status TrainingReplay::listen(int limit_ms) {
     auto report = report_from(came->message.payload);
     if (!report) return report.error();
     last_heard_s_ = now_s();
+    if (options_.on_report) options_.on_report(*report);
     JobIteration& iteration = iterations_[report->iteration];
     iteration.iteration = report->iteration;
     iteration.workers.push_back(*std::move(report));

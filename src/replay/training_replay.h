@@ -30,6 +30,7 @@ struct ReplayOptions {
   double report_limit_s = 60;     ///< no iteration takes that long
   double silence_s = 5;           ///< without a report, after which `on_silence` says who is silent
   std::function<void(const std::string&)> on_silence;  ///< called again after each further silence_s
+  std::function<void(const RankReport&)> on_report;    ///< as soon as it is here
   std::function<bool()> interrupted;                   ///< then next_iteration() fails
 };
 
@@ -52,6 +53,8 @@ class TrainingReplay {
   /// The job's id, once worker 0 has registered it; "" before.
   [[nodiscard]] const std::string& job() const { return job_; }
   [[nodiscard]] bool job_told() const { return job_told_; }
+  /// Takes in what the workers send, for at most that long until something comes: for who waits for something else.
+  Status listen(int limit_ms);
   /// After the command "stop": waits until all have ended. An Error if one does not, or not in order.
   Status finish(double limit_s);
   [[nodiscard]] std::vector<pid_t> pids() const;
@@ -63,7 +66,6 @@ class TrainingReplay {
   [[nodiscard]] std::string silent_workers() const;
   /// Who has ended without being told to, and how; ok if nobody.
   Status check_workers(double patience_s);
-  Status listen(int limit_ms);
 
   ReplayOptions options_;
   int ranks_;

@@ -27,6 +27,8 @@ class WorkerClient : public TrainingHooks {
   virtual ClientFigures figures() { return {}; }
   /// Lines that it logged since the last call.
   virtual std::string take_log() { return {}; }
+  /// The iteration under way will not end: a peer has gone, say. Called from any thread, before the stream is aborted.
+  virtual void training_failed() {}
 };
 
 struct WorkerOptions {

@@ -1,9 +1,11 @@
 // The demo as a whole, small and quick: what it leaves behind, and that it leaves nothing else behind however it ends.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -362,7 +364,7 @@ TEST(Demo, AWorkerThatDiesEndsItWithAWord) {
                                         kill(workers.back(), SIGKILL);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
-  EXPECT_THAT(outcome.err, HasSubstr("was killed by signal 9"));
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("was killed by signal 9"), Not(HasSubstr("CUDA events fail"))));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
   expect_nothing_left(scratch);
 }
@@ -403,7 +405,75 @@ TEST(Demo, AHelperThatIsStoppedEndsItWithAWord) {
                                         for (const pid_t helper : helpers) kill(helper, SIGSTOP);
                                       }));
   EXPECT_EQ(outcome.exit_code, 69);
-  EXPECT_THAT(outcome.err, AllOf(HasSubstr("its helper (process "), HasSubstr("is stopped by a signal")));
+  EXPECT_THAT(outcome.err,
+              AllOf(HasSubstr("cannot set its clock: its helper (process "), HasSubstr("is stopped by a signal")));
+  EXPECT_FALSE(fs::exists(scratch.path("out")));
+  expect_nothing_left(scratch);
+}
+
+/// Of the kernel's names: the first process that has this one.
+pid_t named(const std::vector<pid_t>& processes, const std::string& name) {
+  for (const pid_t process : processes) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/comm");
+    std::string found;
+    if (std::getline(file, found) && found == name) return process;
+  }
+  return 0;
+}
+
+TEST(Demo, AStoppedSupervisorIsNamedAndContinued) {
+  const ScratchFolder scratch;
+  pid_t supervisor = 0;
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+                                        EXPECT_TRUE(comes_true([&] {
+                                          supervisor = named(processes_of(scratch, "perseus-clockd"), "clockd-super");
+                                          return supervisor != 0;
+                                        }));
+                                        if (supervisor != 0) kill(supervisor, SIGSTOP);
+                                      }));
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("the supervisor of its helper (process " + std::to_string(supervisor) + ") is stopped"));
+  expect_nothing_left(scratch);
+}
+
+TEST(Demo, AStoppedServerIsNamedWithWhatTheClientsLog) {
+  const ScratchFolder scratch;
+  RunOptions options = once_clocks_are_locked(scratch, [&](pid_t demo) {
+    const auto servers = processes_of(scratch, "/perseus", "serve");
+    ASSERT_EQ(servers.size(), 1u);
+    const pid_t server = servers.front();
+    kill(server, SIGSTOP);
+    const auto said = [&](const std::string& words) {
+      return content_of(scratch.path("err")).find(words) != std::string::npos;
+    };
+    const std::string name = "the server (process " + std::to_string(server) + ") ";
+    EXPECT_TRUE(comes_true([&] {
+      return (said(name + "is stopped by a signal") && said(name + "has not answered for 5 s") &&
+              said("no answer within 5 s; training goes on")) ||
+             kill(demo, 0) != 0;
+    })) << content_of(scratch.path("err"));
+    kill(server, SIGCONT);
+  });
+  options.prepare = [&] {
+    if (dup2(open(scratch.path("err").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO) < 0) _exit(126);
+  };
+  const Outcome outcome = run_perseus(small_demo(scratch, 20), options);
+  EXPECT_EQ(outcome.exit_code, 0) << content_of(scratch.path("err"));
+  expect_nothing_left(scratch);
+}
+
+TEST(Demo, AFileThatMayNotGrowEndsItWithAWord) {
+  const ScratchFolder scratch;
+  RunOptions options;
+  options.prepare = [] {  // ulimit -f 64: less than a simulated GPU's state
+    const rlimit limit{65536, 65536};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  const Outcome outcome = run_perseus(small_demo(scratch), options);
+  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(scratch.path("work/gpu_0")), HasSubstr("File too large")));
+  for (const auto& entry : fs::directory_iterator(scratch.path("work"))) EXPECT_NE(entry.path().extension(), ".new");
   EXPECT_FALSE(fs::exists(scratch.path("out")));
   expect_nothing_left(scratch);
 }
