@@ -45,7 +45,7 @@ TEST(ServerViewJson, OfAJobInFull) {
                    "origin":"detected"}],
     "policies":[{"kind":"power_cap","text":"power cap 250 kW","power_cap":{"average_w":250000}}],
     "savings":{"per_iteration":{"energy_j":9000,"all_max_energy_j":10000,"time_s":4.5,"all_max_time_s":4.5},
-               "total":{"iterations":1200,"saved_j":1500000,"all_max_energy_j":9000000,"from_reports":true,"measured":false},
+               "total":{"iterations":1200,"saved_j":1500000,"all_max_energy_j":9000000,"from_reports":true,"measured":false,"estimated_iterations":0,"estimated_saved_j":0},
                "factors":{"price_per_kwh":0.25,"currency":"EUR"}}})"));
 }
 
