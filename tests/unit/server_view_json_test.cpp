@@ -28,7 +28,7 @@ JobView deployed_job() {
   view.policies = {PowerCap{Watts(250000)}};
   view.policy_texts = {"power cap 250 kW"};
   view.per_iteration = {Joules(9000), Joules(10000), Seconds(4.5), Seconds(4.5)};
-  view.total = {1200, Joules(1.5e6), Joules(9e6), true};
+  view.total = {1200, Joules(1.5e6), Joules(9e6), true, false, 0, Joules(0)};
   return view;
 }
 
