@@ -1,6 +1,10 @@
-"""What has to hold of a job that trained without Perseus, with it, and with a failing one (megatron_rank.py)."""
+"""What has to hold of a job that trained without Perseus, with it, and with a failing one (megatron_rank.py,
+deepspeed_rank.py)."""
 
 import re
+import sys
+
+from run_job import run
 
 KINDS = {"F": "forward", "B": "backward"}
 
@@ -38,3 +42,25 @@ def check(test, ranks, iterations, expected_row, expected_options):
         test.assertEqual([said[key] for said in recorded], expected)
         test.assertEqual([said[key] for said in failing], expected)
     test.assertTrue(any(said["losses"] for said in without))
+
+
+def follow(test, program, ranks, *cases, iterations, limit_s, always_run, expected_row, expected_options):
+    """Runs the program in so many ranks and checks each of its cases, but those that it says it cannot run.
+    expected_row(rank, case, options) and expected_options(rank, case): see check()."""
+    results = run(program, ranks, *cases, limit_s=limit_s)
+    for name in results[0]:
+        said = [result[name] for result in results]
+        if "skipped" in said[0]:
+            print(f"{name}: skipped: {said[0]['skipped']}", file=sys.stderr)
+            test.assertNotIn(name, always_run)
+            continue
+        with test.subTest(name):
+            case = said[0]["case"]
+            check(
+                test,
+                said,
+                iterations,
+                lambda rank, options, case=case: expected_row(rank, case, options),
+                lambda rank, case=case: expected_options(rank, case),
+            )
+            print(f"{name}: followed", file=sys.stderr)

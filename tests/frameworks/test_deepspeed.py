@@ -6,44 +6,38 @@ import sys
 import unittest
 from pathlib import Path
 
-from job_results import check, row_of_1f1b
-from run_job import run
+from job_results import follow, row_of_1f1b
 
 ITERATIONS, LIMIT_S = 3, 300
 ALWAYS_RUN = ("2 stages", "4 stages")
 
 
+def place(rank, case):
+    """DeepSpeed's order of ranks: data, pipeline."""
+    data_parallel = case["ranks"] // case["stages"]
+    return {
+        "microbatches": case["microbatches"],
+        "pp_degree": case["stages"],
+        "pp_rank": rank // data_parallel,
+        "dp_degree": data_parallel,
+        "dp_rank": rank % data_parallel,
+        "tp_degree": 1,
+        "tp_rank": 0,
+        "rank": rank,
+    }
+
+
+def row(rank, case, options):
+    assert options["schedule"] == "1f1b", options
+    return row_of_1f1b(place(rank, case)["pp_rank"], case["stages"], case["microbatches"])
+
+
 class Schedules(unittest.TestCase):
     def follow(self, ranks):
-        results = run("deepspeed_rank.py", ranks, limit_s=LIMIT_S)
-        for name in results[0]:
-            said = [result[name] for result in results]
-            if "skipped" in said[0]:
-                print(f"{name}: skipped: {said[0]['skipped']}", file=sys.stderr)
-                self.assertNotIn(name, ALWAYS_RUN)
-                continue
-            with self.subTest(name):
-                case = said[0]["case"]
-                data_parallel = ranks // case["stages"]
-
-                def row(rank, options, case=case, data_parallel=data_parallel):
-                    self.assertEqual(options["schedule"], "1f1b")
-                    return row_of_1f1b(rank // data_parallel, case["stages"], case["microbatches"])
-
-                def options(rank, case=case, data_parallel=data_parallel):
-                    return {
-                        "microbatches": case["microbatches"],
-                        "pp_degree": case["stages"],
-                        "pp_rank": rank // data_parallel,
-                        "dp_degree": data_parallel,
-                        "dp_rank": rank % data_parallel,
-                        "tp_degree": 1,
-                        "tp_rank": 0,
-                        "rank": rank,
-                    }
-
-                check(self, said, ITERATIONS, row, options)
-                print(f"{name}: followed", file=sys.stderr)
+        follow(
+            self, "deepspeed_rank.py", ranks, iterations=ITERATIONS, limit_s=LIMIT_S, always_run=ALWAYS_RUN,
+            expected_row=row, expected_options=place,
+        )  # fmt: skip
 
     def test_2_ranks(self):
         self.follow(2)

@@ -7,8 +7,7 @@ import sys
 import unittest
 from pathlib import Path
 
-from job_results import check, row_of_1f1b, row_of_table
-from run_job import run
+from job_results import follow, row_of_1f1b, row_of_table
 
 ITERATIONS, LIMIT_S = 3, 300
 ALWAYS_RUN = ("no pipeline", "1F1B", "interleaved", "1F1B, 4 ranks", "interleaved, 4 ranks")
@@ -30,27 +29,20 @@ def place(rank, case):
     }
 
 
+def row(rank, case, options):
+    pp_rank = place(rank, case)["pp_rank"]
+    if case["chunks"]:
+        return row_of_table(options["action_table"], pp_rank)
+    assert options["schedule"] == "1f1b", options
+    return row_of_1f1b(pp_rank, case["pp"], case["microbatches"])
+
+
 class Schedules(unittest.TestCase):
     def follow(self, ranks, *cases):
-        results = run("megatron_rank.py", ranks, *cases, limit_s=LIMIT_S)
-        for name in results[0]:
-            said = [result[name] for result in results]
-            if "skipped" in said[0]:
-                print(f"{name}: skipped: {said[0]['skipped']}", file=sys.stderr)
-                self.assertNotIn(name, ALWAYS_RUN)
-                continue
-            with self.subTest(name):
-                case = said[0]["case"]
-
-                def row(rank, options, case=case):
-                    pp_rank = place(rank, case)["pp_rank"]
-                    if case["chunks"]:
-                        return row_of_table(options["action_table"], pp_rank)
-                    self.assertEqual(options["schedule"], "1f1b")
-                    return row_of_1f1b(pp_rank, case["pp"], case["microbatches"])
-
-                check(self, said, ITERATIONS, row, lambda rank, case=case: place(rank, case))
-                print(f"{name}: followed", file=sys.stderr)
+        follow(
+            self, "megatron_rank.py", ranks, *cases, iterations=ITERATIONS, limit_s=LIMIT_S, always_run=ALWAYS_RUN,
+            expected_row=row, expected_options=place,
+        )  # fmt: skip
 
     def test_2_ranks(self):
         self.follow(2)
