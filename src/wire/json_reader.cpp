@@ -23,27 +23,47 @@ using json::error_code;
 
 constexpr std::size_t max_depth = 16;
 
-/// Builds the values that Boost's parser reports, but converts doubles from their text.
-class ExactNumbers {
+/// Builds the values that Boost's parser reports, but converts doubles from their text and refuses a key that comes
+/// twice.
+class ExactValues {
  public:
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
 
-  explicit ExactNumbers(json::storage_ptr storage) : stack_() { stack_.reset(std::move(storage)); }
+  explicit ExactValues(json::storage_ptr storage) : stack_() { stack_.reset(std::move(storage)); }
   json::value release() { return stack_.release(); }
+  [[nodiscard]] const std::string& repeated_key() const { return repeated_key_; }
 
   bool on_document_begin(error_code&) { return true; }
   bool on_document_end(error_code&) { return true; }
   bool on_array_begin(error_code&) { return true; }
   bool on_array_end(std::size_t count, error_code&) { return stack_.push_array(count), true; }
   bool on_object_begin(error_code&) { return true; }
-  bool on_object_end(std::size_t count, error_code&) { return stack_.push_object(count), true; }
+  bool on_object_end(std::size_t count, error_code& error) {
+    const auto first = keys_.end() - static_cast<std::ptrdiff_t>(count);
+    std::sort(first, keys_.end());
+    if (const auto twice = std::adjacent_find(first, keys_.end()); twice != keys_.end()) {
+      repeated_key_ = twice->empty() ? "\"\"" : *twice;
+      error = json::error::syntax;
+      return false;
+    }
+    keys_.erase(first, keys_.end());
+    return stack_.push_object(count), true;
+  }
   bool on_string_part(json::string_view part, std::size_t, error_code&) { return stack_.push_chars(part), true; }
   bool on_string(json::string_view part, std::size_t, error_code&) { return stack_.push_string(part), true; }
-  bool on_key_part(json::string_view part, std::size_t, error_code&) { return stack_.push_chars(part), true; }
-  bool on_key(json::string_view part, std::size_t, error_code&) { return stack_.push_key(part), true; }
+  bool on_key_part(json::string_view part, std::size_t, error_code&) {
+    key_.append(part.data(), part.size());
+    return stack_.push_chars(part), true;
+  }
+  bool on_key(json::string_view part, std::size_t, error_code&) {
+    key_.append(part.data(), part.size());
+    keys_.push_back(std::move(key_));
+    key_.clear();
+    return stack_.push_key(part), true;
+  }
   bool on_number_part(json::string_view part, error_code&) { return number_.append(part.data(), part.size()), true; }
   bool on_int64(std::int64_t value, json::string_view, error_code&) {
     number_.clear();
@@ -68,6 +88,9 @@ class ExactNumbers {
  private:
   json::value_stack stack_;
   std::string number_;
+  std::string key_;                ///< as far as it has come
+  std::vector<std::string> keys_;  ///< of the objects that have not ended
+  std::string repeated_key_;
 };
 
 std::string place_of(std::string_view text, std::size_t offset) {
@@ -130,16 +153,20 @@ Result<JsonDocument> parse_json(std::string_view text, const std::string& name) 
   content->name = name;
   json::parse_options options;
   options.max_depth = max_depth;
-  json::basic_parser<ExactNumbers> parser(options, json::storage_ptr(&content->storage));
+  json::basic_parser<ExactValues> parser(options, json::storage_ptr(&content->storage));
   error_code error;
   std::size_t used = parser.write_some(false, text.data(), text.size(), error);
   while (!error && used < text.size() && (text[used] == '\n' || text[used] == '\r' || text[used] == ' ')) ++used;
   if (!error && used < text.size()) error = json::error::extra_data;
   if (error) {
+    const std::string place = place_of(text, used);
+    if (const std::string& key = parser.handler().repeated_key(); !key.empty()) {
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}:{}: the key '{}' comes twice in one object", name, place, key.substr(0, 60))};
+    }
     const std::string allowed =
         error == json::error::too_deep ? fmt::format("; at most {} levels are allowed", max_depth) : std::string();
-    return Error{ErrorCode::invalid_input,
-                 fmt::format("{}:{}: not JSON: {}{}", name, place_of(text, used), error.message(), allowed)};
+    return Error{ErrorCode::invalid_input, fmt::format("{}:{}: not JSON: {}{}", name, place, error.message(), allowed)};
   }
   content->root = parser.handler().release();
   return JsonDocument(std::move(content));

@@ -1,6 +1,7 @@
 // JSON with exact numbers, and errors that say where.
 //
-// Input: a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep; a repeated key's last value counts.
+// Input: a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, no key twice
+// in an object.
 // Output: JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded (Boost's
 // own conversion may be off by one unit in the last place, so that what was written would not read back). Errors:
 // "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values that are not
