@@ -12,7 +12,8 @@ std::vector<IterationsCounted> counts_since(const LiveJob& live, double now_s) {
   if (!job.live()) return {};
   if (live.followed.known()) return counted_as_reported(job, live.frontiers, live.followed);
   if (live.no_plan_followed()) return {};
-  const auto iteration = live.progress ? std::optional(live.progress->finished) : std::nullopt;
+  const auto iteration =
+      live.progress && live.progress->iteration() ? std::optional(live.progress->finished()) : std::nullopt;
   const auto since = counted(job, live.frontiers, iteration, now_s);
   return since ? std::vector{*since} : std::vector<IterationsCounted>{};
 }

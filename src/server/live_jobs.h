@@ -27,6 +27,7 @@
 #include "server/followed_iterations.h"
 #include "server/job.h"
 #include "server/job_profiling.h"
+#include "server/job_progress.h"
 #include "server/service.h"
 #include "server/straggler_detector.h"
 #include "store/store.h"
@@ -48,13 +49,6 @@ struct SequencedEvent {
   Event event;
 };
 
-/// Where in its training a job is, as its ranks last said.
-struct Progress {
-  std::int64_t iteration = 0;
-  double at_s = 0;
-  std::int64_t finished = 0;  ///< the last one that has ended
-};
-
 struct Waiter {
   int rank = 0;
   std::int64_t have_version = 0;
@@ -71,7 +65,7 @@ struct LiveJob {
   std::optional<double> retry_s;    ///< when to try again what the store did not do
   Frontiers frontiers;              ///< that its plan needs, as far as they are here
   std::set<std::string> wanted;     ///< frontiers that are on their way
-  std::optional<Progress> progress;
+  std::optional<JobProgress> progress;
   std::optional<StragglerDetector> detector;  ///< made at the first report
   std::shared_ptr<JobProfiling> profiling;    ///< of a job that is profiled; stays for what it left out
   struct RankWindows {

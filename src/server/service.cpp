@@ -143,8 +143,12 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
-  if (request.last_iteration && counts) {
-    State::report_progress(**live, *request.last_iteration, *request.last_iteration, state_->clock.now_s());
+  std::vector<std::string> rejected;
+  if (request.last_iteration && counts &&
+      !State::report_progress(**live, request.rank, *request.last_iteration, *request.last_iteration,
+                              state_->clock.now_s())) {
+    rejected.push_back(fmt::format("last_iteration: {}; no other rank is that far", *request.last_iteration));
+    request.last_iteration.reset();
   }
   if (const auto window = State::window_of(**live, request)) {
     return state_->report_window(**live, *window, std::move(request), std::move(done));
@@ -153,7 +157,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
     State::note_followed(**live, request);
     state_->keep_count(**live, request);
   }
-  std::vector<std::string> rejected = check_energies(request);
+  std::ranges::move(check_energies(request), std::back_inserter(rejected));
   state_->observe_times(**live, request);
   state_->observe_energies(**live, request);
   done(ReportedIterations{std::move(rejected)});
@@ -223,7 +227,8 @@ WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
   }
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
-    State::report_progress(live, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+    State::report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1),
+                           now_s);
   }
   if (request.have_version > live.committed_plan) state_->jobs->catch_up(live);  // another server gave it that one
   if (auto answer = state_->plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
@@ -266,18 +271,30 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
       return done(
           Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
     }
-    // One after the other; the answer is that of all.
-    auto all = std::make_shared<StragglerSet>();
-    auto missing = std::make_shared<std::size_t>(with_it.size());
-    auto failed = std::make_shared<std::optional<Error>>();
+    // One after the other; the answer is that of all. A job that has ended since it was found has no straggler.
+    struct Answers {
+      StragglerSet set;
+      std::size_t missing = 0;
+      std::optional<Error> failed, ended;
+    };
+    auto all = std::make_shared<Answers>();
+    all->missing = with_it.size();
     for (const std::string& id : with_it) {
       SetStraggler one = request;
       one.job = id;
-      set_straggler(std::move(one), [all, missing, failed, done](Result<StragglerSet> set) {
-        if (!set) *failed = set.error();
-        if (set) std::ranges::move(set->notices, std::back_inserter(all->notices));
-        if (--*missing > 0) return;
-        *failed ? done(**failed) : done(*all);
+      set_straggler(std::move(one), [this, all, done](Result<StragglerSet> set) {
+        if (set) {
+          std::ranges::move(set->notices, std::back_inserter(all->set.notices));
+        } else {
+          (set.error().code == ErrorCode::conflict ? all->ended : all->failed) = set.error();
+        }
+        if (--all->missing > 0) return;
+        if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
+        // In all jobs or in none.
+        for (const StragglerSet::Notice& notice : all->set.notices) {
+          withdraw_straggler({notice.job, notice.id}, [](const Result<Ok>&) {});
+        }
+        done(all->failed ? *all->failed : *all->ended);
       });
     }
     return;

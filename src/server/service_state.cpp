@@ -65,11 +65,11 @@ std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double n
 }
 
 std::int64_t Service::State::next_common_iteration(const LiveJob& live, double now_s) const {
-  if (!live.progress) return 0;
-  std::int64_t iteration = live.progress->iteration;
+  if (!live.progress || !live.progress->iteration()) return 0;
+  std::int64_t iteration = *live.progress->iteration();
   const auto cost = iteration_cost(live.job, live.frontiers);
   const double time_s = cost ? cost->time.value() : live.job.profiled.highest_s;
-  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s) / time_s));
+  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s()) / time_s));
 
   return iteration + 1 + options.margin_iterations;
 }
@@ -305,13 +305,15 @@ std::optional<Waiter> Service::State::take_wait(WaitId id) {
   return waiter;
 }
 
-void Service::State::report_progress(LiveJob& live, std::int64_t iteration, std::int64_t finished, double now_s) {
-  if (!live.progress) live.progress = Progress{iteration, now_s, finished};
-  live.progress->finished = std::max(live.progress->finished, finished);
-  if (live.progress->iteration < iteration) {
-    live.progress->iteration = iteration;
-    live.progress->at_s = now_s;
-  }
+bool Service::State::report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished,
+                                     double now_s) {
+  const Job& job = live.job;
+  if (!live.progress) live.progress.emplace(job.created_s);
+  const auto cost = iteration_cost(job, live.frontiers);
+  // Plans are slower than what is possible, by less than that.
+  constexpr double far_below = 0.25;
+  const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
+  return live.progress->report(rank, iteration, finished, now_s, fastest_s);
 }
 
 void Service::State::observe_times(LiveJob& live, const ReportIterations& request) {

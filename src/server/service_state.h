@@ -119,7 +119,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void forget_wait(WaitId id, const Waiter& waiter);
   std::optional<Waiter> take_wait(WaitId id);
   /// `finished`: the last iteration that has ended; `iteration`: the one that ranks are in, or that one.
-  static void report_progress(LiveJob& live, std::int64_t iteration, std::int64_t finished, double now_s);
+  /// False: no other rank says so, and so many iterations cannot have run since.
+  static bool report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished, double now_s);
 
   // ---- Profiles
 

@@ -7,7 +7,7 @@ namespace perseus::server {
 namespace {
 
 // What JSON nests otherwise than the view does.
-struct Ranks {
+struct RanksShown {
   int expected, registered, waiting;
 };
 struct PolicyInForce {
@@ -43,7 +43,7 @@ void describe(F& f, const Jobs& jobs) {
   f.always("jobs", jobs.jobs);
 }
 template <class F>
-void describe(F& f, const Ranks& ranks) {
+void describe(F& f, const RanksShown& ranks) {
   f.always("expected", ranks.expected);
   f.always("registered", ranks.registered);
   f.always("waiting", ranks.waiting);
@@ -172,7 +172,7 @@ void describe(F& f, const JobAnswer& answer) {
   f.always("degrees", view.degrees);
   const int world_size = view.degrees.world_size();
   f.always("world_size", world_size);
-  f.always("ranks", Ranks{world_size, view.ranks_registered, view.ranks_waiting});
+  f.always("ranks", RanksShown{world_size, view.ranks_registered, view.ranks_waiting});
   f("facts", view.facts);
   f("detect_stragglers", view.detect_stragglers);
   if (view.profiling) f.always("profiling", *view.profiling);

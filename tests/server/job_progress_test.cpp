@@ -1,0 +1,72 @@
+#include "server/job_progress.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace perseus::server {
+namespace {
+
+constexpr double kFastest_s = 0.5;
+constexpr std::int64_t kHuge = std::int64_t{1} << 52;
+
+TEST(JobProgress, FollowsRanksThatIterateTogether) {
+  JobProgress progress(100);
+  for (int i = 1; i <= 1000; ++i) {
+    for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(progress.report(rank, i, i - 1, 100 + i, kFastest_s));
+    EXPECT_EQ(progress.iteration(), i);
+    EXPECT_EQ(progress.finished(), i - 1);
+    EXPECT_EQ(progress.at_s(), 100 + i);
+  }
+}
+
+TEST(JobProgress, DoubtsWhatOneRankSaysAlone) {
+  JobProgress progress(100);
+  for (int i = 1; i <= 10; ++i) {
+    EXPECT_FALSE(progress.report(3, kHuge, kHuge, 100 + i, kFastest_s));
+    for (int rank = 0; rank < 2; ++rank) EXPECT_TRUE(progress.report(rank, i, i, 100 + i, kFastest_s));
+    EXPECT_EQ(progress.iteration(), i);
+    EXPECT_EQ(progress.finished(), i);
+  }
+}
+
+TEST(JobProgress, FollowsTheOthersPastARankThatIsFarAhead) {
+  JobProgress progress(100);
+  EXPECT_TRUE(progress.report(3, 900'000, 900'000, 100, kFastest_s));
+  EXPECT_EQ(progress.iteration(), 900'000);  // nobody has said otherwise
+  for (int i = 1; i <= 1000; ++i) {
+    for (int rank = 0; rank < 2; ++rank) progress.report(rank, i, i, 100 + i, kFastest_s);
+    progress.report(3, 900'000 + i, 900'000 + i, 100 + i, kFastest_s);
+    EXPECT_LE(*progress.iteration(), i + 64 + 2);
+    EXPECT_LE(progress.finished(), i + 64 + 2);
+  }
+}
+
+TEST(JobProgress, BelievesTwoRanksAfterARestartOfTheServer) {
+  JobProgress progress(100);
+  EXPECT_EQ(progress.iteration(), std::nullopt);
+  EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 101, kFastest_s));
+  EXPECT_EQ(progress.iteration(), std::nullopt);
+  EXPECT_TRUE(progress.report(1, 5'000'001, 5'000'000, 101, kFastest_s));
+  EXPECT_EQ(progress.iteration(), 5'000'001);
+  EXPECT_TRUE(progress.report(0, 5'000'001, 5'000'000, 102, kFastest_s));
+}
+
+TEST(JobProgress, BelievesTheOnlyRankAsFarAsTimeAllows) {
+  JobProgress progress(100);
+  EXPECT_FALSE(progress.report(0, kHuge, kHuge, 101, kFastest_s));
+  for (int i = 1; i <= 1000; ++i) EXPECT_TRUE(progress.report(0, i, i - 1, 100 + i, kFastest_s));
+  EXPECT_EQ(progress.iteration(), 1000);
+}
+
+TEST(JobProgress, GoesOnWhenTheClockIsSetBack) {
+  JobProgress progress(100);
+  for (int i = 1; i <= 100; ++i) {
+    for (int rank = 0; rank < 2; ++rank)
+      EXPECT_TRUE(progress.report(rank, i, i, i < 50 ? 100 + i : i - 50, kFastest_s));
+  }
+  EXPECT_EQ(progress.iteration(), 100);
+}
+
+}  // namespace
+}  // namespace perseus::server
