@@ -117,8 +117,9 @@ class Clients {
   void ask(int client, const std::string& method, const std::string& target, const std::string& body, Answer answer) {
     Connection& connection = connections_[client];
     connection.answer = std::move(answer);
-    const std::string text = fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}", method,
-                                         target, body.size(), body);
+    const std::string text = fmt::format(
+        "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
+        target, body.size(), body);
     if (write(connection.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail("write");
     ++under_way_;
   }

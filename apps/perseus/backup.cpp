@@ -26,6 +26,7 @@ void add_backup(CLI::App& app, Command& command) {
   backup->callback([options, &command] {
     command.run = [options, &command]() -> Result<int> {
       const std::string database = sqlite_file_in(options->data);
+      keep_to_ourselves();
       if (const Status done = back_up_sqlite(database, options->to); !done) return done.error();
       const auto bytes = std::filesystem::file_size(options->to);
       if (command.json) {

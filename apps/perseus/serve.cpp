@@ -69,6 +69,8 @@ class Log {
   void debug(std::string_view message) { logger_->debug(json_quoted(message)); }
   void warn(std::string_view message) { logger_->warn(json_quoted(message)); }
   void error(std::string_view message) { logger_->error(json_quoted(message)); }
+  /// `change`: a JSON object.
+  void audit(const std::string& change) { logger_->info("\"change\",\"change\":" + change); }
 
  private:
   std::shared_ptr<spdlog::logger> logger_;
@@ -94,8 +96,8 @@ void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 /// Calls tick() when the service has something to do.
 class Ticker {
  public:
-  Ticker(asio::io_context& io, server::Service& service, const Clock& clock, server::Metrics& metrics)
-      : timer_(io), service_(service), clock_(clock), metrics_(metrics) {
+  Ticker(asio::io_context& io, server::Service& service, server::Api& api, const Clock& clock, server::Metrics& metrics)
+      : timer_(io), service_(service), api_(api), clock_(clock), metrics_(metrics) {
     service_.on_earlier_wake([this] { arm(); });
     arm();
   }
@@ -108,11 +110,13 @@ class Ticker {
       if (stopped) return;
       const server::Metrics::IoSpan span(metrics_, "timer");
       service_.tick();
+      api_.end_expired();
       arm();
     });
   }
   asio::steady_timer timer_;
   server::Service& service_;
+  server::Api& api_;
   const Clock& clock_;
   server::Metrics& metrics_;
 };
@@ -154,9 +158,10 @@ Result<int> run_serve(const ServeConfig& config) {
   auto store = open_server_store(config.data, config.database, post_from("store"));
   if (!store) return store.error();
 
-  server::Tokens tokens(**store);
+  const bool local = is_loopback(address->host);
+  server::Tokens tokens(**store, local);
   if (const Status loaded = tokens.load(); !loaded) return loaded.error();
-  if (tokens.none() && !is_loopback(address->host)) {
+  if (!local && tokens.list().empty()) {
     return Error{ErrorCode::usage,
                  fmt::format("listening on {} needs a token first, for anybody may come: perseus token create --role "
                              "infrastructure --data DIR",
@@ -191,6 +196,8 @@ Result<int> run_serve(const ServeConfig& config) {
   api_options.version = PERSEUS_VERSION;
   api_options.openapi = openapi_text();
   api_options.dashboard = dashboard_page();
+  api_options.hosts = config.hosts;
+  api_options.audit = [&log](const std::string& change) { log.audit(change); };
   if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
   if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;
   api_options.factors.currency = config.currency;
@@ -207,19 +214,42 @@ Result<int> run_serve(const ServeConfig& config) {
   running = &http;
   const auto port = http.listen(*address);
   if (!port) return port.error();
-  const Ticker ticker(io, **service, clock, *metrics);
+  const Ticker ticker(io, **service, api, clock, *metrics);
 
+  asio::signal_set hangups(io, SIGHUP);
+  const std::function<void()> read_again = [&] {
+    hangups.async_wait([&](boost::system::error_code stopped, int) {
+      if (stopped) return;
+      if (options.tls) {
+        const auto tls = server_tls(config.tls_certificate, config.tls_key);
+        if (tls) http.use_certificate(*tls);
+        tls ? log.info("read the certificate again")
+            : log.error("the certificate stays as it was: " + tls.error().message);
+      } else {
+        log.info("nothing to read again: there is no certificate");
+      }
+      read_again();
+    });
+  };
+  read_again();
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](boost::system::error_code stopped, int signal) {
     if (stopped) return;
     log.info(fmt::format("stopping on signal {}", signal));
     api.drain();
     (*service)->drain();
+    hangups.cancel();
     http.drain(duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s)), [&] { io.stop(); });
   });
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
-  log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.none() ? ", without tokens" : ""));
+  log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.required() ? "" : ", without tokens"));
+  if (!tokens.required()) {
+    log.info(
+        "whoever reaches this server may do everything; to make the first token: perseus token create --role "
+        "infrastructure --token " +
+        tokens.first_secret());
+  }
   if (most_files < static_cast<rlim_t>(config.max_connections)) {
     log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
                          config.max_connections, most_files));

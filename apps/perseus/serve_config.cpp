@@ -32,6 +32,21 @@ auto text(std::string ServeConfig::*member) {
   };
 }
 
+/// Names of hosts, separated by commas.
+Status hosts(ServeConfig& config, const std::string& value) {
+  config.hosts.clear();
+  for (std::size_t at = 0; at < value.size();) {
+    const std::size_t end = std::min(value.find(',', at), value.size());
+    const std::string name = value.substr(at, end - at);
+    if (name.empty() || name.find_first_of(" \t:/") != std::string::npos) {
+      return Error{ErrorCode::usage, fmt::format("'{}' is not a host's name without port", name)};
+    }
+    config.hosts.push_back(name);
+    at = end + 1;
+  }
+  return Ok{};
+}
+
 Status log_level(ServeConfig& config, const std::string& value) {
   for (const std::string_view level : {"debug", "info", "warning", "error"}) {
     if (value == level) {
@@ -40,6 +55,22 @@ Status log_level(ServeConfig& config, const std::string& value) {
     }
   }
   return Error{ErrorCode::usage, fmt::format("'{}' is not one of debug, info, warning, error", value)};
+}
+
+/// Of a URL user:PASSWORD@host and a parameter password=PASSWORD.
+std::string without_password(std::string url) {
+  constexpr std::string_view hidden = "********", parameter = "password=";
+  const std::size_t start = url.find("://");
+  const std::size_t at = url.rfind('@', url.find('?'));
+  if (start != std::string::npos && at != std::string::npos) {
+    const std::size_t colon = url.find(':', start + 3);
+    if (colon < at) url.replace(colon + 1, at - colon - 1, hidden);
+  }
+  if (const std::size_t found = url.find(parameter); found != std::string::npos) {
+    const std::size_t value = found + parameter.size();
+    url.replace(value, std::min(url.find('&', value), url.size()) - value, hidden);
+  }
+  return url;
 }
 
 struct Setting {
@@ -105,6 +136,8 @@ std::span<const ConfigKey> config_table() {
   using C = ServeConfig;
   static const std::vector<ConfigKey> table{
       {"listen", "HOST:PORT", "127.0.0.1:7787", "where to listen; beyond loopback only with tokens", text(&C::listen)},
+      {"hosts", "NAMES", "", "its names besides localhost, separated by commas; none: any, once tokens are required",
+       hosts},
       {"data", "DIR", "", "directory of the SQLite database; made if it is not there", text(&C::data)},
       {"database", "URL", "", "postgresql://... instead of `data`, for several servers", text(&C::database)},
       {"tls_certificate", "FILE", "", "PEM certificate chain: speak HTTPS", text(&C::tls_certificate)},
@@ -174,7 +207,8 @@ Result<std::string> format_config(const std::map<std::string, std::string>& flag
   if (const Status set = apply(*settings, config); !set) return set.error();
   std::string text;
   for (const ConfigKey& key : config_table()) {
-    const std::string& value = settings->at(std::string(key.name)).value;
+    std::string value = settings->at(std::string(key.name)).value;
+    if (key.name == "database") value = without_password(std::move(value));
     const bool is_number = number_in<double>(value).has_value();
     text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
                         key.name, is_number ? value : fmt::format("\"{}\"", value));

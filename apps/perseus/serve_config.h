@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -21,6 +22,7 @@ struct ServeConfig {
          profiling_slowdown = 0, profiling_worst_slowdown = 0, switch_latency = 0;
   int workers = 0, max_connections = 0, max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0,
       profiling_iterations = 0;
+  std::vector<std::string> hosts;
 };
 
 struct ConfigKey {

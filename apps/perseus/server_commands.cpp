@@ -117,28 +117,47 @@ Result<HttpCall> policy_call(const PolicyChange& change) {
 }
 
 struct TokenOptions {
-  std::string role, job, name, id, data, database;
+  std::string role, job, name, team, id, required, data, database;
+  std::optional<double> expires_days;
 };
+constexpr double day_s = 86400;
 
-/// Straight into the database: for the first token of a server that listens beyond loopback.
-Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
-  const auto role = server::role_named(options.role);
-  if (!role) return role.error();
+/// Writes straight into the database, of a server that has not started yet or shares it.
+Status change_store(const TokenOptions& options, const std::function<void(Store&, Store::Done<Ok>)>& change) {
   boost::asio::io_context io(1);
   const auto store = open_server_store(options.data, options.database,
                                        [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
   if (!store) return store.error();
-  const server::NewToken token = server::make_token(*role, options.job, options.name, SystemClock().now_s());
-  std::optional<Status> put;
+  std::optional<Status> changed;
   const auto busy = boost::asio::make_work_guard(io);
-  (*store)->put_token(token.row, [&](const Status& done) {
-    put = done;
+  change(**store, [&](const Status& done) {
+    changed = done;
     io.stop();
   });
   io.run();
-  if (!*put) return put->error();
+  return *changed;
+}
+
+Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
+  const double now_s = SystemClock().now_s();
+  TokenRow wanted;
+  wanted.role = options.role;
+  wanted.job = options.job;
+  wanted.name = options.name;
+  wanted.team = options.team;
+  if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * day_s;
+  const server::NewToken token = server::make_token(std::move(wanted), now_s);
+  const Status put =
+      change_store(options, [&](Store& store, Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
+  if (!put) return put.error();
   print(as_json ? fmt::format("{{\"token\":\"{}\"}}\n", token.secret) : token.secret + "\n");
   return 0;
+}
+
+/// --data DIR or --database URL: where the tokens are.
+void add_store_options(CLI::App& action, TokenOptions& options, const std::string& meaning) {
+  action.add_option("--data", options.data, meaning)->type_name("DIR");
+  action.add_option("--database", options.database, "The same for postgresql://...")->type_name("URL");
 }
 
 }  // namespace
@@ -296,17 +315,20 @@ void add_token(CLI::App& app, Command& command) {
       ->type_name("ROLE");
   create->add_option("--job", options->job, "The only job it reaches")->type_name("JOB");
   create->add_option("--name", options->name, "Whose it is, for people")->type_name("TEXT");
-  create
-      ->add_option("--data", options->data,
-                   "Instead of asking a server: into this directory's database; start it "
-                   "afterwards")
-      ->type_name("DIR");
-  create->add_option("--database", options->database, "The same for postgresql://...")->type_name("URL");
+  create->add_option("--team", options->team, "Jobs share the profiles that they learn within a team")
+      ->type_name("TEXT");
+  create->add_option("--expires-days", options->expires_days, "Days until it is unknown (default: never)")
+      ->check(CLI::Range(1e-3, 36500.0).description(""))
+      ->type_name("DAYS");
+  add_store_options(*create, *options,
+                    "Instead of asking a server: into this directory's database; start it afterwards");
   add_json_flag(*create, command);
   create->callback([peer, options, &command] {
     command.run = [peer, options, &command]() -> Result<int> {
       if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
-      const json::object body{{"role", options->role}, {"job", options->job}, {"name", options->name}};
+      json::object body{
+          {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
+      if (options->expires_days) body["expires_in_s"] = *options->expires_days * day_s;
       return print_answer(*peer, {"POST", "/v1/tokens", json::serialize(body)}, command.json);
     };
   });
@@ -317,6 +339,23 @@ void add_token(CLI::App& app, Command& command) {
              })
       ->add_option("ID", options->id, "The id that 'list' shows")
       ->required();
+  auto* require = group->add_subcommand("require", "Whether a server asks for tokens at all (off: on loopback only)");
+  require->add_option("WHETHER", options->required, "on or off")
+      ->required()
+      ->check(CLI::IsMember({"on", "off"}).description(""));
+  add_store_options(*require, *options, "Directory of the database; its server must not run");
+  require->callback([options, &command] {
+    command.run = [options]() -> Result<int> {
+      if (options->data.empty() && options->database.empty()) {
+        return Error{ErrorCode::usage, "--data DIR or --database URL is needed: this is no call of a server"};
+      }
+      const Status changed = change_store(*options, [&](Store& store, Store::Done<Ok> done) {
+        server::require_tokens(store, options->required == "on", std::move(done));
+      });
+      if (!changed) return changed.error();
+      return 0;
+    };
+  });
 }
 
 }  // namespace perseus

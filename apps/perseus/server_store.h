@@ -13,6 +13,8 @@ namespace perseus {
 
 /// Where in that directory SQLite's file is.
 std::string sqlite_file_in(const std::string& data);
+/// Files that this process makes from now on are its user's alone: a database says what a cluster trains.
+void keep_to_ourselves();
 Result<std::unique_ptr<Store>> open_server_store(const std::string& data, const std::string& database, Post post);
 
 }  // namespace perseus

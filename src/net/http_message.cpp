@@ -12,11 +12,6 @@ namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-bool same_without_case(std::string_view a, std::string_view b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
-}
-
 std::optional<std::string_view> first(const NamedValues& values, std::string_view name) {
   for (const auto& [key, value] : values) {
     if (same_without_case(key, name)) return value;
@@ -109,6 +104,11 @@ HttpResponse json_response(int status, std::string body) {
 HttpResponse error_response(int status, std::string_view message) {
   return json_response(status, fmt::format("{{\"detail\":{0},\"error\":{{\"code\":\"{1}\",\"message\":{0}}}}}",
                                            json_quoted(message), entry_of(code_of(status)).name));
+}
+
+bool same_without_case(std::string_view a, std::string_view b) {
+  return a.size() == b.size() &&
+         std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
 }
 
 std::string_view reason_phrase(int status) {

@@ -51,6 +51,8 @@ HttpResponse json_response(int status, std::string body);
 /// {"detail": MESSAGE, "error": {"code", "message"}}, the code of that status in base/error_table.h, usage for others.
 HttpResponse error_response(int status, std::string_view message);
 
+/// As names of headers and hosts are compared: ASCII letters only.
+bool same_without_case(std::string_view a, std::string_view b);
 std::string_view reason_phrase(int status);
 Result<HttpTarget> parse_target(std::string_view target);
 /// For paths and query values: everything but letters, digits and -._~ becomes %XX.

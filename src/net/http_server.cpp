@@ -207,6 +207,11 @@ void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> do
   core_->drain(grace, std::move(done));
 }
 
+void HttpServer::use_certificate(TlsContext tls) {
+  PERSEUS_CHECK(core_->options.tls && tls, "a server speaks TLS from its start or never");
+  core_->options.tls = std::move(tls);
+}
+
 HttpServerCounts HttpServer::counts() const { return core_->counts(); }
 
 void Responder::send(HttpResponse response) const {

@@ -94,6 +94,8 @@ class HttpServer {
   /// Stops accepting, closes idle connections, ends streams; the others close after their answer, or after `grace`.
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   [[nodiscard]] HttpServerCounts counts() const;
+  /// For connections from now on, of a server that began with a certificate.
+  void use_certificate(TlsContext tls);
 
  private:
   std::shared_ptr<ServerCore> core_;

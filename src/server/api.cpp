@@ -59,7 +59,12 @@ HttpResponse response_of(const Error& error) {
 
 }  // namespace
 
-void Call::fail(const Error& error) const { responder.send(response_of(error)); }
+void Call::fail(const Error& error) const { send(response_of(error)); }
+
+void Call::send(HttpResponse response) const {
+  if (audit) audit(response.status, identity);
+  responder.send(std::move(response));
+}
 
 Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions options)
     : service_(service),
@@ -67,7 +72,17 @@ Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions option
       clock_(clock),
       options_(std::move(options)),
       dashboard_(options_.dashboard),
-      openapi_(options_.openapi) {}
+      openapi_(options_.openapi) {
+  tokens_.on_change([this] { end_expired(); });
+}
+
+Api::~Api() {
+  tokens_.on_change([] {});
+}
+
+void Api::end_expired() {
+  held_.end_unless([this](const Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
+}
 
 Api::Page::Page(const std::string& text)
     : plain(std::make_shared<const std::string>(text)),
@@ -91,10 +106,10 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs", read, &Api::list_jobs},
       {"POST", "/v1/jobs", job, &Api::register_job},
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
-      {"POST", "/v1/jobs/{job}/ranks", job, &Api::register_rank},
-      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", job, &Api::next_plan},
-      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", job, &Api::drop_plan},
-      {"POST", "/v1/jobs/{job}/iterations", job, &Api::report_iterations},
+      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
+      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
+      {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
       {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
       {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier},
@@ -114,12 +129,12 @@ const std::vector<Api::Route>& Api::routes() {
       {"POST", "/v1/tokens", infrastructure, &Api::make_token},
       {"DELETE", "/v1/tokens/{token}", infrastructure, &Api::revoke_token},
       {"GET", "/v1/openapi.json", open, &Api::openapi},
-      {"GET", "/info", job, &Api::legacy_info},
+      {"GET", "/info", rank, &Api::legacy_info},
       {"POST", "/register_job", job, &Api::legacy_register_job},
-      {"POST", "/register_rank", job, &Api::legacy_register_rank},
-      {"POST", "/register_rank/{job}", job, &Api::legacy_register_rank},
-      {"GET", "/schedule/{job}", job, &Api::legacy_schedule},
-      {"POST", "/result/{job}", job, &Api::legacy_result},
+      {"POST", "/register_rank", rank, &Api::legacy_register_rank},
+      {"POST", "/register_rank/{job}", rank, &Api::legacy_register_rank},
+      {"GET", "/schedule/{job}", rank, &Api::legacy_schedule},
+      {"POST", "/result/{job}", rank, &Api::legacy_result},
       {"GET", "/", open, &Api::dashboard},
       {"GET", "/healthz", open, &Api::healthz},
       {"GET", "/readyz", open, &Api::readyz},
@@ -141,10 +156,48 @@ bool Api::reaches(const Identity& identity, const std::string& job) {
   return !known->second.empty() && known->second == identity.token;
 }
 
-RegisterJob Api::owned(const Call& call, RegisterJob request) const {
+Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
+  if (!call.identity.job.empty()) {
+    return Error{ErrorCode::forbidden,
+                 fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
+  }
   request.facts.erase(std::string(owner_fact));
   if (!call.identity.token.empty()) request.facts.emplace(owner_fact, call.identity.token);
   return request;
+}
+
+std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& request) const {
+  const std::string what = fmt::format("\"from\":{},\"did\":{}", json_quoted(request.peer),
+                                       json_quoted(fmt::format("{} {}", request.method, request.path)));
+  return [sink = options_.audit, what](int status, const Identity& who) {
+    sink(fmt::format("{{\"token\":\"{}\",\"name\":{},{},\"status\":{}}}", who.token, json_quoted(who.name), what,
+                     status));
+  };
+}
+
+std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Call& call) {
+  if (route.access == Access::open) return std::nullopt;
+  const bool any_host = tokens_.required() && options_.hosts.empty();
+  if (auto refusal = refused_across_sites(request, {any_host, options_.hosts})) return refusal;
+  const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
+  if (!identity) {
+    HttpResponse response = response_of(identity.error());
+    if (request.header("Authorization") && wrong_tokens_.count(request.peer, clock_.now_s())) {
+      response = error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::allowed,
+                                                 request.peer, WrongTokens::within_s, identity.error().message));
+      response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", WrongTokens::within_s));
+    }
+    return response;
+  }
+  call.identity = *identity;
+  const Role role = call.identity.role;
+  const bool for_jobs = route.access == Access::job || route.access == Access::rank;
+  if ((route.access == Access::infrastructure && role != Role::infrastructure) ||
+      (for_jobs && role == Role::read_only)) {
+    return response_of({ErrorCode::forbidden,
+                        fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
+  }
+  return std::nullopt;
 }
 
 void Api::handle(HttpRequest request, Responder responder) {
@@ -160,18 +213,10 @@ void Api::handle(HttpRequest request, Responder responder) {
     }
     responder.name(pattern.name);
     const Metrics::IoSpan span(*options_.metrics, pattern.name);
-    Call call{HttpRequest(), std::move(responder), {}, {}};
-    if (route.access != Access::open) {
-      const auto identity = tokens_.identify(request.header("Authorization").value_or(""));
-      if (!identity) return call.fail(identity.error());
-      call.identity = *identity;
-    }
-    const Role role = call.identity.role;
-    if ((route.access == Access::infrastructure && role != Role::infrastructure) ||
-        (route.access == Access::job && role == Role::read_only)) {
-      return call.fail({ErrorCode::forbidden,
-                        fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
-    }
+    Call call{HttpRequest(), std::move(responder), {}, {}, {}};
+    const bool changes = route.method != "GET" && route.access != Access::rank;
+    if (changes && options_.audit) call.audit = auditor(request);
+    if (auto refusal = refused(route, request, call)) return call.send(std::move(*refusal));
     for (std::size_t i = 0; i < path.size(); ++i) {
       if (!is_placeholder(pattern.segments[i])) continue;
       call.parts.emplace_back(path[i]);
@@ -197,8 +242,33 @@ Done<Ok> Api::then_ok(const Call& call) const {
 }
 
 void Api::wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format) {
-  const WaitId wait = service_.wait_for_plan(std::move(request), then<PlanAnswer>(call, std::move(format)));
-  if (wait != 0) call.responder.on_closed([this, wait] { service_.cancel_wait(wait); });
+  const auto held = std::make_shared<HeldCalls::Id>(0);
+  const auto wait = std::make_shared<WaitId>(0);
+  *held = held_.add(call.identity, [this, call, wait] {
+    service_.cancel_wait(*wait);
+    call.fail({ErrorCode::unauthorised, "this token was revoked or has expired"});
+  });
+  *wait = service_.wait_for_plan(std::move(request), [this, held, done = then<PlanAnswer>(call, std::move(format))](
+                                                         const Result<PlanAnswer>& answer) {
+    held_.remove(*held);
+    done(answer);
+  });
+  if (*wait == 0) return;
+  call.responder.on_closed([this, held, wait] {
+    held_.remove(*held);
+    service_.cancel_wait(*wait);
+  });
+}
+
+void Api::keep_open(const Call& call, SubscriptionId subscription) {
+  const HeldCalls::Id held = held_.add(call.identity, [this, responder = call.responder, subscription] {
+    service_.unsubscribe(subscription);
+    responder.end_stream();
+  });
+  call.responder.on_closed([this, held, subscription] {
+    held_.remove(held);
+    service_.unsubscribe(subscription);
+  });
 }
 
 // ---- Operations

@@ -15,10 +15,13 @@
 
 #include "base/clock.h"
 #include "net/http_server.h"
+#include "server/cross_site.h"
+#include "server/held_calls.h"
 #include "server/metrics.h"
 #include "server/service.h"
 #include "server/tokens.h"
 #include "server/view_json.h"
+#include "server/wrong_tokens.h"
 
 namespace perseus::server {
 
@@ -28,6 +31,9 @@ struct ApiOptions {
   std::string openapi;                            ///< the file's text
   std::string dashboard;                          ///< the page's text
   std::function<HttpServerCounts()> connections;  ///< for /metrics; may be empty
+  std::vector<std::string> hosts;                 ///< names by which clients know the server; none: any, with a token
+  /// Who changed what, and whether it was done: a JSON object. May be empty.
+  std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 };
 
@@ -36,15 +42,18 @@ struct Call {
   HttpRequest request;
   Responder responder;
   Identity identity;
-  std::vector<std::string> parts;  ///< what {…} in the route's path stands for, in order
+  std::vector<std::string> parts;                              ///< what {…} in the route's path stands for, in order
+  std::function<void(int status, const Identity& who)> audit;  ///< empty for what changes nothing
 
-  void answer(std::string json) const { responder.send(json_response(200, std::move(json))); }
+  void answer(std::string json) const { send(json_response(200, std::move(json))); }
   void fail(const Error& error) const;
+  void send(HttpResponse response) const;
 };
 
 class Api {
  public:
-  enum class Access { open, read, job, infrastructure };
+  /// rank: for the same tokens as job; what every rank says again and again, and the audit log does not repeat.
+  enum class Access { open, read, rank, job, infrastructure };
   using Handler = void (Api::*)(Call);
   struct Route {
     std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
@@ -53,17 +62,26 @@ class Api {
   };
 
   Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions options);
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+  ~Api();
   void handle(HttpRequest request, Responder responder);
   /// From now on /readyz says no.
   void drain() { draining_ = true; }
+  /// Ends what is kept open for tokens that have expired. To be called now and then.
+  void end_expired();
 
   static const std::vector<Route>& routes();
 
  private:
+  /// Why the request is not let in, if it is not; else the call knows who asks.
+  std::optional<HttpResponse> refused(const Route& route, const HttpRequest& request, Call& call);
+  std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
   /// Whether this identity may reach the job.
   bool reaches(const Identity& identity, const std::string& job);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
-  RegisterJob owned(const Call& call, RegisterJob request) const;
+  Result<RegisterJob> owned(const Call& call, RegisterJob request) const;
+  void keep_open(const Call& call, SubscriptionId subscription);
   template <class T>
   Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
   Done<Ok> then_ok(const Call& call) const;
@@ -121,6 +139,8 @@ class Api {
   Page dashboard_;
   Page openapi_;
   std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, as far as asked
+  HeldCalls held_;
+  WrongTokens wrong_tokens_;
   bool draining_ = false;
 };
 

@@ -94,7 +94,8 @@ void describe(F& f, S& s) {
   f.always("degree", s.degree);
 }
 struct TokenBody {
-  std::string role, job, name;
+  std::string role, job, name, team;
+  std::optional<double> expires_in_s;
 };
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, TokenBody>
@@ -102,6 +103,8 @@ void describe(F& f, S& s) {
   f.always("role", s.role);
   f("job", s.job);
   f("name", s.name);
+  f("team", s.team);
+  f("expires_in_s", s.expires_in_s);
 }
 
 }  // namespace perseus::server

@@ -88,14 +88,29 @@ Status check_lists(const RegisterRank& request) {
   return Ok{};
 }
 
+/// The first character that a name must not have, since it changes how the text around it is shown: control characters
+/// (C0, DEL, C1), line separators, and those that turn the direction of writing. Also U+FFFE and U+FFFF, which are no
+/// characters and would not come back from the log. `text` is UTF-8.
+bool has_hidden_characters(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U; };
+    if (byte(0) < ' ' || byte(0) == 0x7F) return true;
+    if (byte(0) == 0xC2 && byte(1) < 0xA0) return true;   // U+0080 to U+009F
+    if (byte(0) == 0xD8 && byte(1) == 0x9C) return true;  // U+061C
+    if (byte(0) == 0xE2 && byte(1) == 0x80) {             // U+200E, U+200F, U+2028 to U+202E
+      if (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE)) return true;
+    }
+    if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return true;  // U+2066 to U+2069
+    if (byte(0) == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE) return true;                     // U+FFFE, U+FFFF
+  }
+  return false;
+}
+
 }  // namespace
 
 Status check_text(const std::string& what, const std::string& text, std::size_t most) {
   if (text.size() > most) return usage(fmt::format("{}: {} bytes; allowed: {}", what, text.size(), most));
-  const bool control = std::ranges::any_of(text, [](char c) { return (c >= 0 && c < ' ') || c == 0x7F; });
-  // U+FFFE and U+FFFF are no characters and would not come back from the log.
-  const bool odd = text.find("\xEF\xBF\xBE") != std::string::npos || text.find("\xEF\xBF\xBF") != std::string::npos;
-  if (control || odd || valid_utf8(text) != text) {
+  if (valid_utf8(text) != text || has_hidden_characters(text)) {
     return usage(fmt::format("{}: must be UTF-8 without control characters", what));
   }
   return Ok{};

@@ -8,6 +8,7 @@
 #include "server/api.h"
 #include "server/api_bodies.h"
 #include "server/json_fields.h"
+#include "server/registration.h"
 
 namespace perseus::server {
 namespace {
@@ -134,12 +135,11 @@ void Api::register_job(Call call) {
     if (!number) return call.fail(number.error());
     body->job.profile_of.emplace(*number, profile);
   }
-  if (!call.identity.job.empty()) {
-    return call.fail({ErrorCode::forbidden, "this token is for one job that is registered already"});
-  }
-  service_.register_job(owned(call, std::move(body->job)), then<RegisteredJob>(call, [](const RegisteredJob& made) {
-                          return fmt::format("{{\"job\":{},\"state\":\"{}\"}}", json_quoted(made.job), made.state);
-                        }));
+  auto job = owned(call, std::move(body->job));
+  if (!job) return call.fail(job.error());
+  service_.register_job(*std::move(job), then<RegisteredJob>(call, [](const RegisteredJob& made) {
+    return fmt::format("{{\"job\":{},\"state\":\"{}\"}}", json_quoted(made.job), made.state);
+  }));
 }
 
 void Api::show_job(Call call) {
@@ -255,16 +255,17 @@ void Api::job_events(Call call) {
   const auto subscription = service_.subscribe(call.parts[0], after.value_or(-1),
                                                [responder](const JobEvent& event) { send_event(responder, event); });
   if (!subscription) return responder.end_stream();
-  responder.on_closed([this, id = *subscription] { service_.unsubscribe(id); });
+  keep_open(call, *subscription);
 }
 
 void Api::all_events(Call call) {
   call.responder.open_stream();
   const Responder responder = call.responder;
-  const SubscriptionId id = service_.subscribe_all([this, responder, identity = call.identity](const JobEvent& event) {
-    if (reaches(identity, event.job)) send_event(responder, event);
-  });
-  responder.on_closed([this, id] { service_.unsubscribe(id); });
+  const SubscriptionId subscription =
+      service_.subscribe_all([this, responder, identity = call.identity](const JobEvent& event) {
+        if (reaches(identity, event.job)) send_event(responder, event);
+      });
+  keep_open(call, subscription);
 }
 
 void Api::set_straggler(Call call) {
@@ -283,7 +284,8 @@ void Api::set_job_straggler(Call call) {
 void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
 
 void Api::set_policy(Call call) {
-  // The same form as in the log: an object with one member, the kind.
+  // The same form as in the log: an object with one member, the kind. What is one JSON value stays one within another.
+  if (const auto alone = parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
   call.request.body = fmt::format("{{{}:{}}}", json_quoted(call.parts[1]), call.request.body);
   const auto body = body_of<PolicyMembers>(call);
   if (!body) return;
@@ -323,9 +325,11 @@ void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], the
 void Api::list_tokens(Call call) {
   std::string text = "{\"tokens\":[";
   for (const TokenRow& token : tokens_.list()) {
-    text += fmt::format("{}{{\"id\":\"{}\",\"role\":\"{}\",\"job\":{},\"name\":{},\"created_at_s\":{}}}",
+    text += fmt::format("{}{{\"id\":\"{}\",\"role\":\"{}\",\"job\":{},\"name\":{},\"team\":{},\"created_at_s\":{}",
                         text.back() == '[' ? "" : ",", token.hash, token.role, json_quoted(token.job),
-                        json_quoted(token.name), token.created_s);
+                        json_quoted(token.name), json_quoted(token.team), token.created_s);
+    if (token.expires_s > 0) text += fmt::format(",\"expires_at_s\":{}", token.expires_s);
+    text += '}';
   }
   call.answer(text + "]}");
 }
@@ -335,15 +339,42 @@ void Api::make_token(Call call) {
   if (!body) return;
   const auto role = role_named(body->role);
   if (!role) return call.fail(role.error());
-  if (tokens_.none() && *role != Role::infrastructure) {
-    return call.fail({ErrorCode::conflict,
-                      "the first token must have the role infrastructure: without one, nobody "
-                      "could make another"});
+  for (const auto& [what, text] : {std::pair{"name", body->name}, {"team", body->team}, {"job", body->job}}) {
+    if (const Status checked = check_text(what, text, 256); !checked) return call.fail(checked.error());
   }
-  const NewToken token = server::make_token(*role, body->job, body->name, clock_.now_s());
+  if (!tokens_.required()) {
+    if (*role != Role::infrastructure) {
+      return call.fail({ErrorCode::conflict,
+                        "the first token must have the role infrastructure: without one, nobody "
+                        "could make another"});
+    }
+    if (!tokens_.shows_first_secret(call.request.header("Authorization").value_or(""))) {
+      return call.fail(
+          {ErrorCode::forbidden,
+           "the first token is made with the secret in this server's log, or before it starts, by 'perseus "
+           "token create --role infrastructure --data DIR'"});
+    }
+  }
+  const double now_s = clock_.now_s();
+  const double expires_s = body->expires_in_s ? now_s + *body->expires_in_s : 0;
+  if (body->expires_in_s && !(*body->expires_in_s > 0 && *body->expires_in_s <= 1e10)) {
+    return call.fail(
+        {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body->expires_in_s)});
+  }
+  const NewToken token = server::make_token({.hash = "",
+                                             .role = body->role,
+                                             .job = body->job,
+                                             .name = body->name,
+                                             .created_s = 0,
+                                             .expires_s = expires_s,
+                                             .team = body->team},
+                                            now_s);
   tokens_.put(token.row, [call, token](const Status& put) {
     if (!put) return call.fail(put.error());
-    call.answer(fmt::format("{{\"token\":\"{}\",\"id\":\"{}\"}}", token.secret, token.row.hash.substr(0, 12)));
+    HttpResponse made = json_response(
+        200, fmt::format("{{\"token\":\"{}\",\"id\":\"{}\"}}", token.secret, token.row.hash.substr(0, 12)));
+    made.headers.emplace_back("Cache-Control", "no-store");
+    call.send(std::move(made));
   });
 }
 

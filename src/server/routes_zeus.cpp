@@ -126,7 +126,9 @@ void Api::legacy_register_job(Call call) {
   });
   metadata.resize(std::min<std::size_t>(metadata.size(), 64));
   job.id_prefix = id_prefix(job.degrees, metadata, clock_.now_s());
-  service_.register_job(owned(call, std::move(job)),
+  auto own = owned(call, std::move(job));
+  if (!own) return call.fail(own.error());
+  service_.register_job(*std::move(own),
                         then<RegisteredJob>(call, [](const RegisteredJob& made) { return json_quoted(made.job); }));
 }
 

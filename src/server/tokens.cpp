@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 
+#include "net/http_message.h"
 #include "server/identity.h"
 
 namespace perseus::server {
@@ -13,6 +15,7 @@ namespace {
 constexpr std::array<std::pair<Role, std::string_view>, 3> roles{
     {{Role::job, "job"}, {Role::infrastructure, "infrastructure"}, {Role::read_only, "read-only"}}};
 constexpr std::size_t shown_digits = 12;
+constexpr const char* setting_key = "setting/tokens";
 
 std::string sha256(std::string_view text) {
   std::array<unsigned char, 32> digest{};
@@ -22,6 +25,32 @@ std::string sha256(std::string_view text) {
   std::string hex;
   for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
   return hex;
+}
+
+std::string base64_decoded(std::string_view text) {
+  std::string bytes(text.size() / 4 * 3 + 3, '\0');
+  const int length =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (length < 0) return "";
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  bytes.resize(static_cast<std::size_t>(length) - padding);
+  return bytes;
+}
+
+/// The token in the header's value; "" if there is none.
+std::string secret_in(std::string_view authorization) {
+  constexpr std::size_t most = 1024;
+  const std::size_t space = authorization.find(' ');
+  if (space == std::string_view::npos || authorization.size() > most) return "";
+  const std::string_view scheme = authorization.substr(0, space);
+  std::string_view value = authorization.substr(space);
+  value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
+  if (same_without_case(scheme, "Bearer")) return std::string(value);
+  if (!same_without_case(scheme, "Basic")) return "";
+  const std::string user_and_password = base64_decoded(value);
+  const std::size_t colon = user_and_password.find(':');
+  return colon == std::string::npos ? "" : user_and_password.substr(colon + 1);
 }
 
 }  // namespace
@@ -40,30 +69,74 @@ Result<Role> role_named(std::string_view name) {
   return Error{ErrorCode::usage, fmt::format("'{}' is no role; there are job, infrastructure and read-only", name)};
 }
 
-NewToken make_token(Role role, std::string job, std::string name, double now_s) {
+NewToken make_token(TokenRow wanted, double now_s) {
   const std::string secret = "perseus_" + random_hex_id();
-  return {secret, {sha256(secret), std::string(name_of(role)), std::move(job), std::move(name), now_s}};
+  wanted.hash = sha256(secret);
+  wanted.created_s = now_s;
+  return {secret, std::move(wanted)};
 }
+
+void require_tokens(Store& store, bool required, Store::Done<Ok> done) {
+  store.put_blob({setting_key, required ? "on" : "off"}, std::move(done));
+}
+
+Tokens::Tokens(Store& store, bool local)
+    : store_(store), local_(local), required_(!local), first_secret_("perseus_first_" + random_hex_id()) {}
 
 Status Tokens::load() {
   auto rows = store_.tokens();
   if (!rows) return rows.error();
+  const auto setting = store_.blob(setting_key);
+  if (!setting) return setting.error();
   rows_.clear();
   for (TokenRow& row : *rows) rows_.emplace(row.hash, std::move(row));
+  setting_known_ = setting->has_value();
+  required_ = !local_ || (setting_known_ && **setting != "off");
+  require_if_any();
+  changed_();
   return Ok{};
 }
 
-Result<Identity> Tokens::identify(std::string_view authorization) const {
-  if (none()) return Identity{};
-  constexpr std::string_view scheme = "Bearer ";
-  if (!authorization.starts_with(scheme)) {
+void Tokens::require_if_any() {
+  if (setting_known_ || rows_.empty()) return;
+  required_ = true;
+  setting_known_ = true;
+  // If this is lost, the next start finds the same.
+  require_tokens(store_, true, [](const Result<Ok>&) {});
+}
+
+const TokenRow* Tokens::find(std::string_view authorization) const {
+  const auto found = rows_.find(sha256(secret_in(authorization)));
+  return found == rows_.end() ? nullptr : &found->second;
+}
+
+Result<Identity> Tokens::identify(std::string_view authorization, double now_s) const {
+  if (!required_) return Identity{};
+  if (rows_.empty()) {
+    return Error{ErrorCode::unauthorised,
+                 "tokens are required here and there is none: 'perseus token create --data DIR' makes one"};
+  }
+  if (secret_in(authorization).empty()) {
     return Error{ErrorCode::unauthorised, "a token is needed: send the header 'Authorization: Bearer TOKEN'"};
   }
-  const auto found = rows_.find(sha256(authorization.substr(scheme.size())));
-  if (found == rows_.end()) return Error{ErrorCode::unauthorised, "this token is not known here, or was revoked"};
-  const auto role = role_named(found->second.role);
+  const TokenRow* const row = find(authorization);
+  if (row == nullptr) return Error{ErrorCode::unauthorised, "this token is not known here, or was revoked"};
+  if (row->expires_s > 0 && now_s >= row->expires_s) return Error{ErrorCode::unauthorised, "this token has expired"};
+  const auto role = role_named(row->role);
   if (!role) return Error{ErrorCode::unauthorised, role.error().message};
-  return Identity{*role, found->first.substr(0, shown_digits), found->second.job};
+  const std::string id = row->hash.substr(0, shown_digits);
+  return Identity{*role, id, row->name, row->team.empty() ? id : row->team, row->job};
+}
+
+bool Tokens::holds(const Identity& identity, double now_s) const {
+  if (identity.token.empty()) return !required_;
+  const auto row = rows_.lower_bound(identity.token);
+  if (row == rows_.end() || !row->first.starts_with(identity.token)) return false;
+  return row->second.expires_s <= 0 || now_s < row->second.expires_s;
+}
+
+bool Tokens::shows_first_secret(std::string_view authorization) const {
+  return !required_ && sha256(secret_in(authorization)) == sha256(first_secret_);
 }
 
 std::vector<TokenRow> Tokens::list() const {
@@ -78,7 +151,11 @@ std::vector<TokenRow> Tokens::list() const {
 
 void Tokens::put(const TokenRow& token, std::function<void(Status)> done) {
   store_.put_token(token, [this, token, done = std::move(done)](const Status& put) {
-    if (put) rows_.emplace(token.hash, token);
+    if (put) {
+      rows_.emplace(token.hash, token);
+      require_if_any();
+      changed_();
+    }
     done(put);
   });
 }
@@ -89,9 +166,17 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
   if (!known || (std::next(found) != rows_.end() && std::next(found)->first.starts_with(id))) {
     return done(Error{ErrorCode::not_found, fmt::format("no token '{}': give at least the first 8 digits of one", id)});
   }
+  const auto administers = [](const auto& row) { return row.second.role == name_of(Role::infrastructure); };
+  if (required_ && administers(*found) && std::ranges::count_if(rows_, administers) == 1) {
+    return done(Error{ErrorCode::conflict,
+                      "this is the last token of the role infrastructure: make another one first, or nobody could"});
+  }
   const std::string hash = found->first;
   store_.revoke_token(hash, [this, hash, done = std::move(done)](const Status& revoked) {
-    if (revoked) rows_.erase(hash);
+    if (revoked) {
+      rows_.erase(hash);
+      changed_();
+    }
     done(revoked);
   });
 }

@@ -1,10 +1,20 @@
 // Who may do what: bearer tokens, of which only the hashes are kept.
 //
-// Problem: training jobs, the infrastructure and dashboards share one server; a job must not reach another one. Input:
-// the Authorization header. Output: whose it is. Roles: `infrastructure` may do everything; `read-only` may look at
-// everything; `job` may register jobs and reaches those that it registered, or only the one that it was made for.
-// While there is no token at all, everybody is `infrastructure` (and the server listens on loopback only). Errors:
-// unauthorised: no or an unknown token; usage: a role that does not exist. Cost: one SHA-256 a request.
+// Problem: training jobs, the infrastructure and dashboards share one server; a job must not reach another one.
+// Input: the Authorization header, "Bearer TOKEN", or "Basic" with the token as the password (for clients that only
+// take
+//   a URL); the time now.
+// Output: whose it is. Roles: `infrastructure` may do everything; `read-only` may look at everything; `job` may
+// register
+//   jobs and reaches those that it registered, or only the one that it was made for.
+// Whether tokens are required is kept beside them: from the first one on they are, also when none is left. Only a
+// server
+//   that this machine alone reaches may have them off; everybody is `infrastructure` there, and makes the first token
+//   with first_secret().
+// Errors: unauthorised: no token, an unknown or an expired one; usage: a role that does not exist; conflict: the last
+// token
+//   of the role infrastructure is not revoked.
+// Cost: one SHA-256 a request.
 // Threads: io thread.
 #pragma once
 
@@ -24,33 +34,56 @@ Result<Role> role_named(std::string_view name);
 
 struct Identity {
   Role role = Role::infrastructure;
-  std::string token;  ///< the beginning of its hash; "" while there are no tokens
+  std::string token;  ///< the beginning of its hash; "" while tokens are off
+  std::string name;   ///< whose it is, for people
+  std::string team;   ///< what jobs learn is shared within it; the token itself where it has none
   std::string job;    ///< the only job it reaches, or ""
 };
 
 struct NewToken {
   std::string secret;  ///< shown once, not kept
-  TokenRow row;
+  TokenRow row;        ///< its hash and time are set
 };
 /// A secret that nobody can guess, and what is kept of it.
-NewToken make_token(Role role, std::string job, std::string name, double now_s);
+NewToken make_token(TokenRow wanted, double now_s);
+
+/// Keeps in the store whether tokens are required, whatever tokens there are.
+void require_tokens(Store& store, bool required, Store::Done<Ok> done);
 
 class Tokens {
  public:
-  explicit Tokens(Store& store) : store_(store) {}
+  /// `local`: only this machine reaches the server, so that tokens may be off.
+  explicit Tokens(Store& store, bool local = true);
   /// Reads them from the store again.
   Status load();
-  [[nodiscard]] bool none() const { return rows_.empty(); }
-  [[nodiscard]] Result<Identity> identify(std::string_view authorization) const;
+  [[nodiscard]] bool required() const { return required_; }
+  [[nodiscard]] Result<Identity> identify(std::string_view authorization, double now_s) const;
+  /// Whether it was neither revoked nor has expired since.
+  [[nodiscard]] bool holds(const Identity& identity, double now_s) const;
   [[nodiscard]] std::vector<TokenRow> list() const;
+
+  /// While tokens are off: who knows it may make the first one. It is in the server's log and nowhere else.
+  [[nodiscard]] const std::string& first_secret() const { return first_secret_; }
+  [[nodiscard]] bool shows_first_secret(std::string_view authorization) const;
 
   void put(const TokenRow& token, std::function<void(Status)> done);
   /// `id`: the hash or at least the first 8 digits of it.
   void revoke(const std::string& id, std::function<void(Status)> done);
+  /// Called when tokens were made or revoked, here or by another server.
+  void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
+  /// Tokens that nobody has switched off are required from the first one on.
+  void require_if_any();
+  [[nodiscard]] const TokenRow* find(std::string_view authorization) const;
+
   Store& store_;
+  const bool local_;
+  bool required_;
+  bool setting_known_ = false;  ///< the store says whether they are required
+  std::string first_secret_;
   std::map<std::string, TokenRow, std::less<>> rows_;  ///< by hash
+  std::function<void()> changed_ = [] {};
 };
 
 }  // namespace perseus::server

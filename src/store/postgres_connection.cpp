@@ -103,6 +103,7 @@ PostgresConnection::PostgresConnection(const std::string& connection, Patience p
       connection_.get(), [](void*, const char*) {}, nullptr);  // what fails is returned
   PQsetClientEncoding(connection_.get(), "UTF8");
   script(kSession);
+  opened_ = true;
 }
 
 PostgresRows PostgresConnection::script(const std::string& sql) {
@@ -161,7 +162,13 @@ void PostgresConnection::fail(const PGresult* result) const {
   // Data exception, constraint, program limit: the values'. All else (connection, disk, shutdown) may pass.
   const bool of_value = kind == "22" || kind == "23" || kind == "54";
   failure.error.code = of_value ? ErrorCode::invalid_input : ErrorCode::unavailable;
-  failure.error.message = "database: " + one_line(PQerrorMessage(connection_.get()));
+  // Clients of the server read this. libpq's own text quotes the SQL, and names host and user once a connection is
+  // lost.
+  const char* primary = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  const std::string why = opened_ && failure.lost ? "the connection is lost"
+                          : primary != nullptr    ? std::string(primary)
+                                                  : PQerrorMessage(connection_.get());
+  failure.error.message = "database: " + one_line(why);
   throw failure;  // NOLINT(*-throw-by-value-catch-by-reference)
 }
 

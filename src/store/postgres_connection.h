@@ -96,6 +96,7 @@ class PostgresConnection {
   [[noreturn]] void fail(const PGresult* result) const;
 
   std::unique_ptr<PGconn, Finish> connection_;
+  bool opened_ = false;
   std::unordered_map<const char*, std::string> prepared_;
 };
 

@@ -35,6 +35,8 @@ constexpr std::array postgres_migrations = {
        CREATE TABLE token(hash text COLLATE "C" PRIMARY KEY, role text NOT NULL, job text NOT NULL, name text NOT NULL,
                           created_s double precision NOT NULL);)",
     "ALTER TABLE job ADD COLUMN summary text NOT NULL DEFAULT ''",
+    "ALTER TABLE token ADD COLUMN expires_s double precision NOT NULL DEFAULT 0;"
+    "ALTER TABLE token ADD COLUMN team text NOT NULL DEFAULT ''",
 };
 constexpr int postgres_version = static_cast<int>(postgres_migrations.size());
 /// Taken while migrating, so that of servers that start together one does it.
@@ -416,10 +418,11 @@ class PostgresStore final : public Store {
   void put_token(TokenRow token, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, token = std::move(token)] {
       transaction_->run(
-          "INSERT INTO token VALUES($1, $2, $3, $4, $5) ON CONFLICT (hash) DO UPDATE SET role = excluded.role, "
-          "job = excluded.job, name = excluded.name, created_s = excluded.created_s",
+          "INSERT INTO token VALUES($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (hash) DO UPDATE SET "
+          "role = excluded.role, job = excluded.job, name = excluded.name, created_s = excluded.created_s, "
+          "expires_s = excluded.expires_s, team = excluded.team",
           {std::string_view(token.hash), std::string_view(token.role), std::string_view(token.job),
-           std::string_view(token.name), token.created_s});
+           std::string_view(token.name), token.created_s, token.expires_s, std::string_view(token.team)});
       transaction_->notify("tokens", 0, "");
     });
   }
@@ -433,11 +436,12 @@ class PostgresStore final : public Store {
 
   Result<std::vector<TokenRow>> tokens() override {
     return reading<std::vector<TokenRow>>([](PostgresConnection& connection) {
-      const PostgresRows rows = connection.run("SELECT hash, role, job, name, created_s FROM token ORDER BY hash", {});
+      const PostgresRows rows =
+          connection.run("SELECT hash, role, job, name, created_s, expires_s, team FROM token ORDER BY hash", {});
       std::vector<TokenRow> tokens;
       for (int row = 0; row < rows.size(); ++row) {
-        tokens.push_back(
-            {rows.text(row, 0), rows.text(row, 1), rows.text(row, 2), rows.text(row, 3), rows.number(row, 4)});
+        tokens.push_back({rows.text(row, 0), rows.text(row, 1), rows.text(row, 2), rows.text(row, 3),
+                          rows.number(row, 4), rows.number(row, 5), rows.text(row, 6)});
       }
       return tokens;
     });

@@ -39,6 +39,8 @@ constexpr std::array sqlite_migrations = {
                           created_s REAL NOT NULL) WITHOUT ROWID;)",
     R"(ALTER TABLE job ADD COLUMN summary TEXT NOT NULL DEFAULT '';
        DROP TABLE claim;)",
+    R"(ALTER TABLE token ADD COLUMN expires_s REAL NOT NULL DEFAULT 0;
+       ALTER TABLE token ADD COLUMN team TEXT NOT NULL DEFAULT '';)",
 };
 constexpr int sqlite_version = static_cast<int>(sqlite_migrations.size());
 
@@ -70,10 +72,12 @@ class LockFile {
 };
 
 /// What the caller can do about it: a value that SQLite does not take is the caller's, everything else may pass.
-Error error_of(const std::string& path, const SQLite::Exception& exception) {
+/// Clients of the server read it, so it does not say where the file is.
+Error error_of(const SQLite::Exception& exception) {
   const int code = exception.getErrorCode();
   const bool of_value = code == SQLITE_TOOBIG || code == SQLITE_CONSTRAINT || code == SQLITE_MISMATCH;
-  return Error{of_value ? ErrorCode::invalid_input : ErrorCode::unavailable, path + ": " + exception.what()};
+  return Error{of_value ? ErrorCode::invalid_input : ErrorCode::unavailable,
+               fmt::format("database: {}", exception.what())};
 }
 
 /// Prepared statements are kept: preparing one costs more than running it.
@@ -328,8 +332,8 @@ class SqliteStore final : public Store {
 
   void put_token(TokenRow token, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, token = std::move(token)] {
-      writer_->run("INSERT OR REPLACE INTO token VALUES(?, ?, ?, ?, ?)", token.hash, token.role, token.job, token.name,
-                   token.created_s);
+      writer_->run("INSERT OR REPLACE INTO token VALUES(?, ?, ?, ?, ?, ?, ?)", token.hash, token.role, token.job,
+                   token.name, token.created_s, token.expires_s, token.team);
     });
   }
 
@@ -340,11 +344,13 @@ class SqliteStore final : public Store {
 
   Result<std::vector<TokenRow>> tokens() override {
     return reading<std::vector<TokenRow>>([](Connection& connection) {
-      SQLite::Statement& found = connection.bound("SELECT hash, role, job, name, created_s FROM token ORDER BY hash");
+      SQLite::Statement& found =
+          connection.bound("SELECT hash, role, job, name, created_s, expires_s, team FROM token ORDER BY hash");
       std::vector<TokenRow> rows;
       while (found.executeStep()) {
         rows.push_back({found.getColumn(0).getString(), found.getColumn(1).getString(), found.getColumn(2).getString(),
-                        found.getColumn(3).getString(), found.getColumn(4).getDouble()});
+                        found.getColumn(3).getString(), found.getColumn(4).getDouble(), found.getColumn(5).getDouble(),
+                        found.getColumn(6).getString()});
       }
       found.reset();
       return rows;
@@ -364,7 +370,7 @@ class SqliteStore final : public Store {
       writer_->run("COMMIT");
       return std::nullopt;
     } catch (const SQLite::Exception& exception) {
-      const Error error = error_of(path_, exception);
+      const Error error = error_of(exception);
       // A full disk may have rolled back already. Statements in flight would keep the transaction open.
       writer_->forget_statements();
       if (sqlite3_get_autocommit(writer_->database().getHandle()) == 0) { writer_->database().tryExec("ROLLBACK"); }
@@ -379,7 +385,7 @@ class SqliteStore final : public Store {
       return work(*reader_);
     } catch (const SQLite::Exception& exception) {
       reader_->forget_statements();
-      return error_of(path_, exception);
+      return error_of(exception);
     }
   }
 

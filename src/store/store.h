@@ -73,6 +73,8 @@ struct TokenRow {
   std::string job;  ///< the only job it reaches, or ""
   std::string name;
   double created_s = 0;
+  double expires_s = 0;  ///< 0: never
+  std::string team;      ///< who shares what was learned in its jobs; "": nobody else
   bool operator==(const TokenRow&) const = default;
 };
 

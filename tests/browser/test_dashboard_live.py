@@ -5,12 +5,14 @@ usage: test_dashboard_live.py PERSEUS PROFILE.csv [TEST...]    PROFILE.csv: of f
 Exits with 77, which ctest counts as skipped, where there is no Chromium, or where PERSEUS cannot serve.
 """
 
+import http.server
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 import unittest
 import urllib.error
@@ -27,6 +29,7 @@ class PerseusServe:
     def __init__(self, program, profile):
         self.program = program
         self.data = tempfile.TemporaryDirectory(prefix="perseus-serve-")
+        self.log = tempfile.TemporaryFile("a+", encoding="utf-8")
         self.token = None
         self.port = 0
         self.start()
@@ -38,7 +41,7 @@ class PerseusServe:
         self.process = subprocess.Popen(
             [self.program, "serve", "--listen", f"127.0.0.1:{self.port}", "--data", self.data.name, "--plan-deadlines", "200",
              "--price-per-kwh", "0.25", "--currency", "EUR"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            stdout=subprocess.PIPE, stderr=self.log, text=True)
         said = self.process.stdout.readline()
         self.port = int(re.search(r":(\d+)$", said.strip()).group(1))
         self.url = f"http://127.0.0.1:{self.port}/"
@@ -51,6 +54,13 @@ class PerseusServe:
     def close(self):
         self.kill()
         self.data.cleanup()
+        self.log.close()
+
+    def first_secret(self):
+        while True:
+            self.log.seek(0)
+            if found := re.findall(r"perseus_first_[0-9a-f]+", self.log.read()):
+                return found[-1]
 
     def call(self, method, path, body=None):
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {self.token}"} if self.token else {})
@@ -157,6 +167,7 @@ class LiveDashboardTest(PageTest):
 
     def test_a_read_only_token_is_enough(self):
         job = self.job("secret run")
+        self.server.token = self.server.first_secret()
         self.server.token = self.server.call("POST", "v1/tokens", {"role": "infrastructure", "name": "admin"})["token"]
         reader = self.server.call("POST", "v1/tokens", {"role": "read-only", "name": "dashboard"})["token"]
         self.open(wait="document.querySelector('#token-dialog').open")
@@ -169,6 +180,52 @@ class LiveDashboardTest(PageTest):
         self.wait_for_text("in force since", "#straggler-list")  # events come, too
         self.js("() => sessionStorage.clear()")
         self.browser.events.clear()  # the browser logs the 401s
+
+    def test_a_page_from_another_port_does_nothing(self):
+        job = self.job("bait")
+        tokens, finish = self.server.url + "v1/tokens", f"{self.server.url}v1/jobs/{job.id}/finish"
+        page = f"""<!doctype html><link rel="icon" href="data:,"><form method="post" enctype="text/plain" action="{finish}">
+            <input name='{{"x":"' value='"}}'></form><script>
+            const body = JSON.stringify({{role: 'infrastructure'}});
+            const asks = [
+              () => fetch('{tokens}', {{method: 'POST', mode: 'no-cors', body}}),
+              () => fetch('{tokens}', {{method: 'POST', mode: 'no-cors', body: new Blob([body])}}),
+              () => fetch('{tokens}', {{method: 'POST', headers: {{'Content-Type': 'application/json'}}, body}}),
+              () => fetch('{finish}', {{method: 'POST', mode: 'no-cors'}}),
+              () => fetch('{self.server.url}v1/jobs').then((answer) => answer.text()),
+            ];
+            (async () => {{
+              window.read = [];
+              for (const ask of asks) window.read.push(await ask().catch(() => 'refused'));
+              document.forms[0].target = '_blank';
+              document.forms[0].submit();
+              window.tried = true;
+            }})();
+            </script>"""
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(page.encode())
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Page) as elsewhere:
+            serving = threading.Thread(target=elsewhere.serve_forever)
+            serving.start()
+            try:
+                self.browser.open_url(f"http://127.0.0.1:{elsewhere.server_port}/")
+                self.browser.wait_until("window.tried")
+                self.assertNotIn("bait", str(self.js("() => window.read.map(String).join()")))
+            finally:
+                elsewhere.shutdown()
+                serving.join()
+        self.assertEqual(self.server.call("GET", "v1/tokens")["tokens"], [])
+        self.assertNotEqual(self.server.call("GET", f"v1/jobs/{job.id}")["state"], "finished")
+        self.browser.events.clear()  # the browser logs what is refused
 
     def test_fits_a_narrow_phone(self):
         job = self.job("gpt3", 8)

@@ -88,8 +88,9 @@ class World {
 
  private:
   void send(std::string_view method, std::string_view target, std::string_view body) {
-    const std::string text =
-        fmt::format("{} {} HTTP/1.1\r\nContent-Length: {}\r\n\r\n{}", method, target, body.size(), body);
+    const std::string text = fmt::format(
+        "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
+        target, body.size(), body);
     boost::system::error_code problem;
     asio::write(client_, asio::buffer(text), problem);
   }

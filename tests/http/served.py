@@ -6,6 +6,7 @@ import pathlib
 import signal
 import subprocess
 import threading
+import time
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -46,6 +47,14 @@ class Server:
         content = reply.read()
         connection.close()
         return reply.status, content if raw else json.loads(content) if content else None
+
+    def first_secret(self):
+        """From the log of a server that requires no tokens yet."""
+        while True:
+            found = [word for line in list(self.log) for word in line.split() if word.startswith("perseus_first_")]
+            if found:
+                return found[0].rstrip('"}')
+            time.sleep(0.01)
 
     def events(self, job, after=0):
         """The job's log, and what comes, as long as the caller goes on."""

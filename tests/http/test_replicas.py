@@ -89,7 +89,7 @@ def what_one_is_told_the_other_says(url):
     assert other.ask("GET", path)[1] == answers[0]
     # A token made at one server is asked for by the other as well.
     one = Server(url)
-    token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"})[1]["token"]
+    token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"}, one.first_secret())[1]["token"]
     while other.ask("GET", "/v1/jobs")[0] != 401:
         pass
     assert other.ask("GET", "/v1/jobs", token=token)[0] == 200

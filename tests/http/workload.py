@@ -59,7 +59,8 @@ class Client:
                 self.connection.close()
             self.connection = http.client.HTTPConnection(self.address, timeout=600)
         try:
-            self.connection.request(method, path, None if body is None else json.dumps(body))
+            self.connection.request(method, path, None if body is None else json.dumps(body),
+                                    {"Content-Type": "application/json"})
             reply = self.connection.getresponse()
             content = reply.read()
         except (OSError, http.client.HTTPException) as problem:

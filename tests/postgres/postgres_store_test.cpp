@@ -89,7 +89,7 @@ TEST_F(Postgres, OfTwoServersTheSecondToAppendHasAConflict) {
 TEST_F(Postgres, AServerHearsOfTheOthersWritesAndNotOfItsOwn) {
   Replica one(database_), two(database_);
   ASSERT_TRUE(one.append("a job, with spaces", 0, {"{1}", "{2}"}).ok());
-  ASSERT_TRUE(one.write([&](auto done) { one.store->put_token({"hash", "job", "", "", 0}, done); }).ok());
+  ASSERT_TRUE(one.write([&](auto done) { one.store->put_token({"hash", "job", "", "", 0, 0, ""}, done); }).ok());
   ASSERT_TRUE(one.write([&](auto done) { one.store->remove_job("a job, with spaces", done); }).ok());
   while (two.heard.size() < 2 || two.heard_of_tokens < 1) two.executor.run_one();
   EXPECT_THAT(two.heard, ElementsAre(Pair("a job, with spaces", 2), Pair("a job, with spaces", 0)));

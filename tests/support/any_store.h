@@ -123,7 +123,7 @@ TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {
 }
 
 TEST_P(AnyStore, KeepsTokens) {
-  const TokenRow token{"hash", "job", "a", "training", 3.5};
+  const TokenRow token{"hash", "job", "a", "training", 3.5, 7.5, "vision"};
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_token(token, done); }).ok());
   EXPECT_THAT(*store_->tokens(), ElementsAre(token));
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->revoke_token("hash", done); }).ok());

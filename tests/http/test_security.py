@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""What docs/security.md promises, against a real server: who may ask what, and what must not get in.
+
+usage: test_security.py PERSEUS
+"""
+
+import base64
+import http.client
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import served
+from served import PROFILE, ROOT, Server
+
+API = json.loads((ROOT / "docs/openapi.json").read_text())
+DEGREES = {"dp": 1, "pp": 4, "tp": 1}
+
+
+def profile_body():
+    return {"profile_csv": PROFILE.read_text(), "pipeline": {"schedule": "1f1b", "microbatches": 4, "blocking_power_w": 90}}
+
+
+class SecurityCase(unittest.TestCase):
+    listen = "127.0.0.1:0"
+    arguments = ()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.data = self.folder.name + "/data"
+        self.server = Server(self.data, *self.arguments, listen=self.listen)
+
+    def tearDown(self):
+        if self.server.process.poll() is None:
+            self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def request(self, method, path, body=None, headers=None):
+        """As somebody sends it who does not use served.py."""
+        connection = http.client.HTTPConnection(self.server.address, timeout=60)
+        connection.request(method, path, body, headers or {})
+        reply = connection.getresponse()
+        content = reply.read()
+        connection.close()
+        return reply.status, dict(reply.headers), content
+
+    def first_token(self):
+        return self.make("infrastructure", self.server.first_secret(), name="boss")
+
+    def make(self, role, by, **more):
+        status, answer = self.server.ask("POST", "/v1/tokens", {"role": role, **more}, by)
+        self.assertEqual(status, 200, answer)
+        return answer["token"]
+
+
+class Pages(SecurityCase):
+    """Web pages of others, in browsers on this machine."""
+
+    def test_no_page_makes_the_first_token(self):
+        body = json.dumps({"role": "infrastructure"})
+        json_type = {"Content-Type": "application/json"}
+        for headers in [{"Content-Type": "text/plain"},
+                        {**json_type, "Origin": "http://localhost:8888"},
+                        {**json_type, "Sec-Fetch-Site": "same-site"},
+                        {**json_type, "Sec-Fetch-Site": "cross-site"},
+                        {**json_type, "Host": "rebound.example:7787"},
+                        json_type]:
+            status, _, answer = self.request("POST", "/v1/tokens", body, headers)
+            self.assertIn(status, (403, 415), (headers, answer))
+        self.assertEqual(self.server.ask("GET", "/v1/tokens")[1]["tokens"], [])
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 200, "nobody is locked out")
+
+    def test_a_name_that_is_made_to_lead_here_reads_nothing(self):
+        for path in ("/v1/jobs", "/v1/profiles", "/v1/events", "/metrics", "/info"):
+            self.assertEqual(self.request("GET", path, headers={"Host": "rebound.example"})[0], 403, path)
+            self.assertEqual(self.request("GET", path, headers={"Sec-Fetch-Site": "cross-site"})[0], 403, path)
+
+    def test_hosts_are_named_in_a_setting(self):
+        self.server.stop()
+        self.server = Server(self.data, "--hosts", "planner,planner.example")
+        self.assertEqual(self.request("GET", "/v1/jobs", headers={"Host": "planner:7787"})[0], 200)
+        self.assertEqual(self.request("GET", "/v1/jobs", headers={"Host": "other:7787"})[0], 403)
+        wrong = subprocess.run([served.PROGRAM, "serve", "--data", self.data, "--hosts", "a:1"], capture_output=True, text=True)
+        self.assertEqual(wrong.returncode, 64)
+        self.assertIn("'a:1' is not a host's name without port", wrong.stderr)
+
+
+class Tokens(SecurityCase):
+    def test_every_call_asks_for_the_role_that_it_says(self):
+        boss = self.first_token()
+        made = {"infrastructure": boss, "job": self.make("job", boss), "read-only": self.make("read-only", boss)}
+        may = {"infrastructure": {"infrastructure"}, "job": {"infrastructure", "job"},
+               "read-only": {"infrastructure", "job", "read-only"}}
+        for template, calls in API["paths"].items():
+            path = template.replace("{", "").replace("}", "")
+            for method, call in calls.items():
+                role = call.get("x-role")
+                if role is None:
+                    continue
+                method = method.upper()
+                self.assertEqual(self.server.ask(method, path, {} if method != "GET" else None)[0], 401, (method, template))
+                for who, token in made.items():
+                    if who in may[role] or "/events" in path:
+                        continue
+                    status, answer = self.server.ask(method, path, {} if method != "GET" else None, token)
+                    self.assertEqual(status, 403, (method, template, who, answer))
+
+    def test_the_password_of_a_url_is_a_token(self):
+        boss = self.first_token()
+        for scheme in ("Basic", "basic"):
+            secret = base64.b64encode(f"any:{boss}".encode()).decode()
+            self.assertEqual(self.request("GET", "/v1/jobs", headers={"Authorization": f"{scheme} {secret}"})[0], 200)
+        self.assertEqual(self.request("GET", "/v1/jobs", headers={"Authorization": f"bearer {boss}"})[0], 200)
+        wrong = base64.b64encode(b"any:thing").decode()
+        self.assertEqual(self.request("GET", "/v1/jobs", headers={"Authorization": f"Basic {wrong}"})[0], 401)
+
+    def test_revoking_the_last_ones_opens_nothing(self):
+        boss = self.first_token()
+        other = self.make("infrastructure", boss)
+        listed = {token["name"]: token["id"] for token in self.server.ask("GET", "/v1/tokens", token=boss)[1]["tokens"]}
+        self.assertEqual(self.server.ask("DELETE", f"/v1/tokens/{listed['boss']}", token=other)[0], 200)
+        status, answer = self.server.ask("DELETE", f"/v1/tokens/{listed['']}", token=other)
+        self.assertEqual((status, answer["error"]["code"]), (409, "conflict"))
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 401)
+        self.server.stop()
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 401)
+        self.assertFalse(any("perseus_first" in line for line in self.server.log))
+
+    def test_off_is_said_and_holds_on_loopback_only(self):
+        boss = self.first_token()
+        self.server.stop()
+        require = [served.PROGRAM, "token", "require"]
+        self.assertEqual(subprocess.run([*require, "off", "--data", self.data]).returncode, 0)
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 200)
+        self.server.stop()
+        self.server = Server(self.data, listen="0.0.0.0:0")
+        self.server.address = self.server.address.replace("0.0.0.0", "127.0.0.1")
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 401)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs", token=boss)[0], 200)
+        refused = subprocess.run([*require, "on"], capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 64)
+        self.assertIn("--data DIR or --database URL", refused.stderr)
+
+    def test_a_job_s_token_registers_no_other_job(self):
+        boss = self.first_token()
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"}, boss)[1]["job"]
+        bound = self.make("job", boss, job=job)
+        zeus = {"job_metadata": "sample", "dp_degree": 1, "pp_degree": 4, "tp_degree": 1, "world_size": 4}
+        for path, body in [("/v1/jobs", {"degrees": DEGREES, "profile": "sample"}), ("/register_job", zeus)]:
+            self.assertEqual(self.server.ask("POST", path, body, bound)[0], 403, path)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=bound)[0], 200)
+
+    def test_what_a_revoked_token_waits_for_ends(self):
+        boss = self.first_token()
+        team = self.make("job", boss)
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"}, team)[1]["job"]
+        for rank in range(4):
+            body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks", body, team)[0], 200)
+        have = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan", token=team)[1]["version"]
+        ended = {}
+
+        def wait():
+            ended["wait"] = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={have}", token=team)[0]
+
+        def read(path):
+            ended[path] = self.request("GET", path, headers={"Authorization": f"Bearer {team}"})[0]
+
+        threads = [threading.Thread(target=wait)]
+        threads += [threading.Thread(target=read, args=(path,)) for path in ("/v1/events", f"/v1/jobs/{job}/events")]
+        for thread in threads:
+            thread.start()
+        while True:
+            metrics = self.server.ask("GET", "/metrics", token=boss, raw=True)[1].decode()
+            if "perseus_waiting_ranks 1" in metrics and "perseus_subscriptions 3" in metrics:
+                break
+        identity = next(t["id"] for t in self.server.ask("GET", "/v1/tokens", token=boss)[1]["tokens"] if t["role"] == "job")
+        self.assertEqual(self.server.ask("DELETE", f"/v1/tokens/{identity}", token=boss)[0], 200)
+        for thread in threads:
+            thread.join(60)
+        self.assertEqual(ended, {"wait": 401, "/v1/events": 200, f"/v1/jobs/{job}/events": 200})
+
+    def test_tokens_expire(self):
+        boss = self.first_token()
+        self.assertEqual(self.server.ask("POST", "/v1/tokens", {"role": "job", "expires_in_s": 0}, boss)[0], 400)
+        short = self.make("job", boss, expires_in_s=1e-3)
+        while self.server.ask("GET", "/v1/jobs", token=short)[0] == 200:
+            pass
+        status, answer = self.server.ask("GET", "/v1/jobs", token=short)
+        self.assertEqual((status, answer["detail"]), (401, "this token has expired"))
+
+    def test_guessing_is_slowed_and_right_tokens_are_not(self):
+        boss = self.first_token()
+        found = [self.server.ask("GET", "/v1/jobs", token=f"perseus_{i}")[0] for i in range(30)]
+        self.assertEqual(set(found[:20]), {401})
+        self.assertEqual(set(found[20:]), {429})
+        self.assertEqual(self.server.ask("GET", "/v1/jobs", token=boss)[0], 200)
+
+    def test_secrets_are_not_kept_by_caches_and_the_log(self):
+        boss = self.first_token()
+        status, headers, _ = self.request("POST", "/v1/tokens", '{"role":"job"}',
+                                          {"Authorization": f"Bearer {boss}", "Content-Type": "application/json"})
+        self.assertEqual((status, headers["Cache-Control"]), (200, "no-store"))
+        self.server.stop()
+        self.assertNotIn(boss, "".join(self.server.log))
+
+    def test_changes_are_in_the_log_with_who_made_them(self):
+        boss = self.first_token()
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
+        self.server.ask("DELETE", "/v1/profiles/nobody", token=boss)
+        self.server.ask("DELETE", "/v1/profiles/sample", token="perseus_wrong")
+        self.server.stop()
+        changes = [json.loads(line) for line in self.server.log]
+        changes = [line["change"] for line in changes if "change" in line]
+        self.assertEqual([(c["name"], c["did"], c["status"]) for c in changes],
+                         [("", "POST /v1/tokens", 200), ("boss", "PUT /v1/profiles/sample", 200),
+                          ("boss", "DELETE /v1/profiles/nobody", 404), ("", "DELETE /v1/profiles/sample", 401)])
+        self.assertEqual({c["from"] for c in changes}, {"127.0.0.1"})
+
+
+class Content(SecurityCase):
+    def test_a_key_that_comes_twice_is_refused(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        twice = '{"degrees":{"dp":1,"dp":2,"pp":4,"tp":1},"profile":"sample"}'
+        status, answer = self.server.ask("POST", "/v1/jobs", twice)
+        self.assertEqual(status, 422)
+        self.assertIn("the key 'dp' comes twice", answer["detail"])
+
+    def test_names_that_hide_something_are_refused(self):
+        for name in ("a\u202eb", "a\u2066b", "a\u0085b", "a\u200fb", "a\u061cb", "a\u2028b"):
+            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, "degrees": DEGREES, "profile_online": True})
+            self.assertEqual(status, 400, (ascii(name), answer))
+        for name in ("größer", "模型", "a b", "\u00a0"):
+            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, "degrees": DEGREES, "profile_online": True,
+                                                                  "pipeline": {"schedule": "1f1b", "microbatches": 4}})
+            self.assertEqual(status, 200, (name, answer))
+
+    def test_a_policy_is_one_json_value(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"})[1]["job"]
+        path = f"/v1/jobs/{job}/policies/power_cap"
+        for body in ('{"average_w":1500},"max_slowdown":{"slowdown":2}', '{"average_w":1500}} {', ''):
+            status, answer = self.server.ask("PUT", path, body)
+            self.assertIn(status, (400, 422), (body, answer))
+        self.assertEqual(self.server.ask("PUT", path, {"average_w": 1500})[0], 200)
+
+    def test_one_rank_does_not_put_off_plans(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"})[1]["job"]
+        for rank in range(4):
+            body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks", body)[0], 200)
+        ranks = f"/v1/jobs/{job}/ranks"
+        have = self.server.ask("GET", f"{ranks}/0/plan")[1]["version"]
+        status, answer = self.server.ask("POST", f"/v1/jobs/{job}/iterations",
+                                         {"rank": 3, "last_iteration": 2**52, "iteration_time_s": [1.0]})
+        self.assertEqual(status, 200)
+        self.assertIn("last_iteration: 4503599627370496", answer["rejected"][0])
+        self.server.ask("GET", f"{ranks}/3/plan?have={have}&iteration={2**52}&wait_s=0.01")
+        for rank in (0, 1):
+            self.server.ask("GET", f"{ranks}/{rank}/plan?have={have}&iteration=10&wait_s=0.01")
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})[0], 200)
+        plan = self.server.ask("GET", f"{ranks}/0/plan?have={have}")[1]
+        self.assertLess(plan["from_iteration"], 1000)
+
+
+class Process(SecurityCase):
+    def test_files_are_the_user_s_alone(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        self.server.stop()
+        for path in [pathlib.Path(self.data), *pathlib.Path(self.data).iterdir()]:
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
+        database = pathlib.Path(self.data) / "perseus.db"
+        database.chmod(0o644)  # as an earlier Perseus left it
+        self.server = Server(self.data)
+        self.assertEqual(stat.S_IMODE(database.stat().st_mode), 0o600)
+
+    def test_it_goes_on_after_a_hangup(self):
+        self.server.process.send_signal(signal.SIGHUP)
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(self.server.stop(), 0)
+        self.assertTrue(any("read again" in line for line in self.server.log))
+
+    def test_settings_are_shown_without_the_password(self):
+        for url in ("postgresql://perseus:hunter2@db:5432/perseus", "postgresql://db/perseus?user=a&password=hunter2&x=1"):
+            shown = subprocess.run([served.PROGRAM, "serve", "--database", url, "--print-config"], capture_output=True, text=True)
+            self.assertEqual(shown.returncode, 0)
+            self.assertNotIn("hunter2", shown.stdout)
+            self.assertIn("********", shown.stdout)
+            self.assertIn("db", shown.stdout)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

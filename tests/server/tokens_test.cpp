@@ -1,0 +1,138 @@
+#include "server/tokens.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/wrong_tokens.h"
+#include "store/memory_store.h"
+
+namespace perseus::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TokensTest : public ::testing::Test {
+ protected:
+  NewToken make(const std::string& role, double expires_s = 0, const std::string& team = "") {
+    TokenRow wanted;
+    wanted.role = role;
+    wanted.expires_s = expires_s;
+    wanted.team = team;
+    NewToken made = make_token(wanted, 1000);
+    tokens_.put(made.row, [](const Status& put) { EXPECT_TRUE(put.ok()); });
+    return made;
+  }
+  Status revoke(const NewToken& token) {
+    Status answer = Error{ErrorCode::internal, "no answer"};
+    tokens_.revoke(token.row.hash, [&](const Status& revoked) { answer = revoked; });
+    return answer;
+  }
+  static std::string bearer(const NewToken& token) { return "Bearer " + token.secret; }
+
+  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>();
+  MemoryStore store_{[](const std::function<void()>& work) { work(); }, database_};
+  Tokens tokens_{store_};
+};
+
+TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
+  EXPECT_FALSE(tokens_.required());
+  const NewToken boss = make("infrastructure");
+  EXPECT_TRUE(tokens_.required());
+  database_->tokens.clear();  // by somebody else
+  EXPECT_TRUE(tokens_.load().ok());
+  EXPECT_TRUE(tokens_.required());
+  EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorised);
+  EXPECT_EQ(tokens_.identify(bearer(boss), 1000).error().code, ErrorCode::unauthorised);
+  Tokens again(store_);
+  EXPECT_TRUE(again.load().ok());
+  EXPECT_TRUE(again.required());
+}
+
+TEST_F(TokensTest, OfAnOlderDatabaseAreRequired) {
+  database_->tokens.emplace("hash", TokenRow{"hash", "infrastructure", "", "", 1, 0, ""});
+  EXPECT_TRUE(tokens_.load().ok());
+  EXPECT_TRUE(tokens_.required());
+  EXPECT_EQ(database_->blobs.at("setting/tokens"), "on");
+}
+
+TEST_F(TokensTest, AreOffOnlyWhereThisMachineAloneReachesTheServer) {
+  make("infrastructure");
+  require_tokens(store_, false, [](const Result<Ok>&) {});
+  EXPECT_TRUE(tokens_.load().ok());
+  EXPECT_FALSE(tokens_.required());
+  Tokens beyond(store_, false);
+  EXPECT_TRUE(beyond.load().ok());
+  EXPECT_TRUE(beyond.required());
+}
+
+TEST_F(TokensTest, TheLastOneThatMakesOthersIsNotRevoked) {
+  const NewToken boss = make("infrastructure"), job = make("job");
+  EXPECT_EQ(revoke(boss).error().code, ErrorCode::conflict);
+  EXPECT_TRUE(revoke(job).ok());
+  make("infrastructure");
+  EXPECT_TRUE(revoke(boss).ok());
+}
+
+TEST_F(TokensTest, AreTakenAsBearerAndAsPasswordWhateverTheCase) {
+  const NewToken boss = make("infrastructure");
+  for (const std::string& header : {"Bearer " + boss.secret, "bearer " + boss.secret, "BEARER   " + boss.secret}) {
+    EXPECT_TRUE(tokens_.identify(header, 1000).ok()) << header;
+  }
+  for (const std::string& header :
+       {std::string(), std::string("Bearer"), std::string("Bearer "), boss.secret, "Digest " + boss.secret,
+        std::string("Basic !!!"), std::string("Basic YTpi"), "Basic " + boss.secret, "Bearer " + boss.secret + " "}) {
+    EXPECT_EQ(tokens_.identify(header, 1000).error().code, ErrorCode::unauthorised) << header;
+  }
+}
+
+TEST_F(TokensTest, KnowsThePasswordOfBasic) {
+  // "any:perseus_0123456789abcdef0123456789abcdef" in base64, and the SHA-256 of its password, computed elsewhere
+  const std::string hash = "8a341500d9217389c26af2a3e7db1a4d00be9085e1de7ac33c687cbf34176761";
+  database_->tokens.emplace(hash, TokenRow{hash, "read-only", "", "", 1, 0, ""});
+  EXPECT_TRUE(tokens_.load().ok());
+  const std::string password = "YW55OnBlcnNldXNfMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+  EXPECT_TRUE(tokens_.identify("Basic " + password, 1000).ok());
+  EXPECT_TRUE(tokens_.identify("basic " + password, 1000).ok());
+  EXPECT_FALSE(tokens_.identify("Bearer " + password, 1000).ok());
+}
+
+TEST_F(TokensTest, Expire) {
+  const NewToken boss = make("infrastructure"), job = make("job", 2000, "vision");
+  const auto before = tokens_.identify(bearer(job), 1999);
+  ASSERT_TRUE(before.ok());
+  EXPECT_EQ(before->team, "vision");
+  EXPECT_TRUE(tokens_.holds(*before, 1999));
+  EXPECT_FALSE(tokens_.holds(*before, 2000));
+  EXPECT_THAT(tokens_.identify(bearer(job), 2000).error().message, HasSubstr("expired"));
+  EXPECT_TRUE(tokens_.identify(bearer(boss), 1e12).ok());
+}
+
+TEST_F(TokensTest, OnceRequiredAreRequiredOfThoseWhoNeededNone) {
+  const auto anybody = tokens_.identify("", 1000);
+  ASSERT_TRUE(anybody.ok());
+  EXPECT_TRUE(tokens_.holds(*anybody, 1000));
+  make("infrastructure");
+  EXPECT_FALSE(tokens_.holds(*anybody, 1000));
+}
+
+TEST_F(TokensTest, TheFirstSecretIsOfUseOnlyBeforeTheFirstToken) {
+  EXPECT_TRUE(tokens_.shows_first_secret("Bearer " + tokens_.first_secret()));
+  EXPECT_FALSE(tokens_.shows_first_secret("Bearer perseus_first_guess"));
+  EXPECT_FALSE(tokens_.shows_first_secret(""));
+  make("infrastructure");
+  EXPECT_FALSE(tokens_.shows_first_secret("Bearer " + tokens_.first_secret()));
+}
+
+TEST(WrongTokens, AreToldApartByAddressAndForgotten) {
+  WrongTokens wrong;
+  for (int i = 0; i < WrongTokens::allowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
+  EXPECT_TRUE(wrong.count("a", 130));
+  EXPECT_FALSE(wrong.count("b", 130));
+  EXPECT_FALSE(wrong.count("a", 100 + WrongTokens::within_s));
+  EXPECT_FALSE(wrong.count("a", 1));  // the clock was set back
+  EXPECT_EQ(wrong.total(), 24U);
+  for (int i = 0; i < 30000; ++i) wrong.count(std::to_string(i), 500);  // no more than it may remember
+}
+
+}  // namespace
+}  // namespace perseus::server
