@@ -183,7 +183,7 @@ void add_job(CLI::App& app, Command& command) {
 
 void add_profile(CLI::App& app, Command& command) {
   auto* group = add_group(
-      app, "profile", "Profiles that jobs can name: send one to a server, list, show, remove",
+      app, "profile", "Profiles that jobs can name, and those that jobs have learned",
       "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
   auto push = std::make_shared<ProfilePush>();
   auto* action = add_action(*group, command, "push", "Send a profile with its pipeline; replaces one of that name",
@@ -220,6 +220,16 @@ void add_profile(CLI::App& app, Command& command) {
                return HttpCall{"GET", "/v1/profiles/" + percent_encode(push->name), ""};
              })
       ->add_option("NAME", push->name, "Its name")
+      ->required();
+  add_action(*group, command, "learned", "What jobs have learned, for later runs of the same model in the same team",
+             [] {
+               return HttpCall{"GET", "/v1/learned_profiles", ""};
+             });
+  add_action(*group, command, "forget", "Later runs measure again",
+             [push] {
+               return HttpCall{"DELETE", "/v1/learned_profiles/" + percent_encode(push->name), ""};
+             })
+      ->add_option("ID", push->name, "The id that 'learned' shows")
       ->required();
   add_action(*group, command, "remove", "Jobs that use it keep what they have",
              [push] {

@@ -7,6 +7,7 @@
 #include "base/error_table.h"
 #include "net/content_coding.h"
 #include "report/dashboard.h"
+#include "server/learned_profile.h"
 
 namespace perseus::server {
 namespace {
@@ -125,6 +126,8 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
       {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
       {"DELETE", "/v1/profiles/{name}", infrastructure, &Api::remove_profile},
+      {"GET", "/v1/learned_profiles", read, &Api::list_learned},
+      {"DELETE", "/v1/learned_profiles/{id}", job, &Api::forget_learned},
       {"GET", "/v1/tokens", infrastructure, &Api::list_tokens},
       {"POST", "/v1/tokens", infrastructure, &Api::make_token},
       {"DELETE", "/v1/tokens/{token}", infrastructure, &Api::revoke_token},
@@ -161,8 +164,9 @@ Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
     return Error{ErrorCode::forbidden,
                  fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
   }
-  request.facts.erase(std::string(owner_fact));
+  for (const std::string_view fact : {owner_fact, team_fact}) request.facts.erase(std::string(fact));
   if (!call.identity.token.empty()) request.facts.emplace(owner_fact, call.identity.token);
+  if (!call.identity.team.empty()) request.facts.emplace(team_fact, call.identity.team);
   return request;
 }
 

@@ -109,6 +109,8 @@ class Api {
   void show_profile(Call call);
   void put_profile(Call call);
   void remove_profile(Call call);
+  void list_learned(Call call);
+  void forget_learned(Call call);
   void list_tokens(Call call);
   void make_token(Call call);
   void revoke_token(Call call);

@@ -261,10 +261,7 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
                            question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
-  ProfileMeasured measured{*std::move(known), {}};
-  measured.blobs.push_back(measured.known.blob);
-  if (!question.run_key.empty()) measured.blobs.push_back({question.run_key, measured.known.event.input});
-  return measured;
+  return ProfileMeasured{*std::move(known)};
 }
 
 JobProfiling::JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler)
@@ -366,7 +363,6 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   question.shape = shape_of(job);
   question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
-  if (question.pipelines.empty()) question.run_key = run_key(job.spec.degrees, job.spec.facts, job.spec.shape);
   return question;
 }
 

@@ -54,11 +54,9 @@ struct ProfilingQuestion {
   PipelineShape shape;
   bool fixed_latency = false;  ///< see ProfileKnown
   InputLimits limits;
-  std::string run_key;  ///< empty: not to be known again
 };
 struct ProfileMeasured {
   KnownInput known;
-  std::vector<Blob> blobs;
 };
 using ProfilingDecision = std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed>;
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question);

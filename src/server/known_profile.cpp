@@ -34,32 +34,6 @@ Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shap
                     {"input/" + key, std::move(text)}};
 }
 
-std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
-                    const std::optional<PipelineShape>& shape) {
-  const auto fact = [&](const char* name) {
-    const auto found = facts.find(name);
-    return found == facts.end() ? std::string() : found->second;
-  };
-  // "model" is what our own clients say, "model_name" the published one.
-  const std::string model = fact("model").empty() ? fact("model_name") : fact("model");
-  if (model.empty()) return "";
-  std::string text = fmt::format("{} {}\nmodel={}\n", degrees.pp, degrees.tp, model);
-  for (const char* name : {"framework", "partition_method", "accelerator", "microbatch_size"}) {
-    text += fmt::format("{}={}\n", name, fact(name));
-  }
-  if (shape) {
-    // What a computation takes does not depend on how many there are, nor on how they wait for each other.
-    PipelineShape own = *shape;
-    if (own.action_table.empty()) own.microbatches = 0;
-    own.switch_latency.reset();
-    own.min_dwell.reset();
-    own.transfer_latency.reset();
-    own.blocking_power.reset();
-    text += format_shape(own);
-  }
-  return "known/" + content_key(text);
-}
-
 std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input) {
   const auto planned = job.planned_with.find(input);
   if (planned == job.planned_with.end() || planned->second.fixed) return std::nullopt;

@@ -1,11 +1,10 @@
 // A profile that has become known for a job: its event, and what the store keeps of it.
 //
-// Input: profile CSV and shape as a client gave them, or as they were measured; limits. Output: known_input(): the
-// event, and the blob "input/KEY"; run_key(): where the store keeps the key of an input for later runs of the same
-// training set-up, whatever their number of pipelines and microbatches, empty if too little is said of it to know it
-// again. Errors: those of complete(), after the source's
-// name. Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread. Threads: pure
-// functions.
+// Input: profile CSV and shape as a client gave them, or as they were measured; limits.
+// Output: known_input(): the event, and the blob "input/KEY".
+// Errors: those of complete(), after the source's name.
+// Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -23,9 +22,6 @@ struct KnownInput {
 };
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
                                std::string source, std::vector<int> pipelines, bool fixed_latency = false);
-
-std::string run_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
-                    const std::optional<PipelineShape>& shape);
 
 /// The switch latency that the input must be planned with again, since the ranks measured another one; nothing: none.
 std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input);

@@ -216,6 +216,15 @@ struct WithdrawStraggler {
   std::string id;
 };
 
+// ---- Profiles that jobs have learned
+
+/// What is kept of one: whose it is, where it comes from, and which input it leads to.
+struct LearnedProfile {
+  std::string id;  ///< the key without its prefix; not part of what is kept
+  std::string input, team, model, job;
+  double learned_at_s = 0;
+};
+
 // ---- Policies
 
 /// The job (all pipelines together) draws at most this on average: the fastest iteration that does.

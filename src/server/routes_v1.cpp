@@ -1,6 +1,7 @@
 // The server's own API, /v1: docs/openapi.json.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "server/api.h"
 #include "server/api_bodies.h"
 #include "server/json_fields.h"
+#include "server/learned_profile.h"
 #include "server/registration.h"
 
 namespace perseus::server {
@@ -321,6 +323,39 @@ void Api::put_profile(Call call) {
 }
 
 void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], then_ok(call)); }
+
+namespace {
+
+/// Jobs' tokens see what their team has learned, the others everything.
+bool is_for(const Identity& identity, const LearnedProfile& learned) {
+  return identity.role != Role::job || learned.team == identity.team;
+}
+
+}  // namespace
+
+void Api::list_learned(Call call) {
+  const auto all = service_.learned_profiles();
+  if (!all) return call.fail(all.error());
+  std::string text = "{\"profiles\":[";
+  for (const LearnedProfile& one : *all) {
+    if (!is_for(call.identity, one)) continue;
+    text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{}}}",
+                        text.back() == '[' ? "" : ",", json_quoted(one.id), json_quoted(one.team),
+                        json_quoted(one.model), json_quoted(one.job), one.learned_at_s);
+  }
+  call.answer(text + "]}");
+}
+
+void Api::forget_learned(Call call) {
+  const auto all = service_.learned_profiles();
+  if (!all) return call.fail(all.error());
+  const bool known = std::ranges::any_of(
+      *all, [&](const LearnedProfile& one) { return one.id == call.parts[0] && is_for(call.identity, one); });
+  if (!known) {
+    return call.fail({ErrorCode::not_found, fmt::format("no profile was learned under the id '{}'", call.parts[0])});
+  }
+  service_.forget_learned(call.parts[0], then_ok(call));
+}
 
 void Api::list_tokens(Call call) {
   std::string text = "{\"tokens\":[";

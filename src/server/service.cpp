@@ -176,7 +176,8 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
   }
   const std::string id = request.job;
-  const auto decide = [request = std::move(request)](const Job& job, double) -> Result<Decision> {
+  const auto dropped = std::make_shared<bool>(false);
+  const auto decide = [request = std::move(request), dropped](const Job& job, double) -> Result<Decision> {
     Decision decision;
     // A late word of a plan that was replaced meanwhile, or the same word of another rank.
     const bool in_force = job.live() && job.plan && job.plan->version == request.version;
@@ -185,9 +186,15 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     if (choice.point < 0 || job.dropped.contains(choice.input)) return decision;
     decision.events.emplace_back(
         PlanDropped{request.rank, request.version, request.reason, request.measured.value(), request.promised.value()});
+    *dropped = true;
     return decision;
   };
-  state_->jobs->execute(id, {decide, [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+  const auto told = [state = state_.get(), id, dropped, done](const Status& status) {
+    const LiveJob* const live = state->jobs->in_memory(id);
+    if (status && *dropped && live != nullptr) return state->forget_learned(live->job, done);
+    status ? done(Ok{}) : done(status.error());
+  };
+  state_->jobs->execute(id, {decide, told});
 }
 
 void Service::finish_job(const std::string& job, Done<Ok> done) {

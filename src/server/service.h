@@ -86,6 +86,9 @@ class Service {
   [[nodiscard]] Result<NamedProfile> profile(const std::string& name);
   [[nodiscard]] Result<std::vector<std::string>> profiles();
   void remove_profile(const std::string& name, Done<Ok> done);
+  /// Profiles that jobs have learned, see learned_profile.h; of all teams.
+  [[nodiscard]] Result<std::vector<LearnedProfile>> learned_profiles();
+  void forget_learned(const std::string& id, Done<Ok> done);
 
   // The life of a job.
   void register_job(RegisterJob request, Done<RegisteredJob> done);

@@ -4,6 +4,7 @@
 
 #include "server/describe.h"
 #include "server/json_fields.h"
+#include "server/learned_profile.h"
 #include "server/registration.h"
 #include "server/service_state.h"
 
@@ -45,17 +46,14 @@ Status check_pipelines(const Job& job, const std::vector<int>& pipelines) {
   return Ok{};
 }
 
-Result<Decision> decide_upload(const Job& job, const KnownInput& known) {
+Result<Decision> decide_upload(const Job& job, const KnownInput& known, double now_s) {
   const std::vector<int>& pipelines = known.event.pipelines;
   if (Status checked = check_pipelines(job, pipelines); !checked) return checked.error();
   Decision decision;
   const bool new_to_some =
       std::ranges::any_of(job.input_of, [&](const std::string& input) { return input != known.event.input; });
   if (!new_to_some) return decision;
-  if (pipelines.empty()) {
-    const std::string key = run_key(job.spec.degrees, job.spec.facts, job.spec.shape);
-    if (!key.empty()) decision.blobs.push_back({key, known.event.input});
-  }
+  note_learned(job, known.event, now_s, decision);
   decision.events.emplace_back(known.event);
   decision.blobs.push_back(known.blob);
   return decision;
@@ -109,13 +107,15 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
   };
   if (!request.profile.empty()) {
     if (Status added = add(request.profile, {}); !added) return added.error();
-  } else if (const std::string run = run_key(request.degrees, request.facts, request.shape); !run.empty()) {
-    const auto input = store.blob(run);
-    if (!input) return input.error();
-    if (*input) {
-      const auto text = store.blob("input/" + **input);
+  } else if (const std::string key = learned_key(request.degrees, request.facts, request.shape); !key.empty()) {
+    const auto kept = store.blob(key);
+    if (!kept) return kept.error();
+    const auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
+    if (learned) {
+      const auto text = store.blob("input/" + learned->input);
       if (!text) return text.error();
-      const auto known = *text ? parse_input(**text, "input/" + **input) : Error{ErrorCode::not_found, "no input"};
+      const auto known =
+          *text ? parse_input(**text, "input/" + learned->input) : Error{ErrorCode::not_found, "no input"};
       if (known) {  // the same computations, perhaps in another number
         PipelineShape shape = request.shape.value_or(known->shape);
         if (!shape.blocking_power) shape.blocking_power = known->shape.blocking_power;
@@ -129,6 +129,12 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
     if (Status added = add(name, pipelines); !added) return added.error();
   }
   return profiles;
+}
+
+void Service::State::forget_learned(const Job& job, Done<Ok> done) {
+  const std::string key = learned_key(job.spec.degrees, job.spec.facts, job.spec.shape);
+  if (key.empty()) return done(Ok{});
+  store.remove_blob(key, std::move(done));
 }
 
 void Service::State::complete_profiles(JobProfiles profiles, int ranks,
@@ -226,6 +232,23 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
       [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);
 }
 
+Result<std::vector<LearnedProfile>> Service::learned_profiles() {
+  const auto keys = state_->store.blob_keys(learned_prefix);
+  if (!keys) return keys.error();
+  std::vector<LearnedProfile> all;
+  for (const std::string& key : *keys) {
+    const auto kept = state_->store.blob(key);
+    if (!kept) return kept.error();
+    auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, key};
+    if (learned) all.push_back(*std::move(learned));
+  }
+  return all;
+}
+
+void Service::forget_learned(const std::string& id, Done<Ok> done) {
+  state_->store.remove_blob(std::string(learned_prefix) + id, std::move(done));
+}
+
 Result<NamedProfile> Service::profile(const std::string& name) { return state_->named_profile(name); }
 
 Result<std::vector<std::string>> Service::profiles() {
@@ -254,8 +277,9 @@ void Service::upload_profile(const std::string& job, NamedProfile profile, std::
   };
   state_->away<Result<KnownInput>>(complete, [job, done](State& state, const Result<KnownInput>& known) {
     if (!known) return done(known.error());
-    state.jobs->execute(job, {[known = *known](const Job& current, double) { return decide_upload(current, known); },
-                              [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+    state.jobs->execute(
+        job, {[known = *known](const Job& current, double now_s) { return decide_upload(current, known, now_s); },
+              [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
   });
 }
 

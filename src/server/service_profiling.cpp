@@ -1,6 +1,7 @@
 // Online profiling within the service: see server/job_profiling.h.
 #include <fmt/format.h>
 
+#include "server/learned_profile.h"
 #include "server/registration.h"
 #include "server/service_state.h"
 
@@ -96,7 +97,8 @@ void Service::State::profiling_decided(const std::string& id, const std::shared_
       ProfileKnown event = measured->known.event;
       event.text += text_of_cost(job);
       decision.events.emplace_back(std::move(event));
-      decision.blobs = measured->blobs;
+      decision.blobs.push_back(measured->known.blob);
+      note_learned(job, measured->known.event, now_s, decision);
     } else {
       decision.events.emplace_back(std::get<ProfilingFailed>(decided));
     }

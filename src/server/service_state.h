@@ -129,6 +129,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// What a new job's pipelines run, as far as that is known.
   [[nodiscard]] Result<JobProfiles> profiles_of(const RegisterJob& request) const;
   /// Their events and blobs; at once if there is nothing to complete.
+  /// Later runs as this job's measure anew.
+  void forget_learned(const Job& job, Done<Ok> done);
   void complete_profiles(JobProfiles profiles, int ranks, std::function<void(State&, Result<Decision>)> then);
   /// Runs `work` on the executor, and then `then` with what it returned, here.
   template <class Outcome>

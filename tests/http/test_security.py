@@ -160,6 +160,43 @@ class Tokens(SecurityCase):
             self.assertEqual(self.server.ask("POST", path, body, bound)[0], 403, path)
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=bound)[0], 200)
 
+    def test_profiles_of_other_teams(self):
+        boss = self.first_token()
+        vision, vision_too = (self.make("job", boss, team="vision") for _ in range(2))
+        language = self.make("job", boss, team="language")
+        alone = self.make("job", boss)
+        request = {"degrees": DEGREES, "facts": {"model": "gpt", "team": "language"}}
+
+        def register(token):
+            job = self.server.ask("POST", "/v1/jobs", request, token)[1]["job"]
+            return job, self.server.ask("GET", f"/v1/jobs/{job}", token=token)[1]["facts"].get("profile")
+
+        teacher, source = register(vision)
+        self.assertIsNone(source)
+        self.assertEqual(self.server.ask("PUT", f"/v1/jobs/{teacher}/profile", profile_body(), vision)[0], 200)
+        self.assertEqual([register(token)[1] for token in (vision, vision_too, language, alone)],
+                         ["known from an earlier run"] * 2 + [None] * 2)
+        seen = {token: self.server.ask("GET", "/v1/learned_profiles", token=token)[1]["profiles"]
+                for token in (boss, vision_too, language, alone)}
+        self.assertEqual([len(seen[token]) for token in (boss, vision_too, language, alone)], [1, 1, 0, 0])
+        path = f"/v1/learned_profiles/{seen[boss][0]['id']}"
+        self.assertEqual(self.server.ask("DELETE", path, token=language)[0], 404)
+        self.assertEqual(self.server.ask("DELETE", path, token=vision_too)[0], 200)
+        self.assertIsNone(register(vision)[1])
+
+    def test_a_learned_profile_whose_plan_was_dropped_is_forgotten(self):
+        request = {"degrees": DEGREES, "facts": {"model": "gpt"}}
+        job = self.server.ask("POST", "/v1/jobs", request)[1]["job"]
+        self.server.ask("PUT", f"/v1/jobs/{job}/profile", profile_body())
+        for rank in range(4):
+            body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks", body)[0], 200)
+        version = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]["version"]
+        self.assertEqual(len(self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"]), 1)
+        slow = {"version": version, "reason": "slow", "measured_time_s": 1.1, "promised_time_s": 1.0}
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks/0/plan_dropped", slow)[0], 200)
+        self.assertEqual(self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"], [])
+
     def test_what_a_revoked_token_waits_for_ends(self):
         boss = self.first_token()
         team = self.make("job", boss)

@@ -300,6 +300,13 @@ class OwnApi(ServerCase):
         self.assertIn("rank 0 dropped plan", check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["plans_dropped"][0])
         check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
         check("DELETE", "/v1/profiles/{name}", "/v1/profiles/sample")
+        facts = {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "facts": {"model": "m"}}
+        learns = check("POST", "/v1/jobs", "/v1/jobs", facts)["job"]
+        check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{learns}/profile", profile)
+        learned = check("GET", "/v1/learned_profiles", "/v1/learned_profiles")["profiles"]
+        self.assertEqual([(one["model"], one["job"]) for one in learned], [("m", learns)])
+        check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}")
+        check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}", expect=404)
         check("GET", "/v1/openapi.json", "/v1/openapi.json")
         token = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]
         other = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure", "team": "t", "expires_in_s": 60},
