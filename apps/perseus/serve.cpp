@@ -208,6 +208,7 @@ Result<int> run_serve(const ServeConfig& config) {
     metrics->served(served);
     if (served.status >= 500) log.error(fmt::format("{} answered {}", served.route, served.status));
   };
+  options.refuse = [&](const HttpRequest& head) { return api.refuse(head); };
   HttpServer http(io, options, [&](HttpRequest request, Responder responder) {
     api.handle(std::move(request), std::move(responder));
   });

@@ -75,8 +75,8 @@ void Connection::check_time(SteadyTime now) {
     push_chunk(": keep-alive\n\n");
   } else if (reader_) {
     ++core_->totals.timed_out;
-    reader_.reset();
-    reject(408, "the request took too long to arrive");
+    drop_reader();
+    reject(error_response(408, "the request took too long to arrive"));
   } else {
     if (!begun_) ++core_->totals.timed_out;
     close();
@@ -125,12 +125,12 @@ void Connection::work(std::string_view bytes) {
     bytes.remove_prefix(reader_->put(bytes));
     if (reader_->error()) {
       const RequestError error = *reader_->error();
-      reader_.reset();
-      reject(error.status, error.message);
+      drop_reader();
+      reject(error_response(error.status, error.message));
     } else if (reader_->done()) {
       dispatch();
-    } else if (reader_->wants_continue()) {
-      push({"HTTP/1.1 100 Continue\r\n\r\n", nullptr});
+    } else {
+      check_unfinished();
     }
   }
   if (!last_) pending_.assign(bytes);
@@ -142,7 +142,7 @@ void Connection::dispatch() {
   const bool keep_alive = reader_->keep_alive();
   http_1_0_ = reader_->http_1_0();
   HttpRequest request = reader_->take();
-  reader_.reset();
+  drop_reader();
   request.peer = peer_;
   request.tls = tls_;
   head_only_ = request.method == "HEAD";
@@ -154,12 +154,38 @@ void Connection::dispatch() {
   core_->handler(std::move(request), Responder(std::move(exchange)));
 }
 
-void Connection::reject(int status, std::string_view message) {
+void Connection::reject(const HttpResponse& response) {
   last_ = true;
   head_only_ = false;
-  if (core_->options.served) core_->options.served({"", status, 0});
-  const HttpResponse response = error_response(status, message);
+  if (core_->options.served) core_->options.served({"", response.status, 0});
   push({head_of(response, response.body->size(), true), response.body});
+}
+
+void Connection::check_unfinished() {
+  if (core_->options.refuse) {
+    if (auto head = reader_->take_head()) {
+      head->peer = peer_;
+      head->tls = tls_;
+      if (const auto refusal = core_->options.refuse(*head)) {
+        drop_reader();
+        return reject(*refusal);
+      }
+    }
+  }
+  core_->unfinished_bytes += reader_->held_bytes() - unfinished_bytes_;
+  unfinished_bytes_ = reader_->held_bytes();
+  if (core_->unfinished_bytes > core_->options.unfinished_bytes) {
+    drop_reader();
+    HttpResponse busy = error_response(503, "too many requests are being sent at once: try again");
+    busy.headers.emplace_back("Retry-After", "1");
+    return reject(busy);
+  }
+  if (reader_->wants_continue()) push({"HTTP/1.1 100 Continue\r\n\r\n", nullptr});
+}
+
+void Connection::drop_reader() {
+  reader_.reset();
+  core_->unfinished_bytes -= std::exchange(unfinished_bytes_, 0);
 }
 
 std::string Connection::head_of(const HttpResponse& response, std::size_t length, bool closing) {

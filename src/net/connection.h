@@ -47,7 +47,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   HttpHandler handler;
   bool draining = false;
   HttpServerCounts totals;
-  std::string date;  ///< of the Date header, renewed once a second
+  std::size_t unfinished_bytes = 0;  ///< of bodies that have not come to their end
+  std::string date;                  ///< of the Date header, renewed once a second
   /// What a plain connection reads into; it is done with the bytes before another one reads.
   std::array<char, std::size_t{64} << 10U> read_buffer;
 
@@ -91,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  virtual ~Connection() = default;
+  virtual ~Connection() { drop_reader(); }
 
   /// Until bytes can be read.
   virtual void begin() = 0;
@@ -141,7 +142,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void work(std::string_view bytes);
   /// Gives a complete request to the handler.
   void dispatch();
-  void reject(int status, std::string_view message);
+  void reject(const HttpResponse& response);
+  /// Looks at what has come of a request: who may not ask, or asks for too much room, is answered at once.
+  void check_unfinished();
+  /// The request is complete or given up.
+  void drop_reader();
   std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
   void push(Outgoing outgoing);
   void push_chunk(std::string_view text);
@@ -155,6 +160,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::weak_ptr<Exchange> exchange_;
   SteadyTime deadline_;
   std::size_t outgoing_bytes_ = 0;
+  std::size_t unfinished_bytes_ = 0;  ///< as counted in the core
   bool tls_;
   bool active_ = false;  ///< a request waits for its answer, or a stream is open
   bool stream_ = false;

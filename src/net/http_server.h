@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -63,6 +64,9 @@ struct ServedRequest {
 struct HttpServerOptions {
   RequestLimits limits;
   std::size_t connections = 20000;
+  std::size_t unfinished_bytes = 128U << 20U;  ///< of all bodies that have not come to their end, together
+  /// Asked when a head has come whose body has not: an answer, after which the connection is closed, or nothing.
+  std::function<std::optional<HttpResponse>(const HttpRequest& head)> refuse;
   std::chrono::milliseconds request_time{20000};   ///< from a request's first byte to its last; TLS handshake too
   std::chrono::milliseconds response_time{30000};  ///< for the client to take what was sent
   std::size_t slowest_bytes_per_s = 64U << 10U;    ///< more time for large answers: their size over this

@@ -17,6 +17,8 @@ namespace http = boost::beast::http;
 namespace {
 
 constexpr std::size_t last_chunk_bytes = 5;
+constexpr std::size_t most_framing_bytes = 16U
+                                           << 10U;  // a chunk's extensions; and how much the frames of a body may add
 
 }  // namespace
 
@@ -33,6 +35,17 @@ RequestReader::RequestReader(const RequestLimits& limits) : parser_(std::make_un
 RequestReader::~RequestReader() = default;
 
 void RequestReader::fail(int status, std::string message) { error_ = {status, std::move(message)}; }
+
+void RequestReader::check_head(std::string_view head) {
+  head = head.substr(0, head.find("\r\n\r\n"));
+  if (head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos) {
+    return fail(400, "this is not an HTTP request: a header goes on in the next line");
+  }
+  const auto hosts = parser_->beast.get().count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && !http_1_0())) {
+    fail(400, fmt::format("this is not an HTTP request: {} headers Host; expected 1", hosts));
+  }
+}
 
 std::size_t RequestReader::put(std::string_view bytes) {
   const std::size_t before = unparsed_.size();
@@ -75,13 +88,29 @@ std::size_t RequestReader::put(std::string_view bytes) {
       return bytes.size();
     }
     target_ = std::move(*target);
+    check_head(text);
+    if (error_) return bytes.size();
   }
+  if (had_head) behind_head_ += taken;
   if (done()) return taken - std::min(taken, before);
   unparsed_.assign(text.substr(taken));
+  // Trailers and the extensions of chunks are framing, too.
+  const bool framed = parser_->beast.is_header_done() && parser_->beast.chunked();
+  if (framed && (unparsed_.size() > most_framing_bytes || behind_head_ > 2 * limits_.body_bytes + most_framing_bytes)) {
+    fail(413, "the request's chunks have too large frames");
+  }
   return bytes.size();
 }
 
 bool RequestReader::done() const { return !error_ && parser_->beast.is_done(); }
+
+std::optional<HttpRequest> RequestReader::take_head() {
+  if (error_ || head_taken_ || !parser_->beast.is_header_done() || done()) return std::nullopt;
+  head_taken_ = true;
+  return request_without_body();
+}
+
+std::size_t RequestReader::held_bytes() const { return parser_->beast.get().body().size() + unparsed_.size(); }
 
 bool RequestReader::wants_continue() {
   if (error_ || continued_ || !parser_->beast.is_header_done() || done()) return false;
@@ -93,17 +122,22 @@ bool RequestReader::keep_alive() const { return parser_->beast.keep_alive(); }
 
 bool RequestReader::http_1_0() const { return parser_->beast.get().version() == 10; }
 
-HttpRequest RequestReader::take() {
-  auto& message = parser_->beast.get();
+HttpRequest RequestReader::request_without_body() const {
+  const auto& message = parser_->beast.get();
   HttpRequest request;
   request.method = std::string(message.method_string());
-  request.path = std::move(target_.path);
-  request.query = std::move(target_.query);
+  request.path = target_.path;
+  request.query = target_.query;
   request.headers.reserve(static_cast<std::size_t>(std::distance(message.begin(), message.end())));
   for (const auto& field : message) {
     request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
   }
-  request.body = std::move(message.body());
+  return request;
+}
+
+HttpRequest RequestReader::take() {
+  HttpRequest request = request_without_body();
+  request.body = std::move(parser_->beast.get().body());
   return request;
 }
 

@@ -50,11 +50,39 @@ bool matches(const std::vector<std::string_view>& pattern, const std::vector<std
       [](std::string_view wanted, std::string_view is) { return is_placeholder(wanted) ? !is.empty() : wanted == is; });
 }
 
+struct Found {
+  const Pattern* pattern = nullptr;  ///< none: there is nothing, or only for other methods
+  std::string allowed;               ///< these
+};
+
+Found route_of(const HttpRequest& request) {
+  const std::vector<std::string_view> path = segments_of(request.path);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  Found found;
+  for (const Pattern& pattern : patterns()) {
+    if (!matches(pattern.segments, path)) continue;
+    if (pattern.route->method == method) return {&pattern, ""};
+    found.allowed += (found.allowed.empty() ? "" : ", ") + std::string(pattern.route->method);
+  }
+  return found;
+}
+
 /// Names the rest of what a status needs.
 HttpResponse response_of(const Error& error) {
   HttpResponse response = error_response(entry_of(error.code).http_status, error.message);
   if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+HttpResponse nowhere(const HttpRequest& request, const std::string& allowed) {
+  if (allowed.empty()) {
+    return response_of(
+        {ErrorCode::not_found, fmt::format("there is nothing at '{}'; see /v1/openapi.json", request.path)});
+  }
+  HttpResponse response =
+      error_response(405, fmt::format("{} is not possible here; allowed: {}", request.method, allowed));
+  response.headers.emplace_back("Allow", allowed);
   return response;
 }
 
@@ -170,6 +198,10 @@ Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
   return request;
 }
 
+bool Api::is_audited(const Route& route) const {
+  return options_.audit && route.method != "GET" && route.access != Access::rank;
+}
+
 std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& request) const {
   const std::string what = fmt::format("\"from\":{},\"did\":{}", json_quoted(request.peer),
                                        json_quoted(fmt::format("{} {}", request.method, request.path)));
@@ -179,7 +211,7 @@ std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& reques
   };
 }
 
-std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Call& call) {
+std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Identity& who) {
   if (route.access == Access::open) return std::nullopt;
   const bool any_host = tokens_.required() && options_.hosts.empty();
   if (auto refusal = refused_across_sites(request, {any_host, options_.hosts})) return refusal;
@@ -193,8 +225,8 @@ std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& 
     }
     return response;
   }
-  call.identity = *identity;
-  const Role role = call.identity.role;
+  who = *identity;
+  const Role role = who.role;
   const bool for_jobs = route.access == Access::job || route.access == Access::rank;
   if ((route.access == Access::infrastructure && role != Role::infrastructure) ||
       (for_jobs && role == Role::read_only)) {
@@ -204,41 +236,35 @@ std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& 
   return std::nullopt;
 }
 
+std::optional<HttpResponse> Api::refuse(const HttpRequest& head) {
+  const Found found = route_of(head);
+  if (!found.pattern) return nowhere(head, found.allowed);
+  Identity who;
+  auto refusal = refused(*found.pattern->route, head, who);
+  if (refusal && is_audited(*found.pattern->route)) auditor(head)(refusal->status, who);
+  return refusal;
+}
+
 void Api::handle(HttpRequest request, Responder responder) {
+  const Found found = route_of(request);
+  if (!found.pattern) return responder.send(nowhere(request, found.allowed));
+  const Route& route = *found.pattern->route;
+  responder.name(found.pattern->name);
+  const Metrics::IoSpan span(*options_.metrics, found.pattern->name);
+  Call call{HttpRequest(), std::move(responder), {}, {}, {}};
+  if (is_audited(route)) call.audit = auditor(request);
+  if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
   const std::vector<std::string_view> path = segments_of(request.path);
-  const bool head = request.method == "HEAD";
-  std::string allowed;
-  for (const Pattern& pattern : patterns()) {
-    if (!matches(pattern.segments, path)) continue;
-    const Route& route = *pattern.route;
-    if (route.method != request.method && !(head && route.method == "GET")) {
-      allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
-      continue;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const std::string_view segment = found.pattern->segments[i];
+    if (!is_placeholder(segment)) continue;
+    call.parts.emplace_back(path[i]);
+    if (segment == "{job}" && !reaches(call.identity, call.parts.back())) {
+      return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", path[i])});
     }
-    responder.name(pattern.name);
-    const Metrics::IoSpan span(*options_.metrics, pattern.name);
-    Call call{HttpRequest(), std::move(responder), {}, {}, {}};
-    const bool changes = route.method != "GET" && route.access != Access::rank;
-    if (changes && options_.audit) call.audit = auditor(request);
-    if (auto refusal = refused(route, request, call)) return call.send(std::move(*refusal));
-    for (std::size_t i = 0; i < path.size(); ++i) {
-      if (!is_placeholder(pattern.segments[i])) continue;
-      call.parts.emplace_back(path[i]);
-      if (pattern.segments[i] == "{job}" && !reaches(call.identity, call.parts.back())) {
-        return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", path[i])});
-      }
-    }
-    call.request = std::move(request);
-    return (this->*route.handler)(std::move(call));
   }
-  if (allowed.empty()) {
-    return responder.send(response_of(
-        {ErrorCode::not_found, fmt::format("there is nothing at '{}'; see /v1/openapi.json", request.path)}));
-  }
-  HttpResponse response =
-      error_response(405, fmt::format("{} is not possible here; allowed: {}", request.method, allowed));
-  response.headers.emplace_back("Allow", allowed);
-  responder.send(std::move(response));
+  call.request = std::move(request);
+  (this->*route.handler)(std::move(call));
 }
 
 Done<Ok> Api::then_ok(const Call& call) const {

@@ -66,6 +66,8 @@ class Api {
   Api& operator=(const Api&) = delete;
   ~Api();
   void handle(HttpRequest request, Responder responder);
+  /// The answer to a request that would be refused whatever its body is; nothing: let the body come.
+  std::optional<HttpResponse> refuse(const HttpRequest& head);
   /// From now on /readyz says no.
   void drain() { draining_ = true; }
   /// Ends what is kept open for tokens that have expired. To be called now and then.
@@ -74,9 +76,10 @@ class Api {
   static const std::vector<Route>& routes();
 
  private:
-  /// Why the request is not let in, if it is not; else the call knows who asks.
-  std::optional<HttpResponse> refused(const Route& route, const HttpRequest& request, Call& call);
-  std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
+  /// Why the request is not let in, if it is not; else who asks.
+  std::optional<HttpResponse> refused(const Route& route, const HttpRequest& request, Identity& who);
+  [[nodiscard]] bool is_audited(const Route& route) const;
+  [[nodiscard]] std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
   /// Whether this identity may reach the job.
   bool reaches(const Identity& identity, const std::string& job);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t max_text = 256;
 constexpr std::size_t max_facts = 64;
 constexpr std::size_t max_clocks = 4096;
-constexpr std::size_t max_instructions = 1 << 20;
+constexpr std::size_t max_instructions = 1 << 16;
 constexpr int max_clock_mhz = 1'000'000;
 
 Error usage(const std::string& message) { return {ErrorCode::usage, message}; }

@@ -109,11 +109,11 @@ TEST_F(HttpServerTest, SomebodyAsksWhileManyGetTheirAnswers) {
   std::vector<std::unique_ptr<RawClient>> clients;
   while (std::ssize(clients) < many) {
     clients.push_back(std::make_unique<RawClient>(io_, port_));
-    clients.back()->write("GET /wait HTTP/1.1\r\n\r\n");
+    clients.back()->write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
     while (waiting.size() < clients.size()) io_.run_one();
   }
   RawClient other = client();
-  other.write("GET /other HTTP/1.1\r\n\r\n");
+  other.write("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
   for (const Responder& one : waiting) one.send(json_response(200, "at last"));
   other.until("other");
   EXPECT_LT(std::ranges::count_if(clients, [](const auto& one) { return one->has_heard(); }), many);
@@ -134,14 +134,15 @@ TEST_F(HttpServerTest, AnswersAndKeepsTheConnection) {
 TEST_F(HttpServerTest, RequestsMayComeByteByByteOrSeveralAtOnce) {
   start();
   RawClient raw = client();
-  const std::string request = "POST /1 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+  const std::string request =
+      "POST /1 HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
   for (const char byte : request) {
     raw.write({&byte, 1});
     io_.poll();
   }
   EXPECT_THAT(raw.until("POST /1 abcde"), StartsWith("HTTP/1.1 200"));
   std::string many;
-  for (int i = 0; i < 2000; ++i) many += "GET /" + std::to_string(i) + " HTTP/1.1\r\n\r\n";
+  for (int i = 0; i < 2000; ++i) many += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n";
   raw.write(many);
   for (int i = 0; i < 2000; ++i) EXPECT_THAT(raw.until("GET /" + std::to_string(i) + " "), StartsWith("HTTP/1.1 200"));
 }
@@ -157,7 +158,7 @@ TEST_F(HttpServerTest, AnswersComeInTheOrderOfTheRequests) {
   };
   start();
   RawClient raw = client();
-  raw.write("GET /slow HTTP/1.1\r\n\r\nGET /fast HTTP/1.1\r\n\r\n");
+  raw.write("GET /slow HTTP/1.1\r\nHost: h\r\n\r\nGET /fast HTTP/1.1\r\nHost: h\r\n\r\n");
   while (parked.empty()) io_.run_one();
   io_.poll();
   EXPECT_EQ(handled_, 1) << "the second request waits for the first one's answer";
@@ -172,19 +173,27 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
   HttpServerOptions options;
   options.limits = {.head_bytes = 1000, .body_bytes = 100};
   start(options);
+  std::string many_trailers;
+  for (int i = 0; i < 5000; ++i) many_trailers += "X" + std::to_string(i) + ": y\r\n";
   const std::vector<std::pair<std::string, int>> cases{
       {"what is this\r\n\r\n", 400},
-      {"GET /%zz HTTP/1.1\r\n\r\n", 400},
-      {"GET nowhere HTTP/1.1\r\n\r\n", 400},
+      {"GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n", 400},
+      {"GET nowhere HTTP/1.1\r\nHost: h\r\n\r\n", 400},
       {"GET / HTTP/3.0\r\n\r\n", 400},
-      {"GET / HTTP/1.1\r\nX: " + std::string(2000, 'x') + "\r\n\r\n", 431},
-      {"GET /" + std::string(2000, 'x') + " HTTP/1.1\r\n\r\n", 431},
-      {"POST / HTTP/1.1\r\nContent-Length: 101\r\n\r\n", 413},
-      {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
-      {"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + std::string(200, 'x'), 413},
-      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: h\r\nX: " + std::string(2000, 'x') + "\r\n\r\n", 431},
+      {"GET /" + std::string(2000, 'x') + " HTTP/1.1\r\nHost: h\r\n\r\n", 431},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 101\r\n\r\n", 413},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n" + std::string(200, 'x'), 413},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400},
       {std::string("\0\0\0\0\r\n\r\n", 8), 400},
+      {"GET / HTTP/1.1\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400},
+      {"GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n\tb\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;x=" + std::string(20000, 'x'), 413},
+      {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + many_trailers, 413},
   };
   for (const auto& [bytes, status] : cases) {
     const std::string answer = answer_to(bytes);
@@ -194,15 +203,57 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
   EXPECT_EQ(handled_, 0);
 }
 
+TEST_F(HttpServerTest, WhoMayNotAskNeedNotSendTheBody) {
+  HttpServerOptions options;
+  options.refuse = [](const HttpRequest& head) -> std::optional<HttpResponse> {
+    if (head.header("Authorization") == "right") return std::nullopt;
+    return error_response(401, "no");
+  };
+  start(options);
+  const std::string head = "POST /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n";
+  EXPECT_THAT(answer_to(head + "\r\n"), AllOf(StartsWith("HTTP/1.1 401"), HasSubstr("Connection: close\r\n")));
+  RawClient raw = client();
+  raw.write(head + "Authorization: right\r\n\r\n");
+  EXPECT_THAT(raw.until("\r\n\r\n"), StartsWith("HTTP/1.1 100"));
+  raw.write(std::string(1000000, 'x'));
+  EXPECT_THAT(raw.until("\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(handled_, 1);
+}
+
+TEST_F(HttpServerTest, BodiesThatDoNotEndShareARoom) {
+  HttpServerOptions options;
+  options.unfinished_bytes = 10000;
+  start(options);
+  const std::string most = "POST /x HTTP/1.1\r\nHost: h\r\nContent-Length: 6000\r\n\r\n" + std::string(5999, 'x');
+  RawClient first = client();
+  first.write(most);
+  const auto room_is_taken = [&] {
+    EXPECT_THAT(answer_to(most), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: 1\r\n")));
+  };
+  room_is_taken();
+  room_is_taken();
+  first.write("x");
+  EXPECT_THAT(first.until("\r\n"), StartsWith("HTTP/1.1 200"));
+  RawClient second = client();  // there is room again
+  second.write(most + "x");
+  EXPECT_THAT(second.until("\r\n"), StartsWith("HTTP/1.1 200"));
+  second.write(most);
+  second.close();  // and a client that goes gives its room back
+  RawClient third = client();
+  third.write(most);
+  third.write("x");
+  EXPECT_THAT(third.until("\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(HttpServerTest, SlowClientsAreCut) {
   HttpServerOptions options;
   options.request_time = 20ms;
   options.idle_time = 20ms;
   start(options);
-  EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab"), StartsWith("HTTP/1.1 408"));
+  EXPECT_THAT(answer_to("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nab"), StartsWith("HTTP/1.1 408"));
   EXPECT_EQ(answer_to(""), "") << "who never says anything is closed";
   RawClient raw = client();
-  raw.write("GET /1 HTTP/1.1\r\n\r\n");
+  raw.write("GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(raw.until_closed(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("GET /1")));
   EXPECT_EQ(server_->counts().connections, 0);
   EXPECT_EQ(handled_, 1);
@@ -216,7 +267,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotReadIsCut) {
   start(options);
   asio::ip::tcp::socket silent(io_);
   silent.connect({asio::ip::make_address("127.0.0.1"), port_});
-  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\n\r\n")));
+  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\nHost: h\r\n\r\n")));
   while (server_->counts().timed_out == 0) io_.run_one();
   EXPECT_EQ(server_->counts().connections, 0);
 }
@@ -230,7 +281,7 @@ TEST_F(HttpServerTest, AVanishedClientIsNoticedAndItsAnswerGoesNowhere) {
   };
   start();
   RawClient raw = client();
-  raw.write("GET / HTTP/1.1\r\n\r\n");
+  raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   while (parked.empty()) io_.run_one();
   EXPECT_TRUE(parked.front().open());
   raw.close();
@@ -246,17 +297,17 @@ TEST_F(HttpServerTest, ADroppedRequestIsAnswered) {
   handler_ = [](HttpRequest, Responder) {};
   start();
   RawClient raw = client();
-  raw.write("GET / HTTP/1.1\r\n\r\n");
+  raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(raw.until("}"), StartsWith("HTTP/1.1 500"));
 }
 
 TEST_F(HttpServerTest, HeadExpectAndOldHttp) {
   start();
-  EXPECT_THAT(answer_to("HEAD /x HTTP/1.1\r\nConnection: close\r\n\r\n"),
+  EXPECT_THAT(answer_to("HEAD /x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"),
               ::testing::EndsWith("Connection: close\r\n\r\n"));
   EXPECT_THAT(answer_to("GET /x HTTP/1.0\r\n\r\n"), HasSubstr("Connection: close\r\n"));
   RawClient raw = client();
-  raw.write("POST /x HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  raw.write("POST /x HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   EXPECT_EQ(raw.until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   raw.write("ab");
   EXPECT_THAT(raw.until("POST /x ab"), StartsWith("HTTP/1.1 200"));
@@ -272,7 +323,7 @@ TEST_F(HttpServerTest, StreamsOfEvents) {
   };
   start(options);
   RawClient raw = client();
-  raw.write("GET / HTTP/1.1\r\n\r\n");
+  raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(raw.until("\r\n\r\n"), AllOf(HasSubstr("text/event-stream"), HasSubstr("chunked")));
   EXPECT_TRUE(streams.front().event("7", "plan", "two\nlines"));
   EXPECT_THAT(raw.until("\n\n\r\n"), HasSubstr("id: 7\nevent: plan\ndata: two\ndata: lines\n\n"));
@@ -294,7 +345,7 @@ TEST_F(HttpServerTest, AStreamThatNobodyReadsIsCut) {
   start(options);
   asio::ip::tcp::socket silent(io_);
   silent.connect({asio::ip::make_address("127.0.0.1"), port_});
-  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\n\r\n")));
+  asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\nHost: h\r\n\r\n")));
   while (streams.empty()) io_.run_one();
   const std::string data(900, 'x');
   int sent = 0;
@@ -307,7 +358,7 @@ TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
   options.connections = 1;
   start(options);
   RawClient first = client();
-  first.write("GET /1 HTTP/1.1\r\n\r\n");
+  first.write("GET /1 HTTP/1.1\r\nHost: h\r\n\r\n");
   first.until("GET /1");
   EXPECT_THAT(client().until_closed(), StartsWith("HTTP/1.1 503"));
   EXPECT_EQ(server_->counts().turned_away, 1);
@@ -321,10 +372,10 @@ TEST_F(HttpServerTest, DrainingAnswersWhatIsThereAndClosesTheRest) {
   };
   start();
   RawClient idle = client();
-  idle.write("GET /idle HTTP/1.1\r\n\r\n");
+  idle.write("GET /idle HTTP/1.1\r\nHost: h\r\n\r\n");
   idle.until("idle");
   RawClient waiting = client();
-  waiting.write("GET /wait HTTP/1.1\r\n\r\n");
+  waiting.write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
   while (parked.empty()) io_.run_one();
   bool drained = false;
   server_->drain(10s, [&] { drained = true; });
@@ -347,7 +398,7 @@ TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
   options.comment_time = 20ms;  // sweeps often
   start(options);
   RawClient waiting = client();
-  waiting.write("GET / HTTP/1.1\r\n\r\n");
+  waiting.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
   while (parked.empty()) io_.run_one();
   bool drained = false;
   server_->drain(1ms, [&] { drained = true; });
