@@ -154,7 +154,7 @@ Result<int> run_serve(const ServeConfig& config) {
       });
     };
   };
-  const SystemClock clock;
+  const UnsteppedClock clock;
   auto store = open_server_store(config.data, config.database, post_from("store"));
   if (!store) return store.error();
 

@@ -1,7 +1,10 @@
 // What time it is, injected: the system's clock in a program, one turned by hand in tests.
 //
-// Problem: delays, leases and expiry must be tested without sleeping. Output: seconds since 1970 (UTC), as a double:
-// exact to a microsecond for centuries. Errors: none. Cost: a call. Threads: SystemClock any; HandTurnedClock one.
+// Problem: delays, leases and expiry must be tested without sleeping, and hold though somebody sets the system's clock.
+// Output: seconds since 1970 (UTC), as a double: exact to a microsecond for centuries.
+// Errors: none.
+// Cost: a call.
+// Threads: SystemClock and UnsteppedClock any; HandTurnedClock one.
 #pragma once
 
 #include <chrono>
@@ -22,6 +25,19 @@ class SystemClock final : public Clock {
   [[nodiscard]] double now_s() const override {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
+};
+
+/// The system's time when it was made, and from then on what has passed: it never jumps, and never takes over what the
+/// system's clock is set to. NTP's small corrections of the clock's rate are in it.
+class UnsteppedClock final : public Clock {
+ public:
+  [[nodiscard]] double now_s() const override {
+    return began_s_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+ private:
+  double began_s_ = SystemClock().now_s();
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
 class HandTurnedClock final : public Clock {

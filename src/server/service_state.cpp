@@ -75,7 +75,10 @@ std::int64_t Service::State::next_common_iteration(const LiveJob& live, double n
 }
 
 double Service::State::expiry_of(const LiveJob& live) const {
-  return std::max(live.job.active_s, live.last_seen_s) + options.idle_expiry_s;
+  // After a start, ranks may need a while to come back, and the time of the start may be wrong.
+  constexpr double patience_s = 3600;
+  return std::max(std::max(live.job.active_s, live.last_seen_s) + options.idle_expiry_s,
+                  opened_s + std::min(patience_s, options.idle_expiry_s));
 }
 
 std::optional<double> Service::State::next_wake_of(const LiveJob& live, double now_s) const {

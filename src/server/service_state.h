@@ -43,6 +43,7 @@ struct Service::State : std::enable_shared_from_this<State> {
         store(the_store),
         clock(the_clock),
         executor(the_executor),
+        opened_s(the_clock.now_s()),
         characterisations(
             std::make_shared<Characterisations>(options.owner, options.lease_s, the_store, the_clock, executor)) {}
 
@@ -56,6 +57,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   Store& store;
   const Clock& clock;
   Executor& executor;
+  double opened_s;
   std::shared_ptr<Characterisations> characterisations;
   std::shared_ptr<LiveJobs> jobs;
   std::unordered_map<WaitId, std::string> job_of_wait;
