@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdio>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -243,6 +246,37 @@ TEST_F(HttpServerTest, BodiesThatDoNotEndShareARoom) {
   third.write(most);
   third.write("x");
   EXPECT_THAT(third.until("\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+/// The timers that the kernel keeps for connections that were accepted on that port, from /proc/net/tcp: which one (2:
+/// keep-alive), and when it is due, in seconds.
+std::vector<std::pair<int, double>> timers_of(std::uint16_t port) {
+  std::ifstream table("/proc/net/tcp");
+  std::string line;
+  std::vector<std::pair<int, double>> timers;
+  while (std::getline(table, line)) {
+    unsigned local = 0, state = 0, which = 0, ticks = 0;
+    // sl local_address rem_address st tx_queue:rx_queue tr:tm->when
+    if (std::sscanf(line.c_str(), " %*d: %*x:%x %*x:%*x %x %*x:%*x %x:%x", &local, &state, &which, &ticks) != 4)
+      continue;
+    constexpr unsigned established = 1;
+    if (local == port && state == established) {
+      timers.emplace_back(which, static_cast<double>(ticks) / static_cast<double>(sysconf(_SC_CLK_TCK)));
+    }
+  }
+  return timers;
+}
+
+TEST_F(HttpServerTest, AsksHostsThatSayNothingWhetherTheyAreThere) {
+  start();
+  RawClient raw = client();
+  raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(raw.until("\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  const auto timers = timers_of(port_);
+  ASSERT_EQ(timers.size(), 1U);
+  EXPECT_EQ(timers[0].first, 2);
+  EXPECT_GT(timers[0].second, 0);
+  EXPECT_LE(timers[0].second, 31);
 }
 
 TEST_F(HttpServerTest, SlowClientsAreCut) {
