@@ -214,8 +214,14 @@ Result<int> run_serve(const ServeConfig& config) {
     if (stopped) return;
     log.info(fmt::format("stopping on signal {}", signal));
     api.drain();
-    (*service)->drain();
-    http.drain(duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s)), [&] { io.stop(); });
+    const auto one_done = [&io, left = std::make_shared<int>(2)] {
+      if (--*left == 0) io.stop();
+    };
+    (*service)->drain([&log, one_done](const Result<Ok>& kept) {
+      if (!kept) log.error("reports of iterations that are not counted yet are lost: " + kept.error().message);
+      one_done();
+    });
+    http.drain(duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s)), one_done);
   });
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));

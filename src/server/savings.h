@@ -44,7 +44,8 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
 /// The same where reports say which plan the iterations followed, in pieces of one kind: measured iterations, against
 /// the measured highest clock, or iterations that are estimated because no energy can be known or compared. Iterations
 /// that did not follow a plan are not counted, nor are those without an energy in a job whose ranks all measure, nor
-/// estimates of a plan that was dropped.
+/// estimates of a plan that was dropped or was replaced more than four plans ago. Nothing while a frontier of the plan
+/// in force is being read.
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed);
 

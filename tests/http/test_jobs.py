@@ -26,8 +26,8 @@ class JobCase(unittest.TestCase):
         self.server.stop(signal.SIGKILL)
         self.folder.cleanup()
 
-    def restart_server(self):
-        self.server.stop(signal.SIGKILL)
+    def restart_server(self, how=signal.SIGKILL):
+        self.server.stop(how)
         self.server = Server(self.folder.name + "/data")
 
     def push(self):
@@ -108,7 +108,7 @@ class Profiling(JobCase):
 
 
 class Savings(JobCase):
-    def test_iterations_reported_are_those_counted(self):
+    def check_iterations_reported_are_those_counted(self, how):
         self.push()
         training = Training(self.server, self.job(profile="sample"))
         training.register()
@@ -117,28 +117,65 @@ class Savings(JobCase):
         before = max(0, training.next[0]["from_iteration"] - 1)  # run at the highest clocks
         training.run(20)
 
-        def counted():
-            return training.view()["savings"]["total"]["iterations"]
+        def total():
+            return training.view()["savings"]["total"]
 
-        self.assertEqual(counted(), 20 - before)
-        self.assertTrue(training.view()["savings"]["total"]["from_reports"])
-        # A server that starts anew counts none twice, also if the plan changes before a rank reports.
-        self.restart_server()
+        def counted():
+            return total()["iterations"]
+
+        first = total()
+        self.assertEqual(first["iterations"], 20 - before)
+        self.assertTrue(first["from_reports"])
+        # The next server counts each iteration once, also if the plan changes before a rank reports.
+        self.restart_server(how)
         training.server = self.server
-        logged = counted()
-        self.assertIn(logged, range(21 - before), "a restart forgets what was not logged yet")
+        lost = 0
+        if how == signal.SIGTERM:
+            self.assertEqual(total(), first)
+        else:
+            lost = first["iterations"] - counted()
+            self.assertIn(lost, range(10), "what the log did not have")
         training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
         training.run(10)
-        last = counted()
-        self.assertIn(last, range(logged, 31 - before))
-        # Neither does a job that starts anew, whose iterations begin again.
+        self.assertEqual(counted(), 30 - before - lost)
+        # The same holds for a job that starts anew, whose iterations begin again.
         training.restart(epoch=2, accelerator="GPU-elsewhere", host="node-2")
+        self.assertEqual(counted(), 30 - before - lost)
         training.run(5)
-        anew = counted()
-        self.assertIn(anew, range(last, 36 - before))
+        self.assertEqual(counted(), 35 - before - lost)
         self.assertEqual(training.view()["ranks"]["registered"], 4)
+        self.restart_server(signal.SIGTERM)
+        training.server = self.server
         training.ask("POST", "/finish")
-        self.assertEqual((training.view()["state"], counted()), ("finished", anew))
+        self.assertEqual((training.view()["state"], counted()), ("finished", 35 - before - lost))
+
+    def test_iterations_reported_are_those_counted(self):
+        self.check_iterations_reported_are_those_counted(signal.SIGTERM)
+
+    def test_a_killed_server_loses_only_what_the_log_did_not_have(self):
+        self.check_iterations_reported_are_those_counted(signal.SIGKILL)
+
+    def test_a_restart_amid_an_iteration_counts_it_once(self):
+        self.push()
+        training = Training(self.server, self.job(profile="sample"))
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        training.run(3, report=False)  # they run the plan by now
+        version = training.now[0]["version"]
+
+        def report(rank, iteration):
+            training.ask("POST", "/iterations", {"rank": rank, "plan_version": version, "last_iteration": iteration,
+                                                 "iteration_time_s": [1.0], "iteration_energy_j": [100.0]})
+
+        for rank in (0, 1):
+            report(rank, 4)
+        for stops in range(2):
+            self.restart_server(signal.SIGTERM)
+            training.server = self.server
+            report(1, 4)  # its answer was lost
+            self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
+            report(2 + stops, 4)
+        self.assertEqual(training.view()["savings"]["total"]["iterations"], 1)
 
     def test_energies_that_cannot_be_right_are_left_out_and_named(self):
         self.push()
