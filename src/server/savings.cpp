@@ -90,6 +90,12 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
                             now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
 }
 
+const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {
+  if (job.plan && job.plan->version == version) return &*job.plan;
+  const auto earlier = std::ranges::find(job.earlier_plans, version, &PlanDeployed::version);
+  return earlier == job.earlier_plans.end() ? nullptr : &*earlier;
+}
+
 namespace {
 
 /// What the iterations counted saved.
@@ -107,20 +113,12 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   }
 }
 
-/// The job's plan of that version, unless ranks have dropped it or it is too old.
-const PlanDeployed* undropped_plan(const Job& job, std::int64_t version) {
-  const auto earlier = std::ranges::find(job.earlier_plans, version, &PlanDeployed::version);
-  const PlanDeployed* plan = nullptr;
-  if (earlier != job.earlier_plans.end()) plan = &*earlier;
-  if (job.plan && job.plan->version == version) plan = &*job.plan;
-  const auto dropped = [&](const PlanDeployed::Choice& choice) { return job.dropped.contains(choice.input); };
-  return plan == nullptr || std::ranges::any_of(plan->choices, dropped) ? nullptr : plan;
-}
-
-/// What that plan promises, if it was not dropped.
+/// What the job's plan of that version promises, unless ranks have dropped it.
 std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
-  const PlanDeployed* const plan = undropped_plan(job, version);
-  return plan == nullptr ? std::nullopt : cost_under(*plan, job, frontiers, Ranks::as_they_are);
+  const PlanDeployed* const plan = plan_of_version(job, version);
+  const auto dropped = [&](const PlanDeployed::Choice& choice) { return job.dropped.contains(choice.input); };
+  if (plan == nullptr || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
+  return cost_under(*plan, job, frontiers, Ranks::as_they_are);
 }
 std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontiers& frontiers) {
   return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;

@@ -30,6 +30,9 @@ enum class Ranks : unsigned char {
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     Ranks ranks = Ranks::all_follow);
 
+/// The plan in force or one of the last ones before it; null: no plan has that version, or it is too old.
+const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
+
 /// Why the plan saves nothing, or less than it could: ranks that set no clocks. Empty: all set them.
 std::string without_control(const Job& job, const Frontiers& frontiers);
 

@@ -143,6 +143,8 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
+  // Another server may have deployed that plan.
+  if (request.plan_version && *request.plan_version > job.version) state_->jobs->catch_up(**live);
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   if (request.last_iteration && counts) {
     State::report_progress(**live, *request.last_iteration, *request.last_iteration, state_->clock.now_s());

@@ -369,11 +369,12 @@ void Service::State::note_followed(LiveJob& live, const ReportIterations& reques
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (!request.plan_version) live.reports_without_plan = true;
   if (!request.plan_version || count == 0) return;
-  // After a profiling window, its iterations follow no plan.
-  const bool window = *request.plan_version == job.version && (!job.plan || job.plan->version != job.version);
-  const std::int64_t version = window ? 0 : *request.plan_version;
-  const bool asked =
-      !job.uncontrolled.contains(request.rank) && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
+  // Iterations after a profiling window may name its version: they follow no plan.
+  // A rank that sets no clocks follows none.
+  const PlanDeployed* const known = plan_of_version(job, *request.plan_version);
+  const bool controlled = !job.uncontrolled.contains(request.rank);
+  const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
+  const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
   const bool straggles = std::ranges::any_of(job.notices, &Notice::in_force);
   live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
                         *request.last_iteration, count, request.iteration_energy, straggles});

@@ -7,8 +7,10 @@ usage: test_jobs.py PERSEUS [unittest's arguments]
 import signal
 import sys
 import tempfile
+import time
 import unittest
 
+import postgres
 import served
 from served import PROFILE, Server
 from training import BLOCKING_W, Training
@@ -20,7 +22,8 @@ ONLINE = {"profile_online": True,
 class JobCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
-        self.server = Server(self.folder.name + "/data")
+        self.data = self.folder.name + "/data"
+        self.server = Server(self.data)
 
     def tearDown(self):
         self.server.stop(signal.SIGKILL)
@@ -28,7 +31,12 @@ class JobCase(unittest.TestCase):
 
     def restart_server(self, how=signal.SIGKILL):
         self.server.stop(how)
-        self.server = Server(self.folder.name + "/data")
+        self.server = Server(self.data)
+
+    def wait_until(self, holds, limit_s=60):
+        limit_s += time.monotonic()
+        while not holds():
+            self.assertLess(time.monotonic(), limit_s)
 
     def push(self):
         self.server.cli("profile", "push", "sample", str(PROFILE), "--schedule", "1f1b", "--microbatches", "6",
@@ -68,8 +76,12 @@ class Profiling(JobCase):
         cost = view["profiling"]["cost"]
         self.assertIn("earned_back_after_iterations", cost)
         shown = self.server.cli("job", "show", job).stdout
-        for word in ("energy_j", "time_s", "earned_back_after_iterations", "mean_slowdown_pct"):
-            self.assertIn(word, shown)
+        for words in (r"energy: -?[\d,.]+ J", r"time: -?[\d.]+ m?s", r"earned_back_after_iterations: \d", r"mean_slowdown: -?[\d.]+ %",
+                      r"now: 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"):
+            self.assertRegex(shown, words)
+        self.assertNotRegex(shown, r"\dE[+-]?\d|_s: |_j: |_pct: ")
+        # What ran so far was measured or ran at the highest clock.
+        self.assertEqual(view["savings"]["total"]["iterations"], 0)
 
         # The plan, as run, is as fast as the highest clocks and takes less energy.
         training.run(6)
@@ -107,7 +119,9 @@ class Profiling(JobCase):
         self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
 
 
-class Savings(JobCase):
+class Restarts(JobCase):
+    """An orderly restart of the server changes no figure."""
+
     def check_iterations_reported_are_those_counted(self, how):
         self.push()
         training = Training(self.server, self.job(profile="sample"))
@@ -136,6 +150,7 @@ class Savings(JobCase):
             lost = first["iterations"] - counted()
             self.assertIn(lost, range(10), "what the log did not have")
         training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
+        self.assertTrue(training.poll(0, wait_s=60))  # an iteration in which only some ranks know the plan does not count
         training.run(10)
         self.assertEqual(counted(), 30 - before - lost)
         # The same holds for a job that starts anew, whose iterations begin again.
@@ -160,23 +175,39 @@ class Savings(JobCase):
         training = Training(self.server, self.job(profile="sample"))
         training.register()
         self.assertTrue(training.poll(0, wait_s=60))
-        training.run(3, report=False)  # they run the plan by now
-        version = training.now[0]["version"]
+        while training.now[0] is None:
+            training.run(report=False)
+        version, iteration = training.now[0]["version"], training.iteration
 
-        def report(rank, iteration):
+        def report(rank):
             training.ask("POST", "/iterations", {"rank": rank, "plan_version": version, "last_iteration": iteration,
                                                  "iteration_time_s": [1.0], "iteration_energy_j": [100.0]})
 
         for rank in (0, 1):
-            report(rank, 4)
+            report(rank)
         for stops in range(2):
             self.restart_server(signal.SIGTERM)
             training.server = self.server
-            report(1, 4)  # its answer was lost
+            report(1)  # its answer was lost
             self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
-            report(2 + stops, 4)
-        self.assertEqual(training.view()["savings"]["total"]["iterations"], 1)
+            report(2 + stops)
+        self.wait_until(lambda: training.view()["savings"]["total"]["iterations"] == 1)  # its estimate is read from the store
 
+
+@unittest.skipUnless(postgres.programs(), "no PostgreSQL")
+class RestartsOnPostgres(Restarts):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.database = postgres.Postgres()
+        self.data = self.database.url
+        self.server = Server(self.data)
+
+    def tearDown(self):
+        super().tearDown()
+        self.database.close()
+
+
+class Savings(JobCase):
     def test_energies_that_cannot_be_right_are_left_out_and_named(self):
         self.push()
         training = Training(self.server, self.job(profile="sample"))

@@ -162,7 +162,7 @@ class ReportedTraining {
 void train(bool kills) {
   ShrinkingDice dice;
   ReportedTraining training(dice);
-  for (int step = 0; step < 120; ++step) {
+  for (int step = 0; step < 80; ++step) {
     training.one_step(kills);
     training.check();
   }
