@@ -216,7 +216,7 @@ class DashboardTest(PageTest):
             self.opened(job)
             self.wait_for_text(words, "#figures")
         # A plan that wastes energy.
-        self.cluster.change(job, "iterations", "reported", total=total(0, 0, measured=True, saved_j=-2.5e5))
+        self.cluster.change(job, "iterations", "reported", total={**total(0, 0, measured=True), "saved_j": -2.5e5})
         self.opened(job)
         self.wait_for_text("-250 kJ in 1,200 iterations, -0.347 %", "#figures")
 
