@@ -119,7 +119,7 @@ class Profiling(JobCase):
         self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
 
 
-class Restarts(JobCase):
+class CountsAfterRestarts(JobCase):
     """An orderly restart of the server changes no figure."""
 
     def check_iterations_reported_are_those_counted(self, how):
@@ -195,7 +195,7 @@ class Restarts(JobCase):
 
 
 @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
-class RestartsOnPostgres(Restarts):
+class CountsAfterRestartsOnPostgres(CountsAfterRestarts):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.database = postgres.Postgres()
