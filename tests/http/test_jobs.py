@@ -124,7 +124,8 @@ class CountsAfterRestarts(JobCase):
 
     def check_iterations_reported_are_those_counted(self, how):
         self.push()
-        training = Training(self.server, self.job(profile="sample"))
+        job = self.job(profile="sample")
+        training = Training(self.server, job)
         training.register()
         self.assertTrue(training.poll(0, wait_s=60))
         self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
@@ -140,6 +141,8 @@ class CountsAfterRestarts(JobCase):
         first = total()
         self.assertEqual(first["iterations"], 20 - before)
         self.assertTrue(first["from_reports"])
+        # What the log has is durable, what it will have soon is not.
+        next(event for event in self.server.events(job) if event["kind"] == "iterations_counted")
         # The next server counts each iteration once, also if the plan changes before a rank reports.
         self.restart_server(how)
         training.server = self.server
