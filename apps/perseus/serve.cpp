@@ -233,14 +233,28 @@ Result<int> run_serve(const ServeConfig& config) {
     });
   };
   read_again();
+  asio::steady_timer last_moment(io);
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](boost::system::error_code stopped, int signal) {
     if (stopped) return;
     log.info(fmt::format("stopping on signal {}", signal));
     api.drain();
-    (*service)->drain();
     hangups.cancel();
-    http.drain(duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s)), [&] { io.stop(); });
+    const auto grace = duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s));
+    const auto one_done = [&io, left = std::make_shared<int>(2)] {
+      if (--*left == 0) io.stop();
+    };
+    (*service)->drain([&log, one_done](const Result<Ok>& kept) {
+      if (!kept) log.error("reports of iterations that are not counted yet are lost: " + kept.error().message);
+      one_done();
+    });
+    http.drain(grace, one_done);
+    last_moment.expires_after(grace + std::chrono::seconds(1));  // a database may hang
+    last_moment.async_wait([&](boost::system::error_code stopped_first) {
+      if (stopped_first) return;
+      log.error("the database did not answer in time: reports of iterations that are not counted yet may be lost");
+      io.stop();
+    });
   });
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));

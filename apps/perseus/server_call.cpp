@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "answer_text.h"
 #include "base/error_table.h"
 
 namespace perseus {
@@ -25,30 +26,6 @@ Error error_of(const HttpReply& reply) {
     if (entry.http_status == reply.status) return {entry.code, std::move(message)};
   }
   return {reply.status >= 500 ? ErrorCode::unavailable : ErrorCode::usage, std::move(message)};
-}
-
-void append_lines(std::string& text, const json::value& value, const std::string& indent) {
-  if (const auto* object = value.if_object()) {
-    for (const auto& [key, member] : *object) {
-      const bool nested =
-          (member.is_object() && !member.get_object().empty()) || (member.is_array() && !member.get_array().empty());
-      text += fmt::format("{}{}:", indent, std::string_view(key.data(), key.size()));
-      if (nested) text += '\n';
-      if (!nested) text += ' ';
-      append_lines(text, member, nested ? indent + "  " : "");
-    }
-  } else if (const auto* array = value.if_array(); array != nullptr && !array->empty()) {
-    for (const json::value& element : *array) {
-      const bool nested = element.is_object();
-      text += nested ? fmt::format("{}-\n", indent) : indent + "- ";
-      append_lines(text, element, nested ? indent + "  " : "");
-    }
-  } else if (const auto* string = value.if_string()) {
-    text += std::string_view(string->data(), string->size());
-    text += '\n';
-  } else {
-    text += json::serialize(value) + "\n";
-  }
 }
 
 }  // namespace
@@ -84,9 +61,7 @@ Result<int> print_answer(const HttpPeer& peer, const HttpCall& call, bool as_jso
   boost::system::error_code problem;
   const json::value value = json::parse(*body, problem);
   if (problem) return Error{ErrorCode::unavailable, fmt::format("{} answered what is no JSON", peer.url)};
-  std::string text;
-  append_lines(text, value, "");
-  print(text.empty() || *body == "{}" ? "done\n" : text);
+  print(value.is_object() && value.get_object().empty() ? "done\n" : answer_text(value));
   return 0;
 }
 

@@ -1,8 +1,8 @@
 // What the thin commands of a server share: where it is, who asks, and what becomes of its answer.
 //
 // Input: --server, --token and --ca (or PERSEUS_SERVER, PERSEUS_TOKEN). Output: the answer as the server sent it
-// (--json), or as "member: value" lines. Errors: the server's own, with its code and message; unavailable if there is
-// no server. Cost: one request. Threads: one.
+// (--json), or as lines for people (answer_text.h). Errors: the server's own, with its code and message; unavailable if
+// there is no server. Cost: one request. Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/median.h"
+
 namespace perseus::client {
 namespace {
 
@@ -16,13 +18,6 @@ constexpr double kWindowBound = 1.3;                         ///< times the refe
 constexpr double kStandardErrors = 4;                        ///< that a median must exceed its limit by
 constexpr int kStrikes = 2;                                  ///< in a row
 constexpr std::int64_t kLeastPause = 20, kMostPause = 5000;  ///< iterations between trials
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(values.begin(), middle)) / 2;
-}
 
 /// Standard deviation, from the median absolute deviation; more than that where there are few values.
 double spread(const std::vector<double>& values) {

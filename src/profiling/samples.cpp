@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "base/median.h"
 #include "profiling/matrix.h"
 
 namespace perseus::profiling {
@@ -35,12 +36,6 @@ constexpr int kFasterWindows = 2, kSlowerWindows = 5;
 
 // Windows in a row whose iterations were all throttled: then it is a cap, and no passing heat.
 constexpr int kCappedWindows = 3;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
-}
 
 // Weighted quadratic in log clock, of lower degree where there are few clocks.
 class Quadratic {
@@ -72,7 +67,7 @@ class Quadratic {
     for (int round = 0; round < 4; ++round) {
       std::vector<double> residuals;
       for (const Point& p : all) residuals.push_back(std::abs(p.y - at(p.x)));
-      const double limit = std::max(least, deviations * 1.4826 * median(residuals));
+      const double limit = std::max(least, deviations * 1.4826 * upper_median(residuals));
       points_.clear();
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (residuals[i] <= limit) points_.push_back(all[i]);

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace perseus {
 namespace {
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
 
 double time_of(const JobIteration& iteration) {
   return iteration.workers.front().end_s - iteration.workers.front().start_s;

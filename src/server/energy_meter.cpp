@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace perseus::server {
 namespace {
 
@@ -14,12 +16,6 @@ void keep(std::vector<double>& values, std::int64_t number, double value) {
   } else {
     values[static_cast<std::size_t>(number) % most_kept] = value;
   }
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 }  // namespace

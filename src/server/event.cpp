@@ -36,6 +36,7 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "job_expired",
     "plan_dropped",
     "energy_measured",
+    "reports_kept",
 };
 
 template <class T, class... Ts>
@@ -215,6 +216,23 @@ void describe(F& f, S& e) {
   f.always("time_s", e.time_s);
 }
 template <class F, class S>
+requires is_one_of<S, ReportsKept::Run>
+void describe(F& f, S& e) {
+  f.always("first", e.first);
+  f("version", e.version);
+  f("straggles", e.straggles);
+  f("ranks", e.ranks);
+  f.always("energies_j", e.energies_j);
+}
+template <class F, class S>
+requires is_one_of<S, ReportsKept>
+void describe(F& f, S& e) {
+  f.always("closed", e.closed);
+  f.always("last_followed", e.last_followed);
+  f("measure", e.measure);
+  f("runs", e.runs);
+}
+template <class F, class S>
 requires is_one_of<S, JobSeen, JobFinished, JobExpired>
 void describe(F&, S&) {}
 template <class S>
@@ -350,6 +368,12 @@ struct EventText {
     return fmt::format("an iteration {} takes {} and {:.6g} s: medians of {} iterations, measured",
                        e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
                        perseus::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
+  }
+  std::string operator()(const ReportsKept& e) const {
+    std::size_t iterations = 0;
+    for (const ReportsKept::Run& run : e.runs) iterations += run.energies_j.size();
+    if (iterations == 0) return "the ranks report which plan their iterations followed";
+    return fmt::format("the server stopped and kept reports of {} iterations that are not counted yet", iterations);
   }
   std::string operator()(const ProfileKnown& e) const {
     return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,

@@ -178,6 +178,23 @@ struct EnergyMeasured {
   double energy_j = 0, time_s = 0;
   bool operator==(const EnergyMeasured&) const = default;
 };
+/// Ranks report which plan their iterations followed. A server that stops keeps here what it has not counted.
+struct ReportsKept {
+  /// Iterations in a row that the same ranks reported alike.
+  struct Run {
+    std::int64_t first = 0;
+    std::int64_t version = 0;  ///< of the plan that they followed; 0: no rank with a plan reported; -1: not one plan
+    bool straggles = false;
+    std::vector<int> ranks;          ///< that reported; empty: all
+    std::vector<double> energies_j;  ///< by iteration, the sum over these ranks; < 0: not known
+    bool operator==(const Run&) const = default;
+  };
+  std::int64_t closed = -1,
+               last_followed = -1;  ///< iterations: no report up to it is used; a plan was followed; -1: none
+  std::vector<int> measure;         ///< ranks that have reported an energy
+  std::vector<Run> runs;
+  bool operator==(const ReportsKept&) const = default;
+};
 struct JobFinished {
   bool operator==(const JobFinished&) const = default;
 };
@@ -189,7 +206,7 @@ using EventBody =
     std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
                  ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
-                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured>;
+                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept>;
 
 struct Event {
   double at_s = 0;

@@ -80,6 +80,8 @@ int intern(std::vector<T>& values, const T& value) {
   return static_cast<int>(values.size()) - 1;
 }
 
+constexpr std::size_t most_earlier_plans = 4;
+
 /// Everything that an event changes but state, sequence and times. Errors change nothing.
 struct Fold {
   Job& job;
@@ -111,6 +113,7 @@ struct Fold {
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
     if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
+    job.names_processes |= e.epoch > 0;
     there = e.rank;
     job.ranks[e.rank] = Rank{e.dp_rank,
                              e.pp_rank,
@@ -152,6 +155,7 @@ struct Fold {
   Status restarted(const RankRegistered& e, int there) {
     Rank& rank = *job.ranks[e.rank];
     if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
+    job.names_processes = true;
     const bool moved = rank.accelerator != e.accelerator;
     if (moved) {
       if (const auto ranks = job.ranks_of_accelerator.find(rank.accelerator); ranks != job.ranks_of_accelerator.end()) {
@@ -180,6 +184,9 @@ struct Fold {
     // The first rank of the job's new start. The plan in force holds from its beginning.
     job.restarts = rank.restarts;
     job.counted_to = 0;
+    job.all_measure = false;
+    if (job.kept) job.kept = ReportsKept{};
+    job.earlier_plans.clear();
     if (job.plan) job.plan->from_iteration = 0;
     if (!job.windows.empty()) job.windows.back().from_iteration = 0;
     return Ok{};
@@ -367,6 +374,8 @@ struct Fold {
         e.version != job.version + 1) {
       return broken(fmt::format("plan {} does not fit", e.version));
     }
+    if (job.plan) job.earlier_plans.push_back(*std::move(job.plan));
+    if (job.earlier_plans.size() > most_earlier_plans) job.earlier_plans.erase(job.earlier_plans.begin());
     job.plan = e;
     job.measured_plan.reset();
     job.predicted = {};
@@ -405,8 +414,18 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const EnergyMeasured& e) {
+    job.all_measure = true;
     if (e.version == 0) job.measured_highest = e;
     if (job.plan && e.version == job.plan->version) job.measured_plan = e;
+    return Ok{};
+  }
+  Status operator()(const ReportsKept& e) {
+    for (const ReportsKept::Run& run : e.runs) {
+      for (const int rank : run.ranks) {
+        if (rank < 0 || rank >= static_cast<int>(job.ranks.size())) return broken(fmt::format("no rank {}", rank));
+      }
+    }
+    job.kept = e;
     return Ok{};
   }
   Status operator()(const JobSeen&) { return Ok{}; }

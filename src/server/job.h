@@ -132,6 +132,7 @@ struct Job {
   std::map<std::string, Policy> policies;  ///< by kind
 
   std::optional<PlanDeployed> plan;
+  std::vector<PlanDeployed> earlier_plans;  ///< the last ones before it: iterations under them are still reported
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
 
@@ -146,11 +147,14 @@ struct Job {
   std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
   std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
 
-  IterationsCounted total;      ///< sums; `measured`: nothing of them is estimated
-  IterationsCounted estimated;  ///< the part of them that is not measured
-  IterationsCounted predicted;  ///< the part of that under the plan in force: taken back if it is dropped
-  double counted_s = 0;         ///< until when
-  std::int64_t counted_to = 0;  ///< up to which iteration, 0: not known
+  bool all_measure = false;         ///< each rank has reported energies of iterations since the job's (re)start
+  std::optional<ReportsKept> kept;  ///< reports name the plan that they followed; what a server kept at its end
+  bool names_processes = false;     ///< a rank has named its epoch: its client reports the plan that it follows
+  IterationsCounted total;          ///< sums; `measured`: nothing of them is estimated
+  IterationsCounted estimated;      ///< the part of them that is not measured
+  IterationsCounted predicted;      ///< the part of that under the plan in force: taken back if it is dropped
+  double counted_s = 0;             ///< until when
+  std::int64_t counted_to = 0;      ///< up to which iteration, 0: not known
 
   [[nodiscard]] bool live() const {
     return state != JobState::none && state != JobState::finished && state != JobState::expired;

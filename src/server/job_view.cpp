@@ -10,8 +10,9 @@ namespace perseus::server {
 std::vector<IterationsCounted> counts_since(const LiveJob& live, double now_s) {
   const Job& job = live.job;
   if (!job.live()) return {};
-  if (live.followed.known()) return counted_as_reported(job, live.frontiers, live.followed);
-  if (live.no_plan_followed()) return {};
+  if (live.reports_name_plans()) return counted_as_reported(job, live.frontiers, live.followed);
+  // The first report of a client that names its process says which plan it followed.
+  if (live.no_plan_followed() || (job.names_processes && !live.reports_without_plan)) return {};
   const auto iteration =
       live.progress && live.progress->iteration() ? std::optional(live.progress->finished()) : std::nullopt;
   const auto since = counted(job, live.frontiers, iteration, now_s);

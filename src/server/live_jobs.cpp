@@ -9,6 +9,13 @@ namespace {
 
 constexpr double store_retry_s = 1;  // after the store failed
 
+/// The job's ranks have started anew: iterations count from 0.
+void forget_iterations(LiveJob& live) {
+  live.progress.reset();
+  live.followed = {};
+  live.schedules.clear();
+}
+
 void answer(const Command& command, const Status& status) {
   if (command.done) command.done(status);
 }
@@ -80,12 +87,23 @@ Status LiveJobs::reload(LiveJob& live) {
     if (Status folded = apply(job, event.event); !folded) return folded;
   }
   const std::int64_t before = live.committed;
+  const bool starts_anew = job.restarts != live.job.restarts;
   live.job = std::move(job);
+  if (before == 0 || starts_anew) {
+    forget_iterations(live);
+    if (live.job.kept) live.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
+  }
   live.committed = live.job.sequence;
   live.stale_ = false;
   live.settled = false;
   live.schedules.clear();
   std::erase_if(*events, [&](const SequencedEvent& event) { return event.sequence <= before; });
+  for (const SequencedEvent& event : *events) {
+    const auto* const kept = std::get_if<ReportsKept>(&event.event.body);
+    if (before > 0 && !starts_anew && kept != nullptr) {
+      live.followed.take(*kept, live.job.spec.degrees.world_size());
+    }
+  }
   if (before > 0) {
     became_durable(live, *events);
   } else {
@@ -194,11 +212,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, doub
   Event event{now_s, std::move(body)};
   const int restarts = live.job.restarts;
   Status folded = apply(live.job, event);
-  if (live.job.restarts != restarts) {  // iterations count from 0
-    live.progress.reset();
-    live.followed = {};
-    live.schedules.clear();
-  }
+  if (live.job.restarts != restarts) forget_iterations(live);
   if (!folded) {
     // A decision that the state machine refuses is a bug of ours: what was folded of it must not stay.
     entry.events.clear();
@@ -208,7 +222,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, doub
   const bool no_matter =
       std::holds_alternative<RankRegistered>(event.body) || std::holds_alternative<RankMeasured>(event.body) ||
       std::holds_alternative<ResultReported>(event.body) || std::holds_alternative<JobSeen>(event.body) ||
-      std::holds_alternative<IterationsCounted>(event.body);
+      std::holds_alternative<IterationsCounted>(event.body) || std::holds_alternative<ReportsKept>(event.body);
   if (!no_matter) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};

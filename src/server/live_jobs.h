@@ -82,12 +82,16 @@ struct LiveJob {
   int subscribers = 0;
   EnergyMeter energies;
   FollowedIterations followed;
+  bool reports_without_plan = false;             ///< a rank reported iterations without the plan that they followed
+  std::optional<double> uncounted_since_s;       ///< when the first iteration came that is not in the log
   bool replanning = false;                       ///< a profile is completed with the switch latency that ranks measured
   std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency that it cannot be completed with
   bool plan_handed_out = false;                  ///< to some rank, by this server
   bool plan_held_back = false;                   ///< a rank asked for it: see Service::State::first_plan_waits()
   bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
 
+  /// Ranks report which plan their iterations followed: nothing else is counted.
+  [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
   /// As far as is known here, no iteration has followed a plan.
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "model/reference_plans.h"
 #include "server/stragglers.h"
@@ -11,8 +12,10 @@
 
 namespace perseus::server {
 
-std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers, Ranks ranks) {
-  if (!job.plan) return std::nullopt;
+namespace {
+
+std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers,
+                                                Ranks ranks) {
   // Few choices, many pipelines.
   struct OfChoice {
     const CharacterisedPipeline* pipeline;
@@ -24,7 +27,7 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
     Seconds time, all_max_time;
   };
   std::vector<OfChoice> of_choice;
-  for (const PlanDeployed::Choice& choice : job.plan->choices) {
+  for (const PlanDeployed::Choice& choice : plan.choices) {
     const auto found = frontiers.find(choice.input);
     if (choice.point < 0 || found == frontiers.end()) return std::nullopt;
     const CharacterisedPipeline& pipeline = *found->second;
@@ -46,7 +49,7 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
     for (const int rank : job.uncontrolled) uncontrolled[job.ranks[rank]->dp_rank] = true;
   }
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    OfChoice own = of_choice[job.plan->choice_of[p]];
+    OfChoice own = of_choice[plan.choice_of[p]];
     if (degrees[p] > 1) {
       const LimitedPower limited = under_power_limit(*own.pipeline, own.point, degrees[p], own.switch_latency);
       own.computing = own.scale * limited.plan;
@@ -69,6 +72,12 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
   return cost;
 }
 
+}  // namespace
+
+std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers, Ranks ranks) {
+  return job.plan ? cost_under(*job.plan, job, frontiers, ranks) : std::nullopt;
+}
+
 std::string without_control(const Job& job, const Frontiers& frontiers) {
   const int rank = job.uncontrolled_rank();
   if (rank < 0) return "";
@@ -79,6 +88,12 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
   const auto now = iteration_cost(job, frontiers, Ranks::as_they_are);
   return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} % if all ranks set their clocks",
                             now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
+}
+
+const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {
+  if (job.plan && job.plan->version == version) return &*job.plan;
+  const auto earlier = std::ranges::find(job.earlier_plans, version, &PlanDeployed::version);
+  return earlier == job.earlier_plans.end() ? nullptr : &*earlier;
 }
 
 namespace {
@@ -98,12 +113,22 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   }
 }
 
-/// What the plan in force promises, unless it was found wanting.
+/// What the job's plan of that version promises, unless ranks have dropped it.
+std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
+  const PlanDeployed* const plan = plan_of_version(job, version);
+  const auto dropped = [&](const PlanDeployed::Choice& choice) { return job.dropped.contains(choice.input); };
+  if (plan == nullptr || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
+  return cost_under(*plan, job, frontiers, Ranks::as_they_are);
+}
 std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontiers& frontiers) {
-  const bool dropped = job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
-                         return job.dropped.contains(choice.input);
-                       });
-  return dropped ? std::nullopt : iteration_cost(job, frontiers, Ranks::as_they_are);
+  return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;
+}
+
+/// A frontier of the plan in force is being read from the store: nothing can be estimated yet.
+bool awaits_frontiers(const Job& job, const Frontiers& frontiers) {
+  return job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
+           return choice.point >= 0 && !frontiers.contains(choice.input);
+         });
 }
 
 }  // namespace
@@ -111,15 +136,21 @@ std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontie
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed) {
   std::vector<IterationsCounted> counts;
-  const auto cost = promised_cost(job, frontiers);
-  const bool measures = followed.measures(job.spec.degrees.world_size());
+  if (followed.whole().empty() || awaits_frontiers(job, frontiers)) return counts;
+  std::map<std::int64_t, std::optional<JobView::PerIteration>> costs;  // by version
+  const auto cost_of = [&](std::int64_t version) {
+    const auto known = costs.find(version);
+    if (known != costs.end()) return known->second;
+    return costs.emplace(version, promised_cost(job, version, frontiers)).first->second;
+  };
+  const bool measures = job.all_measure || followed.measures(job.spec.degrees.world_size());
   for (const FollowedIterations::Whole& whole : followed.whole()) {
     if (whole.iteration <= job.counted_to || whole.version == 0) continue;
     const bool has_energy = whole.energy_j > 0 && !whole.straggles;
     const bool measured = has_energy && job.measured_highest;
-    const bool in_force = job.plan && job.plan->version == whole.version;
-    const bool estimated = !measured && (has_energy || whole.straggles || !measures) && in_force && cost;
-    if (!measured && !estimated) continue;
+    const bool may_estimate = !measured && (has_energy || whole.straggles || !measures);
+    const auto cost = may_estimate ? cost_of(whole.version) : std::nullopt;
+    if (!measured && !cost) continue;
     if (counts.empty() || counts.back().measured != measured) {
       counts.emplace_back().from_reports = true;
       counts.back().measured = measured;

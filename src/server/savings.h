@@ -30,6 +30,9 @@ enum class Ranks : unsigned char {
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     Ranks ranks = Ranks::all_follow);
 
+/// The plan in force or one of the last ones before it; null: no plan has that version, or it is too old.
+const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
+
 /// Why the plan saves nothing, or less than it could: ranks that set no clocks. Empty: all set them.
 std::string without_control(const Job& job, const Frontiers& frontiers);
 
@@ -44,7 +47,8 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
 /// The same where reports say which plan the iterations followed, in pieces of one kind: measured iterations, against
 /// the measured highest clock, or iterations that are estimated because no energy can be known or compared. Iterations
 /// that did not follow a plan are not counted, nor are those without an energy in a job whose ranks all measure, nor
-/// estimates of a plan that was dropped.
+/// estimates of a plan that was dropped or was replaced more than four plans ago. Nothing while a frontier of the plan
+/// in force is being read.
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed);
 

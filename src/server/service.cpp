@@ -17,7 +17,7 @@ namespace perseus::server {
 
 Service::Service(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-Service::~Service() { drain(); }
+Service::~Service() { state_->end_waits(); }
 
 Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& store, const Clock& clock,
                                                Executor& executor) {
@@ -128,6 +128,7 @@ std::vector<std::string> check_energies(ReportIterations& request) {
 }  // namespace
 
 void Service::report_iterations(ReportIterations request, Done<ReportedIterations> done) {
+  if (state_->draining) return done(Error{ErrorCode::unavailable, "the server is stopping: report again"});
   const auto live = state_->asked(request.job);
   if (!live) return done(live.error());
   const Job& job = (*live)->job;
@@ -142,6 +143,8 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
+  // Another server may have deployed that plan.
+  if (request.plan_version && *request.plan_version > job.version) state_->jobs->catch_up(**live);
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
@@ -154,7 +157,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
     return state_->report_window(**live, *window, std::move(request), std::move(done));
   }
   if (request.last_iteration && counts) {
-    State::note_followed(**live, request);
+    state_->note_followed(**live, request);
     state_->keep_count(**live, request);
   }
   std::ranges::move(check_energies(request), std::back_inserter(rejected));
@@ -514,14 +517,33 @@ std::optional<double> Service::next_wake() const {
 
 void Service::on_earlier_wake(std::function<void()> changed) { state_->earlier_wake = std::move(changed); }
 
-void Service::drain() {
-  state_->draining = true;
-  std::vector<WaitId> waits;
-  for (const auto& [id, job] : state_->job_of_wait) waits.push_back(id);
-  for (const WaitId id : waits) {
-    if (auto waiter = state_->take_wait(id)) {
-      waiter->done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
+void Service::drain(Done<Ok> kept) {
+  state_->end_waits();
+  std::vector<std::string> jobs;
+  for (const auto& [id, live] : state_->jobs->live()) jobs.push_back(id);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 1);
+  auto failed = std::make_shared<std::optional<Error>>();
+  const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
+    if (!done) *failed = done.error();
+    if (--*missing > 0 || !kept) return;
+    *failed ? kept(**failed) : kept(Ok{});
+  };
+  for (const std::string& id : jobs) {
+    if (LiveJob* live = state_->jobs->in_memory(id)) {
+      state_->keep_reports(*live, one_less);
+    } else {
+      one_less(Ok{});
     }
+  }
+  one_less(Ok{});
+}
+
+void Service::State::end_waits() {
+  draining = true;
+  std::vector<WaitId> waits;
+  for (const auto& [id, job] : job_of_wait) waits.push_back(id);
+  for (const WaitId id : waits) {
+    if (auto waiter = take_wait(id)) waiter->done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
   }
 }
 

@@ -134,8 +134,9 @@ class Service {
   /// Called whenever next_wake() has become earlier.
   void on_earlier_wake(std::function<void()> changed);
 
-  /// Answers every parked wait with `unavailable` and parks no more: for a graceful shutdown.
-  void drain();
+  /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
+  /// down what ranks have reported. Calls `kept` once that is durable, or with the error of the store.
+  void drain(Done<Ok> kept = {});
 
  private:
   struct State;

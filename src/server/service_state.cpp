@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/median.h"
 #include "server/job_view.h"
 #include "server/known_profile.h"
 #include "server/savings.h"
@@ -13,13 +14,8 @@ namespace {
 
 constexpr std::int64_t least_counted = 10;     // iterations; fewer are written down with the next ones
 constexpr std::int64_t most_uncounted = 1000;  // ... that a crash of the server may lose
+constexpr double count_interval_s = 300;       // ... or the reports of that long
 constexpr double seen_share = 0.125;           // of the idle time: how often the log hears that a job is not idle
-
-double median(std::vector<Seconds> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return middle->value();
-}
 
 }  // namespace
 
@@ -41,6 +37,10 @@ std::optional<EventBody> Service::State::next_follow_up(LiveJob& live, double no
   if (is_profiled(job)) {
     if (auto impossible = profiling_impossible(job)) return *impossible;
     return std::nullopt;
+  }
+  if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + count_interval_s) {
+    if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
+    live.uncounted_since_s.reset();
   }
   if (live.settled) return std::nullopt;  // ranks that register cost nothing per pipeline
   CharacterisationStarted start;
@@ -88,6 +88,7 @@ std::optional<double> Service::State::next_wake_of(const LiveJob& live, double n
   if (const Notice* notice = next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   if (live.retry_s) next = std::min(next, *live.retry_s);
+  if (live.uncounted_since_s) next = std::min(next, *live.uncounted_since_s + count_interval_s);
   if (is_profiled(job)) {
     const double over_s = job.window_s + window_limit_s(job, options.profiling_window_s);
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
@@ -106,6 +107,10 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   for (const SequencedEvent& event : events) {
     publish(live.job.id, event);
     if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
+    if (const auto* count = std::get_if<IterationsCounted>(&event.event.body)) {
+      live.followed.counted_to(count->last_iteration);
+      live.uncounted_since_s.reset();
+    }
     if (std::holds_alternative<WindowHandedOut>(event.event.body)) new_plan = true;
     if (std::holds_alternative<PlanDeployed>(event.event.body)) {
       new_plan = true;
@@ -336,7 +341,7 @@ void Service::State::observe_times(LiveJob& live, const ReportIterations& reques
       if (notice.in_force && notice.detected) live.detector->assume(notice.pipeline, notice.degree);
     }
   }
-  const auto degree = live.detector->report(pipeline, median(request.iteration_time) / planned.value());
+  const auto degree = live.detector->report(pipeline, upper_median(request.iteration_time) / planned);
   if (!degree) return;
   SetStraggler notice{job.id, {}, Seconds(0), *degree};
   notice.target.pipeline = pipeline;
@@ -367,16 +372,47 @@ static std::optional<std::int64_t> version_followed(const LiveJob& live, const R
 void Service::State::note_followed(LiveJob& live, const ReportIterations& request) {
   const Job& job = live.job;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (!request.plan_version) live.reports_without_plan = true;
   if (!request.plan_version || count == 0) return;
-  live.followed.counted_to(job.counted_to);
-  // After a profiling window, its iterations follow no plan.
-  const bool window = *request.plan_version == job.version && (!job.plan || job.plan->version != job.version);
-  const std::int64_t version = window ? 0 : *request.plan_version;
-  const bool asked =
-      !job.uncontrolled.contains(request.rank) && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
+  // Iterations after a profiling window may name its version: they follow no plan.
+  // A rank that sets no clocks follows none.
+  const PlanDeployed* const known = plan_of_version(job, *request.plan_version);
+  const bool controlled = !job.uncontrolled.contains(request.rank);
+  const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
+  const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
   const bool straggles = std::ranges::any_of(job.notices, &Notice::in_force);
   live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
                         *request.last_iteration, count, request.iteration_energy, straggles});
+  const double now_s = clock.now_s();
+  if (!live.uncounted_since_s && !live.followed.whole().empty()) {
+    live.uncounted_since_s = now_s;
+    jobs->set_wake(live, now_s);
+  }
+  if (job.kept) return;
+  jobs->execute(job.id, {[](const Job& now, double) -> Result<Decision> {
+                           Decision decision;
+                           if (now.live() && !now.kept) decision.events.emplace_back(ReportsKept{});
+                           return decision;
+                         },
+                         {}});
+}
+
+void Service::State::keep_reports(LiveJob& live, Done<Ok> done) {
+  jobs->execute(live.job.id,
+                {[self = this](const Job& job, double now_s) -> Result<Decision> {
+                   Decision decision;
+                   LiveJob* const now = self->jobs->in_memory(job.id);
+                   if (now == nullptr || !job.live() || !now->followed.known()) return decision;
+                   std::int64_t counted_to = job.counted_to;
+                   for (const IterationsCounted& count : counts_since(*now, now_s)) {
+                     counted_to = count.last_iteration;
+                     decision.events.emplace_back(count);
+                   }
+                   ReportsKept kept = now->followed.kept(counted_to);
+                   if (kept != job.kept) decision.events.emplace_back(std::move(kept));
+                   return decision;
+                 },
+                 [done = std::move(done)](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
 }
 
 void Service::State::keep_count(LiveJob& live, const ReportIterations& request) {
@@ -385,10 +421,10 @@ void Service::State::keep_count(LiveJob& live, const ReportIterations& request) 
                          const Job& job, double now_s) -> std::vector<IterationsCounted> {
     const LiveJob* const now = self->jobs->in_memory(job.id);
     if (now == nullptr || !job.live() || !job.plan) return {};
-    if (now->followed.known()) {
+    if (now->reports_name_plans()) {
       // What is not written down is lost with this server: no later one can know what was followed.
       const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, least_counted, most_uncounted));
-      if (now->followed.whole().size() < enough) return {};
+      if (now->followed.whole().size() < enough) return {};  // what is in memory, also of counts being written
       auto counts = counts_since(*now, now_s);
       std::int64_t iterations = 0;
       for (const IterationsCounted& one : counts) iterations += one.iterations;
@@ -439,9 +475,13 @@ void Service::State::observe_energies(LiveJob& live, const ReportIterations& req
   if (!measured) return;
   jobs->execute(job.id, {[measured = *measured](const Job& now, double) -> Result<Decision> {
                            Decision decision;
-                           const bool wanted = now.live() && (measured.version == 0 ||
-                                                              (now.plan && now.plan->version == measured.version));
-                           if (wanted) decision.events.emplace_back(measured);
+                           // A server that started anew has seen fewer iterations than the one before it.
+                           const auto& known = measured.version == 0 ? now.measured_highest : now.measured_plan;
+                           const bool fewer =
+                               known && known->version == measured.version && known->iterations > measured.iterations;
+                           const bool of_now =
+                               measured.version == 0 || (now.plan && now.plan->version == measured.version);
+                           if (now.live() && of_now && !fewer) decision.events.emplace_back(measured);
                            return decision;
                          },
                          {}});

@@ -145,8 +145,12 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
-  static void note_followed(LiveJob& live, const ReportIterations& request);
-  /// Writes down how many iterations ran under the plan: whenever there are an eighth more; for reports that do not say
+  void note_followed(LiveJob& live, const ReportIterations& request);
+  /// Writes down everything that was reported: before the server stops.
+  void keep_reports(LiveJob& live, Done<Ok> done);
+  void end_waits();
+  /// Writes down how many iterations ran under the plan: whenever there are an eighth more,
+  /// and next_follow_up() every five minutes; for reports that do not say
   /// which plan they followed, at the first one and whenever they have doubled.
   void keep_count(LiveJob& live, const ReportIterations& request);
   void observe_times(LiveJob& live, const ReportIterations& request);

@@ -1,19 +1,10 @@
 #include "server/straggler_detector.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
+
 namespace perseus::server {
-namespace {
-
-/// The lower one of the two in the middle: with two pipelines, the faster one is the reference.
-double lower_median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
 
 StragglerDetector::StragglerDetector(int pipelines, DetectorOptions options)
     : options_(options), pipelines_(pipelines) {}
@@ -21,10 +12,10 @@ StragglerDetector::StragglerDetector(int pipelines, DetectorOptions options)
 std::optional<double> StragglerDetector::reference() const {
   std::vector<double> ratios;
   for (const Pipeline& pipeline : pipelines_) {
-    if (!pipeline.last.empty()) ratios.push_back(lower_median({pipeline.last.begin(), pipeline.last.end()}));
+    if (!pipeline.last.empty()) ratios.push_back(lower_median<double>({pipeline.last.begin(), pipeline.last.end()}));
   }
   if (ratios.size() < 2) return std::nullopt;
-  return lower_median(std::move(ratios));
+  return lower_median(std::move(ratios));  // with two pipelines, the faster one is the reference
 }
 
 std::optional<double> StragglerDetector::report(int pipeline, double measured_over_planned) {
@@ -34,7 +25,7 @@ std::optional<double> StragglerDetector::report(int pipeline, double measured_ov
   if (static_cast<int>(own.last.size()) > options_.reports) own.last.pop_front();
   const auto normal = reference();
   if (!normal) return std::nullopt;
-  const double slower = lower_median({own.last.begin(), own.last.end()}) / *normal;
+  const double slower = lower_median<double>({own.last.begin(), own.last.end()}) / *normal;
   const bool straggles = own.degree > 1;
   const bool enters = !straggles && slower > options_.enter;
   const bool leaves = straggles && slower < options_.leave;

@@ -201,6 +201,25 @@ class DashboardTest(PageTest):
         self.wait_for_text("€1.00", "#figures")
         self.js("() => localStorage.clear()")
 
+    def test_the_estimated_part_of_savings_is_named(self):
+        job = self.deployed(dp=1)
+        sum_of = {"iterations": 1200, "saved_j": 7.2e6, "all_max_energy_j": 72e6, "from_reports": True, "measured": False}
+        total = lambda iterations, saved_j, **more: {**sum_of, "estimated_iterations": iterations,
+                                                     "estimated_saved_j": saved_j, **more}
+        for shown, words in (
+                (total(300, 1.5e6), "1.5 MJ in 300 iterations of it estimated from the profile"),
+                (total(1, 5e3), "5,000 J in 1 iteration of it estimated from the profile"),
+                (total(1200, 7.2e6), "all of it estimated from the profile"),
+                (total(0, 0, measured=True), "all of it measured by the GPUs’ energy counters"),
+                (total(1200, 7.2e6, from_reports=False), "estimated from elapsed time")):
+            self.cluster.change(job, "iterations", "reported", total=shown)
+            self.opened(job)
+            self.wait_for_text(words, "#figures")
+        # A plan that wastes energy.
+        self.cluster.change(job, "iterations", "reported", total={**total(0, 0, measured=True), "saved_j": -2.5e5})
+        self.opened(job)
+        self.wait_for_text("-250 kJ in 1,200 iterations, -0.347 %", "#figures")
+
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")
         self.opened(job)

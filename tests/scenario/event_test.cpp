@@ -42,6 +42,7 @@ std::vector<EventBody> one_of_each_kind() {
       IterationsCounted{100, 12.5, 99, true, 1234567890123, true},
       PlanDropped{3, 7, "late", 0.71, 0.67},
       EnergyMeasured{7, 12, 1155.5, 0.67},
+      ReportsKept{41, 43, {0, 3}, {{42, 3, true, {0, 3}, {12.5, -1}}, {44, -1, false, {}, {7}}}},
       JobSeen{},
       JobFinished{},
       JobExpired{},

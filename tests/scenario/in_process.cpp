@@ -29,6 +29,14 @@ void InProcess::restart() {
   settle();
 }
 
+void InProcess::stop_and_start() {
+  auto kept = std::make_shared<bool>(false);
+  service_->drain([kept](const Result<Ok>&) { *kept = true; });
+  settle();
+  PERSEUS_CHECK(*kept, "drain() does not end");
+  restart();
+}
+
 void InProcess::submit(Kind kind, Work work) {
   if (holding_ && kind != Kind::request) {
     held_.push_back(std::move(work));

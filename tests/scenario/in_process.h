@@ -2,7 +2,7 @@
 //
 // The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
 // back what no request waits for. restart() drops the service and everything that was queued, keeps the database, and
-// opens a new one.
+// opens a new one; stop_and_start() lets the service stop in order before that.
 #pragma once
 
 #include <deque>
@@ -41,6 +41,7 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
   bool hold_work(bool hold) override;
   void restart() override;
+  void stop_and_start() override;
   bool break_store(bool broken) override;
 
   void submit(Kind kind, Work work) override;

@@ -85,11 +85,14 @@ void OverHttp::settle() {
   while (io_.poll() > 0);
 }
 
-void OverHttp::restart() {
+void OverHttp::restart() { start_anew(&InProcess::restart); }
+void OverHttp::stop_and_start() { start_anew(&InProcess::stop_and_start); }
+
+void OverHttp::start_anew(void (InProcess::*way)()) {
   api_.reset();  // nobody is answered any more
   io_.restart();
   io_.poll();
-  inner_.restart();
+  (inner_.*way)();
   open();
 }
 

@@ -35,11 +35,13 @@ class OverHttp final : public ScenarioTarget {
   [[nodiscard]] double now_s() const override { return inner_.now_s(); }
   bool hold_work(bool hold) override;
   void restart() override;
+  void stop_and_start() override;
   bool break_store(bool broken) override;
 
  private:
   class Client;
   void open();
+  void start_anew(void (InProcess::*way)());
   /// Runs server and connections until nothing moves any more.
   void settle();
   /// One request on a connection of its own: the answer's body, or the error that it says.

@@ -132,6 +132,7 @@ class Player {
         {"hold", &Player::hold},
         {"go", &Player::go},
         {"restart", &Player::restart},
+        {"stop", &Player::stop},
         {"break", &Player::break_store},
         {"mend", &Player::mend_store},
         {"train", &Player::train},
@@ -518,6 +519,10 @@ class Player {
   }
   Status hold(const Step&) { return target_.hold_work(true) ? Status(Ok{}) : wrong("this target cannot hold work"); }
   Status go(const Step&) { return target_.hold_work(false) ? Status(Ok{}) : wrong("this target cannot hold work"); }
+  Status stop(const Step&) {
+    target_.stop_and_start();
+    return Ok{};
+  }
   Status restart(const Step&) {
     target_.restart();
     return Ok{};

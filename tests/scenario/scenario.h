@@ -49,6 +49,8 @@ class ScenarioTarget {
   virtual bool hold_work(bool hold) = 0;
   /// The server dies at once (kill -9) and starts again on the same data.
   virtual void restart() = 0;
+  /// The server stops in order (SIGTERM) and starts again on the same data.
+  virtual void stop_and_start() = 0;
   /// The database does not answer, or does again. False: this target cannot.
   virtual bool break_store(bool broken) = 0;
 };

@@ -29,5 +29,42 @@ TEST(FollowedIterations, AreThoseThatAllRanksReportedUnderOnePlan) {
   EXPECT_EQ(followed.settled_from(), 6) << "two iterations after the last one under a plan";
 }
 
+TEST(FollowedIterations, ContinueInTheNextServer) {
+  FollowedIterations before;
+  before.report(report(0, 7, 4, {10, 20, 30, 40}));
+  before.report(report(1, 7, 2, {5, 6}));
+  FollowedIterations after;
+  after.take(before.kept(1), 2);
+  EXPECT_EQ(after.kept(1), before.kept(1));
+  ASSERT_EQ(after.whole().size(), 1U) << "iteration 1 is counted";
+  EXPECT_EQ(after.whole()[0].iteration, 2);
+  EXPECT_DOUBLE_EQ(after.whole()[0].energy_j, 26);
+  EXPECT_TRUE(after.measures(2));
+  EXPECT_EQ(after.settled_from(), 7);
+  after.report(report(0, 7, 3, {30}));  // again
+  after.report(report(1, 0, 3, {7}));   // at the highest clock
+  after.report(report(1, 7, 4, {8}));
+  ASSERT_EQ(after.whole().size(), 2U);
+  EXPECT_DOUBLE_EQ(after.whole()[1].energy_j, 48);
+}
+
+TEST(FollowedIterations, OfTwoServersComeTogetherOnce) {
+  FollowedIterations one, other;
+  one.report(report(0, 7, 3, {10, 20, 30}));
+  other.report(report(1, 7, 3, {5, 6, 7}));
+  other.report(report(0, 7, 3, {30}));  // sent to both
+  other.take(one.kept(0), 2);
+  ASSERT_EQ(other.whole().size(), 1U) << "iterations before the last whole one are not waited for";
+  EXPECT_EQ(other.whole()[0].iteration, 3);
+  EXPECT_DOUBLE_EQ(other.whole()[0].energy_j, 37);
+  FollowedIterations third;
+  third.report(report(1, 7, 2, {5, 6}));
+  third.take(one.kept(0), 2);
+  ASSERT_EQ(third.whole().size(), 2U);
+  EXPECT_DOUBLE_EQ(third.whole()[1].energy_j, 26);
+  third.take(one.kept(0), 2);
+  EXPECT_EQ(third.whole().size(), 2U);
+}
+
 }  // namespace
 }  // namespace perseus::server

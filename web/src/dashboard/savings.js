@@ -60,6 +60,23 @@ export function createSavings(parent) {
       .filter(Boolean).join(', ');
   }
 
+  /** What the energy counters say of an iteration under the plan in force. */
+  function measuredNow({ measured, measured_all_max: highest }) {
+    if (!measured || !highest) return '';
+    const saved = highest.energy_j - measured.energy_j;
+    return `measured: ${percent((100 * saved) / highest.energy_j)}, ${energy(saved)} of ${energy(highest.energy_j)}`;
+  }
+
+  /** Which part of the sum is estimated, and why. */
+  function estimatedPart(total) {
+    const iterations = total.estimated_iterations ?? 0;
+    if (total.from_reports === false) return 'estimated from elapsed time';
+    if (iterations === 0) return total.measured && 'all of it measured by the GPUs’ energy counters';
+    const why = 'estimated from the profile, because no energies can be compared';
+    if (iterations >= total.iterations) return `all of it ${why}`;
+    return `${energy(total.estimated_saved_j)} in ${count(iterations, 'iteration')} of it ${why}`;
+  }
+
   function draw() {
     const { plan, savings } = job;
     const now = savings?.per_iteration;
@@ -69,7 +86,7 @@ export function createSavings(parent) {
       const perDay = (saved / now.time_s) * 86_400;
       made.push(
         figure('Saved now', percent((100 * saved) / now.all_max_energy_j), 'against everything at maximum clock',
-          `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration`),
+          `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration, estimated from the profile`, measuredNow(savings)),
         figure('Saved in a day at this rate', kilowattHours(perDay), energy(perDay), worth(perDay)),
         figure('Iteration', seconds(now.time_s), now.all_max_time_s > 0 &&
           `${change((100 * (now.time_s - now.all_max_time_s)) / now.all_max_time_s)} against maximum clock`,
@@ -80,7 +97,7 @@ export function createSavings(parent) {
       made.push(figure('Saved so far', kilowattHours(total.saved_j),
         `${energy(total.saved_j)} in ${count(total.iterations, 'iteration')}` +
         (total.all_max_energy_j > 0 ? `, ${percent((100 * total.saved_j) / total.all_max_energy_j)}` : ''), worth(total.saved_j),
-        total.from_reports === false && 'estimated from elapsed time'));
+        estimatedPart(total)));
     }
     if (plan?.t_opt_s > 0) {
       made.push(figure('Effective T_opt', seconds(plan.t_opt_s), plan.reason ?? ''));

@@ -1,0 +1,97 @@
+#include "answer_text.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <ctime>
+#include <string_view>
+#include <utility>
+
+#include "report/format.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
+
+std::string span_text(double s) {
+  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
+  if (std::abs(s) < 2 * kMinute) return text_of(Seconds(s));
+  if (std::abs(s) < 2 * kHour) return fmt::format("{:.1f} min", s / kMinute);
+  if (std::abs(s) < 2 * kDay) return fmt::format("{:.1f} h", s / kHour);
+  return fmt::format("{:.1f} days", s / kDay);
+}
+
+std::string seconds_text(double s) {
+  if (s < kFirstInstant || s > 1e12) return span_text(s);
+  return fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(s)));
+}
+std::string joules_text(double j) { return text_of(Joules(j)); }
+std::string watts_text(double w) { return text_of(Watts(w)); }
+std::string megahertz_text(double mhz) { return fmt::format("{:.6g} MHz", mhz); }
+
+struct Unit {
+  std::string_view ending;
+  std::string (*text)(double);
+};
+constexpr std::array<Unit, 5> kUnits{Unit{"_s", seconds_text}, Unit{"_j", joules_text}, Unit{"_w", watts_text},
+                                     Unit{"_pct", percent}, Unit{"_mhz", megahertz_text}};
+
+const Unit* unit_of(std::string_view key) {
+  for (const Unit& unit : kUnits) {
+    if (key.size() > unit.ending.size() && key.ends_with(unit.ending)) return &unit;
+  }
+  return nullptr;
+}
+
+std::string scalar_text(const json::value& value, const Unit* unit) {
+  if (const auto* string = value.if_string()) return std::string(string->data(), string->size());
+  if (!value.is_number()) return json::serialize(value);
+  if (unit != nullptr) return unit->text(value.to_number<double>());
+  return value.is_double() ? fmt::format("{:.6g}", value.get_double()) : json::serialize(value);
+}
+
+bool has_lines(const json::value& value) {
+  return (value.is_object() && !value.get_object().empty()) || (value.is_array() && !value.get_array().empty());
+}
+
+/// A number, or a list of numbers.
+bool is_quantity(const json::value& value) {
+  if (const auto* array = value.if_array()) return !array->empty() && array->front().is_number();
+  return value.is_number();
+}
+
+void append_lines(std::string& text, const json::value& value, const std::string& indent, const Unit* unit) {
+  if (!has_lines(value)) {
+    text += indent + scalar_text(value, unit) + '\n';
+  } else if (const auto* object = value.if_object()) {
+    for (const auto& [name, member] : *object) {
+      std::string_view key(name.data(), name.size());
+      const Unit* own = is_quantity(member) ? unit_of(key) : nullptr;
+      if (own != nullptr) key.remove_suffix(own->ending.size());
+      text += fmt::format("{}{}:{}", indent, key, has_lines(member) ? "\n" : " ");
+      append_lines(text, member, has_lines(member) ? indent + "  " : "", own);
+    }
+  } else {
+    for (const json::value& element : value.get_array()) {
+      const bool nested = has_lines(element);
+      text += nested ? indent + "-\n" : indent + "- ";
+      append_lines(text, element, nested ? indent + "  " : "", unit);
+    }
+  }
+}
+
+}  // namespace
+
+std::string answer_text(const json::value& answer) {
+  std::string text;
+  append_lines(text, answer, "", nullptr);
+  return text;
+}
+
+}  // namespace perseus
