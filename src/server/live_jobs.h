@@ -92,6 +92,8 @@ struct LiveJob {
 
   /// Ranks report which plan their iterations followed: nothing else is counted.
   [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
+  /// What other servers have written meanwhile is not read before that is over.
+  [[nodiscard]] bool is_appending() const { return appending_; }
   /// As far as is known here, no iteration has followed a plan.
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;

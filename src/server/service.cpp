@@ -133,9 +133,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (!live) return done(live.error());
   const Job& job = (*live)->job;
   if (!job.live()) return done(Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))});
-  if (!state_->has_rank(**live, request.rank)) {
-    return done(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", job.id, request.rank)});
-  }
+  if (Status there = state_->check_rank(**live, request.rank); !there) return done(there.error());
   for (const Seconds time : request.iteration_time) {
     if (time > Seconds(0) && std::isfinite(time.value())) continue;
     return done(Error{ErrorCode::usage, fmt::format("iteration time: {} s; allowed: more than 0", time.value())});
@@ -169,10 +167,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
 void Service::drop_plan(DropPlan request, Done<Ok> done) {
   const auto live = state_->asked(request.job);
   if (!live) return done(live.error());
-  if (!state_->has_rank(**live, request.rank)) {
-    return done(
-        Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", request.job, request.rank)});
-  }
+  if (Status there = state_->check_rank(**live, request.rank); !there) return done(there.error());
   if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
   for (const Seconds time : {request.measured, request.promised}) {
     if (time >= Seconds(0) && time.value() <= 1e9) continue;
@@ -226,10 +221,7 @@ WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
   const auto found = state_->asked(request.job);
   if (!found) return done(found.error()), 0;
   LiveJob& live = **found;
-  if (!state_->has_rank(live, request.rank)) {
-    done(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", request.job, request.rank)});
-    return 0;
-  }
+  if (Status there = state_->check_rank(live, request.rank); !there) return done(there.error()), 0;
   const double now_s = state_->clock.now_s();
   if (request.iteration && (*request.iteration < 0 || *request.iteration > std::int64_t{1} << 52)) {
     done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});

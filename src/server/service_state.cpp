@@ -187,11 +187,15 @@ Result<LiveJob*> Service::State::asked(const std::string& id) {
   return live;
 }
 
-bool Service::State::has_rank(LiveJob& live, int rank) {
-  const auto known = [&] {
-    return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
-  };
-  return known() || (jobs->catch_up(live) && known());
+Status Service::State::check_rank(LiveJob& live, int rank) {
+  const bool possible = rank >= 0 && rank < static_cast<int>(live.job.ranks.size());
+  const auto known = [&] { return possible && live.job.ranks[rank]; };
+  if (known() || (possible && jobs->catch_up(live) && known())) return Ok{};
+  if (possible && live.is_appending()) {  // another server may have registered it: the store is read afterwards
+    return Error{ErrorCode::unavailable,
+                 fmt::format("job {}: rank {} is not known here yet: ask again", live.job.id, rank)};
+  }
+  return Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", live.job.id, rank)};
 }
 
 std::shared_ptr<const StageSchedule> Service::State::schedule_for(LiveJob& live, const Rank& rank) {

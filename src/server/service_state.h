@@ -103,8 +103,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   // ---- Plans
 
   Result<LiveJob*> asked(const std::string& id);
-  /// Whether the job has that rank, as far as any server knows.
-  bool has_rank(LiveJob& live, int rank);
+  /// not_found if the job has no such rank, as far as any server knows; unavailable while that cannot be known.
+  Status check_rank(LiveJob& live, int rank);
   /// What is in force for a rank: a plan, a profiling window, or the highest clocks. Null: it is not known yet.
   std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank);
   std::shared_ptr<const StageSchedule> plan_schedule(LiveJob& live, const Rank& rank);
