@@ -156,6 +156,8 @@ std::span<const ConfigKey> config_table() {
        number(&C::switch_latency, 0, 1e6)},
       {"idle_expiry_s", "S", "604800", "jobs that nobody asked about for so long expire",
        number(&C::idle_expiry_s, 1, 1e10)},
+      {"keep_finished_days", "D", "365", "jobs that ended so long ago are removed with their logs; 0: never",
+       number(&C::keep_finished_days, 0, 36500)},
       {"max_ranks", "N", "131072", "of a job", number(&C::max_ranks, 1, 1 << 24)},
       {"max_connections", "N", "20000", "open at a time", number(&C::max_connections, 1, 1 << 24)},
       {"max_body_mb", "N", "16", "of a request", number(&C::max_body_mb, 1, 1024)},

@@ -173,6 +173,12 @@ void add_job(CLI::App& app, Command& command) {
              })
       ->add_option("JOB", *job, "Its id")
       ->required();
+  add_action(*group, command, "delete", "Removes a job that has ended, with its log, for good",
+             [job] {
+               return HttpCall{"DELETE", job_path(*job), ""};
+             })
+      ->add_option("JOB", *job, "Its id")
+      ->required();
   add_action(*group, command, "finish", "The job has ended: nobody will ask for plans any more",
              [job] {
                return HttpCall{"POST", job_path(*job, "/finish"), "{}"};

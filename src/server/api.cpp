@@ -135,6 +135,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs", read, &Api::list_jobs},
       {"POST", "/v1/jobs", job, &Api::register_job},
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
+      {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
       {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},

@@ -98,6 +98,7 @@ class Api {
   void drop_plan(Call call);
   void report_iterations(Call call);
   void finish_job(Call call);
+  void delete_job(Call call);
   void upload_profile(Call call);
   void frontier(Call call);
   void timeline(Call call);

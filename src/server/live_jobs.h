@@ -145,6 +145,8 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   /// Another server appended (0: removed the job).
   void on_foreign(const std::string& id, std::int64_t sequence);
   void forget_finished(std::size_t keep);
+  /// With its log, for good. unavailable while something of it is being written.
+  void remove(const std::string& id, std::function<void(const Status&)> done);
 
   [[nodiscard]] const std::map<std::string, JobIndexRow>& index() const { return index_; }
   [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }

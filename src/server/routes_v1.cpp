@@ -198,6 +198,11 @@ void Api::report_iterations(Call call) {
 
 void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }
 
+void Api::delete_job(Call call) {
+  service_.remove_job(call.parts[0], then_ok(call));
+  owners_.erase(call.parts[0]);
+}
+
 void Api::upload_profile(Call call) {
   auto body = body_of<ProfileBody>(call);
   if (!body) return;

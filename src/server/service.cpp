@@ -217,6 +217,16 @@ void Service::finish_job(const std::string& job, Done<Ok> done) {
                        [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
 }
 
+void Service::remove_job(const std::string& job, Done<Ok> done) {
+  const auto live = state_->jobs->find(job);
+  if (!live) return done(live.error());
+  const Job& now = (*live)->job;
+  if (now.live()) {
+    return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
+  }
+  state_->jobs->remove(job, [done](const Status& removed) { removed ? done(Ok{}) : done(removed.error()); });
+}
+
 WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
   const auto found = state_->asked(request.job);
   if (!found) return done(found.error()), 0;
@@ -495,6 +505,7 @@ void Service::tick() {
     }
   }
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
+  state_->remove_old_jobs(now_s);
 }
 
 std::optional<double> Service::next_wake() const {
@@ -504,6 +515,7 @@ std::optional<double> Service::next_wake() const {
   };
   earlier(state_->characterisations->next_wake());
   if (!state_->wait_deadlines.empty()) earlier(state_->wait_deadlines.begin()->first);
+  if (state_->options.keep_finished_s > 0) earlier(state_->next_removal_s);
   return next;
 }
 

@@ -47,6 +47,7 @@ class Executor {
 struct ServiceOptions {
   std::string owner;                      ///< of claims: the same after a restart if there is one server, else random
   double idle_expiry_s = 7 * 24 * 3600;   ///< jobs that nobody asked about for so long expire
+  double keep_finished_s = 0;             ///< jobs that ended so long ago are removed; 0: never
   int margin_iterations = 2;              ///< a new plan holds from the iteration after so many more
   int max_ranks = 1 << 17;                ///< of a job
   int max_computations = 1 << 20;         ///< of a pipeline's iteration
@@ -101,6 +102,8 @@ class Service {
   /// Of a plan that is no longer in force: nothing.
   void drop_plan(DropPlan request, Done<Ok> done);
   void finish_job(const std::string& job, Done<Ok> done);
+  /// With its log, for good. conflict while it is alive.
+  void remove_job(const std::string& job, Done<Ok> done);
 
   /// Answers when there is a plan of another version. The id takes the call back; it is 0 if it was answered already.
   WaitId wait_for_plan(WaitForPlan request, Done<PlanAnswer> done);

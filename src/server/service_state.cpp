@@ -74,6 +74,20 @@ std::int64_t Service::State::next_common_iteration(const LiveJob& live, double n
   return iteration + 1 + options.margin_iterations;
 }
 
+void Service::State::remove_old_jobs(double now_s) {
+  constexpr std::size_t at_once = 100;  // others have their turn
+  constexpr double soon_s = 1, rest_s = 600;
+  if (options.keep_finished_s <= 0 || now_s < next_removal_s) return;
+  std::vector<std::string> old;
+  for (const auto& [id, row] : jobs->index()) {
+    const bool over = row.state == name_of(JobState::finished) || row.state == name_of(JobState::expired);
+    if (over && row.updated_s + options.keep_finished_s <= now_s) old.push_back(id);
+    if (old.size() == at_once) break;
+  }
+  for (const std::string& id : old) jobs->remove(id, [](const Status&) {});  // what fails is tried again
+  next_removal_s = now_s + (old.empty() ? std::min(rest_s, options.keep_finished_s) : soon_s);
+}
+
 double Service::State::expiry_of(const LiveJob& live) const {
   // After a start, ranks may need a while to come back, and the time of the start may be wrong.
   constexpr double patience_s = 3600;

@@ -16,6 +16,7 @@ import resource
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -299,12 +300,15 @@ class OwnApi(ServerCase):
         check("POST", dropped, f"{ranks}/0/plan_dropped", {"reason": "slow"}, 422)
         self.assertIn("rank 0 dropped plan", check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["plans_dropped"][0])
         check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
+        check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{job}")
+        check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{job}", expect=404)
         check("DELETE", "/v1/profiles/{name}", "/v1/profiles/sample")
         facts = {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "facts": {"model": "m"}}
         learns = check("POST", "/v1/jobs", "/v1/jobs", facts)["job"]
         check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{learns}/profile", profile)
         learned = check("GET", "/v1/learned_profiles", "/v1/learned_profiles")["profiles"]
         self.assertEqual([(one["model"], one["job"]) for one in learned], [("m", learns)])
+        check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{learns}", expect=409)
         check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}")
         check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}", expect=404)
         check("GET", "/v1/openapi.json", "/v1/openapi.json")
@@ -446,6 +450,24 @@ class Operations(ServerCase):
         over = listed()
         self.assertEqual((over["state"], over["ranks"], over["saved_pct"]), ("finished", 8, row["saved_pct"]))
         self.assertNotIn("stragglers", over)
+
+    def test_jobs_that_ended_can_be_removed(self):
+        self.push()
+        kept, gone, old = (self.zeus_job() for _ in range(3))
+        for job in (gone, old):
+            self.server.cli("job", "finish", job)
+        self.assertEqual(self.server.cli("job", "delete", kept, ok=False).returncode, 75)
+        self.server.cli("job", "delete", gone)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{gone}")[0], 404)
+        self.server.stop()
+        self.server = Server(self.data, "--keep-finished-days", "0.000001")
+        while {job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]} != {kept}:
+            pass
+        self.server.stop()
+        self.server = Server(self.data, "--keep-finished-days", "0")
+        self.assertEqual([job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]], [kept])
+        with sqlite3.connect(pathlib.Path(self.data) / "perseus.db") as database:
+            self.assertEqual(database.execute("SELECT DISTINCT job FROM event").fetchall(), [(kept,)])
 
     def test_what_was_acknowledged_survives_kill_9(self):
         self.push()
