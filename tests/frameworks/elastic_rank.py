@@ -52,7 +52,8 @@ class Found(torch.utils.data.Dataset):
 
 def found_elsewhere():
     """By a DataLoader's worker, which is forked, and by a process that is spawned."""
-    by_worker = all(bool(found.all()) for found in torch.utils.data.DataLoader(Found(), num_workers=1, multiprocessing_context="fork"))
+    batches = torch.utils.data.DataLoader(Found(), num_workers=1, multiprocessing_context="fork")
+    by_worker = all(bool(found.all()) for found in batches)
     context = multiprocessing.get_context("spawn")
     answer = context.Queue()
     process = context.Process(target=spawned, args=(answer,))
@@ -93,7 +94,9 @@ def main(folder, server, profile):
         job.step()
         said["trained"] += 1
 
-    torch_pipelining.install(job.schedule, server=server, profile=profile, report_interval_s=0.2, start_limit_s=60, plan_tolerance=-1)
+    torch_pipelining.install(
+        job.schedule, server=server, profile=profile, report_interval_s=0.2, start_limit_s=60, plan_tolerance=-1
+    )
     while said["trained"] < LIMIT:
         step()
         if job.all_agree(is_planned(client.current().statistics())):

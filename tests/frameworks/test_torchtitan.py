@@ -31,7 +31,7 @@ class Trainer(unittest.TestCase):
             if schedule == "1F1B":
                 self.assertEqual(iteration, row_of_1f1b(rank, RANKS, MICROBATCHES))
             options = recorded["options"]
-            place = {"rank": rank, "pp_rank": rank, "pp_degree": RANKS, "dp_rank": 0, "dp_degree": 1, "microbatches": MICROBATCHES}
+            place = {"rank": rank, "pp_rank": rank, "pp_degree": RANKS, "dp_degree": 1, "microbatches": MICROBATCHES}
             self.assertEqual({name: options.get(name) for name in place}, place)
             for mode in ("recorded", "failing"):
                 self.assertEqual(said[mode]["losses"], said["without"]["losses"])

@@ -106,15 +106,17 @@ def train_by_transformers(model, perseus):
 
         callbacks = [PerseusCallback(job_name="test")]
     arguments = TrainingArguments(
-        output_dir=tempfile.mkdtemp(prefix="perseus_frameworks."), use_cpu=True, report_to=[], ddp_backend="gloo", save_strategy="no",
+        output_dir=tempfile.mkdtemp(prefix="perseus_frameworks."), use_cpu=True, report_to=[], save_strategy="no",
+        ddp_backend="gloo",
         gradient_accumulation_steps=MICROBATCHES, per_device_train_batch_size=SIZE, num_train_epochs=EPOCHS,
         per_device_eval_batch_size=SIZE, eval_strategy="epoch", disable_tqdm=True, seed=1,
     )  # fmt: skip
     rows, optimizer = Rows(6), optimizer_of(model)
     constant = torch.optim.lr_scheduler.ConstantLR(optimizer, 1)
     InOrder(
-        model=model, args=arguments, train_dataset=rows, eval_dataset=rows, callbacks=callbacks, optimizers=(optimizer, constant)
-    ).train()
+        model=model, args=arguments, train_dataset=rows, eval_dataset=rows, callbacks=callbacks,
+        optimizers=(optimizer, constant),
+    ).train()  # fmt: skip
 
 
 def train_by_accelerate(model, perseus):

@@ -20,7 +20,8 @@ MODULES = {"zoneinfo": (3, 9), "graphlib": (3, 9), "tomllib": (3, 11), "annotati
 FUNCTIONS = {
     "functools.cache": (3, 9), "ast.unparse": (3, 9), "math.lcm": (3, 9), "math.nextafter": (3, 9), "random.randbytes": (3, 9),
     "asyncio.to_thread": (3, 9), "os.waitstatus_to_exitcode": (3, 9), "os.pidfd_open": (3, 9), "types.GenericAlias": (3, 9),
-    "importlib.resources.files": (3, 9), "itertools.pairwise": (3, 10), "contextlib.aclosing": (3, 10), "inspect.get_annotations": (3, 10),
+    "importlib.resources.files": (3, 9), "itertools.pairwise": (3, 10), "contextlib.aclosing": (3, 10),
+    "inspect.get_annotations": (3, 10),
     "sys.stdlib_module_names": (3, 10), "sys.orig_argv": (3, 10), "types.NoneType": (3, 10), "types.UnionType": (3, 10),
     "threading.gettrace": (3, 10), "bisect.key": (3, 10), "contextlib.chdir": (3, 11), "hashlib.file_digest": (3, 11),
     "operator.call": (3, 11), "enum.StrEnum": (3, 11), "datetime.UTC": (3, 11), "sys.exception": (3, 11), "math.cbrt": (3, 11),
@@ -33,7 +34,7 @@ METHODS = {  # of objects whose type the syntax does not tell; the names are use
     "removeprefix": (3, 9), "removesuffix": (3, 9), "is_relative_to": (3, 9), "with_stem": (3, 9), "readlink": (3, 9),
     "bit_count": (3, 10), "hardlink_to": (3, 10), "add_note": (3, 11), "walk_up": (3, 12),
 }  # fmt: skip
-BUILTINS = {"aiter": (3, 10), "anext": (3, 10), "EncodingWarning": (3, 10), "ExceptionGroup": (3, 11), "BaseExceptionGroup": (3, 11)}
+BUILTINS = {"aiter": (3, 10), "anext": (3, 10), "ExceptionGroup": (3, 11), "BaseExceptionGroup": (3, 11)}
 KEYWORDS = {"strict": (3, 10), "slots": (3, 10), "kw_only": (3, 10), "root_dir": (3, 10), "delete_on_close": (3, 12)}
 GENERICS = {"list", "dict", "set", "frozenset", "tuple", "type"}  # list[int]: 3.9
 
@@ -129,7 +130,8 @@ class OldPython(unittest.TestCase):
                 continue
             with self.subTest(python):
                 environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
-                ran = subprocess.run([python, "-B", "-W", "error", "-c", PROGRAM], env=environment, capture_output=True, text=True)
+                command = [python, "-B", "-W", "error", "-c", PROGRAM]
+                ran = subprocess.run(command, env=environment, capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 0, ran.stderr)
 
     def test_what_is_newer_is_found(self):

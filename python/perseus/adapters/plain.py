@@ -4,11 +4,12 @@
     plain.install(model, microbatches=1)      # options of perseus.client.start() may follow
     ...                                       # the loop as before
 
-Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how many
-times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a forward; the
-backward begins when the gradient of its output is there, and ends when autograd has done all that it was asked for. An
-iteration begins with the first forward of `microbatches`, and ends with the last backward, or when an optimizer of the
-model steps before that, as trainers do with the last batches of an epoch. Calls without gradients are left alone. A forward that no backward follows (an exception, an evaluation with gradients) ends the iteration that was
+Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how
+many times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a
+forward; the backward begins when the gradient of its output is there, and ends when autograd has done all that it was
+asked for. An iteration begins with the first forward of `microbatches`, and ends with the last backward, or when an
+optimizer of the model steps before that, as trainers do with the last batches of an epoch. Calls without gradients are
+left alone. A forward that no backward follows (an exception, an evaluation with gradients) ends the iteration that was
 begun, and the next one is whole again. Errors: none reach the loop. Torch itself is not imported before it is used.
 """
 
