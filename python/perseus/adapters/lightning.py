@@ -3,9 +3,10 @@
     from perseus.adapters.lightning import PerseusCallback
     Trainer(..., callbacks=[PerseusCallback(server="http://host:7787")])     # options of perseus.client.start()
 
-Input: the hooks of Lightning's Callback. A forward is from the batch's start to the loss: the calls of a module
-that is trained on one device cannot be watched, as Lightning calls its training_step() only. Microbatches: the trainer's accumulate_grad_batches. A
-training step that runs more than one backward (several optimizers) is not followed. Errors: none reach the trainer.
+Input: the hooks of Lightning's Callback. A forward is from the batch's start to the loss: the calls of a module that is
+trained on one device cannot be watched, as Lightning calls its training_step() only. Microbatches: the trainer's
+accumulate_grad_batches. A training step that runs more than one backward (several optimizers) is not followed. Errors:
+none reach the trainer.
 """
 
 try:
