@@ -44,7 +44,7 @@ class Restart(unittest.TestCase):
             "--max-restarts", 1, "--monitor-interval", 0.2, HERE / "elastic_rank.py", folder, server.url, "small",
         ]  # fmt: skip
         environment = {**os.environ, "TIME_SCALE": str(TIME_SCALE), **environment}
-        ran = subprocess.run(list(map(str, torchrun)), env=environment, capture_output=True, text=True, timeout=280)
+        ran = subprocess.run(list(map(str, torchrun)), env=environment, capture_output=True, text=True, timeout=600)
         self.assertEqual(ran.returncode, 0, ran.stdout[-2000:] + ran.stderr[-6000:])
         files = [[folder / f"{attempt}.{rank}.json" for rank in range(RANKS)] for attempt in range(2)]
         attempts = [[json.loads(file.read_text()) for file in attempt] for attempt in files]
