@@ -1,5 +1,9 @@
-"""Everything is in pyproject.toml but the wheel's tag: any Python 3, and this platform if perseus/lib holds the library."""
+"""Everything is in pyproject.toml but the wheel's tag: any Python 3, and this platform if perseus/lib holds the library.
 
+Without the library nothing is built, unless PERSEUS_PURE=1 asks for a package that needs PERSEUS_LIBRARY when it runs.
+"""
+
+import os
 import sys
 from pathlib import Path
 
@@ -12,8 +16,12 @@ except ImportError:
 
 has_library = any((Path(__file__).parent / "perseus" / "lib").glob("libperseus.so*"))
 
-if not has_library:  # pip shows this with -v, and the package says it when it is imported
-    print("perseus: WITHOUT libperseus.so: set PERSEUS_LIBRARY, or build the wheel with it (perseus_wheel)", file=sys.stderr)
+if not has_library and os.environ.get("PERSEUS_PURE") != "1":
+    sys.exit(
+        "perseus: the source tree has no libperseus.so. Build and install the wheel that has it: "
+        "cmake --build BUILD --target perseus_wheel && pip install BUILD/wheel/perseus-*.whl. To install the package without "
+        "the library, and have PERSEUS_LIBRARY name it at run time: PERSEUS_PURE=1 pip install ./python"
+    )
 
 
 class PackageWithLibrary(Distribution):

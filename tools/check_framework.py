@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that a checkout of a training framework has what the adapters in python/perseus/adapters rely on.
 
-usage: check_framework.py --megatron DIR | --deepspeed DIR | --torch DIR | --torchtitan DIR ...
+usage: check_framework.py --megatron DIR | --deepspeed DIR | --torch DIR | --lightning DIR ...    see --help
 
 Input: tests/frameworks/contracts/FRAMEWORK.json: symbols, parameters, keys and names used, each with the versions that have
 them. Output: a line per item, "OK", "changed" or "missing", and what the adapter does with it. Exit code 1 if one is
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 CONTRACTS = Path(__file__).resolve().parents[1] / "tests" / "frameworks" / "contracts"
-FRAMEWORKS = ("megatron", "deepspeed", "torch", "torchtitan")
+FRAMEWORKS = ("megatron", "deepspeed", "torch", "torchtitan", "lightning", "transformers", "accelerate", "ray")
 
 
 def existing(root, item):

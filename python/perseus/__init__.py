@@ -1,6 +1,6 @@
 """The Perseus client in a training process: see perseus.client, and perseus.adapters for frameworks.
 
-Importing it warns where there is no libperseus, which `pip install` of the source tree does not bring along.
+Importing it warns where there is no libperseus: a package that was installed with PERSEUS_PURE=1 has none.
 """
 
 import os

@@ -141,7 +141,7 @@ class Client:
     the job's id becomes active when rank 0 tells it."""
 
     def __init__(self, reason=""):
-        self._library = self._handle = self._cuda = self._starting = None
+        self._library = self._handle = self._cuda = self._starting = self._rendezvous = None
         self._process, self._changing = os.getpid(), threading.Lock()
         self.reason, self.stopped = reason, threading.Event()
 
@@ -201,6 +201,7 @@ class Client:
             _call_nothing()
             handle, self._handle = self._handle, None
         if handle is not None:
+            self._rendezvous.retract()
             self._library.stop(handle)
 
     def _run(self, used_library, options):
@@ -248,7 +249,7 @@ def start(**arguments):
             say_once("start() again: the client that runs is kept, the new options are not used")
         return _client
     _client = Client()
-    rendezvous = job_id.Rendezvous()
+    rendezvous = _client._rendezvous = job_id.Rendezvous()
     try:
         _start(_client, rendezvous, arguments)
     except Exception as error:

@@ -3,34 +3,63 @@
 The id goes through the key-value store of torch.distributed, where that is initialised. No collective: a rank that could
 not start keeps nobody waiting, and an id that comes late, as the server was not there at first, still arrives. Without
 the store, job=... or PERSEUS_JOB tells the id. Errors: none are raised. Threads: poll() blocks, so in one of its own.
+
+torchrun --max-restarts starts all ranks again, and may give them the store of the attempt before, with its keys. So a key
+names its attempt, and rank 0 goes on with the job of the attempt before if that job was not ended; else it registers another.
 """
 
 import datetime
 import logging
+import os
 import sys
 import threading
 
 log = logging.getLogger("perseus")
 _starts = 0  # of clients in this process; all ranks start theirs equally often
 _LONGEST_PAUSE_S = 2.0
+_RETRACT_LIMIT_S = 1.0
 
 
 class Rendezvous:
     def __init__(self):
         global _starts
         _starts += 1
-        self._key = f"perseus/job/{_starts}"
+        self._key, *self._earlier_keys = _keys(f"perseus/job/{_starts}")
         self._store, self._rank = _store_and_rank()
+        self._registers = False  # rank 0, and the job is its own
 
     @property
     def possible(self):
         return self._store is not None
 
     def joins(self, options):
-        """Whether this rank is to run in a job that another registers. Completes the rank."""
+        """Whether this rank is to run in a job that another registers. Completes the rank, and after a restart rank 0's job."""
         if self._rank is not None:
             options.setdefault("rank", self._rank)
-        return "server" in options and "job" not in options and options.get("rank", 0) != 0
+        if "server" not in options or "job" in options:
+            return False
+        if self._rank == 0:
+            earlier = self._earlier_job()
+            if earlier:
+                options["job"] = earlier
+            self._registers = not earlier
+        return options.get("rank", 0) != 0 and "job" not in options
+
+    def _earlier_job(self):
+        try:
+            for key in self._earlier_keys:
+                if self._is_told(key):
+                    return self._store.get(key).decode()
+        except Exception as error:
+            log.warning("the job before the restart is not known: %s", error)
+        return ""
+
+    def retract(self):
+        """Rank 0 ends its job: a restart is not to go on with it."""
+        if self._registers and "TORCHELASTIC_RESTART_COUNT" in os.environ:
+            telling = threading.Thread(target=self.give_up, name="perseus-job-id", daemon=True)  # the store may be gone
+            telling.start()
+            telling.join(_RETRACT_LIMIT_S)
 
     def give_up(self):
         """Rank 0 will never have a job."""
@@ -62,7 +91,7 @@ class Rendezvous:
         """The job's id, as soon as rank 0 tells it; "" if it never will, or `stopped` is set."""
         pause_s = 0.02
         try:
-            while not self._is_told():
+            while not self._is_told(self._key):
                 if stopped.wait(pause_s):
                     return ""
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -71,14 +100,20 @@ class Rendezvous:
             log.warning("the job's id cannot be asked of rank 0: %s", error)
             return ""
 
-    def _is_told(self):
+    def _is_told(self, key):
         if hasattr(self._store, "check"):
-            return self._store.check([self._key])
+            return self._store.check([key])
         try:  # torch before 2.6
-            self._store.wait([self._key], datetime.timedelta(seconds=0.1))
+            self._store.wait([key], datetime.timedelta(seconds=0.1))
             return True
         except RuntimeError:  # it took longer
             return False
+
+
+def _keys(base):
+    """Of this attempt of torchrun, and of those before it with as many ranks."""
+    attempt, ranks = os.environ.get("TORCHELASTIC_RESTART_COUNT", ""), os.environ.get("WORLD_SIZE")
+    return [f"{base}/{ranks}/{i}" for i in range(int(attempt), -1, -1)] if attempt.isdigit() else [base]
 
 
 def _store_and_rank():

@@ -182,8 +182,8 @@ def missing():
         return ""
     except OSError:
         return (
-            "libperseus.so is not installed. This package was installed from the source tree, which has none: install the "
-            "wheel that `ninja -C BUILD perseus_wheel` makes, or set PERSEUS_LIBRARY to the library's path"
+            "libperseus.so is not installed. This package was installed without it: install the wheel that "
+            "`cmake --build BUILD --target perseus_wheel` makes, or set PERSEUS_LIBRARY to the library's path"
         )
 
 

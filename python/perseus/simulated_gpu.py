@@ -85,7 +85,8 @@ class SimulatedGpu:
         lines = [f"blocking_power_w {blocking_power_w}", f"switch_latency_s {switch_latency_s}"]
         for kernel, clocks in kernels.items():
             lines += [f"{kernel} {mhz} {time_s!r} {power_w!r}" for mhz, (time_s, power_w) in clocks.items()]
-        self._call("perseus_simulated_make_gpu", c_char_p(self.path.encode()), c_char_p("\n".join(lines).encode()))
+        if not Path(self.path).exists():  # a process that takes the place of one that ended has its GPU
+            self._call("perseus_simulated_make_gpu", c_char_p(self.path.encode()), c_char_p("\n".join(lines).encode()))
         os.environ["PERSEUS_SIMULATED_GPUS"] = self.path
         self._context, module, self._stream = c_void_p(), c_void_p(), c_void_p()
         self._call("cuInit", c_uint(0))
@@ -222,7 +223,10 @@ class SimulatedGpu:
             return
         sys.setswitchinterval(0.0005)  # the one that receives must not wait for the one that computes
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.bind(str(self._folder / f"messages{self._rank}"))
+        address = self._folder / f"messages{self._rank}"
+        if address.exists():
+            address.unlink()
+        self._socket.bind(str(address))
         threading.Thread(target=self._receive, name="simulated-gpu", daemon=True).start()
 
     def _receive(self):

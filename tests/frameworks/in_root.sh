@@ -3,14 +3,15 @@
 #
 # usage: in_root.sh ROOT BUILD COMMAND...
 #
-# $PERSEUS_MEGATRON and $PERSEUS_DEEPSPEED, checkouts of Megatron Core and DeepSpeed, are read-only at /megatron and /deepspeed.
+# $PERSEUS_MEGATRON, $PERSEUS_DEEPSPEED and $PERSEUS_TORCHTITAN, checkouts of Megatron Core, DeepSpeed and torchtitan, are
+# read-only at /megatron, /deepspeed and /torchtitan; $PERSEUS_TRAINERS, a folder of Python packages, at /trainers.
 # Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
 # libraries that Debian 13 lacks or has in other versions: copied to /opt/perseus, on the loader's path.
 set -euo pipefail
 root=$(realpath "$1") build=$(realpath "$2")
 shift 2
 repository=$(realpath "$(dirname "${BASH_SOURCE[0]}")/../..")
-mkdir -p "$root"/{perseus,build,opt/perseus,megatron,deepspeed}
+mkdir -p "$root"/{perseus,build,opt/perseus,megatron,deepspeed,torchtitan,trainers}
 for program in "$build"/{libperseus.so,apps/perseus,apps/perseus-clockd,apps/libcuda-simulated.so}; do
   [ -e "$program" ] || continue
   ldd "$program" | awk '$3 ~ /^\// { print $3 }' | while read -r library; do
@@ -22,7 +23,7 @@ exec unshare --mount --pid --fork --kill-child bash -c '
   set -e
   mount --bind "$repository" "$root/perseus"
   mount --bind "$build" "$root/build"
-  for framework in megatron deepspeed; do
+  for framework in megatron deepspeed torchtitan trainers; do
     variable=PERSEUS_${framework^^}
     [ -z "${!variable:-}" ] || mount -o bind,ro "$(realpath "${!variable}")" "$root/$framework"
   done

@@ -8,9 +8,9 @@
 set -euo pipefail
 root=$1
 packages=python3,python3-torch
-# What Megatron Core and DeepSpeed import; added to a root that was made without them.
+# What Megatron Core, DeepSpeed and Hugging Face's packages import; added to a root that was made without them.
 more=(python3-numpy python3-packaging python3-psutil python3-hjson python3-cpuinfo python3-pydantic python3-einops
-  python3-msgpack python3-tqdm)
+  python3-msgpack python3-tqdm python3-safetensors python3-regex)
 not_possible() { echo "no root with PyTorch can be made: $*" && exit 77; }
 
 add_more() {
@@ -18,10 +18,10 @@ add_more() {
   chroot "$root" apt-get install --quiet --yes --no-install-recommends "${more[@]}" >>"$root.log" 2>&1 ||
     not_possible "apt-get failed: $(tail -n 1 "$root.log")"
   rm -f "$root"/var/cache/apt/archives/*.deb
-  touch "$root/complete.frameworks"
+  echo "${more[*]}" >"$root/complete.frameworks"
 }
 
-[ ! -e "$root/complete.frameworks" ] || exit 0
+[ "$(cat "$root/complete.frameworks" 2>/dev/null)" != "${more[*]}" ] || exit 0
 [ "$(id -u)" -eq 0 ] || not_possible "this needs root"
 if [ -e "$root/complete" ]; then
   add_more

@@ -4,11 +4,12 @@
 # usage: run.sh BUILD TEST.py [ARGUMENT...]    77 where it cannot run, and what for
 # With PERSEUS_FRAMEWORKS=1 the root is made if need be, in build/frameworks/trixie; PERSEUS_FRAMEWORKS_ROOT names one that
 # is there. With neither, nothing runs, so that only those who ask for these tests wait for them.
-# Tests of Megatron Core and DeepSpeed run the checkouts that PERSEUS_MEGATRON and PERSEUS_DEEPSPEED name.
+# Tests of Megatron Core, DeepSpeed and torchtitan run the checkouts that PERSEUS_MEGATRON, PERSEUS_DEEPSPEED and
+# PERSEUS_TORCHTITAN name; tests of Lightning and Hugging Face's trainers, the packages in PERSEUS_TRAINERS.
 set -euo pipefail
 build=$(realpath "$1") test=$2
 shift 2
-for checkout in PERSEUS_MEGATRON PERSEUS_DEEPSPEED; do
+for checkout in PERSEUS_MEGATRON PERSEUS_DEEPSPEED PERSEUS_TORCHTITAN PERSEUS_TRAINERS; do
   [ -z "${!checkout:-}" ] || export "$checkout=$(realpath "${!checkout}")"
 done
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -26,6 +26,14 @@ class Loops(unittest.TestCase):
                 self.assertEqual(len(recorded["wrong"]), len(cut) - 4)
                 self.assertEqual((recorded["options"]["dp_rank"], recorded["options"]["dp_degree"]), (rank, ranks))
 
+    def test_an_iteration_ends_with_the_step_of_the_optimizer_of_the_model(self):
+        (said,) = run("plain_rank.py", 1, "short", MICROBATCHES)
+        recorded = said["recorded"]
+        iteration = [[kind, i, 0] for i in range(MICROBATCHES) for kind in ("forward", "backward")]
+        self.assertEqual(recorded["computations"], iteration + iteration[:2] + 2 * iteration)
+        self.assertEqual(recorded["wrong"], [])
+        self.assertEqual(recorded["weights"], said["without"]["weights"])
+
     def test_a_module(self):
         self.follow("module", ranks=1)
 

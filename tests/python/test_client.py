@@ -299,6 +299,41 @@ class JobId(RecordedTest):
         self.assertIn("the other ranks cannot be told the job's id", "".join(logged.output))
         self.assertIn("the job's id cannot be asked of rank 0", "".join(logged.output))
 
+    def as_attempt(self, attempt):
+        """Of torchrun, in a store that all attempts share."""
+        client._client = None  # the process before was killed
+        self.enterContext(mock.patch.dict(os.environ, TORCHELASTIC_RESTART_COUNT=str(attempt), WORLD_SIZE="4"))
+
+    def test_a_restart_goes_on_with_the_job(self):
+        store = Store()
+        self.as_attempt(0)
+        self.as_rank(0, store)
+        self.assertNotIn("job", self.options())
+        self.as_attempt(1)
+        late = self.as_rank(3, store, start_limit_s=0)  # it does not take what the attempt before was told
+        self.assertEqual((late.active, late.reason), (False, "waiting for the job's id"))
+        for attempt in (1, 2):
+            self.as_attempt(attempt)
+            self.as_rank(0, store)
+            self.assertEqual(self.options()["job"], "job-1")
+            client._client = None
+            self.as_rank(3, store)
+            self.assertEqual(self.options()["job"], "job-1")
+        late.stop()
+
+    def test_a_restart_registers_another_job_where_the_one_before_was_ended_or_had_other_ranks(self):
+        for ended, world in ((True, "4"), (False, "2")):
+            with self.subTest(ended=ended, world=world):
+                store = Store()
+                self.as_attempt(0)
+                self.as_rank(0, store)
+                if ended:
+                    client.stop()
+                self.as_attempt(1)
+                os.environ["WORLD_SIZE"] = world
+                self.as_rank(0, store)
+                self.assertNotIn("job", self.options())
+
     def test_without_torch(self):
         with self.assertLogs("perseus", "ERROR") as logged:
             client.start(server="http://host", pp_degree=4, rank=1)

@@ -41,7 +41,9 @@ def with_split_backward(profile):
     return "\n".join(rows) + "\n"
 
 
-class Job(unittest.TestCase):
+class JobCase(unittest.TestCase):
+    python, package = sys.executable, str(BUILT)  # what runs the ranks; package: "" where it is installed
+
     def setUp(self):
         self.folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_job.")))
         self.server = self.process(
@@ -93,12 +95,12 @@ class Job(unittest.TestCase):
 
     def rank(self, number, ranks, job, device, *table):
         environment = {name: value for name, value in os.environ.items() if name != "PERSEUS_LIBRARY"}
-        environment["PYTHONPATH"] = str(BUILT)
+        environment["PYTHONPATH"] = self.package
         environment["PERSEUS_PLAN_TOLERANCE"] = "-1"  # the ranks sleep for milliseconds, the profile has seconds
-        command = [sys.executable, "-B", HERE / "rank_of_pipeline.py", self.url, number, ranks, MICROBATCHES, job, device]
+        command = [self.python, "-B", HERE / "rank_of_pipeline.py", self.url, number, ranks, MICROBATCHES, job, device]
         return self.process([*command, *table], env=environment)
 
-    def test_plans_are_followed_and_clocks_given_back(self):
+    def follow_plans(self):
         devices = [self.folder / f"gpu{number}" for number in range(RANKS)]
         for device in devices:
             program("PERSEUS_SIMULATED_GPU_PROGRAM", "create", device, *CLOCKS)
@@ -111,6 +113,11 @@ class Job(unittest.TestCase):
                 self.assertEqual((statistics["controls_clock"], statistics["clocks_failed"]), (1, 0))
                 self.assertGreater(statistics["planned_iteration_time_s"], 0)
                 self.assertIn("free", program("PERSEUS_SIMULATED_GPU_PROGRAM", "show", devices[number]))
+
+
+class Job(JobCase):
+    def test_plans_are_followed_and_clocks_given_back(self):
+        self.follow_plans()
 
     def test_tables_of_pytorch(self):
         for schedule, *options in (("interleaved-1f1b", "--chunks", 2), ("zbv",), ("dualpipev",)):

@@ -4,10 +4,11 @@
     plain.install(model, microbatches=1)      # options of perseus.client.start() may follow
     ...                                       # the loop as before
 
-Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how many
-times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a forward; the
-backward begins when the gradient of its output is there, and ends when autograd has done all that it was asked for. An
-iteration begins with the first forward of `microbatches`, and ends with the last backward. Calls without gradients are
+Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how
+many times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a
+forward; the backward begins when the gradient of its output is there, and ends when autograd has done all that it was
+asked for. An iteration begins with the first forward of `microbatches`, and ends with the last backward, or when an
+optimizer of the model steps before that, as trainers do with the last batches of an epoch. Calls without gradients are
 left alone. A forward that no backward follows (an exception, an evaluation with gradients) ends the iteration that was
 begun, and the next one is whole again. Errors: none reach the loop. Torch itself is not imported before it is used.
 """
@@ -21,16 +22,25 @@ _MARK = "_perseus_loop"
 
 
 class Loop:
+    """before_forward() and after_forward() are called around each forward: by hooks of the model after watch_calls()."""
+
     def __init__(self, model, microbatches, options):
         self._model, self._microbatches, self._options = model, microbatches, options
         self._asked_to_start = False
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the computation under way
-        self._hooks = [model.register_forward_pre_hook(self._before_forward)]
+        optimizers = sys.modules.get("torch.optim.optimizer")
+        watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
+        self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
+
+    def watch_calls(self):
+        model = self._model
+        self._hooks.append(model.register_forward_pre_hook(lambda *_: self.before_forward()))
+        after = lambda module, arguments, output: self.after_forward(output)  # noqa: E731: gives none, so the output stays
         try:
-            self._hooks.append(model.register_forward_hook(self._after_forward, always_call=True))
+            self._hooks.append(model.register_forward_hook(after, always_call=True))
         except TypeError:  # torch before 2.1; a forward that raises ends with the next one
-            self._hooks.append(model.register_forward_hook(self._after_forward))
+            self._hooks.append(model.register_forward_hook(after))
         setattr(model, _MARK, self)
 
     def uninstall(self):
@@ -38,10 +48,10 @@ class Loop:
             hook.remove()
         self._hooks.clear()
         self._end_iteration()
-        if getattr(self._model, _MARK, None) is self:
+        if vars(self._model).get(_MARK) is self:
             delattr(self._model, _MARK)
 
-    def _before_forward(self, module, arguments):
+    def before_forward(self):
         try:
             if not _gradients_wanted():
                 return
@@ -55,7 +65,8 @@ class Loop:
         except Exception as error:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
 
-    def _after_forward(self, module, arguments, output):
+    def after_forward(self, output):
+        """output: what the backward begins with: the model's, or the loss. None where the forward raised."""
         try:
             if self._open != "forward":
                 return
@@ -94,6 +105,16 @@ class Loop:
         except Exception as error:
             client.say_once("after the backward of %s: %r", type(self._model).__name__, error)
 
+    def _after_optimizer_step(self, optimizer, *_):
+        try:
+            if self._done is None:
+                return
+            stepped = next((parameter for group in optimizer.param_groups for parameter in group["params"]), None)
+            if any(parameter is stepped for parameter in self._model.parameters()):
+                self._end_iteration()
+        except Exception as error:
+            client.say_once("after an optimizer's step: %r", error)
+
     def _begin(self, instruction):
         self._open = instruction
         client.on_instruction_begin(instruction, self._done, 0)
@@ -130,7 +151,9 @@ def install(model, microbatches=1, **options):
     existing = vars(model).get(_MARK)
     if existing is not None:
         return existing
-    return Loop(model, microbatches, options)
+    loop = Loop(model, microbatches, options)
+    loop.watch_calls()
+    return loop
 
 
 def uninstall(model):

@@ -1,0 +1,30 @@
+"""Hugging Face's Trainer: a callback.
+
+    from perseus.adapters.transformers import PerseusCallback
+    Trainer(..., callbacks=[PerseusCallback(server="http://host:7787")])     # options of perseus.client.start()
+
+Microbatches: gradient_accumulation_steps. The model's calls are watched by perseus.adapters.plain. Errors: none reach the
+trainer.
+"""
+
+from transformers import TrainerCallback
+
+from perseus import client
+from perseus.adapters import plain
+
+
+class PerseusCallback(TrainerCallback):
+    def __init__(self, **options):
+        self._options = options
+
+    def on_train_begin(self, args, state, control, model=None, **_):
+        try:
+            plain.install(model, args.gradient_accumulation_steps, **self._options)
+        except Exception as error:
+            client.say_once("Hugging Face's trainer is not followed: %r", error)
+
+    def on_train_end(self, args, state, control, model=None, **_):
+        try:
+            plain.uninstall(model)
+        except Exception as error:
+            client.say_once("the hooks stay in Hugging Face's model: %r", error)
