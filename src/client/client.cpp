@@ -479,6 +479,7 @@ void Client::measure(double now_s, bool all) {
       reached_.push_back(applied);
     });
   }
+  if (CudaEvents* const events = cuda_.load(std::memory_order_acquire)) events->probe();
   while (const Step* const step = recorder_.oldest()) {
     if (step->cuda) {
       CudaEvents* const events = cuda_.load(std::memory_order_acquire);

@@ -151,7 +151,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   pending.wanted = iteration.window < 0 || (step.clean && step.followed);
   const bool detailed = iteration.window >= 0 && pending.wanted && gives_energy_;
   meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
-  if (!step.clean) meter_.unknown(begin, end);
+  if (!step.clean || !step.placed) meter_.unknown(begin, end);
   pending_.push_back(std::move(pending));
 }
 

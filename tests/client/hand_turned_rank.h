@@ -68,7 +68,13 @@ class HandTurnedRank {
     computation.begin = ns();
     computation.clock = asked_;
     computation.instruction = instruction;
-    gpu->begin(static_cast<int>(instruction));
+    if (const double late_s = lateness ? lateness() : 0; late_s > 0) {
+      go_to(from_s + late_s);
+      computation.begin =
+          static_cast<std::uint64_t>(std::llround(1e9 * gpu->begin_in_the_past(static_cast<int>(instruction), from_s)));
+    } else {
+      gpu->begin(static_cast<int>(instruction));
+    }
     for (double left = gpu->remaining().value(); left > 0; left = gpu->remaining().value())
       go_to(now_s + std::max(left, 1e-9));
     gpu->wait();
@@ -89,6 +95,8 @@ class HandTurnedRank {
   }
 
   double now_s = 1;
+  /// How late the simulation hears that a computation can begin, s.
+  std::function<double()> lateness;
   std::unique_ptr<SimulatedGpu> gpu;
   std::unique_ptr<Gpu> device;
   Said said;
