@@ -9,6 +9,7 @@
 #include <random>
 
 #include "client/cuda_events.h"
+#include "device/forwarding_gpu.h"
 #include "tests/client/hand_turned_rank.h"
 
 namespace perseus::client {
@@ -176,6 +177,68 @@ TEST_F(HostAheadWithoutProbes, PowerIsNotLearntWhereTheDevicesTimesCannotBePlace
   train(60);
   EXPECT_GT(std::abs(shift_s), 0.1);
   EXPECT_EQ(rank.meter->facts().blocking.power_w, 0);
+}
+
+/// A counter that is refreshed at uneven moments, whose values have noise.
+class UnevenCounter final : public ForwardingGpu {
+ public:
+  UnevenCounter(std::unique_ptr<Gpu> gpu, SimulatedGpu& truth, const double& now_s, double jitter_s, double noise_j,
+                unsigned seed)
+      : ForwardingGpu(std::move(gpu)),
+        truth_(truth),
+        now_s_(now_s),
+        jitter_s_(jitter_s),
+        noise_j_(noise_j),
+        dice_(seed) {}
+  DeviceResult<Joules> energy() override {
+    for (; next_s_ <= now_s_; next_s_ += 0.1 + std::uniform_real_distribution<double>(-jitter_s_, jitter_s_)(dice_)) {
+      shown_ = truth_.energy(next_s_) + Joules(std::normal_distribution<double>(0, noise_j_)(dice_));
+    }
+    return shown_;
+  }
+
+ private:
+  SimulatedGpu& truth_;
+  const double& now_s_;
+  double jitter_s_, noise_j_;
+  std::mt19937 dice_;
+  double next_s_ = 1;
+  Joules shown_;
+};
+
+/// The error over its reported standard deviation, root mean square over ten jobs.
+double error_in_deviations(double late_s, double jitter_s, double noise_j) {
+  constexpr unsigned kJobs = 10;
+  double squares = 0;
+  for (unsigned seed = 1; seed <= kJobs; ++seed) {
+    HandTurnedRank rank(two_computations(0.0165, 0.1));
+    rank.replace_device([&](std::unique_ptr<Gpu> gpu) {
+      return std::make_unique<UnevenCounter>(std::move(gpu), *rank.gpu, rank.now_s, jitter_s, noise_j, seed);
+    });
+    std::mt19937 dice(seed);
+    rank.lateness = [&] { return late_s == 0 ? 0 : std::exponential_distribution<double>(1 / late_s)(dice); };
+    for (int i = 0; i < 60; ++i) {
+      rank.begin_step();
+      rank.ask(1410);
+      for (int k = 0; k < 8; ++k) {
+        rank.compute(Instruction::forward);
+        rank.wait(0.002 + 0.004 * (k % 3));
+        rank.compute(Instruction::backward);
+        rank.wait(k == 3 ? 0.04 : 0.001);
+      }
+      rank.wait(0.05);
+      rank.end_step();
+    }
+    const PowerEstimate blocking = rank.meter->facts().blocking;
+    squares += std::pow((blocking.power_w - 80) / blocking.stddev_w, 2) / kJobs;
+  }
+  return std::sqrt(squares);
+}
+
+TEST(BlockingPower, ErrorBarsAreAsLargeAsErrors) {
+  EXPECT_LT(error_in_deviations(0, 0, 0.3), 1.5) << "noise";
+  EXPECT_LT(error_in_deviations(0, 0.005, 0.02), 1.5) << "an uneven counter";
+  EXPECT_LT(error_in_deviations(0.001, 0, 0.1), 1.5) << "computations whose begin the simulation hears of late";
 }
 
 }  // namespace

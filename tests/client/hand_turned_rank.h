@@ -29,7 +29,14 @@ class HandTurnedRank {
     device = std::move(open_simulated(folder_ + "/gpu", clock).value());
     std::vector<int> clocks;
     for (const Megahertz mhz : spec.clocks) clocks.push_back(mhz.value());
+    clocks_ = clocks;
     meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, true, clocks, 1, complaints, clock);
+  }
+  /// Before anything runs.
+  template <class Wrap>
+  void replace_device(const Wrap& wrap) {
+    device = wrap(std::move(device));
+    meter = std::make_unique<IterationMeter>(device.get(), true, clocks_, 1, complaints, [this] { return now_s; });
   }
   HandTurnedRank(const HandTurnedRank&) = delete;
   HandTurnedRank& operator=(const HandTurnedRank&) = delete;
@@ -109,6 +116,7 @@ class HandTurnedRank {
 
   SimulatedGpuSpec spec_;
   std::string folder_;
+  std::vector<int> clocks_;
   Step step_;
   std::int64_t iteration_ = 0;
   int asked_ = 0;
