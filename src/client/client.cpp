@@ -56,6 +56,13 @@ SwitchLatency switch_latency_of(const ControlStatistics& control) {
   return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
 }
 
+/// A server's reason may begin with the words that the message has anyway.
+std::string no_plan_message(std::string_view job, std::string_view reason) {
+  constexpr std::string_view kMaximumClock = "maximum clock: ";
+  if (reason.starts_with(kMaximumClock)) reason.remove_prefix(kMaximumClock.size());
+  return fmt::format("the highest clock, no plan for job {}: {}", job, reason);
+}
+
 std::string host_name() {
   char name[256] = "";
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
@@ -441,7 +448,7 @@ void Client::open_session() {
   listener.on_plan = [this, said = std::string()](std::unique_ptr<Plan> plan) mutable {
     const bool no_plan = plan->kind == Plan::Kind::maximum_clock && !plan->reason.empty();
     if (no_plan && std::exchange(said, plan->reason) != plan->reason) {
-      complaints_.say(LogLevel::info, fmt::format("no plan for job {}: {}; the highest clock", job(), plan->reason));
+      complaints_.say(LogLevel::info, no_plan_message(job(), plan->reason));
     }
     guard_.arrives(*plan);
     hold_as_needed();
@@ -479,6 +486,7 @@ void Client::measure(double now_s, bool all) {
       reached_.push_back(applied);
     });
   }
+  if (CudaEvents* const events = cuda_.load(std::memory_order_acquire)) events->probe();
   while (const Step* const step = recorder_.oldest()) {
     if (step->cuda) {
       CudaEvents* const events = cuda_.load(std::memory_order_acquire);
@@ -574,7 +582,7 @@ void Client::guard(const Step& step) {
   const int highest_mhz = facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front();
   guarded_ = {step.iteration, step.begin_mark, guarded_iteration(step, highest_mhz)};
   hold_as_needed();
-  if (dropped_version_ != 0 && step.plan_version != dropped_version_) {
+  if (dropped_version_ != 0 && step.plan_version != dropped_version_ && !step.at_maximum) {
     dropped_version_ = 0;
     complaints_.clear(Cause::slowdown, fmt::format("plan {} replaces the one that was dropped", step.plan_version));
   }
@@ -583,7 +591,7 @@ void Client::guard(const Step& step) {
     dropped_version_ = dropped->version;
     ++plans_dropped_;
     complaints_.raise(Cause::slowdown, fmt::format("plan {} is dropped: {}; the highest clock until another plan comes",
-                                                   dropped->version, dropped->reason));
+                                                   dropped->version, dropped->text));
     if (session_) session_->plan_dropped(*dropped);
   }
 }
@@ -709,7 +717,7 @@ void Client::look_after_control() {
   const std::int64_t before = std::exchange(helper_, helper);
   if (helper == 0 || (before != 0 && helper != before)) {
     const std::string why = control_->why();
-    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; it is tried again now and then",
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",
                                                         why.empty() ? "perseus-clockd ended" : why));
   }
   if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&

@@ -5,10 +5,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "client/call_cost.h"
+
 namespace perseus::client {
 namespace {
 
-constexpr double kPeriod_s = 5;  ///< clocks drift by some 20 us in it
+constexpr double kProbeEvery_s = 1, kFirstProbesEvery_s = 0.04;
+constexpr int kFirstProbes = 8;
+
+double host_now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
 }  // namespace
 
@@ -20,8 +25,9 @@ CudaEvents::~CudaEvents() {
 }
 
 Result<std::unique_ptr<CudaEvents>> CudaEvents::open(std::shared_ptr<const CudaDriver> driver, void* stream,
-                                                     std::size_t events) {
-  std::unique_ptr<CudaEvents> made(new CudaEvents(std::move(driver)));
+                                                     std::size_t events, std::function<double()> now_s) {
+  if (!now_s) now_s = host_now_s;
+  std::unique_ptr<CudaEvents> made(new CudaEvents(std::move(driver), std::move(now_s)));
   const int current = made->driver_->context_current(&made->context_);
   if (current != CudaDriver::kSuccess || made->context_ == nullptr) {
     return Error{ErrorCode::unavailable, fmt::format("this thread has no CUDA context (cuCtxGetCurrent: {})", current)};
@@ -33,6 +39,15 @@ Result<std::unique_ptr<CudaEvents>> CudaEvents::open(std::shared_ptr<const CudaD
       return Error{ErrorCode::unavailable, fmt::format("cuEventCreate: error {}", code)};
     }
     made->events_.push_back(event);
+  }
+  // Without probes the offset is less well known.
+  void* probe_event = nullptr;
+  if (made->driver_->stream_create != nullptr &&
+      made->driver_->event_create(&probe_event, CudaDriver::kEventDefault) == CudaDriver::kSuccess &&
+      made->driver_->stream_create(&made->probe_stream_, CudaDriver::kStreamNonBlocking) == CudaDriver::kSuccess) {
+    made->probe_event_ = probe_event;
+  } else {
+    made->probe_stream_ = nullptr;
   }
   return made;
 }
@@ -49,7 +64,7 @@ std::uint64_t CudaEvents::mark() {
 
 bool CudaEvents::finished(const Step& step) {
   if (failed()) return true;
-  if (!std::exchange(context_set_, true)) driver_->enter(context_);
+  enter();
   std::uint64_t last = std::max(step.begin_mark, step.end_mark);
   for (std::size_t i = 0; i < step.count; ++i) last = std::max(last, step.computations[i].end);
   if (last == 0) return true;
@@ -66,14 +81,39 @@ double CudaEvents::elapsed_s(std::uint64_t from, std::uint64_t to) {
   return static_cast<double>(milliseconds) * 1e-3;
 }
 
-void CudaEvents::bound_offset(const Step& step) {
-  const double enqueued_s = static_cast<double>(step.begin_ns) * 1e-9;
-  if (enqueued_s - period_began_s_ > kPeriod_s) {
-    bounds_[1] = std::exchange(bounds_[0], OffsetBounds{});
-    period_began_s_ = enqueued_s;
+void CudaEvents::enter() {
+  if (!std::exchange(context_set_, true)) driver_->enter(context_);
+}
+
+/// A probe that fails ends probing, nothing else.
+void CudaEvents::probe() {
+  if (probe_stream_ == nullptr || base_ == 0 || failed()) return;
+  enter();
+  int code = CudaDriver::kNotReady;
+  if (probe_enqueued_s_ >= 0) {
+    code = driver_->event_query(probe_event_);
+    if (code == CudaDriver::kSuccess) take_probe(-1);
+  } else if (const double enqueued_s = now_s_(); enqueued_s >= next_probe_s_) {
+    next_probe_s_ = enqueued_s + (probes_++ < kFirstProbes ? kFirstProbesEvery_s : kProbeEvery_s);
+    probe_enqueued_s_ = enqueued_s;
+    code = driver_->event_record(probe_event_, probe_stream_);
+    if (code == CudaDriver::kSuccess) code = driver_->event_query(probe_event_);
+    if (code == CudaDriver::kSuccess) take_probe(now_s_());
   }
-  OffsetBounds& bounds = bounds_[0];
-  bounds.from_s = std::max(bounds.from_s, enqueued_s - base_s_);
+  if (code != CudaDriver::kSuccess && code != CudaDriver::kNotReady) probe_stream_ = nullptr;
+}
+
+void CudaEvents::take_probe(double done_s) {
+  float milliseconds = 0;
+  if (driver_->event_elapsed(&milliseconds, event(base_), probe_event_) != CudaDriver::kSuccess) {
+    probe_stream_ = nullptr;
+    return;
+  }
+  offset_.probed(base_s_ + static_cast<double>(milliseconds) * 1e-3, std::exchange(probe_enqueued_s_, -1), done_s);
+}
+
+void CudaEvents::bound_offset(const Step& step) {
+  offset_.enqueued(base_s_, static_cast<double>(step.begin_ns) * 1e-9);
   const auto passed = [](std::uint32_t position, std::uint32_t here) {
     return static_cast<std::int32_t>(here - position) >= 0;
   };
@@ -83,18 +123,11 @@ void CudaEvents::bound_offset(const Step& step) {
     // Positions before this step's were of steps that are gone.
     while (!seen_.empty() && passed(seen_.front().position, c.end_position)) {
       if (seen_.front().position == c.end_position) {
-        const double seen_s = static_cast<double>(seen_.front().at_ns) * 1e-9;
-        bounds.to_s = std::min(bounds.to_s, seen_s - base_s_ - elapsed_s(step.begin_mark, c.end));
+        offset_.seen(base_s_ + elapsed_s(step.begin_mark, c.end), static_cast<double>(seen_.front().at_ns) * 1e-9);
       }
       seen_.pop_front();
     }
   }
-}
-
-double CudaEvents::offset_s() const {
-  const double from_s = std::max(bounds_[0].from_s, bounds_[1].from_s);
-  const double to_s = std::min(bounds_[0].to_s, bounds_[1].to_s);
-  return to_s < 1e299 ? std::max(from_s, to_s) : from_s;
 }
 
 Step CudaEvents::on_host(const Step& step) {
@@ -110,7 +143,8 @@ Step CudaEvents::on_host(const Step& step) {
   if (base_ != 0) base_s_ += elapsed_s(base_, step.begin_mark);
   base_ = step.begin_mark;
   bound_offset(step);
-  const double began_s = offset_s() + base_s_;
+  const double began_s = offset_.seconds() + base_s_;
+  result.placed = offset_.known();
   const auto host_ns = [&](std::uint64_t mark) {
     const double since = mark == 0 ? 0 : elapsed_s(step.begin_mark, mark);
     if (mark == 0) result.clean = false;

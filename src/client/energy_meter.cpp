@@ -12,19 +12,12 @@ constexpr double least_stddev_j = 0.02;
 constexpr double power_step_w = 150;  ///< about how much power changes at an edge's uncertain moment
 constexpr double longest_interval_s = 5;
 constexpr int model_is_grown = 30;  ///< intervals
+constexpr double clocks_kept_s = 10;
 
 }  // namespace
 
 EnergyMeter::EnergyMeter(int kinds, int lowest_mhz, int highest_mhz)
-    : kinds_(kinds), model_(kinds + 2, lowest_mhz, highest_mhz) {
-  clocks_.push_back({-1e300, highest_mhz});
-}
-
-void EnergyMeter::clock(double at_s, int clock_mhz) {
-  // A newer request overtakes one that has not taken effect.
-  while (clocks_.size() > 1 && clocks_.back().at_s >= at_s) clocks_.pop_back();
-  clocks_.push_back({at_s, clock_mhz});
-}
+    : kinds_(kinds), model_(kinds + 2, lowest_mhz, highest_mhz), clocks_(Megahertz(highest_mhz)) {}
 
 void EnergyMeter::step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed) {
   known_until_s_ = std::max(known_until_s_, to_s);
@@ -44,15 +37,9 @@ bool EnergyMeter::touches(const std::deque<Stretch>& stretches, double from_s, d
 }
 
 void EnergyMeter::cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const {
-  if (to_s <= from_s) return;
-  auto next = std::ranges::upper_bound(clocks_, from_s, {}, &ClockChange::at_s);
-  int clock = next == clocks_.begin() ? clocks_.front().clock_mhz : (next - 1)->clock_mhz;
-  while (from_s < to_s) {
-    const double until = next == clocks_.end() ? to_s : std::min(next->at_s, to_s);
-    into.push_back({from_s, until, {kind, clock, until - from_s}});
-    from_s = until;
-    if (next != clocks_.end()) clock = (next++)->clock_mhz;
-  }
+  clocks_.for_each(Seconds(from_s), Seconds(to_s), [&](Megahertz clock, Seconds from, Seconds to) {
+    into.push_back({from.value(), to.value(), {kind, clock.value(), (to - from).value()}});
+  });
 }
 
 /// Everything that ran then: work, waiting in steps, and what is between them.
@@ -198,7 +185,7 @@ void EnergyMeter::give_out_last_step() {
 void EnergyMeter::forget(double before) {
   while (!steps_.empty() && steps_.front().tag < 0 && steps_.front().to_s < before) steps_.pop_front();
   const double oldest = steps_.empty() ? before : std::min(before, steps_.front().from_s);
-  while (clocks_.size() > 1 && clocks_[1].at_s < oldest) clocks_.pop_front();
+  clocks_.forget_before(Seconds(oldest - clocks_kept_s));
   for (auto* const stretches : {&throttled_, &other_clock_, &unknown_}) {
     while (!stretches->empty() && stretches->front().to_s < oldest) stretches->pop_front();
   }

@@ -16,6 +16,7 @@
 
 #include "client/counter_edges.h"
 #include "client/power_model.h"
+#include "model/clock_timeline.h"
 
 namespace perseus::client {
 
@@ -41,8 +42,12 @@ class EnergyMeter {
   /// `kinds` of work are 0 .. kinds-1; waiting inside of steps and what is between steps are two more.
   EnergyMeter(int kinds, int lowest_mhz, int highest_mhz);
 
-  /// From then on the device runs at that clock. In order of time.
-  void clock(double at_s, int clock_mhz);
+  /// That clock was requested then, and takes effect `latency_s` later. In order of time.
+  void clock(double at_s, int clock_mhz, double latency_s) {
+    clocks_.request(Megahertz(clock_mhz), Seconds(at_s), Seconds(latency_s));
+  }
+  /// Of the last seconds and of what is not measured yet.
+  [[nodiscard]] const ClockTimeline& clocks() const { return clocks_; }
   /// Spans in order, not overlapping; steps in order. `detailed`: with an energy for each span.
   void step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed = true);
   void edge(const CounterEdge& edge);
@@ -67,10 +72,6 @@ class EnergyMeter {
   struct Stretch {
     double from_s, to_s;
   };
-  struct ClockChange {
-    double at_s;
-    int clock_mhz;
-  };
   struct Step {
     std::int64_t tag;
     double from_s, to_s;
@@ -94,7 +95,7 @@ class EnergyMeter {
   PowerModel model_;
   std::deque<CounterEdge> edges_;  ///< the first one is measured up to
   std::deque<Step> steps_;         ///< not given out yet, or still covering edges to come
-  std::deque<ClockChange> clocks_;
+  ClockTimeline clocks_;
   std::deque<Stretch> throttled_, other_clock_, unknown_;
   double known_until_s_ = 0;
   std::vector<MeteredStep> done_;

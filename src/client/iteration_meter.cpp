@@ -47,53 +47,44 @@ int IterationMeter::kind_of(const Computation& computation) const {
 }
 
 void IterationMeter::clock_set(double at_s, int clock_mhz) {
+  if (!controlled_from_s_) controlled_from_s_ = at_s + switch_latency_s_;
   const int clock = clock_mhz == 0 ? highest_mhz_ : clock_mhz;  // the driver's own choice
-  at_s += switch_latency_s_;
-  any_set_ = true;
-  while (!set_.empty() && set_.back().at_s >= at_s) set_.pop_back();
-  if (!set_.empty() && set_.back().clock_mhz == clock) return;
-  set_.push_back({at_s, clock});
-  meter_.clock(at_s, clock);
+  meter_.clock(at_s, clock, switch_latency_s_);
 }
 
 /// Nobody controlled the clock in that step: it was the driver's.
 void IterationMeter::forget_clocks(const Step& step) {
-  if (step.controlled) return;
-  if (std::exchange(any_set_, false)) meter_.clock(seconds(step.begin_ns), highest_mhz_);
-  std::erase_if(set_, [&](const TimedClock& one) { return one.at_s < seconds(step.end_ns); });
+  if (step.controlled || !controlled_from_s_) return;
+  controlled_from_s_.reset();
+  meter_.clock(seconds(step.begin_ns), highest_mhz_, 0);
 }
 
 /// Clocks that the device showed and that the helper had not set: what ran then is no sample of the planned clock.
 void IterationMeter::check_clocks(double until_s) {
-  const double unsure_s = 1.5 * switch_latency_s_ + 0.003;
+  const Seconds unsure(1.5 * switch_latency_s_ + 0.003);
+  const ClockTimeline& clocks = meter_.clocks();
+  const auto alike = [](Megahertz a, Megahertz b) { return std::abs(a.value() - b.value()) <= 8; };
   while (!seen_.empty() && seen_.front().at_s < until_s) {
-    const TimedClock seen = seen_.front();
+    const SeenClock seen = seen_.front();
     seen_.pop_front();
-    if (!any_set_ || set_.empty() || seen.at_s < set_.front().at_s) continue;
-    bool expected = false;
-    for (std::size_t i = 0; i < set_.size() && !expected; ++i) {
-      const double from = set_[i].at_s - unsure_s;
-      const double to = i + 1 < set_.size() ? set_[i + 1].at_s + unsure_s : 1e300;
-      expected = from <= seen.at_s && seen.at_s <= to && std::abs(set_[i].clock_mhz - seen.clock_mhz) <= 8;
-    }
+    if (!controlled_from_s_ || seen.at_s < *controlled_from_s_) continue;
+    const Seconds at(seen.at_s);
+    const auto until = clocks.next_after(at + unsure);
+    const bool expected = alike(clocks.at(at - unsure), seen.clock) ||
+                          std::any_of(clocks.next_after(at - unsure), until,
+                                      [&](const auto& change) { return alike(change.clock, seen.clock); });
     if (!expected) meter_.other_clock(seen.at_s - events_interval_s, seen.at_s + events_interval_s);
   }
-  while (set_.size() > 64 && set_[1].at_s < until_s - 10) set_.pop_front();
 }
 
 IterationMeter::Ran IterationMeter::ran_at(const Computation& computation, int clock_mhz, double from_s,
                                            double to_s) const {
   Ran ran{kind_of(computation), clock_mhz, {}};
-  auto next = std::ranges::upper_bound(set_, from_s, {}, &TimedClock::at_s);
-  int clock = next == set_.begin() ? highest_mhz_ : (next - 1)->clock_mhz;
+  meter_.clocks().for_each(Seconds(from_s), Seconds(to_s), [&](Megahertz clock, Seconds from, Seconds to) {
+    ran.pieces.push_back({clock.value(), (to - from).value()});
+  });
   const double took_s = to_s - from_s;
-  while (from_s < to_s) {
-    const double until_s = next == set_.end() ? to_s : std::min(next->at_s, to_s);
-    ran.pieces.push_back({clock, until_s - from_s});
-    if (until_s < to_s) clock = (next++)->clock_mhz;
-    from_s = until_s;
-  }
-  if (ran.clock_mhz == 0) ran.clock_mhz = clock;
+  if (ran.clock_mhz == 0) ran.clock_mhz = meter_.clocks().at(Seconds(to_s)).value();
   double other_s = 0;
   for (const ClockedTime& piece : ran.pieces) other_s += piece.clock_mhz == ran.clock_mhz ? 0 : piece.seconds;
   ran.mixed = !is_constant_time(computation.instruction) && other_s > mixed_share * took_s;
@@ -160,7 +151,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   pending.wanted = iteration.window < 0 || (step.clean && step.followed);
   const bool detailed = iteration.window >= 0 && pending.wanted && gives_energy_;
   meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
-  if (!step.clean) meter_.unknown(begin, end);
+  if (!step.clean || !step.placed) meter_.unknown(begin, end);
   pending_.push_back(std::move(pending));
 }
 
@@ -209,7 +200,7 @@ void IterationMeter::look_at_clock(double now_s) {
   }
   gives_events_ = events || events.error().fault != DeviceFault::not_supported;
   if (const auto clock = gpu_->clock()) {
-    seen_.push_back({now_s, clock->value()});
+    seen_.push_back({now_s, *clock});
     if (seen_.size() > 1000) seen_.pop_front();
   }
   looked_s_ = now_s;

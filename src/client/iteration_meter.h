@@ -123,13 +123,12 @@ class IterationMeter {
   int window_ran_ = 0;
   std::int64_t last_iteration_ = -1;
   double last_end_s_ = 0;
-  struct TimedClock {
+  struct SeenClock {
     double at_s;
-    int clock_mhz;
+    Megahertz clock;
   };
-  std::deque<TimedClock> set_;   ///< in effect from then on
-  std::deque<TimedClock> seen_;  ///< by looking at the device
-  bool any_set_ = false;
+  std::deque<SeenClock> seen_;               ///< by looking at the device
+  std::optional<double> controlled_from_s_;  ///< the helper's first clock took effect; none: clocks are the driver's
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
   bool gives_energy_, gives_events_;

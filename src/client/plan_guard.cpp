@@ -114,7 +114,8 @@ void PlanGuard::admit() {
   const double reference_s = median(reference_.last(kKept));
   drop(plan_.promised_s, reference_s,
        fmt::format("it promises {:.4g} s an iteration, which takes {:.4g} s at the highest clock", plan_.promised_s,
-                   reference_s));
+                   reference_s),
+       "refused before it ran, since iterations take that long at the highest clock");
 }
 
 void PlanGuard::take(const GuardedIteration& iteration) {
@@ -178,7 +179,8 @@ bool PlanGuard::strikes_out(double time_s) {
   if (window) {
     drop(limit_s, time_s,
          fmt::format("an iteration of the profiling window takes {:.4g} s, at the highest clock {:.4g} s", time_s,
-                     reference_s));
+                     reference_s),
+         fmt::format("in a profiling window; the highest clock takes {:.4g} s", reference_s));
   } else {
     start_trial({time_s});
   }
@@ -223,7 +225,8 @@ void PlanGuard::decide_trial() {
     const double now_s = median(now), measured_s = median(slow_);
     drop(allowed_s(now_s), measured_s,
          fmt::format("iterations take {:.4g} s; it promised {:.4g} s, and the highest clock takes {:.4g} s", measured_s,
-                     allowed_s(now_s), now_s));
+                     allowed_s(now_s), now_s),
+         fmt::format("the highest clock takes {:.4g} s", now_s));
     reference_ = trial_;
     return;
   }
@@ -238,10 +241,10 @@ void PlanGuard::decide_trial() {
   phase_ = Phase::following;
 }
 
-void PlanGuard::drop(double promised_s, double measured_s, std::string reason) {
+void PlanGuard::drop(double promised_s, double measured_s, std::string text, std::string reason) {
   phase_ = Phase::dropped;
   settles_ = true;
-  dropped_ = DroppedPlan{plan_.version, promised_s, measured_s, std::move(reason)};
+  dropped_ = DroppedPlan{plan_.version, promised_s, measured_s, std::move(text), std::move(reason)};
 }
 
 }  // namespace perseus::client

@@ -48,7 +48,8 @@ struct DroppedPlan {
   std::int64_t version = 0;
   double promised_s = 0;  ///< what an iteration may take, without the tolerance
   double measured_s = 0;
-  std::string reason;
+  std::string text;    ///< one clause with both times, for a log
+  std::string reason;  ///< what the times do not tell, for the server, which prints them itself
 };
 
 struct GuardedIteration {
@@ -101,7 +102,7 @@ class PlanGuard {
   void under_the_plan(double time_s);
   void decide_trial();
   void start_trial(const std::vector<double>& slow);
-  void drop(double promised_s, double measured_s, std::string reason);
+  void drop(double promised_s, double measured_s, std::string text, std::string reason);
   /// What an iteration may take beside one that takes `reference_s` at the highest clock, without the tolerance.
   [[nodiscard]] double allowed_s(double reference_s) const;
   /// That the median of `times` is beyond its limit.

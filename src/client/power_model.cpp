@@ -9,6 +9,10 @@ namespace {
 // What is thought of a power curve before anything was measured (W), per coefficient, from one to the next, and bends.
 constexpr double size_w = 1000, slope_w = 100, bend_w = 25;
 
+/// An edge's error is in both intervals beside it, with opposite signs. Variances are up to twice those of independent
+/// errors then.
+constexpr double neighbors = 2;
+
 }  // namespace
 
 PowerModel::PowerModel(int kinds, int lowest_mhz, int highest_mhz)
@@ -92,7 +96,7 @@ void PowerModel::solve() const {
     for (std::size_t k = i + 1; k < size_; ++k) mean_[i] -= factor_[k * size_ + i] * mean_[k];
     mean_[i] /= factor_[i * size_ + i];
   }
-  noise_ = std::max(1.0, (energy_squares_ - explained) / std::max(intervals_, 1));
+  noise_ = neighbors * std::max(1.0, (energy_squares_ - explained) / std::max(intervals_, 1));
   solved_ = true;
   solved_intervals_ = intervals_;
 }

@@ -203,7 +203,7 @@ void Session::State::failed(Cause cause, const std::string& why) {
   const std::lock_guard lock(mutex);
   const double now = now_s();
   if (!silent_since_s) silent_since_s = now;
-  if (complaints != nullptr) complaints->raise(cause, why + "; training goes on, plans come when it is back");
+  if (complaints != nullptr) complaints->raise(cause, why + "; training goes on, and the client asks again for plans");
   if (!held && listener && now - *silent_since_s >= timing.grace_s) {
     held = true;
     listener->on_held(true);

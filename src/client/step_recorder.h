@@ -42,6 +42,7 @@ struct Step {
   bool followed = false;                       ///< ran at the clocks of its plan, as far as is known
   bool controlled = true;                      ///< who sets clocks was there; else the clock was the driver's
   bool clean = true;                           ///< every computation was recorded, begun once and ended once
+  bool placed = true;                          ///< its marks are at the right place on the host's clock
   std::vector<Computation> computations;       ///< in the order they began; only the first `count` are of this step
   std::size_t count = 0;
 };

@@ -14,45 +14,26 @@ const Measurement& option_at(const ComputationType& type, Megahertz clock) {
 
 }  // namespace
 
-void ClockLine::request(Megahertz clock, Seconds when) {
-  if (clock == requested_) return;
-  requested_ = clock;
-  // A change that has begun is completed; one that waited for it is dropped.
-  while (!changes_.empty() && changes_.back().begins > when) changes_.pop_back();
-  if (clock == (changes_.empty() ? now_ : changes_.back().clock)) return;
-  const Seconds begins = changes_.empty() ? when : std::max(when, changes_.back().time);
-  changes_.push_back({begins, begins + latency_, clock});
-}
-
 ClockLine::Run ClockLine::run(const ComputationType& type, Seconds start) {
   Run run;
   double work_left = 1;
   Seconds now = start;
   while (true) {
-    while (!changes_.empty() && changes_.front().time <= now) {
-      now_ = changes_.front().clock;
-      changes_.pop_front();
-    }
-    const Measurement& option = option_at(type, now_);
+    clock_.forget_before(now);
+    const auto& changes = clock_.changes();
+    const Measurement& option = option_at(type, clock_.at(now));
     const Seconds to_end = option.time * work_left;
-    if (changes_.empty() || now + to_end <= changes_.front().time) {
+    if (changes.empty() || now + to_end <= changes.front().arrives) {
       run.duration += to_end;
       run.energy += option.energy * work_left;
       return run;
     }
-    const Seconds to_change = changes_.front().time - now;
+    const Seconds to_change = changes.front().arrives - now;
     const double work = to_change / option.time;
     run.duration += to_change;
     run.energy += option.energy * work;
     work_left -= work;
-    now = changes_.front().time;
-  }
-}
-
-void ClockLine::restart_time_at(Seconds origin) {
-  for (Change& change : changes_) {
-    change.begins -= origin;
-    change.time -= origin;
+    now = changes.front().arrives;
   }
 }
 

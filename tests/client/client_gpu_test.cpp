@@ -372,8 +372,9 @@ TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
   });
   options.server = server.url();
   start();
-  ASSERT_TRUE(trains_until([&] { return said.count("measures no energies; the highest clock") == 1; }))
-      << client->status();
+  ASSERT_TRUE(trains_until([&] {
+    return said.count("the highest clock, no plan for job j1: rank 0 measures no energies") == 1;
+  })) << client->status();
   const std::vector<std::string> reports = server.asked("POST", "/iterations");
   const auto of_window = [](const std::string& one) { return one.find(R"("window":4)") != std::string::npos; };
   const std::string report = *std::ranges::find_if(reports, of_window);
@@ -461,14 +462,23 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
   ASSERT_TRUE(trains_until([&] { return server.asked("POST", "/ranks/0/plan_dropped").size() == 1; }));
   EXPECT_THAT(server.asked("POST", "/ranks/0/plan_dropped").front(),
               ::testing::AllOf(::testing::HasSubstr(R"("version":5)"), ::testing::HasSubstr(R"("measured_time_s":0.)"),
-                               ::testing::HasSubstr(R"("promised_time_s":0.)")));
+                               ::testing::HasSubstr(R"("promised_time_s":0.)"),
+                               ::testing::HasSubstr(R"("reason":"the highest clock takes )")))
+      << "the times are said once";
   EXPECT_EQ(statistics().plans_dropped, 1);
   EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
   EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"slowdown")"));
   for (int i = 0; i < 20; ++i) iterate();
   EXPECT_EQ(gpu->clock(), Megahertz(1410));
-  server.script([](const HttpRequest& request) { return well(request, false_promise(6, "10"), 6); });
-  ASSERT_TRUE(trains_until([&] { return said.count("plan 6 is dropped") == 1; })) << "refused: 10 s is absurd";
+  const std::string no_plan = R"({"rank":0,"version":6,"kind":"maximum_clock","from_iteration":0,)"
+                              R"("reason":"maximum clock: rank 0 dropped plan 5","clocks":[]})";
+  server.script([&](const HttpRequest& request) { return well(request, no_plan, 6); });
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 6; })) << client->status();
+  for (int i = 0; i < 5; ++i) iterate();
+  EXPECT_EQ(said.count("the highest clock, no plan for job j1: rank 0 dropped plan 5"), 1);
+  server.script([](const HttpRequest& request) { return well(request, false_promise(7, "10"), 7); });
+  ASSERT_TRUE(trains_until([&] { return said.count("plan 7 is dropped") == 1; })) << "refused: 10 s is absurd";
+  EXPECT_EQ(said.count("plan 6 replaces"), 0) << "no plan replaces none";
   EXPECT_EQ(said.count("is dropped"), 2);
 }
 

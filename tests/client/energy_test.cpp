@@ -87,7 +87,7 @@ class Rank {
   void compute(int computation, int clock) {
     const Megahertz target = spec_.clocks[static_cast<std::size_t>(clock)];
     driver_->lock_clocks(target, target);
-    meter_->clock(now_ + latency_of(clock), target.value());
+    meter_->clock(now_, target.value(), latency_of(clock));
     const double from = now_;
     gpu_->begin(computation);
     for (double left = gpu_->remaining().value(); left > 0; left = gpu_->remaining().value())

@@ -29,7 +29,14 @@ class HandTurnedRank {
     device = std::move(open_simulated(folder_ + "/gpu", clock).value());
     std::vector<int> clocks;
     for (const Megahertz mhz : spec.clocks) clocks.push_back(mhz.value());
+    clocks_ = clocks;
     meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, true, clocks, 1, complaints, clock);
+  }
+  /// Before anything runs.
+  template <class Wrap>
+  void replace_device(const Wrap& wrap) {
+    device = wrap(std::move(device));
+    meter = std::make_unique<IterationMeter>(device.get(), true, clocks_, 1, complaints, [this] { return now_s; });
   }
   HandTurnedRank(const HandTurnedRank&) = delete;
   HandTurnedRank& operator=(const HandTurnedRank&) = delete;
@@ -68,7 +75,13 @@ class HandTurnedRank {
     computation.begin = ns();
     computation.clock = asked_;
     computation.instruction = instruction;
-    gpu->begin(static_cast<int>(instruction));
+    if (const double late_s = lateness ? lateness() : 0; late_s > 0) {
+      go_to(from_s + late_s);
+      computation.begin =
+          static_cast<std::uint64_t>(std::llround(1e9 * gpu->begin_in_the_past(static_cast<int>(instruction), from_s)));
+    } else {
+      gpu->begin(static_cast<int>(instruction));
+    }
     for (double left = gpu->remaining().value(); left > 0; left = gpu->remaining().value())
       go_to(now_s + std::max(left, 1e-9));
     gpu->wait();
@@ -89,6 +102,8 @@ class HandTurnedRank {
   }
 
   double now_s = 1;
+  /// How late the simulation hears that a computation can begin, s.
+  std::function<double()> lateness;
   std::unique_ptr<SimulatedGpu> gpu;
   std::unique_ptr<Gpu> device;
   Said said;
@@ -101,6 +116,7 @@ class HandTurnedRank {
 
   SimulatedGpuSpec spec_;
   std::string folder_;
+  std::vector<int> clocks_;
   Step step_;
   std::int64_t iteration_ = 0;
   int asked_ = 0;

@@ -79,7 +79,7 @@ TEST(PlanGuard, APlanSlowerThanPromisedIsDroppedWithinAFewIterationsAndOnce) {
   EXPECT_EQ(rank.dropped[0].version, 7);
   EXPECT_DOUBLE_EQ(rank.dropped[0].promised_s, 1);
   EXPECT_DOUBLE_EQ(rank.dropped[0].measured_s, 1.05);
-  EXPECT_THAT(rank.dropped[0].reason, HasSubstr("iterations take 1.05 s"));
+  EXPECT_THAT(rank.dropped[0].text, HasSubstr("iterations take 1.05 s"));
   rank.gets(promise_of(7, 1));  // the server was away, and sends it again
   EXPECT_FALSE(rank.follows());
   rank.gets(promise_of(8, 1));
@@ -95,7 +95,7 @@ TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) 
   honest.trains(10, 1, 4);
   EXPECT_EQ(honest.slow_iterations, 0);
   ASSERT_EQ(honest.dropped.size(), 1U);
-  EXPECT_THAT(honest.dropped[0].reason, HasSubstr("promises 4 s"));
+  EXPECT_THAT(honest.dropped[0].text, HasSubstr("promises 4 s"));
 
   for (const double promised_s : {1.0, 0.0}) {
     GuardedRank lied_to;
@@ -248,7 +248,7 @@ TEST(PlanGuard, AProfilingWindowIsHeldToThirtyPercent) {
   EXPECT_EQ(rank.slow_iterations, 22);
   ASSERT_EQ(rank.dropped.size(), 1U);
   EXPECT_EQ(rank.dropped[0].version, 2);
-  EXPECT_THAT(rank.dropped[0].reason, HasSubstr("profiling window"));
+  EXPECT_THAT(rank.dropped[0].text, HasSubstr("profiling window"));
 }
 
 TEST(PlanGuard, TheOldPlanDoesNotComeBackWhileTheNextOneIsAwaited) {

@@ -197,7 +197,7 @@ TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
   });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
-  session->plan_dropped({1, 0.5, 0.75, "it is \"slow\""});
+  session->plan_dropped({1, 0.5, 0.75, "", "it is \"slow\""});
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs/j1/ranks/0/plan_dropped").size() == 2; }));
   server.script([](const HttpRequest& request) { return well(request, a_plan); });
   ASSERT_TRUE(eventually([&] { return !held && session->reached(); }));
