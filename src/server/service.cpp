@@ -188,8 +188,8 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     return decision;
   };
   const auto told = [state = state_.get(), id, dropped, done](const Status& status) {
-    const LiveJob* const live = state->jobs->in_memory(id);
-    if (status && *dropped && live != nullptr) return state->forget_learned(live->job, done);
+    const LiveJob* const now = state->jobs->in_memory(id);
+    if (status && *dropped && now != nullptr) return state->forget_learned(now->job, done);
     status ? done(Ok{}) : done(status.error());
   };
   state_->jobs->execute(id, {decide, told});
