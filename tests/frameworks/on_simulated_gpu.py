@@ -20,6 +20,7 @@ import cuda_on_cpu
 cuda_on_cpu.install()
 
 import torch  # noqa: E402
+from measured_steps import steps_between  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
 
@@ -57,15 +58,7 @@ def main(folder, script):
     torch.distributed.init_process_group = init_process_group
     runpy.run_path(script, run_name="__main__")
     gpu.synchronize()
-    steps = [
-        {
-            "time_s": after.time_s - before.time_s,
-            "energy_j": after.energy_j - before.energy_j,
-            "lost_s": after.lost_s + after.starved_s - before.lost_s - before.starved_s,
-        }
-        for before, after in zip(stamps, stamps[1:])
-    ]
-    (Path(folder) / f"steps{rank}.json").write_text(json.dumps(steps), encoding="utf-8")
+    (Path(folder) / f"steps{rank}.json").write_text(json.dumps(steps_between(stamps)), encoding="utf-8")
 
 
 if __name__ == "__main__":

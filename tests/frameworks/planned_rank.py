@@ -2,7 +2,7 @@
 plan, then under the plan.
 
 usage: planned_rank.py SCHEDULE MICROBATCHES FOLDER SERVER PROFILE    PROFILE: the name of one that the server has, or ""
-Output: JSON: of "without" and "planned", seconds and joules of each iteration; iterations until the plan; statistics.
+Output: JSON: "without" and "planned", a list of steps each (measured_steps.py); iterations until the plan; statistics.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 import torch.distributed
 import witness
+from measured_steps import steps_between
 from real_schedules import V_SHAPED, make_schedule
 
 from perseus import client, simulated_gpu
@@ -71,12 +72,7 @@ class Job:
             self.step()
             stamps.append(self.gpu.stamp())
         self.gpu.synchronize()
-        pairs = list(zip(stamps, stamps[1:]))
-        return {
-            "time_s": [after.time_s - before.time_s for before, after in pairs],
-            "energy_j": [after.energy_j - before.energy_j for before, after in pairs],
-            "lost_s": stamps[-1].lost_s + stamps[-1].starved_s - stamps[0].lost_s - stamps[0].starved_s,
-        }
+        return steps_between(stamps)
 
     def all_agree(self, yes):
         votes = torch.tensor([int(yes)])

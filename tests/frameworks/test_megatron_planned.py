@@ -1,6 +1,6 @@
 """The example with Megatron Core, of the checkout at /megatron ($PERSEUS_MEGATRON), on simulated GPUs: the job gets a plan,
-its GPUs follow it, and by their own counters they save what was predicted. Runs in the root that make_root.sh makes; 77 where there is no
-checkout.
+its GPUs follow it, and by their own counters they save what was predicted. Runs in the root that make_root.sh makes; 77
+where there is no checkout.
 
 usage: test_megatron_planned.py [RANKS] [online]    online: the job is profiled while it trains, some 200 steps more
 """
@@ -14,8 +14,8 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from statistics import median
 
+from measured_steps import BLOCKING_POWER_W, change_pct, medians
 from run_job import printed
 from server import Server
 
@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).parents[2]
 EXAMPLE, SAMPLE = REPOSITORY / "examples" / "megatron_gpt.py", REPOSITORY / "data" / "sample_profile.csv"
 ONLINE = "online" in sys.argv[1:]
 RANKS = next((int(argument) for argument in sys.argv[1:] if argument.isdigit()), 2)
-MICROBATCHES, BLOCKING_POWER_W = 4, 90
+MICROBATCHES = 4
 WARM_UP, MEASURED = 5, 20  # steps of the example, at its begin and under the plan
 TIME_SCALE = float(os.environ.get("TIME_SCALE", "1"))  # more where the machine is busy
 
@@ -44,16 +44,10 @@ def push_profile(folder, url):
 
 
 def measured(folder):
-    """Medians of a step, before Perseus and under its plan: energy of all GPUs by their own counters, and time. Both without
-    what the GPUs waited because this machine was late, which they did at their blocking power."""
+    """Of a step before Perseus and of one under its plan: medians."""
     ranks = [json.loads((folder / f"steps{rank}.json").read_text(encoding="utf-8")) for rank in range(RANKS)]
-    steps = []
-    for of_ranks in zip(*ranks):
-        lost_s = max(step["lost_s"] for step in of_ranks)
-        energy_j = sum(step["energy_j"] for step in of_ranks) - RANKS * BLOCKING_POWER_W * lost_s
-        steps.append({"time_s": of_ranks[0]["time_s"] - lost_s, "energy_j": energy_j, "lost_s": lost_s})
-    phases = steps[WARM_UP : WARM_UP + MEASURED], steps[-MEASURED:]
-    return [{name: median(step[name] for step in phase) for name in phase[0]} for phase in phases]
+    before = [steps[WARM_UP : WARM_UP + MEASURED] for steps in ranks]
+    return medians(before), medians([steps[-MEASURED:] for steps in ranks])
 
 
 class Planned(unittest.TestCase):
@@ -69,8 +63,7 @@ class Planned(unittest.TestCase):
         print(output, file=sys.stderr)
         job, saved_by_example = re.search(r"planned after \d+ steps, job (\S+)[\s\S]*saved (\S+) % of energy", output).groups()
         before, planned = measured(folder)
-        saved_pct = 100 * (1 - planned["energy_j"] / before["energy_j"])
-        slower_pct = 100 * (planned["time_s"] / before["time_s"] - 1)
+        saved_pct, slower_pct = change_pct(before, planned)
         predicted_pct, predicted_slower_pct = server.predicted(job)
         figures = {
             "ranks": RANKS, "predicted saving %": predicted_pct, "measured saving %": saved_pct,
