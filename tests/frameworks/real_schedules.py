@@ -49,7 +49,9 @@ def make_schedule(name, rank, ranks, microbatches, make_module, make_loss, group
     indices = [index for index in range(stages) if rank_of[index] == rank]
     modules = [make_module(index) for index in indices]
     made = [
-        pipelining.PipelineStage(module, index, stages, torch.device("cpu"), example, example, group)
+        pipelining.PipelineStage(
+            module, index, stages, torch.device("cpu"), input_args=example, output_args=example, group=group
+        )
         for module, index in zip(modules, indices)
     ]
     for stage in made:
