@@ -21,7 +21,7 @@ from real_schedules import V_SHAPED, make_schedule
 from perseus import client, simulated_gpu
 from perseus.adapters import torch_pipelining
 
-MEASURED, LIMIT = 8, 300
+MEASURED, LIMIT = 8, 400
 SAMPLE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
 SPLIT = ("InterleavedZeroBubble", *V_SHAPED)
 
