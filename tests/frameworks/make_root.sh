@@ -11,12 +11,13 @@ set -euo pipefail
 root=$1 suite=${2:-trixie}
 shift $(($# < 2 ? $# : 2))
 packages=python3,python3-torch
-# What Megatron Core and DeepSpeed import; added to a root that was made without them.
+# What Megatron Core and DeepSpeed import; added to a root that was made without them. Other suites may lack some.
 more=(python3-numpy python3-packaging python3-psutil python3-hjson python3-cpuinfo python3-pydantic python3-einops
   python3-msgpack python3-tqdm)
 not_possible() { echo "no root with PyTorch can be made: $*" && exit 77; }
 
 add_more() {
+  [ "$suite" = trixie ] || return 0
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   chroot "$root" apt-get install --quiet --yes --no-install-recommends "${more[@]}" >>"$root.log" 2>&1 ||
     not_possible "apt-get failed: $(tail -n 1 "$root.log")"

@@ -41,8 +41,9 @@ class Job:
         self.rank, self.ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
         self.microbatches = microbatches
         self.schedule, self.stages = make_schedule(
-            name, self.rank, self.ranks, microbatches, Stage, lambda last: torch.nn.functional.mse_loss
-        )
+            name, self.rank, self.ranks, microbatches, Stage, lambda last: torch.nn.functional.mse_loss,
+            example=witness.batch(0, 1)[0][:, : witness.WIDTH].contiguous() if name in V_SHAPED else None,
+        )  # fmt: skip
         indices = [stage.stage_index for stage in self.stages]
         scale = float(os.environ.get("TIME_SCALE", "0.5")) / len(indices)
         kernels = simulated_gpu.kernels_of(SAMPLE.read_text(), indices, scale)
