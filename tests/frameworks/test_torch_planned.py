@@ -54,9 +54,6 @@ class Planned(unittest.TestCase):
     def test_4_ranks_1f1b(self):
         self.follow("1F1B", 3, ranks=4, time_scale=1)
 
-    def test_4_ranks_zbv_zero_bubble(self):
-        self.follow("ZBVZeroBubble", 0, ranks=4, time_scale=1)
-
 
 if __name__ == "__main__":
     unittest.main()
