@@ -73,7 +73,7 @@ def problem(item, found):
     node = found.get(item["name"])
     if node is None:
         return "missing", ""
-    if "parameters" in item or "keywords" in item:
+    if any(key in item for key in ("parameters", "keywords", "positions")):
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             return "changed", "it is no function"
         by_position, keywords = parameters(node)

@@ -15,7 +15,7 @@ class Case:
         return self.ranks // self.stages
 
 
-_ZERO_1 = {"zero_optimization": {"stage": 1}}
+_ZERO_1 = {"zero_optimization": {"stage": 1, "reduce_bucket_size": 100000}}
 _CHECKPOINTS = {"pipeline": {"activation_checkpoint_interval": 1}}
 _CHECKPOINTS_NOT_REENTRANT = {"pipeline": {"activation_checkpoint_interval": 1, "use_reentrant": False}}
 

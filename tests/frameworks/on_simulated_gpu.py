@@ -5,9 +5,11 @@ usage: on_simulated_gpu.py FOLDER SCRIPT [ARGUMENT...]    with torchrun's variab
 FOLDER is empty and the same for all ranks, which form one pipeline. Each GPTModel takes the time and energy of a stage of
 data/sample_profile.csv, times $TIME_SCALE; transfers wait for the sender's GPU; after an optimizer's step the host waits for
 the GPU's step before.
-Output: the script's, and "lost S s of S s": how long the GPU had nothing to run as this machine was late.
+Output: the script's. FOLDER/steps<rank>.json: of each optimizer's step "time_s", "energy_j" of the GPU, and "lost_s", how long
+the GPU had nothing to run because this machine was late.
 """
 
+import json
 import os
 import runpy
 import sys
@@ -18,6 +20,7 @@ import cuda_on_cpu
 cuda_on_cpu.install()
 
 import torch  # noqa: E402
+from measured_steps import steps_between  # noqa: E402
 from megatron.core.models.gpt import GPTModel  # noqa: E402
 from torch.optim.optimizer import register_optimizer_step_post_hook  # noqa: E402
 
@@ -31,7 +34,7 @@ def main(folder, script):
     scale = float(os.environ.get("TIME_SCALE", "0.5"))
     gpu = simulated_gpu.SimulatedGpu(folder, rank, simulated_gpu.kernels_of(SAMPLE.read_text(), [rank], scale))
     gpu.follow_transfers()
-    make, stamps = GPTModel.__init__, []
+    make, stamps = GPTModel.__init__, [gpu.stamp()]
 
     def make_on_gpu(model, *args, **options):
         make(model, *args, **options)
@@ -55,9 +58,7 @@ def main(folder, script):
     torch.distributed.init_process_group = init_process_group
     runpy.run_path(script, run_name="__main__")
     gpu.synchronize()
-    first, last = stamps[0], stamps[-1]
-    lost_s = last.lost_s + last.starved_s - first.lost_s - first.starved_s
-    print(f"lost {lost_s:.2f} s of {last.time_s - first.time_s:.2f} s", flush=True)
+    (Path(folder) / f"steps{rank}.json").write_text(json.dumps(steps_between(stamps)), encoding="utf-8")
 
 
 if __name__ == "__main__":

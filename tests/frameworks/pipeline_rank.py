@@ -2,9 +2,10 @@
 
 usage: pipeline_rank.py SCHEDULE MICROBATCHES FEATURE... [MODE...]    with torchrun's variables in the environment
 FEATURES: accumulate: the optimizer steps after every second iteration; evaluate: another schedule, without a loss, runs the
-same modules between iterations; ddp, fsdp: a stage has two ranks; compile: stages go through torch.compile; raise-forward,
-raise-backward, raise-loss: the second iteration raises, in microbatch 1 of a job of one rank; kill-helper: there is a
-simulated GPU, and the process that sets its clock is killed after the first iteration.
+same modules between iterations; eval: the schedule's own eval() does; ddp, fsdp: a stage has two ranks; compile: stages go
+through torch.compile without a compiler; inductor: the layers of a stage are compiled to C++; raise-forward, raise-backward,
+raise-loss: the second iteration raises, in microbatch 1 of a job of one rank; kill-helper: there is a simulated GPU, and the
+process that sets its clock is killed after the first iteration.
 MODES: train once each: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises;
 "real": with the library, and what the test put in the environment (a server that is away, a library that is none).
 Output: JSON: of each mode, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
@@ -68,9 +69,10 @@ class Pipelines:
             mesh = torch.distributed.init_device_mesh("cpu", (self.ranks, self.replicas), mesh_dim_names=("pp", "dp"))
             self.group, self.replica_group, self.mesh = mesh["pp"].get_group(), mesh["dp"].get_group(), mesh["dp"]
 
-    def module(self, stage, features):
+    def module(self, index, log, features):
+        stage = witness.Stage(index, log, compiled="inductor" in features)
         if "compile" in features:
-            stage = torch.compile(stage, backend="eager")  # inductor needs a C++ compiler
+            stage = torch.compile(stage, backend="eager")  # which calls the witness as the model does
         if "ddp" in features:
             return torch.nn.parallel.DistributedDataParallel(stage, process_group=self.replica_group)
         if "fsdp" in features:
@@ -121,9 +123,10 @@ def error_chain(error):
 def train(name, mode, place, microbatches, features):
     log, options, losses = [], {}, []
     schedule, stages = make_schedule(
-        name, place.rank, place.ranks, microbatches, lambda index: place.module(witness.Stage(index, log), features),
+        name, place.rank, place.ranks, microbatches, lambda index: place.module(index, log, features),
         lambda last: witness.Loss(last, log), place.group, witness.batch(0, 1)[0] if name in V_SHAPED else None,
     )  # fmt: skip
+    witness.ignore_metadata_inference(stages, log)
     parameters = [parameter for stage in stages for parameter in stage.submod.parameters()]
     optimizer = torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
     if mode != "without":
@@ -157,6 +160,9 @@ def train(name, mode, place, microbatches, features):
             optimizer.step()
             optimizer.zero_grad()
         losses += [loss.item().hex() for loss in of_step]
+        if "eval" in features:
+            witness.unseen(schedule.eval, log)(*arguments, **({"target": target, "losses": of_step} if last else {}))
+            losses += [loss.item().hex() for loss in of_step] if last else []
         if "evaluate" in features:
             output = evaluate(place, stages, microbatches, input)
             losses += [] if output is None else [output.double().sum().item().hex()]

@@ -2,7 +2,7 @@
 plan, then under the plan.
 
 usage: planned_rank.py SCHEDULE MICROBATCHES FOLDER SERVER PROFILE    PROFILE: the name of one that the server has, or ""
-Output: JSON: of "without" and "planned", seconds and joules of each iteration; iterations until the plan; statistics.
+Output: JSON: "without" and "planned", a list of steps each (measured_steps.py); iterations until the plan; statistics.
 """
 
 import json
@@ -15,12 +15,13 @@ from pathlib import Path
 import torch
 import torch.distributed
 import witness
+from measured_steps import steps_between
 from real_schedules import V_SHAPED, make_schedule
 
 from perseus import client, simulated_gpu
 from perseus.adapters import torch_pipelining
 
-MEASURED, LIMIT = 8, 300
+MEASURED, LIMIT = 8, 400
 SAMPLE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
 SPLIT = ("InterleavedZeroBubble", *V_SHAPED)
 
@@ -40,8 +41,9 @@ class Job:
         self.rank, self.ranks = torch.distributed.get_rank(), torch.distributed.get_world_size()
         self.microbatches = microbatches
         self.schedule, self.stages = make_schedule(
-            name, self.rank, self.ranks, microbatches, Stage, lambda last: torch.nn.functional.mse_loss
-        )
+            name, self.rank, self.ranks, microbatches, Stage, lambda last: torch.nn.functional.mse_loss,
+            example=witness.batch(0, 1)[0][:, : witness.WIDTH].contiguous() if name in V_SHAPED else None,
+        )  # fmt: skip
         indices = [stage.stage_index for stage in self.stages]
         scale = float(os.environ.get("TIME_SCALE", "0.5")) / len(indices)
         kernels = simulated_gpu.kernels_of(SAMPLE.read_text(), indices, scale)
@@ -71,12 +73,7 @@ class Job:
             self.step()
             stamps.append(self.gpu.stamp())
         self.gpu.synchronize()
-        pairs = list(zip(stamps, stamps[1:]))
-        return {
-            "time_s": [after.time_s - before.time_s for before, after in pairs],
-            "energy_j": [after.energy_j - before.energy_j for before, after in pairs],
-            "lost_s": stamps[-1].lost_s + stamps[-1].starved_s - stamps[0].lost_s - stamps[0].starved_s,
-        }
+        return steps_between(stamps)
 
     def all_agree(self, yes):
         votes = torch.tensor([int(yes)])

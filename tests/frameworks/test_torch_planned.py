@@ -6,8 +6,8 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
-from statistics import median
 
+from measured_steps import change_pct, medians
 from run_job import run
 from server import Server
 
@@ -15,22 +15,20 @@ MICROBATCHES = 4
 
 
 class Planned(unittest.TestCase):
-    def follow(self, name, least_pct, ranks=2):
+    def follow(self, name, least_pct, ranks=2, time_scale=0.5):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
         server = Server(self, folder / "data")
-        said = run("planned_rank.py", ranks, name, MICROBATCHES, folder, server.url, "", limit_s=600)
+        arguments, environment = (name, MICROBATCHES, folder, server.url, ""), {"TIME_SCALE": str(time_scale)}
+        said = run("planned_rank.py", ranks, *arguments, limit_s=900, environment=environment)
         for rank in said:
             self.assertEqual(rank["statistics"]["state"], "planned", rank["status"])
         predicted_pct, predicted_slowdown_pct = server.predicted(said[0]["job"])
-        energy_j = {phase: sum(median(rank[phase]["energy_j"]) for rank in said) for phase in ("without", "planned")}
-        time_s = {phase: median(said[0][phase]["time_s"]) for phase in ("without", "planned")}
-        saved_pct = 100 * (1 - energy_j["planned"] / energy_j["without"])
-        slowdown_pct = 100 * (time_s["planned"] / time_s["without"] - 1)
+        without, planned = (medians([rank[phase] for rank in said]) for phase in ("without", "planned"))
+        saved_pct, slowdown_pct = change_pct(without, planned)
         figures = {
             "schedule": name, "ranks": ranks, "steps until the plan": said[0]["until_plan"],
             "predicted saving %": predicted_pct, "measured saving %": saved_pct, "predicted slowdown %": predicted_slowdown_pct,
-            "measured slowdown %": slowdown_pct, "step s": time_s["without"],
-            "lost s": max(rank[phase]["lost_s"] for rank in said for phase in ("without", "planned")),
+            "measured slowdown %": slowdown_pct, "without": without, "planned": planned,
         }  # fmt: skip
         print(json.dumps(figures), file=sys.stderr)
         for rank in said:
@@ -52,6 +50,9 @@ class Planned(unittest.TestCase):
 
     def test_zbv_zero_bubble(self):
         self.follow("ZBVZeroBubble", 0)
+
+    def test_4_ranks_1f1b(self):
+        self.follow("1F1B", 3, ranks=4, time_scale=1)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,18 @@ class _Mark(torch.autograd.Function):
         return gradient, None
 
 
-class Stage(torch.nn.Module):
-    """Two layers: even the first stage, whose input needs no gradient, has an activation's gradient in its backward."""
+def _layer(hidden, weight):
+    return torch.tanh(hidden @ weight)
 
-    def __init__(self, index, log):
+
+class Stage(torch.nn.Module):
+    """Two layers: even the first stage, whose input needs no gradient, has an activation's gradient in its backward.
+    compiled: the layers are, by inductor; the marks between them are not, as a compiled graph has no place for them."""
+
+    def __init__(self, index, log, compiled=False):
         super().__init__()
         self.index, self.log = index, log
+        self.layer = torch.compile(_layer, dynamic=False) if compiled else _layer
         generator = torch.Generator().manual_seed(index)
         for name in ("first", "second"):
             weight = torch.randn(WIDTH, WIDTH, generator=generator) / WIDTH**0.5
@@ -41,13 +47,35 @@ class Stage(torch.nn.Module):
         elif torch.is_grad_enabled():  # torch infers shapes by a forward of zeros, before the first microbatch
             self.log.append(("ran", "forward", microbatch, self.index))
         hidden = self._mark(hidden, "activation", microbatch)
-        hidden = torch.tanh(hidden @ self._mark(self.first, "weight", microbatch))
+        hidden = self.layer(hidden, self._mark(self.first, "weight", microbatch))
         hidden = self._mark(hidden, "activation", microbatch)
-        hidden = torch.tanh(hidden @ self._mark(self.second, "weight", microbatch))
+        hidden = self.layer(hidden, self._mark(self.second, "weight", microbatch))
         return torch.cat([hidden, number], 1)
 
     def _mark(self, tensor, kind, microbatch):
         return _Mark.apply(tensor, lambda: self.log.append(("ran", kind, microbatch, self.index)))
+
+
+def unseen(function, log):
+    """The function, of which the log keeps what the adapter reports, not what the model runs."""
+
+    def run(*args, **kwargs):
+        length = len(log)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            log[length:] = [entry for entry in log[length:] if entry[0] != "ran"]
+
+    return run
+
+
+def ignore_metadata_inference(stages, log):
+    """Recent versions of PyTorch (2.14 does, 2.9 does not) run a forward and a backward before the first microbatch to learn
+    shapes. The schedule does not have these computations."""
+    for stage in stages:
+        for name in ("_forward_metadata_inference", "_backward_metadata_inference"):
+            if hasattr(stage, name):
+                setattr(stage, name, unseen(getattr(stage, name), log))
 
 
 class Loss:

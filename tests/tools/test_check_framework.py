@@ -124,6 +124,12 @@ class CheckFramework(unittest.TestCase):
             with self.subTest(change):
                 self.sees("deepspeed", DEEPSPEED, change, expected)
 
+    def test_a_parameter_that_moved(self):
+        stage = "class _PipelineStageBase:\n    def forward_one_chunk(self, args, fwd_chunk_id): ...\n"
+        files = {"torch/version.py": "'2.6.0'", "torch/distributed/pipelining/stage.py": stage}
+        _, lines = self.check("torch", files)
+        self.assertTrue(any("parameter 1 is not fwd_chunk_id" in line for line in lines), lines)
+
     def test_no_checkout(self):
         self.assertEqual(self.check("deepspeed", MEGATRON)[0], 2)
 

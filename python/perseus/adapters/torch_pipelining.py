@@ -10,8 +10,9 @@ computations goes to the server as PyTorch's own table, action_table(). What is 
 - The schedule computes the loss after the last stage's forward: that forward ends when the loss is there.
 - PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
   W action runs the full backward. So I is left out and W is a backward, here and in the table.
-- Schedules of several stages a rank that _PipelineScheduleRuntime does not run (PyTorch up to 2.6 or so) receive
-  everything in the step in which it is computed: the table says so, in cells that PyTorch does not have.
+- Schedules of several stages a rank that _PipelineScheduleRuntime does not run (PyTorch 2.9 and earlier; 2.14 runs all by
+  it) receive everything in the step in which it is computed: the table says so, in cells that PyTorch does not have.
+- PyTorch 2.14 runs a forward and a backward of each stage before the first microbatch, to learn shapes: not measured.
 
 A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
 wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
@@ -105,7 +106,7 @@ def _computations(cell):
 
 
 def _complete(computations, microbatches):
-    """PyTorch's table of 1F1B, for one, is not, as of late 2025: its last rank's forwards begin with microbatch 1."""
+    """PyTorch's table of 1F1B, for one, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
     stages = {stage for stage, _, _ in computations}
     for stage in stages:
         for microbatch in range(microbatches):
