@@ -50,6 +50,29 @@ Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
   return gap;
 }
 
+/// What it costs that a rank cannot change its clock at any moment.
+void report_limited() {
+  const Result<ComputationDag> dag = load({"a100_sxm", 8, 12});
+  constexpr int kDeadlines = 200;
+  fmt::print("\n| switch latency [s] | dwell [s] | mean gap [%] | largest gap [%] | cost at the fastest point [%] |\n");
+  fmt::print("| --- | --- | --- | --- | --- |\n");
+  const std::pair<double, double> limits_s[] = {{0, 0}, {0.003, 0}, {0.01, 0}, {0.03, 0}, {0.01, 0.3}, {0, 0.5}};
+  PlannerOptions options;
+  options.deadlines = kDeadlines;
+  const Frontier free = plan_exact(*dag, options);
+  for (const auto& [latency_s, dwell_s] : limits_s) {
+    options.switch_latency = Seconds(latency_s);
+    options.min_dwell = Seconds(dwell_s);
+    const Frontier limited = plan_exact(*dag, options);
+    const Gap gap = gap_of(*dag, limited);
+    const FrontierPoint& fastest = limited.points.back();
+    const Joules without = look_up(free, fastest.time).effective_energy;
+    const double cost_pct =
+        100 * ((fastest.effective_energy - without) / (without + dag->total_blocking_power() * fastest.time));
+    fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.1f} |\n", latency_s, dwell_s, gap.mean_pct, gap.largest_pct, cost_pct);
+  }
+}
+
 int report(bool with_huge) {
   fmt::print("| case | effort | CPU [ms] | points | mean gap [%] | largest gap [%] |\n");
   fmt::print("| --- | --- | --- | --- | --- | --- |\n");
@@ -84,6 +107,8 @@ int report(bool with_huge) {
     const double ms = median_cpu_ms(problem.stages > 8 ? 1 : 15, [&] { result = compute_lower_bound(*dag); });
     fmt::print("| {} | {:.1f} | {} | {} |\n", problem.name(), ms, result.pivots, result.bound.vertices.size());
   }
+
+  report_limited();
 
   const Result<ComputationDag> dag = load({"a100_sxm", 8, 96});
   const Frontier frontier = plan_exact(*dag);
