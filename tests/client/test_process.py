@@ -80,7 +80,8 @@ class Processes(unittest.TestCase):
         server.stop(signal.SIGKILL)
         server = Server(data, address)
         try:
-            request = urllib.request.Request(f"{server.url}/v1/jobs/{job}/policies/pinned", b'{"point": 3}', method="PUT")
+            request = urllib.request.Request(f"{server.url}/v1/jobs/{job}/policies/pinned", b'{"point": 3}',
+                                             {"Content-Type": "application/json"}, method="PUT")
             urllib.request.urlopen(request, timeout=120).close()
             for process in self.ranks:
                 lines_until(process, "state 3, plan 2")

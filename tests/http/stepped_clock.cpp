@@ -1,5 +1,5 @@
-// A system clock that somebody sets: loaded before libc, it adds the seconds in the file that PERSEUS_CLOCK_OFFSET names to
-// CLOCK_REALTIME. The monotonic clock stays as it is.
+// A system clock that somebody sets: loaded before libc, it adds the seconds in the file that PERSEUS_CLOCK_OFFSET
+// names to CLOCK_REALTIME. The monotonic clock stays as it is.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -50,8 +50,9 @@ TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
   expect_mistake({}, kUsage, "a subcommand is missing; allowed: plan, compare");
   expect_mistake({"plna"}, kUsage, "unknown subcommand: plna; allowed: plan, compare");
   expect_mistake({"--verbose"}, kUsage, "unknown option: --verbose");
-  expect_mistake({"job"}, kUsage, "a subcommand is missing; allowed: list, show, finish (see 'perseus job --help')");
-  expect_mistake({"job", "stop"}, kUsage, "unknown subcommand: stop; allowed: list, show, finish");
+  expect_mistake({"job"}, kUsage,
+                 "a subcommand is missing; allowed: list, show, delete, finish (see 'perseus job --help')");
+  expect_mistake({"job", "stop"}, kUsage, "unknown subcommand: stop; allowed: list, show, delete, finish");
   expect_mistake({"lookup", "--dedline"}, kUsage, "unknown option: --dedline (see 'perseus lookup --help')");
   expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument: b.csv");
 }

@@ -300,7 +300,7 @@ TEST_F(Postgres, IsRefusedWhenALaterVersionWroteItsSchema) {
   const auto store = open_postgres_store(database_, executor.post());
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.error().code, ErrorCode::invalid_input);
-  EXPECT_THAT(store.error().message, HasSubstr("written by a later Perseus (version 99, this one knows up to 2)"));
+  EXPECT_THAT(store.error().message, HasSubstr("written by a later Perseus (version 99, this one knows up to 3)"));
 }
 
 TEST_F(Postgres, IsRefusedWhereThereIsNone) {
