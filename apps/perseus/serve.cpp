@@ -208,7 +208,9 @@ Result<int> run_serve(const ServeConfig& config) {
   server::Api api(**service, tokens, clock, api_options);
   options.served = [&](const ServedRequest& served) {
     metrics->served(served);
-    if (served.status >= 500) log.error(fmt::format("{} answered {}", served.route, served.status));
+    constexpr int unavailable = 503;  // the course of things while the server stops or its database is away
+    const std::string text = fmt::format("{} answered {}", served.route, served.status);
+    if (served.status >= 500) served.status == unavailable ? log.debug(text) : log.error(text);
   };
   options.refuse = [&](const HttpRequest& head) { return api.refuse(head); };
   HttpServer http(io, options, [&](HttpRequest request, Responder responder) {

@@ -57,22 +57,6 @@ Status log_level(ServeConfig& config, const std::string& value) {
   return Error{ErrorCode::usage, fmt::format("'{}' is not one of debug, info, warning, error", value)};
 }
 
-/// Of a URL user:PASSWORD@host and a parameter password=PASSWORD.
-std::string without_password(std::string url) {
-  constexpr std::string_view hidden = "********", parameter = "password=";
-  const std::size_t start = url.find("://");
-  const std::size_t at = url.rfind('@', url.find('?'));
-  if (start != std::string::npos && at != std::string::npos) {
-    const std::size_t colon = url.find(':', start + 3);
-    if (colon < at) url.replace(colon + 1, at - colon - 1, hidden);
-  }
-  if (const std::size_t found = url.find(parameter); found != std::string::npos) {
-    const std::size_t value = found + parameter.size();
-    url.replace(value, std::min(url.find('&', value), url.size()) - value, hidden);
-  }
-  return url;
-}
-
 struct Setting {
   std::string value, from;
 };
@@ -210,7 +194,7 @@ Result<std::string> format_config(const std::map<std::string, std::string>& flag
   std::string text;
   for (const ConfigKey& key : config_table()) {
     std::string value = settings->at(std::string(key.name)).value;
-    if (key.name == "database") value = without_password(std::move(value));
+    if (key.name == "database" && !value.empty()) value = "********";  // a password may be anywhere in it
     const bool is_number = number_in<double>(value).has_value();
     text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
                         key.name, is_number ? value : fmt::format("\"{}\"", value));

@@ -145,6 +145,7 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   wanted.job = options.job;
   wanted.name = options.name;
   wanted.team = options.team;
+  if (const Status possible = server::check_token(wanted); !possible) return possible.error();
   if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * day_s;
   const server::NewToken token = server::make_token(std::move(wanted), now_s);
   const Status put =

@@ -87,13 +87,15 @@ Result<int> talk(const HttpPeer& peer, const HttpCall& call, const std::string& 
     const std::string why = problem == beast::error::timeout
                                 ? fmt::format("no answer within {} s", static_cast<double>(peer.timeout.count()) / 1000)
                                 : problem.message();
-    return Error{ErrorCode::unavailable, fmt::format("{}: {}", peer.url, why)};
+    return Error{ErrorCode::unavailable,
+                 fmt::format("{}://{}:{}: {}", url->tls ? "https" : "http", url->host, url->port, why)};
   };
   Request request{http::string_to_verb(call.method), url->path + call.target, 11};
   request.set(http::field::host, fmt::format("{}:{}", url->host, url->port));
   request.set(http::field::user_agent, "perseus");
   request.set(http::field::connection, "close");
-  if (!peer.token.empty()) request.set(http::field::authorization, "Bearer " + peer.token);
+  const std::string& token = peer.token.empty() ? url->password : peer.token;
+  if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
   if (!last_id.empty()) request.set("Last-Event-ID", last_id);
   if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
   request.body() = call.body;

@@ -236,10 +236,17 @@ Result<Url> parse_url(std::string_view url) {
   parsed.path = rest.substr(slash);
   while (parsed.path.ends_with('/')) parsed.path.pop_back();
   rest = rest.substr(0, slash);
+  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
+    const std::size_t colon = rest.find(':');
+    const auto password = percent_decode(colon < at ? rest.substr(colon + 1, at - colon - 1) : "", false);
+    if (!password) return Error{ErrorCode::usage, "the URL's password is not percent-encoded"};
+    parsed.password = *password;
+    rest.remove_prefix(at + 1);
+  }
   const bool has_port = rest.rfind(':') != std::string_view::npos && !rest.ends_with(']');
   Result<HostPort> address =
       parse_host_port(has_port ? std::string(rest) : fmt::format("{}:{}", rest, parsed.tls ? 443 : 80));
-  if (!address) return Error{ErrorCode::usage, fmt::format("'{}' is not a URL: {}", url, address.error().message)};
+  if (!address) return Error{ErrorCode::usage, fmt::format("'{}' is not a URL: {}", rest, address.error().message)};
   parsed.host = std::move(address->host);
   parsed.port = address->port;
   return parsed;

@@ -64,7 +64,8 @@ struct Url {
   bool tls = false;
   std::string host;
   std::uint16_t port = 80;
-  std::string path;  ///< without a trailing '/': "" or "/prefix"
+  std::string path;      ///< without a trailing '/': "" or "/prefix"
+  std::string password;  ///< of "user:password@", decoded: a token
 };
 /// http:// or https://, a host, perhaps a port and a path.
 Result<Url> parse_url(std::string_view url);

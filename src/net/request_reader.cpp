@@ -41,9 +41,25 @@ void RequestReader::check_head(std::string_view head) {
   if (head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos) {
     return fail(400, "this is not an HTTP request: a header goes on in the next line");
   }
+  const auto& fields = parser_->beast.get();
+  const auto coding = fields.find(http::field::transfer_encoding);
+  if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
+    return fail(400, "this is not an HTTP request that is understood here: Transfer-Encoding may be chunked");
+  }
+  for (const char* once : {"Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
+    if (fields.count(once) > 1) return fail(400, fmt::format("this is not an HTTP request: two headers {}", once));
+  }
   const auto hosts = parser_->beast.get().count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0())) {
-    fail(400, fmt::format("this is not an HTTP request: {} headers Host; expected 1", hosts));
+    return fail(400, fmt::format("this is not an HTTP request: {} headers Host; expected 1", hosts));
+  }
+  const std::string_view target(fields.target().data(), fields.target().size());
+  const std::size_t authority = target.find("://");
+  if (!target.starts_with('/') && authority != std::string_view::npos) {
+    const std::string_view named = target.substr(authority + 3, target.find('/', authority + 3) - authority - 3);
+    if (!boost::beast::iequals({named.data(), named.size()}, fields[http::field::host])) {
+      fail(400, "this is not an HTTP request: its target and its header Host name two hosts");
+    }
   }
 }
 

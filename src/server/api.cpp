@@ -204,8 +204,14 @@ bool Api::is_audited(const Route& route) const {
 }
 
 std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& request) const {
+  // Percent signs keep what changes how text is shown out of the log.
+  constexpr std::size_t longest = 300;
+  std::string path = without_tokens(request.path);
+  const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
+  if (!plain) path = percent_encode(path);
+  if (path.size() > longest) path = path.substr(0, longest) + "...";
   const std::string what = fmt::format("\"from\":{},\"did\":{}", json_quoted(request.peer),
-                                       json_quoted(fmt::format("{} {}", request.method, request.path)));
+                                       json_quoted(fmt::format("{} {}", request.method, path)));
   return [sink = options_.audit, what](int status, const Identity& who) {
     sink(fmt::format("{{\"token\":\"{}\",\"name\":{},{},\"status\":{}}}", who.token, json_quoted(who.name), what,
                      status));

@@ -11,11 +11,24 @@ namespace {
 
 std::string shown(std::string_view text) { return std::string(text.substr(0, 100)); }
 
-/// Without port, brackets and the dot that ends a full name.
+/// Without port, brackets and the dot that ends a full name; empty if it is none of that.
 std::string_view name_in(std::string_view host) {
-  if (host.starts_with('[')) return host.substr(1, std::min(host.find(']'), host.size()) - 1);
-  host = host.substr(0, host.find(':'));
+  const bool bracketed = host.starts_with('[');
+  const std::size_t name_end = bracketed ? host.find(']') : host.find(':');
+  if (bracketed && name_end == std::string_view::npos) return "";
+  std::string_view rest = host.substr(std::min(bracketed ? name_end + 1 : name_end, host.size()));
+  if (!rest.empty() && (!rest.starts_with(':') || rest.find_first_not_of("0123456789", 1) != std::string_view::npos)) {
+    return "";
+  }
+  if (bracketed) return host.substr(1, name_end - 1);
+  host = host.substr(0, name_end);
   return host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+}
+
+/// Without the port that the scheme implies, which some proxies add.
+std::string_view without_port_of(std::string_view scheme, std::string_view host) {
+  const std::string_view port = scheme == "https" ? ":443" : ":80";
+  return host.ends_with(port) ? host.substr(0, host.size() - port.size()) : host;
 }
 
 bool is_address(const std::string& text) {
@@ -56,7 +69,8 @@ std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, con
   }
   if (const auto origin = request.header("Origin")) {
     const std::size_t scheme = origin->find("://");
-    if (scheme == std::string_view::npos || !same_without_case(origin->substr(scheme + 3), host)) {
+    const auto plain = [&](std::string_view text) { return without_port_of(origin->substr(0, scheme), text); };
+    if (scheme == std::string_view::npos || !same_without_case(plain(origin->substr(scheme + 3)), plain(host))) {
       return error_response(403, fmt::format("a web page of '{}' may not ask this", shown(*origin)));
     }
   }

@@ -9,6 +9,7 @@ namespace perseus::server {
 namespace {
 
 constexpr std::size_t most_kept = 256;
+constexpr std::int64_t enough_of_highest = 8;
 
 void keep(std::vector<double>& values, std::int64_t number, double value) {
   if (values.size() < most_kept) {
@@ -43,8 +44,10 @@ std::optional<EnergyMeasured> EnergyMeter::take(std::int64_t version, int ranks)
   if (fewest < std::max<std::int64_t>(1, 2 * known.taken)) return std::nullopt;
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0};
+  // What is credited is measured against this: of a few iterations, the least.
+  const bool least = version == 0 && fewest < enough_of_highest;
   for (const auto& [rank, own] : known.ranks) {
-    measured.energy_j += median(own.energies_j);
+    measured.energy_j += least ? std::ranges::min(own.energies_j) : median(own.energies_j);
     measured.time_s = std::max(measured.time_s, median(own.times_s));
   }
   return measured;

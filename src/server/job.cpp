@@ -98,7 +98,7 @@ struct Fold {
       job.microbatches = e.shape->microbatches;
     }
     job.created_s = at_s;
-    job.ranks.assign(e.degrees.world_size(), std::nullopt);
+    job.ranks.assign(e.degrees.world_size(), RankSlot());
     job.rank_at.assign(e.degrees.world_size(), -1);
     job.clock_sets = {{}};
     job.instruction_sets = {{}};

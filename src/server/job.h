@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -75,6 +76,31 @@ struct FrontierFacts {
   bool operator==(const FrontierFacts&) const = default;
 };
 
+/// A rank, or the place of one that has not registered, which costs 8 bytes: degrees are only words.
+class RankSlot {
+ public:
+  RankSlot() = default;
+  RankSlot(Rank rank) : rank_(std::make_unique<Rank>(std::move(rank))) {}
+  RankSlot(const RankSlot& other) : rank_(other.rank_ ? std::make_unique<Rank>(*other.rank_) : nullptr) {}
+  RankSlot(RankSlot&&) noexcept = default;
+  RankSlot& operator=(const RankSlot& other) { return *this = RankSlot(other); }
+  RankSlot& operator=(RankSlot&&) noexcept = default;
+  ~RankSlot() = default;
+
+  [[nodiscard]] bool has_value() const { return rank_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  Rank& operator*() { return *rank_; }
+  const Rank& operator*() const { return *rank_; }
+  Rank* operator->() { return rank_.get(); }
+  const Rank* operator->() const { return rank_.get(); }
+  bool operator==(const RankSlot& other) const {
+    return has_value() == other.has_value() && (!has_value() || *rank_ == *other.rank_);
+  }
+
+ private:
+  std::unique_ptr<Rank> rank_;
+};
+
 struct Job {
   std::string id;
   std::int64_t sequence = 0;  ///< events folded
@@ -84,8 +110,8 @@ struct Job {
   double active_s = 0;  ///< when somebody last wanted something of it, as far as the log knows
   JobRegistered spec;
 
-  std::vector<std::optional<Rank>> ranks;  ///< by rank
-  std::vector<int> rank_at;                ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
+  std::vector<RankSlot> ranks;  ///< by rank
+  std::vector<int> rank_at;     ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
   int ranks_registered = 0;
   int restarts = 0;  ///< of the rank with the most; only ranks with as many count iterations for the job
   std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known

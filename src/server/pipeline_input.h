@@ -30,7 +30,7 @@ struct PipelineInput {
 
 struct InputLimits {
   int ranks = 0;  ///< wanted; 0: any
-  int max_computations = 1 << 20;
+  int max_computations = 1 << 17;
   int deadlines = 1000;
 };
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits);

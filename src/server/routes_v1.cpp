@@ -377,13 +377,17 @@ void Api::list_tokens(Call call) {
 void Api::make_token(Call call) {
   const auto body = body_of<TokenBody>(call);
   if (!body) return;
-  const auto role = role_named(body->role);
-  if (!role) return call.fail(role.error());
   for (const auto& [what, text] : {std::pair{"name", body->name}, {"team", body->team}, {"job", body->job}}) {
     if (const Status checked = check_text(what, text, 256); !checked) return call.fail(checked.error());
   }
+  TokenRow wanted;
+  wanted.role = body->role;
+  wanted.job = body->job;
+  wanted.name = body->name;
+  wanted.team = body->team;
+  if (const Status possible = check_token(wanted); !possible) return call.fail(possible.error());
   if (!tokens_.required()) {
-    if (*role != Role::infrastructure) {
+    if (wanted.role != name_of(Role::infrastructure)) {
       return call.fail({ErrorCode::conflict,
                         "the first token must have the role infrastructure: without one, nobody "
                         "could make another"});
@@ -401,14 +405,8 @@ void Api::make_token(Call call) {
     return call.fail(
         {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body->expires_in_s)});
   }
-  const NewToken token = server::make_token({.hash = "",
-                                             .role = body->role,
-                                             .job = body->job,
-                                             .name = body->name,
-                                             .created_s = 0,
-                                             .expires_s = expires_s,
-                                             .team = body->team},
-                                            now_s);
+  wanted.expires_s = expires_s;
+  const NewToken token = server::make_token(std::move(wanted), now_s);
   tokens_.put(token.row, [call, token](const Status& put) {
     if (!put) return call.fail(put.error());
     HttpResponse made = json_response(

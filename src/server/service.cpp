@@ -398,6 +398,7 @@ std::vector<ListedJob> Service::jobs() const {
 Result<JobView> Service::job(const std::string& job) {
   const auto live = state_->jobs->find(job);
   if (!live) return live.error();
+  state_->want_frontiers_to_show(**live);  // after a restart, for the next one who asks
   return view_of(**live, state_->clock.now_s());
 }
 

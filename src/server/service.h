@@ -50,7 +50,7 @@ struct ServiceOptions {
   double keep_finished_s = 0;             ///< jobs that ended so long ago are removed; 0: never
   int margin_iterations = 2;              ///< a new plan holds from the iteration after so many more
   int max_ranks = 1 << 17;                ///< of a job
-  int max_computations = 1 << 20;         ///< of a pipeline's iteration
+  int max_computations = 1 << 17;         ///< of a pipeline's iteration
   double lease_s = 20;                    ///< of a claimed characterisation, or search for a profiling window
   double profiling_window_s = 600;        ///< a profiling window that is not reported by then is over
   double profiling_tolerance_pct = 0.15;  ///< energy that the plan of an online profile may be expected to lose

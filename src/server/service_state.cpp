@@ -153,7 +153,10 @@ void Service::State::publish(const std::string& job, const SequencedEvent& event
 }
 
 void Service::State::want_frontiers(LiveJob& live) {
-  if (!live.job.live()) return;
+  if (live.job.live()) want_frontiers_to_show(live);
+}
+
+void Service::State::want_frontiers_to_show(LiveJob& live) {
   std::vector<std::string> keys = frontiers_needed(live.job);
   for (const std::string& key : live.job.characterising) keys.push_back(key);
   for (const std::string& key : keys) {

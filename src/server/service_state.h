@@ -86,6 +86,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void publish(const std::string& job, const SequencedEvent& event);
   void want_frontiers(LiveJob& live);
+  /// Also of a job that has ended, for those who look at it.
+  void want_frontiers_to_show(LiveJob& live);
   void frontier_came(const std::string& id, const std::string& key, const Result<Characterisations::Frontier>& came);
 
   // ---- Profiling

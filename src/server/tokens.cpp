@@ -69,11 +69,30 @@ Result<Role> role_named(std::string_view name) {
   return Error{ErrorCode::usage, fmt::format("'{}' is no role; there are job, infrastructure and read-only", name)};
 }
 
+Status check_token(const TokenRow& wanted) {
+  const auto role = role_named(wanted.role);
+  if (!role) return role.error();
+  if (wanted.job.empty() || *role == Role::job) return Ok{};
+  return Error{ErrorCode::usage,
+               fmt::format("job: '{}'; a token of the role {} reaches all jobs", wanted.job, wanted.role)};
+}
+
 NewToken make_token(TokenRow wanted, double now_s) {
   const std::string secret = "perseus_" + random_hex_id();
   wanted.hash = sha256(secret);
   wanted.created_s = now_s;
   return {secret, std::move(wanted)};
+}
+
+std::string without_tokens(std::string text) {
+  constexpr std::string_view start = "perseus_";
+  for (std::size_t at = text.find(start); at != std::string::npos; at = text.find(start, at + start.size())) {
+    const std::size_t secret = at + start.size();
+    const std::size_t end = std::min(text.find_first_not_of("0123456789abcdef", secret), text.size());
+    constexpr std::size_t shortest = 16;
+    if (end - secret >= shortest) text.replace(secret, end - secret, "...");
+  }
+  return text;
 }
 
 void require_tokens(Store& store, bool required, Store::Done<Ok> done) {
@@ -164,12 +183,17 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
   const auto found = rows_.lower_bound(id);
   const bool known = id.size() >= 8 && found != rows_.end() && found->first.starts_with(id);
   if (!known || (std::next(found) != rows_.end() && std::next(found)->first.starts_with(id))) {
-    return done(Error{ErrorCode::not_found, fmt::format("no token '{}': give at least the first 8 digits of one", id)});
+    return done(Error{ErrorCode::not_found,
+                      fmt::format("no token '{}': give at least the first 8 digits of its id", without_tokens(id))});
   }
-  const auto administers = [](const auto& row) { return row.second.role == name_of(Role::infrastructure); };
+  // One that expires is no way back.
+  const auto administers = [](const auto& row) {
+    return row.second.role == name_of(Role::infrastructure) && row.second.expires_s <= 0;
+  };
   if (required_ && administers(*found) && std::ranges::count_if(rows_, administers) == 1) {
     return done(Error{ErrorCode::conflict,
-                      "this is the last token of the role infrastructure: make another one first, or nobody could"});
+                      "this is the last token of the role infrastructure that does not expire: make another one first, "
+                      "or nobody could"});
   }
   const std::string hash = found->first;
   store_.revoke_token(hash, [this, hash, done = std::move(done)](const Status& revoked) {

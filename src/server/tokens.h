@@ -44,8 +44,13 @@ struct NewToken {
   std::string secret;  ///< shown once, not kept
   TokenRow row;        ///< its hash and time are set
 };
+/// Whether there can be such a token: its role is known, and only one of the role job is for one job.
+Status check_token(const TokenRow& wanted);
 /// A secret that nobody can guess, and what is kept of it.
 NewToken make_token(TokenRow wanted, double now_s);
+
+/// The text with every token in it made unreadable, for logs: somebody may put one where it does not belong.
+std::string without_tokens(std::string text);
 
 /// Keeps in the store whether tokens are required, whatever tokens there are.
 void require_tokens(Store& store, bool required, Store::Done<Ok> done);

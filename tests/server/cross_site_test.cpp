@@ -25,8 +25,9 @@ TEST(CrossSite, KnowsAddressesAndLocalNames) {
                             "localhost.", "notebook.localhost:1", "planner.example:7787", "Planner.Example."}) {
     EXPECT_TRUE(hosts.has(known)) << known;
   }
-  for (const char* unknown : {"attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example",
-                              "notlocalhost", "", ":7787", "xplanner.example", "[", "[]", "1.2.3"}) {
+  for (const char* unknown :
+       {"attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example", "notlocalhost", "", ":7787",
+        "xplanner.example", "[", "[]", "1.2.3", "[::1]evil", "127.0.0.1:x"}) {
     EXPECT_FALSE(hosts.has(unknown)) << unknown;
     EXPECT_TRUE((KnownHosts{true, {}}.has(unknown))) << unknown;
   }
@@ -42,6 +43,14 @@ TEST(CrossSite, LetsProgramsAndItsOwnPagesAsk) {
   EXPECT_EQ(status_of(request_with("GET", {host, {"Sec-Fetch-Site", "none"}})), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, json, {"Origin", "http://localhost:7787"}}, "{}")), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, json, {"Origin", "https://LOCALHOST:7787"}}, "{}")), 200);
+}
+
+TEST(CrossSite, KnowsThePortThatASchemeImplies) {
+  for (const auto& [host, origin] :
+       {std::pair{"[::1]:443", "https://[::1]"}, {"[::1]", "https://[::1]:443"}, {"[::1]:80", "http://[::1]"}}) {
+    EXPECT_EQ(status_of(request_with("POST", {{"Host", host}, {"Origin", origin}})), 200) << host;
+  }
+  EXPECT_EQ(status_of(request_with("POST", {{"Host", "[::1]:80"}, {"Origin", "https://[::1]"}})), 403);
 }
 
 TEST(CrossSite, RefusesPagesFromElsewhere) {

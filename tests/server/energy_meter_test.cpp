@@ -24,8 +24,16 @@ TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
 
 TEST(EnergyMeter, OneOddIterationChangesNothing) {
   EnergyMeter meter;
-  meter.report(0, 0, {Joules(10), Joules(11), Joules(90)}, {Seconds(1), Seconds(1.1), Seconds(9)});
-  EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 3, 11, 1.1}));
+  meter.report(7, 0, {Joules(10), Joules(11), Joules(90)}, {Seconds(1), Seconds(1.1), Seconds(9)});
+  EXPECT_EQ(*meter.take(7, 1), (EnergyMeasured{7, 3, 11, 1.1}));
+}
+
+TEST(EnergyMeter, CreditsNothingToAFewIterationsAtTheHighestClockThatWereMeasuredTooHigh) {
+  EnergyMeter meter;
+  meter.report(0, 0, {Joules(10), Joules(11), Joules(12)}, std::vector(3, Seconds(1)));
+  EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 3, 10, 1})) << "the least of them";
+  meter.report(0, 0, std::vector(5, Joules(11)), std::vector(5, Seconds(1)));
+  EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 8, 11, 1}));
 }
 
 TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
