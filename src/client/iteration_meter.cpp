@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/median.h"
 #include "client/call_cost.h"
 
 namespace perseus::client {
@@ -371,13 +372,11 @@ void IterationMeter::publish_powers() {
   if (known) blocking = model.power(meter_.waiting(), highest_mhz_);
   std::vector<MeasuredPower> powers;
   for (const Seen& seen : seen_work_) {
-    std::vector<double> times = seen.times_s;
-    std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
     const int instruction =
         seen.kind < chunked * chunks_ ? seen.kind / chunks_ : seen.kind - chunked * chunks_ + chunked;
     powers.push_back({std::string(name_of(static_cast<Instruction>(instruction))),
                       seen.kind < chunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
-                      model.power(seen.kind, seen.clock_mhz), times[times.size() / 2], seen.samples});
+                      model.power(seen.kind, seen.clock_mhz), upper_median(seen.times_s), seen.samples});
     if (!known) continue;
     const bool told = std::ranges::any_of(
         powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });

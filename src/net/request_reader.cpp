@@ -49,7 +49,7 @@ void RequestReader::check_head(std::string_view head) {
   for (const char* once : {"Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
     if (fields.count(once) > 1) return fail(400, fmt::format("this is not an HTTP request: two headers {}", once));
   }
-  const auto hosts = parser_->beast.get().count(http::field::host);
+  const auto hosts = fields.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0())) {
     return fail(400, fmt::format("this is not an HTTP request: {} headers Host; expected 1", hosts));
   }

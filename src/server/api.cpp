@@ -100,6 +100,7 @@ Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions option
       tokens_(tokens),
       clock_(clock),
       options_(std::move(options)),
+      hosts_{false, options_.hosts},
       dashboard_(options_.dashboard),
       openapi_(options_.openapi) {
   tokens_.on_change([this] { end_expired(); });
@@ -220,8 +221,8 @@ std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& reques
 
 std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Identity& who) {
   if (route.access == Access::open) return std::nullopt;
-  const bool any_host = tokens_.required() && options_.hosts.empty();
-  if (auto refusal = refused_across_sites(request, {any_host, options_.hosts})) return refusal;
+  hosts_.any = tokens_.required() && hosts_.names.empty();
+  if (auto refusal = refused_across_sites(request, hosts_)) return refusal;
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
   if (!identity) {
     HttpResponse response = response_of(identity.error());

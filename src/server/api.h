@@ -135,6 +135,7 @@ class Api {
   Tokens& tokens_;
   const Clock& clock_;
   ApiOptions options_;
+  KnownHosts hosts_;
   /// Text that never changes, as it is and compressed, with their entity tags.
   struct Page {
     explicit Page(const std::string& text);

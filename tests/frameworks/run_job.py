@@ -18,7 +18,7 @@ def run(program, ranks, *arguments, **more):
 
 
 def printed(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-B", Path(__file__).parent / program, *map(str, arguments)]
     processes, files = [], []
     try:
@@ -47,7 +47,7 @@ def printed(program, ranks, *arguments, limit_s=_LIMIT_S, environment=None):
     return [output for output, _ in outputs]
 
 
-def _free_port():
+def free_port():
     """Below those that the system gives to connections, which could take it before the job does."""
     while True:
         port = random.randrange(20000, 32000)

@@ -1,9 +1,13 @@
 """`perseus serve` for a test, and what it says of a job."""
 
+import csv
 import json
 import os
 import subprocess
 import urllib.request
+from pathlib import Path
+
+SAMPLE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
 
 
 class Server:
@@ -17,6 +21,21 @@ class Server:
     def stop(self):
         self._process.kill()
         self._process.communicate()
+
+    def push_sample(self, name, folder, stages, microbatches, time_scale, blocking_power_w):
+        """The sample's first stages for 1F1B, with the times that they have here."""
+        file = folder / "profile.csv"
+        with SAMPLE.open(encoding="utf-8") as sample, file.open("w", encoding="utf-8") as profile:
+            rows = csv.DictReader(sample)
+            writer = csv.DictWriter(profile, rows.fieldnames)
+            writer.writeheader()
+            for row in rows:
+                if int(row["stage"]) < stages:
+                    scaled = {column: time_scale * float(row[column]) for column in ("time", "energy")}
+                    writer.writerow({**row, **scaled})
+        push = [os.environ["PERSEUS_PROGRAM"], "profile", "push", name, file, "--schedule", "1f1b"]
+        options = ["--microbatches", microbatches, "--blocking-power", blocking_power_w, "--server", self.url]
+        subprocess.run(list(map(str, push + options)), check=True, stdout=subprocess.DEVNULL)
 
     def ask(self, path):
         with urllib.request.urlopen(self.url + path, timeout=60) as answer:

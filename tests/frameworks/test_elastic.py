@@ -2,7 +2,6 @@
 counted from the start of the process, the plan is followed again, no clock stays locked, and processes that a rank forks or
 spawns do not touch its client. Runs in the root that make_root.sh makes."""
 
-import csv
 import json
 import os
 import subprocess
@@ -11,36 +10,20 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from run_job import _free_port
+from run_job import free_port
 from server import Server
 
 HERE = Path(__file__).parent
-SAMPLE = HERE.parents[1] / "data" / "sample_profile.csv"
 RANKS, MICROBATCHES, TIME_SCALE, HIGHEST_MHZ = 2, 4, 0.5, 1500
-
-
-def push_profile(folder, url):
-    """Of the stages that run, with the times that they have here."""
-    with SAMPLE.open(encoding="utf-8") as sample, (folder / "profile.csv").open("w", encoding="utf-8") as profile:
-        rows = csv.DictReader(sample)
-        writer = csv.DictWriter(profile, rows.fieldnames)
-        writer.writeheader()
-        for row in rows:
-            if int(row["stage"]) < RANKS:
-                scaled = {name: TIME_SCALE * float(row[name]) for name in ("time", "energy")}
-                writer.writerow({**row, **scaled})
-    push = [os.environ["PERSEUS_PROGRAM"], "profile", "push", "small", folder / "profile.csv", "--schedule", "1f1b"]
-    options = ["--microbatches", MICROBATCHES, "--blocking-power", 90, "--server", url]
-    subprocess.run(list(map(str, push + options)), check=True, stdout=subprocess.DEVNULL)
 
 
 class Restart(unittest.TestCase):
     def run_job(self, **environment):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_elastic.")))
         server = Server(self, folder / "data")
-        push_profile(folder, server.url)
+        server.push_sample("small", folder, RANKS, MICROBATCHES, TIME_SCALE, 90)
         torchrun = [
-            sys.executable, "-B", HERE / "torchrun_without_libuv.py", "--master-port", _free_port(), "--nproc-per-node", RANKS,
+            sys.executable, "-B", HERE / "torchrun_without_libuv.py", "--master-port", free_port(), "--nproc-per-node", RANKS,
             "--max-restarts", 1, "--monitor-interval", 0.2, HERE / "elastic_rank.py", folder, server.url, "small",
         ]  # fmt: skip
         environment = {**os.environ, "TIME_SCALE": str(TIME_SCALE), **environment}

@@ -5,11 +5,9 @@ where there is no checkout.
 usage: test_megatron_planned.py [RANKS] [online]    online: the job is profiled while it trains, some 200 steps more
 """
 
-import csv
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,27 +18,12 @@ from run_job import printed
 from server import Server
 
 REPOSITORY = Path(__file__).parents[2]
-EXAMPLE, SAMPLE = REPOSITORY / "examples" / "megatron_gpt.py", REPOSITORY / "data" / "sample_profile.csv"
+EXAMPLE = REPOSITORY / "examples" / "megatron_gpt.py"
 ONLINE = "online" in sys.argv[1:]
 RANKS = next((int(argument) for argument in sys.argv[1:] if argument.isdigit()), 2)
 MICROBATCHES = 4
 WARM_UP, MEASURED = 5, 20  # steps of the example, at its begin and under the plan
 TIME_SCALE = float(os.environ.get("TIME_SCALE", "1"))  # more where the machine is busy
-
-
-def push_profile(folder, url):
-    """Of the stages that run, with the times that they have here."""
-    with SAMPLE.open(encoding="utf-8") as sample, (folder / "profile.csv").open("w", encoding="utf-8") as profile:
-        rows = csv.DictReader(sample)
-        writer = csv.DictWriter(profile, rows.fieldnames)
-        writer.writeheader()
-        for row in rows:
-            if int(row["stage"]) < RANKS:
-                scaled = {name: TIME_SCALE * float(row[name]) for name in ("time", "energy")}
-                writer.writerow({**row, **scaled})
-    push = [os.environ["PERSEUS_PROGRAM"], "profile", "push", "gpt", folder / "profile.csv", "--schedule", "1f1b"]
-    options = ["--microbatches", MICROBATCHES, "--blocking-power", BLOCKING_POWER_W, "--server", url]
-    subprocess.run(list(map(str, push + options)), check=True, stdout=subprocess.DEVNULL)
 
 
 def measured(folder):
@@ -55,7 +38,7 @@ class Planned(unittest.TestCase):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_megatron.")))
         server = Server(self, folder / "data")
         if not ONLINE:
-            push_profile(folder, server.url)
+            server.push_sample("gpt", folder, RANKS, MICROBATCHES, TIME_SCALE, BLOCKING_POWER_W)
         os.environ["TIME_SCALE"] = str(TIME_SCALE)
         profile = [] if ONLINE else ["gpt"]
         outputs = printed("on_simulated_gpu.py", RANKS, folder, EXAMPLE, server.url, *profile, limit_s=1200)
