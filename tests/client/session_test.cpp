@@ -169,13 +169,13 @@ TEST_F(SessionTest, RecoversFromRunningOutOfMemory) {
 }
 
 TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
+  std::atomic<bool> forgot{false};
   ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
   const auto epoch_of = [](const std::string& body) {
     const std::string member = R"("epoch":)";
     const std::size_t at = body.find(member);
     return at == std::string::npos ? 0 : std::stoll(body.substr(at + member.size()));
   };
-  std::atomic<bool> forgot{false};
   server.script(forgetful(forgot));
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
