@@ -307,7 +307,8 @@ TEST_F(DeviceTime, PositionsThatBecomeVisibleLateCountAsSwitchLatency) {
     open_all();
     for (const std::string& body : server_->asked("POST", "/ranks")) {
       const std::size_t at = body.find("\"switch_latency_s\":");
-      if (at != std::string::npos && std::stod(body.substr(at + 19)) >= 0.02) return true;
+      // The GPU's times are known to 0.1 ms, and a latency that differs by less than 20 % is not told again.
+      if (at != std::string::npos && std::stod(body.substr(at + 19)) >= 0.0198) return true;
     }
     return false;
   })) << client_->status();
