@@ -34,6 +34,7 @@ struct Session::State {
   ClientOptions options;
   SessionTiming timing;
   HttpPeer peer;
+  std::optional<HttpConnection> for_plans, for_reports;  ///< each of the thread that asks or reports
   bool own_job = false;
   std::int64_t epoch = 0;  ///< of day: greater in a later process
 
@@ -70,7 +71,7 @@ struct Session::State {
   std::vector<MeasuredIteration> next_report(bool all);
   bool send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop);
 
-  std::optional<HttpReply> call(const HttpCall& what, double limit_s, const std::stop_token& stop);
+  std::optional<HttpReply> call(HttpConnection& by, const HttpCall& what, double limit_s, const std::stop_token& stop);
   void failed(Cause cause, const std::string& why);
   void answered();
   void job_is_over(const std::string& how);
@@ -94,6 +95,8 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
                 .count();
   s.timing = options.timing;
   s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
+  s.for_plans.emplace(s.peer);
+  s.for_reports.emplace(s.peer);
   s.own_job = options.job.empty();
   s.job = options.job;
   s.listener = std::move(listener);
@@ -174,12 +177,12 @@ std::int64_t Session::failures() const { return state_->failures; }
 
 // ---- Talking
 
-std::optional<HttpReply> Session::State::call(const HttpCall& what, double limit_s, const std::stop_token& stop) {
-  HttpPeer to = peer;
-  to.timeout = milliseconds(limit_s);
+std::optional<HttpReply> Session::State::call(HttpConnection& by, const HttpCall& what, double limit_s,
+                                              const std::stop_token& stop) {
+  by.set_timeout(milliseconds(limit_s));
   Result<HttpReply> reply = [&]() -> Result<HttpReply> {
     try {
-      return http_call(to, what, stop);
+      return by.call(what, stop);
     } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
       return Error{ErrorCode::unavailable, fmt::format("{}: cannot connect: {}", peer.url, error.what())};
     }
@@ -277,7 +280,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
     changed.notify_all();
     return false;
   }
-  const auto reply = call({"POST", "/v1/jobs", new_job_body(options)}, timing.answer_s, stop);
+  const auto reply = call(*for_plans, {"POST", "/v1/jobs", new_job_body(options)}, timing.answer_s, stop);
   std::optional<std::string> made;
   if (reply) {
     if (reply->status / 100 != 2) {
@@ -304,8 +307,8 @@ bool Session::State::register_rank(const std::stop_token& stop) {
   RankFacts known;
   tell([&](const SessionListener&) { known = facts; });
   known.epoch = epoch;
-  const auto reply =
-      call({"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
+  const auto reply = call(*for_plans, {"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)},
+                          timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
@@ -339,7 +342,8 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
   }
   known.epoch = epoch;
   const auto reply =
-      call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/ranks", rank_body(options, known)}, timing.answer_s, stop);
+      call(*for_reports, {"POST", "/v1/jobs/" + percent_encode(of_job) + "/ranks", rank_body(options, known)},
+           timing.answer_s, stop);
   if (reply) return true;
   const std::lock_guard lock(mutex);
   facts_are_news = true;
@@ -357,7 +361,8 @@ bool Session::State::tell_dropped(const std::stop_token& stop) {
     of_job = job;
   }
   const auto reply =
-      call({"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", percent_encode(of_job), options.rank),
+      call(*for_reports,
+           {"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", percent_encode(of_job), options.rank),
             plan_dropped_body(*telling)},
            timing.answer_s, stop);
   if (!reply) return false;
@@ -375,7 +380,7 @@ HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, do
 
 /// True: and it was said.
 bool Session::State::job_has_ended(const std::stop_token& stop) {
-  const auto reply = call(plan_call(0, 0, 0), timing.answer_s, stop);
+  const auto reply = call(*for_plans, plan_call(0, 0, 0), timing.answer_s, stop);
   if (!reply || reply->status != job_over_status) return false;
   job_is_over(read_refusal(reply->body));
   return true;
@@ -388,7 +393,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     iteration = to.iteration();
     known.clocks_mhz = facts.clocks_mhz;
   });
-  const auto reply = call(plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
+  const auto reply = call(*for_plans, plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status == 404) {
     failed(Cause::job, fmt::format("{}: {}", peer.url, read_refusal(reply->body)));
@@ -485,7 +490,8 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   tell([&](const SessionListener&) { of_job = job; });
   if (of_job.empty()) return true;
   const auto reply =
-      call({"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report)},
+      call(*for_reports,
+           {"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report)},
            timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {

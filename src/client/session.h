@@ -4,7 +4,7 @@
 // the rank, then and later, measured iterations. Output: plans through `on_plan`; held(true) when the server was out of
 // reach for `grace_s` (the highest clock is safe, an old plan is not), held(false) when it answers again. Asks again
 // with back-off (`least_wait_s` doubling to `most_wait_s`, spread by rank); a rank that the server does not know
-// registers again. Errors: Complaints, one per cause. Cost: two threads that wait; a connection a request. Threads:
+// registers again. Errors: Complaints, one per cause. Cost: two threads that wait, a kept connection each. Threads:
 // report() any but the training thread; listeners are called from the session's threads, never after stop() has
 // returned. Source: paper section 5, table of the client's API.
 #pragma once

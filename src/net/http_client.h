@@ -1,8 +1,13 @@
-// One HTTP request from a program that waits for the answer: what the thin commands need.
+// HTTP requests from a program that waits for the answer: one at a time, or one after another on a kept connection.
 //
-// Input: a server's URL, perhaps a bearer token, and what to ask. Output: the whole answer, whatever its status; or
-// server-sent events one after another. Errors: unavailable naming the URL and why (no server there, time-out, bad
-// certificate, told to stop); usage for what is no URL. Cost: a connection each. Threads: any, blocks.
+// Input:   a server's URL, perhaps a bearer token, and what to ask.
+// Output:  the whole answer, whatever its status; or server-sent events one after another.
+// Errors:  unavailable naming the URL and why (no server there, time-out, bad certificate, told to stop); usage for
+// what
+//          is no URL.
+// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, with TLS some ten
+//          times cheaper.
+// Threads: blocks. The functions: any. An HttpConnection: one at a time.
 #pragma once
 
 #include <chrono>
@@ -38,6 +43,30 @@ struct HttpReply {
 
 struct ServerSentEvent {
   std::string id, name, data;
+};
+
+/// Connects when it is first used, and again after the server has closed the connection (idle, restarted) or a call has
+/// failed. A request that finds a kept connection closed before the first byte of an answer is sent once more: the
+/// server may have seen it twice, so calls must bear that.
+class HttpConnection {
+ public:
+  explicit HttpConnection(HttpPeer peer);
+  HttpConnection(HttpConnection&&) noexcept;
+  HttpConnection& operator=(HttpConnection&&) noexcept;
+  ~HttpConnection();
+  /// As http_call(). The peer's time-out holds from the call on, connecting included.
+  Result<HttpReply> call(const HttpCall& call, const std::stop_token& stop = {});
+  /// Of the calls from now on.
+  void set_timeout(std::chrono::milliseconds timeout);
+  void set_token(std::string token);
+  /// Times that a connection was made.
+  [[nodiscard]] int connections() const;
+  void close();
+
+  class Transport;
+
+ private:
+  std::unique_ptr<Transport> transport_;
 };
 
 /// Gives up at once when `stop` says so, but for the look-up of the server's name.

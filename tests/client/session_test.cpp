@@ -134,12 +134,11 @@ TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
 
 TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
-  start(server.url());
-  ASSERT_TRUE(eventually([&] { return version == 1; }));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{3, before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  start(server.url());
   const bool failed = eventually([&] { return session->failures() > 3; });
   session->report(iteration(1, 1));
   session->report(iteration(2, 2));  // another plan: the one before goes out

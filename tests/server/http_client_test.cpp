@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/asio/post.hpp>
+#include <future>
 #include <thread>
 
 #include "net/http_server.h"
@@ -19,8 +20,8 @@ using ::testing::HasSubstr;
 /// A server on a thread of its own.
 class HttpClientTest : public ::testing::Test {
  protected:
-  void start(HttpHandler handler) {
-    server_ = std::make_unique<HttpServer>(io_, HttpServerOptions{}, std::move(handler));
+  void start(HttpHandler handler, HttpServerOptions options = {}) {
+    server_ = std::make_unique<HttpServer>(io_, std::move(options), std::move(handler));
     const auto port = server_->listen({"127.0.0.1", 0});
     ASSERT_TRUE(port.ok());
     peer_.url = fmt::format("http://127.0.0.1:{}", *port);
@@ -32,6 +33,11 @@ class HttpClientTest : public ::testing::Test {
       io_.stop();
     });
     if (thread_.joinable()) thread_.join();
+  }
+  std::size_t connections() {
+    std::promise<std::size_t> counted;
+    boost::asio::post(io_, [&] { counted.set_value(server_->counts().connections); });
+    return counted.get_future().get();
   }
   boost::asio::io_context io_{1};
   std::unique_ptr<HttpServer> server_;
@@ -75,6 +81,68 @@ TEST_F(HttpClientTest, AnAnswerThatIsNoStreamIsReturned) {
   ASSERT_TRUE(reply.ok()) << reply.error().message;
   EXPECT_EQ(reply->status, 404);
   EXPECT_EQ(reply->body, R"({"detail":"no job j_9","error":{"code":"not_found","message":"no job j_9"}})");
+}
+
+TEST_F(HttpClientTest, KeepsItsConnection) {
+  start([](const HttpRequest& request, const Responder& responder) {
+    responder.send(json_response(200, fmt::format("{} {}", request.path, request.body)));
+  });
+  HttpConnection connection(peer_);
+  for (int i = 0; i < 5; ++i) {
+    const auto reply = connection.call({"POST", fmt::format("/{}", i), "body"});
+    ASSERT_TRUE(reply.ok()) << reply.error().message;
+    EXPECT_EQ(reply->body, fmt::format("/{} body", i));
+  }
+  EXPECT_EQ(connection.connections(), 1);
+}
+
+TEST_F(HttpClientTest, ConnectsAgainWhenTheServerHasClosed) {
+  start([](const HttpRequest&, const Responder& responder) {
+    HttpResponse response = json_response(200, "{}");
+    response.headers.emplace_back("Connection", "close");
+    responder.send(std::move(response));
+  });
+  HttpConnection connection(peer_);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
+}
+
+TEST_F(HttpClientTest, AKeptConnectionThatTheServerDroppedIsMadeAnew) {
+  HttpServerOptions options;
+  options.idle_time = std::chrono::milliseconds(50);
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); }, options);
+  HttpConnection connection(peer_);
+  ASSERT_TRUE(connection.call({"GET", "/", "", ""}).ok());
+  // The server's side is gone once it counts no connection.
+  while (connections() > 0) std::this_thread::yield();
+  const auto reply = connection.call({"GET", "/", "", ""});
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(connection.connections(), 2);
+}
+
+TEST_F(HttpClientTest, ACallThatWasStoppedLeavesAConnectionThatWorks) {
+  std::vector<Responder> parked;
+  std::promise<void> asked;
+  start([&](const HttpRequest& request, const Responder& responder) {
+    if (request.path != "/parked") return responder.send(json_response(200, "{}"));
+    parked.push_back(responder);
+    asked.set_value();
+  });
+  HttpConnection connection(peer_);
+  ASSERT_TRUE(connection.call({"GET", "/", "", ""}).ok());
+  std::stop_source stop;
+  std::thread stopping([&] {
+    asked.get_future().wait();
+    stop.request_stop();
+  });
+  EXPECT_FALSE(connection.call({"GET", "/parked", "", ""}, stop.get_token()).ok());
+  stopping.join();
+  EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
+  connection.set_timeout(std::chrono::milliseconds(20));
+  asked = {};
+  EXPECT_FALSE(connection.call({"GET", "/parked", "", ""}).ok()) << "nobody answers";
+  connection.set_timeout(std::chrono::seconds(20));
+  EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
+  boost::asio::post(io_, [&] { parked.clear(); });
 }
 
 TEST_F(HttpClientTest, SaysWhoDoesNotAnswer) {
