@@ -33,6 +33,7 @@ void add_calibrate(CLI::App& app, Command& command);
 void add_emulate(CLI::App& app, Command& command);
 void add_reproduce(CLI::App& app, Command& command);
 void add_serve(CLI::App& app, Command& command);
+void add_relay(CLI::App& app, Command& command);
 void add_backup(CLI::App& app, Command& command);
 void add_job(CLI::App& app, Command& command);
 void add_profile(CLI::App& app, Command& command);

@@ -90,6 +90,7 @@ int run(int argc, char** argv) {
   add_reproduce(app, command);
   add_demo(app, command);
   add_serve(app, command);
+  add_relay(app, command);
   add_doctor(app, command);
   add_backup(app, command);
   add_job(app, command);

@@ -199,6 +199,7 @@ Result<int> run_serve(const ServeConfig& config) {
   api_options.openapi = openapi_text();
   api_options.dashboard = dashboard_page();
   api_options.hosts = config.hosts;
+  api_options.later = post_from("exchange");
   api_options.audit = [&log](const std::string& change) { log.audit(change); };
   if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
   if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;

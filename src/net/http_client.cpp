@@ -155,6 +155,7 @@ class HttpConnection::Transport {
     if (!keep) request.set(http::field::connection, "close");
     const std::string& token = peer_.token.empty() ? url_.password : peer_.token;
     if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
+    if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
     if (!last_id.empty()) request.set("Last-Event-ID", last_id);
     if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
     request.body() = call.body;
@@ -218,7 +219,6 @@ HttpConnection& HttpConnection::operator=(HttpConnection&&) noexcept = default;
 HttpConnection::~HttpConnection() = default;
 
 void HttpConnection::set_timeout(std::chrono::milliseconds timeout) { transport_->peer().timeout = timeout; }
-void HttpConnection::set_token(std::string token) { transport_->peer().token = std::move(token); }
 int HttpConnection::connections() const { return transport_->connections(); }
 void HttpConnection::close() { transport_->close(); }
 

@@ -33,6 +33,7 @@ struct HttpCall {
   std::string target;  ///< "/v1/jobs", encoded
   std::string body;
   std::string content_type = "application/json";
+  std::string authorization = {};  ///< the header's value, instead of the peer's token
 };
 
 struct HttpReply {
@@ -58,7 +59,6 @@ class HttpConnection {
   Result<HttpReply> call(const HttpCall& call, const std::stop_token& stop = {});
   /// Of the calls from now on.
   void set_timeout(std::chrono::milliseconds timeout);
-  void set_token(std::string token);
   /// Times that a connection was made.
   [[nodiscard]] int connections() const;
   void close();

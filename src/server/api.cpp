@@ -67,14 +67,6 @@ Found route_of(const HttpRequest& request) {
   return found;
 }
 
-/// Names the rest of what a status needs.
-HttpResponse response_of(const Error& error) {
-  HttpResponse response = error_response(entry_of(error.code).http_status, error.message);
-  if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
-  if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
-
 HttpResponse nowhere(const HttpRequest& request, const std::string& allowed) {
   if (allowed.empty()) {
     return response_of(
@@ -87,6 +79,17 @@ HttpResponse nowhere(const HttpRequest& request, const std::string& allowed) {
 }
 
 }  // namespace
+
+HttpResponse response_of(const Error& error) {
+  HttpResponse response = error_response(entry_of(error.code).http_status, error.message);
+  if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+Error out_of_reach(std::string_view job) {
+  return {ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", job)};
+}
 
 void Call::fail(const Error& error) const { send(response_of(error)); }
 
@@ -104,6 +107,7 @@ Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions option
       dashboard_(options_.dashboard),
       openapi_(options_.openapi) {
   tokens_.on_change([this] { end_expired(); });
+  if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
 }
 
 Api::~Api() {
@@ -141,6 +145,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
       {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
+      {"POST", "/v1/exchange", rank, &Api::exchange},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
       {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
       {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier},
@@ -267,9 +272,7 @@ void Api::handle(HttpRequest request, Responder responder) {
     const std::string_view segment = found.pattern->segments[i];
     if (!is_placeholder(segment)) continue;
     call.parts.emplace_back(path[i]);
-    if (segment == "{job}" && !reaches(call.identity, call.parts.back())) {
-      return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", path[i])});
-    }
+    if (segment == "{job}" && !reaches(call.identity, call.parts.back())) { return call.fail(out_of_reach(path[i])); }
   }
   call.request = std::move(request);
   (this->*route.handler)(std::move(call));

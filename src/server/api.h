@@ -14,14 +14,15 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "net/cross_site.h"
 #include "net/http_server.h"
-#include "server/cross_site.h"
 #include "server/held_calls.h"
 #include "server/metrics.h"
 #include "server/service.h"
 #include "server/tokens.h"
 #include "server/view_json.h"
 #include "server/wrong_tokens.h"
+#include "store/store.h"
 
 namespace perseus::server {
 
@@ -32,10 +33,17 @@ struct ApiOptions {
   std::string dashboard;                          ///< the page's text
   std::function<HttpServerCounts()> connections;  ///< for /metrics; may be empty
   std::vector<std::string> hosts;                 ///< names by which clients know the server; none: any, with a token
+  /// Runs a piece of work on the io thread after the present one; empty: at once.
+  Post later;
   /// Who changed what, and whether it was done: a JSON object. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 };
+
+/// With the headers that its status needs.
+HttpResponse response_of(const Error& error);
+/// For an identity that does not reach it.
+Error out_of_reach(std::string_view job);
 
 /// A request on its way to a route: the parts of the path that stand for something, and who asks.
 struct Call {
@@ -97,6 +105,7 @@ class Api {
   void next_plan(Call call);
   void drop_plan(Call call);
   void report_iterations(Call call);
+  void exchange(Call call);
   void finish_job(Call call);
   void delete_job(Call call);
   void upload_profile(Call call);

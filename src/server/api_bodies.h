@@ -60,6 +60,36 @@ void describe(F& f, S& s) {
   f("energy_j", s.energy_j);
   f("throttled", s.throttled);
 }
+struct ReportBody {
+  std::string job;
+  std::string body;  ///< a ReportIterations as JSON, as a rank sends it alone
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ReportBody>
+void describe(F& f, S& s) {
+  f.always("job", s.job);
+  f.always("body", s.body);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, WaitForPlan>
+void describe(F& f, S& s) {
+  f.always("job", s.job);
+  f.always("rank", s.rank);
+  f("have", s.have_version);
+  f("iteration", s.iteration);
+}
+struct ExchangeBody {
+  double wait_s = 0;
+  std::vector<ReportBody> reports;
+  std::vector<WaitForPlan> waits;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ExchangeBody>
+void describe(F& f, S& s) {
+  f("wait_s", s.wait_s);
+  f("reports", s.reports);
+  f("waits", s.waits);
+}
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, DropPlan>
 void describe(F& f, S& s) {

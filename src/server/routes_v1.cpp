@@ -8,6 +8,7 @@
 #include "report/report_data.h"
 #include "server/api.h"
 #include "server/api_bodies.h"
+#include "server/exchange.h"
 #include "server/json_fields.h"
 #include "server/learned_profile.h"
 #include "server/registration.h"
@@ -96,6 +97,12 @@ std::string plan_json(const PlanAnswer& answer) {
   return fmt::format("{{\"rank\":{},\"pipeline\":{},{}", answer.rank, answer.pipeline, *text);
 }
 
+std::string reported_json(const ReportedIterations& reported) {
+  std::string text = "{\"rejected\":[";
+  for (const std::string& why : reported.rejected) text += (text.back() == '[' ? "" : ",") + json_quoted(why);
+  return text + "]}";
+}
+
 /// An event stream from a subscription, taken back when its reader goes.
 void send_event(const Responder& responder, const JobEvent& event) {
   responder.event(std::to_string(event.sequence), event.kind, event_json(event));
@@ -110,6 +117,9 @@ std::string straggler_json(const StragglerSet& set) {
   }
   return text + "]}";
 }
+
+constexpr double longest_exchange_s = 60;
+constexpr std::size_t most_in_an_exchange = 1024;
 
 template <class T>
 std::optional<T> body_of(const Call& call) {
@@ -187,13 +197,49 @@ void Api::report_iterations(Call call) {
   auto body = body_of<ReportIterations>(call);
   if (!body) return;
   body->job = call.parts[0];
-  service_.report_iterations(std::move(*body), then<ReportedIterations>(call, [](const ReportedIterations& reported) {
-                               std::string text = "{\"rejected\":[";
-                               for (const std::string& why : reported.rejected) {
-                                 text += (text.back() == '[' ? "" : ",") + json_quoted(why);
-                               }
-                               return text + "]}";
-                             }));
+  service_.report_iterations(std::move(*body), then<ReportedIterations>(call, reported_json));
+}
+
+void Api::exchange(Call call) {
+  auto body = body_of<ExchangeBody>(call);
+  if (!body) return;
+  if (!(body->wait_s >= 0 && body->wait_s <= longest_exchange_s)) {
+    return call.fail(
+        wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", longest_exchange_s)));
+  }
+  if (body->reports.size() + body->waits.size() > most_in_an_exchange) {
+    return call.fail(
+        {ErrorCode::too_large, fmt::format("{} reports and waits; allowed: {}",
+                                           body->reports.size() + body->waits.size(), most_in_an_exchange)});
+  }
+  Exchange::Parts parts;
+  parts.wait_s = body->wait_s;
+  for (const ReportBody& report : body->reports) {
+    auto read = parse_json_as<ReportIterations>(report.body, "body");
+    if (read) read->job = report.job;
+    if (!reaches(call.identity, report.job)) read = out_of_reach(report.job);
+    parts.reports.push_back(std::move(read));
+  }
+  for (WaitForPlan& wait : body->waits) {
+    const bool reached = reaches(call.identity, wait.job);
+    parts.waits.push_back(reached ? Result<WaitForPlan>(std::move(wait)) : out_of_reach(wait.job));
+  }
+  const auto held = std::make_shared<HeldCalls::Id>(0);
+  const auto exchange =
+      std::make_shared<Exchange>(service_, options_.later, Exchange::Formats{plan_json, reported_json, response_of},
+                                 [this, held, responder = call.responder](std::string text) {
+                                   held_.remove(*held);
+                                   responder.send(json_response(200, std::move(text)));
+                                 });
+  *held = held_.add(call.identity, [responder = call.responder, exchange] {
+    exchange->cancel();
+    responder.send(response_of({ErrorCode::unauthorised, "this token was revoked or has expired"}));
+  });
+  call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)] {
+    held_.remove(*held);
+    if (const auto left = weak.lock()) left->cancel();
+  });
+  exchange->start(std::move(parts));
 }
 
 void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }

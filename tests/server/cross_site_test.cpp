@@ -1,8 +1,8 @@
-#include "server/cross_site.h"
+#include "net/cross_site.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus::server {
+namespace perseus {
 namespace {
 
 HttpRequest request_with(const std::string& method, NamedValues headers, std::string body = "") {
@@ -69,4 +69,4 @@ TEST(CrossSite, RefusesPagesFromElsewhere) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus

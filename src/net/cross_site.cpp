@@ -1,4 +1,4 @@
-#include "server/cross_site.h"
+#include "net/cross_site.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-namespace perseus::server {
+namespace perseus {
 namespace {
 
 std::string shown(std::string_view text) { return std::string(text.substr(0, 100)); }
@@ -84,4 +84,4 @@ std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, con
   return std::nullopt;
 }
 
-}  // namespace perseus::server
+}  // namespace perseus

@@ -16,7 +16,7 @@
 
 #include "net/http_message.h"
 
-namespace perseus::server {
+namespace perseus {
 
 struct KnownHosts {
   bool any = false;                ///< also names that are not in the list: callers must show a token anyway
@@ -29,4 +29,4 @@ struct KnownHosts {
 /// For every request but those of pages and probes, which any page may load.
 std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, const KnownHosts& hosts);
 
-}  // namespace perseus::server
+}  // namespace perseus

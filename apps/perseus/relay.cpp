@@ -1,0 +1,74 @@
+// perseus relay: the ranks of this host behind one connection to the server.
+#include "relay/relay.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <memory>
+
+#include "command.h"
+#include "net/http_server.h"
+
+namespace perseus {
+namespace {
+
+struct RelaySettings {
+  std::string listen = "127.0.0.1:7788";
+  double exchange_s = 3;
+};
+
+Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
+  const auto address = parse_host_port(settings.listen);
+  if (!address) return Error{ErrorCode::usage, "--listen: " + address.error().message};
+  const auto url = parse_url(server.url);
+  if (!url) return Error{ErrorCode::usage, "--server: " + url.error().message};
+  if (!url->password.empty()) {
+    return Error{ErrorCode::usage, "--server: a relay has no token of its own: ranks bring theirs (PERSEUS_TOKEN)"};
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  boost::asio::io_context io(1);
+  relay::RelayOptions options;
+  options.server = server;
+  options.exchange_s = settings.exchange_s;
+  options.log = [](const std::string& line) { note(line); };
+  relay::Relay relay(io, options);
+  HttpServer http(io, {}, [&](HttpRequest request, Responder responder) {
+    relay.handle(std::move(request), std::move(responder));
+  });
+  const auto port = http.listen(*address);
+  if (!port) return port.error();
+  boost::asio::signal_set signals(io, SIGTERM, SIGINT);
+  signals.async_wait([&](boost::system::error_code stopped, int) {
+    if (!stopped) io.stop();
+  });
+  print(fmt::format("perseus: relaying on http://{}:{} for {}\n", address->host, *port, server.url));
+  io.run();
+  return 0;
+}
+
+}  // namespace
+
+void add_relay(CLI::App& app, Command& command) {
+  auto* relay = app.add_subcommand("relay", "Speak to the server for all ranks of this host, over one connection");
+  const auto server = std::make_shared<HttpPeer>();
+  relay->add_option("--server", server->url, "Where 'perseus serve' is")->type_name("URL")->required();
+  relay->add_option("--ca", server->ca_file, "Certificates to trust instead of the system's (PEM)")->type_name("FILE");
+  const auto settings = std::make_shared<RelaySettings>();
+  relay->add_option("--listen", settings->listen, "Where ranks find it: PERSEUS_SERVER=http://ADDRESS:PORT")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  relay
+      ->add_option("--exchange", settings->exchange_s,
+                   "Longest time that a report of iterations waits here, in seconds")
+      ->type_name("S")
+      ->check(number_within(0.1, 4, "s"))
+      ->capture_default_str();
+  add_json_flag(*relay, command);
+  relay->footer(help_footer("  perseus relay --server https://head:7787 --ca /etc/perseus/ca.pem\n"));
+  relay->callback(
+      [server, settings, &command] { command.run = [server, settings] { return run_relay(*server, *settings); }; });
+}
+
+}  // namespace perseus

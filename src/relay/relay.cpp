@@ -1,0 +1,375 @@
+#include "relay/relay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "wire/json_reader.h"
+
+namespace perseus::relay {
+namespace {
+
+using std::chrono::duration_cast;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr int exchange_threads = 4, direct_threads = 2;
+constexpr seconds direct_idle{5};
+constexpr milliseconds end_waits_every{500};
+/// For ranks whose plan has just come to ask for the next, so that they are in one exchange.
+constexpr milliseconds gathering{30};
+constexpr std::size_t most_waits = 768, most_reports = 256;  ///< of an exchange; the server takes 1024 together
+constexpr std::size_t most_report_bytes = std::size_t{4} << 20U;
+
+milliseconds in_ms(double time_s) { return milliseconds(static_cast<std::int64_t>(time_s * 1e3)); }
+
+std::vector<std::string> segments_of(std::string_view path) {
+  std::vector<std::string> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // '/'
+    const std::size_t end = std::min(path.find('/'), path.size());
+    segments.emplace_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return segments;
+}
+
+bool is_number(std::string_view text) {
+  constexpr std::size_t most_digits = 15;
+  return !text.empty() && text.size() <= most_digits &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string target_of(const HttpRequest& request) {
+  std::string target;
+  for (const std::string& segment : segments_of(request.path)) target += "/" + percent_encode(segment);
+  char before = '?';
+  for (const auto& [name, value] : request.query) {
+    target += std::exchange(before, '&') + percent_encode(name) + "=" + percent_encode(value);
+  }
+  return target;
+}
+
+std::string header_of(const HttpRequest& request, std::string_view name) {
+  return std::string(request.header(name).value_or(""));
+}
+
+HttpCall call_of(const HttpRequest& request) {
+  HttpCall call{request.method, target_of(request), request.body, "application/json",
+                header_of(request, "Authorization")};
+  if (const auto type = request.header("Content-Type")) call.content_type = *type;
+  return call;
+}
+
+std::string unchanged(const std::string& rank) { return fmt::format("{{\"rank\":{},\"unchanged\":true}}", rank); }
+
+/// One that says so; any other one has to be looked at by the rank.
+bool is_unchanged(const HttpReply& reply) {
+  if (reply.status != 200) return false;
+  const auto document = parse_json(reply.body, "answer");
+  if (!document) return false;
+  JsonFields fields(document->root());
+  const auto unchanged = fields.optional("unchanged");
+  if (!unchanged) return false;
+  const auto is = unchanged->boolean();
+  return is && *is;
+}
+
+/// Of a window the server is to hear at once: training runs at the highest clock until the next one comes.
+bool is_of_a_window(const std::string& body) {
+  const auto document = parse_json(body, "body");
+  if (!document) return true;  // the server says what is wrong with it
+  JsonFields fields(document->root());
+  return fields.optional("window").has_value() || fields.optional("missed").has_value();
+}
+
+HttpReply part_of(const JsonReader& part) {
+  JsonFields fields(part);
+  HttpReply reply;
+  reply.status = fields.integer("status");
+  reply.content_type = "application/json";
+  reply.body = fields.string("body");
+  if (fields.error()) return {502, "application/json", R"({"detail":"the server's answer cannot be read"})"};
+  return reply;
+}
+
+HttpResponse response_of(const Result<HttpReply>& reply) {
+  constexpr int no_answer = 503;
+  if (!reply) return error_response(no_answer, reply.error().message);
+  HttpResponse response = json_response(reply->status, reply->body);
+  response.content_type = reply->content_type;
+  return response;
+}
+
+}  // namespace
+
+Relay::Relay(boost::asio::io_context& io, RelayOptions options) : io_(io), options_(std::move(options)), timer_(io) {
+  options_.server.timeout = in_ms(options_.exchange_s + options_.answer_s);
+  for (int i = 0; i < exchange_threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { exchange(stop); });
+  }
+  for (int i = 0; i < direct_threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { pass_on_directly(stop); });
+  }
+  end_waits();
+}
+
+Relay::~Relay() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
+}
+
+// ---- What ranks ask
+
+void Relay::handle(HttpRequest request, Responder responder) {
+  if (auto refusal = refused_across_sites(request, hosts_)) return responder.send(std::move(*refusal));
+  const std::vector<std::string> path = segments_of(request.path);
+  const bool of_a_job = path.size() >= 2 && path[0] == "v1" && path[1] == "jobs";
+  const std::string last = path.empty() ? "" : path.back();
+  if (request.path == "/healthz") return responder.send(json_response(200, R"({"status":"ok"})"));
+  const bool carried = of_a_job && (request.method == "POST" || request.method == "PUT" ||
+                                    (request.method == "GET" && (last == "plan" || path.size() == 3)));
+  if (!carried) {
+    return responder.send(
+        error_response(404, fmt::format("a relay carries what ranks ask of /v1/jobs, not {} {}: ask the server itself",
+                                        request.method, request.path)));
+  }
+  constexpr std::size_t plan_path = 6;  // v1/jobs/J/ranks/R/plan
+  if (request.method == "GET" && last == "plan" && path.size() == plan_path && is_number(path[4])) {
+    return wait_for_plan(path[2], path[4], request, std::move(responder));
+  }
+  HttpCall call = call_of(request);
+  if (request.method == "POST" && last == "iterations" && path.size() == 4 && !is_of_a_window(request.body)) {
+    const std::lock_guard lock(mutex_);
+    group_of(call.authorization).reports.push_back({path[2], std::move(request.body), std::move(responder)});
+    changed_.notify_all();
+    return;
+  }
+  pass_on(std::move(call), responder);
+}
+
+/// Asked at once whether there is one, and kept here if not.
+void Relay::wait_for_plan(std::string job, std::string rank, const HttpRequest& request, Responder responder) {
+  Wait wait{std::move(job), std::move(rank), "0", "", std::nullopt, responder};
+  bool plain = true;
+  double wait_s = -1;
+  for (const auto& [name, value] : request.query) {
+    if (name == "have" && is_number(value)) {
+      wait.have = value;
+    } else if (name == "iteration" && is_number(value)) {
+      wait.iteration = value;
+    } else if (name == "wait_s" &&
+               std::from_chars(value.data(), value.data() + value.size(), wait_s).ec == std::errc{} && wait_s >= 0) {
+      wait.until = steady_clock::now() + in_ms(std::min(wait_s, 1e6));
+    } else {
+      plain = false;
+    }
+  }
+  if (!plain || wait_s == 0) return pass_on(call_of(request), responder);
+  const std::string authorization = header_of(request, "Authorization");
+  if (wait.have != "0") return park(authorization, std::move(wait));
+  // The first one would have to stand behind an exchange that is under way.
+  HttpCall call{"GET", fmt::format("/v1/jobs/{}/ranks/{}/plan?have=0&wait_s=0", percent_encode(wait.job), wait.rank),
+                "", "", authorization};
+  if (!wait.iteration.empty()) call.target += "&iteration=" + wait.iteration;
+  ask_directly({std::move(call), [this, authorization, wait = std::move(wait)](const Result<HttpReply>& reply) mutable {
+                  if (reply && is_unchanged(*reply)) return park(authorization, std::move(wait));
+                  heard(reply);
+                  wait.responder.send(response_of(reply));
+                }});
+}
+
+void Relay::park(const std::string& authorization, Wait wait) {
+  const std::uint64_t id = ++last_wait_;
+  wait.responder.on_closed([this, authorization, id] { (void)take_wait(authorization, id); });
+  const std::lock_guard lock(mutex_);
+  group_of(authorization).waits.emplace(id, std::move(wait));
+  changed_.notify_all();
+}
+
+/// With the lock held, as the next ones.
+Relay::Group& Relay::group_of(const std::string& authorization) {
+  return groups_.try_emplace(authorization, Group{{}, {}, false, {}, HttpConnection(options_.server)}).first->second;
+}
+
+void Relay::forget_if_idle(Groups::iterator group) {
+  const Group& of = group->second;
+  if (of.waits.empty() && of.reports.empty() && !of.asking) groups_.erase(group);
+}
+
+std::optional<Responder> Relay::take_wait(const std::string& authorization, std::uint64_t wait) {
+  const std::lock_guard lock(mutex_);
+  const auto group = groups_.find(authorization);
+  if (group == groups_.end()) return std::nullopt;
+  const auto found = group->second.waits.find(wait);
+  if (found == group->second.waits.end()) return std::nullopt;
+  std::optional<Responder> responder = std::move(found->second.responder);
+  group->second.waits.erase(found);
+  return responder;
+}
+
+void Relay::pass_on(HttpCall call, const Responder& responder) {
+  ask_directly({std::move(call), [this, responder](const Result<HttpReply>& reply) {
+                  heard(reply);
+                  responder.send(response_of(reply));
+                }});
+}
+
+void Relay::ask_directly(Direct direct) {
+  const std::lock_guard lock(mutex_);
+  directs_.push_back(std::move(direct));
+  changed_.notify_all();
+}
+
+/// Those that have waited as long as they wanted to.
+void Relay::end_waits() {
+  std::vector<std::pair<std::string, Responder>> over;
+  {
+    const std::lock_guard lock(mutex_);
+    const Time now = steady_clock::now();
+    for (auto& [authorization, group] : groups_) {
+      std::erase_if(group.waits, [&](auto& entry) {
+        const Wait& wait = entry.second;
+        if (!wait.until || *wait.until > now) return false;
+        over.emplace_back(wait.rank, wait.responder);
+        return true;
+      });
+    }
+  }
+  for (const auto& [rank, responder] : over) responder.send(json_response(200, unchanged(rank)));
+  timer_.expires_after(end_waits_every);
+  timer_.async_wait([this](const boost::system::error_code& stopped) {
+    if (!stopped) end_waits();
+  });
+}
+
+/// Says once that the server does not answer, and once that it does again.
+void Relay::heard(const Result<HttpReply>& reply) {
+  if (std::exchange(silent_, !reply) == !reply || !options_.log) return;
+  options_.log(reply ? options_.server.url + " answers again" : reply.error().message);
+}
+
+// ---- One request for all
+
+void Relay::exchange(const std::stop_token& stop) {
+  while (true) {
+    std::unique_lock lock(mutex_);
+    auto group = groups_.end();
+    changed_.wait(lock, stop, [&] { return (group = next_group()) != groups_.end(); });
+    if (stop.stop_requested()) return;
+    group->second.asking = true;  // so it stays where it is
+    group->second.asked_at = steady_clock::now();
+    const std::string authorization = group->first;
+    changed_.wait_for(lock, stop, gathering, [] { return false; });
+    Asked asked = next_asked(group->second, options_.exchange_s);
+    lock.unlock();
+    HttpCall call{"POST", "/v1/exchange", asked.body};
+    call.authorization = authorization;
+    const Result<HttpReply> reply = group->second.connection.call(call, stop);
+    if (stop.stop_requested()) return;
+    boost::asio::post(io_, [this, authorization, asked = std::move(asked), reply]() mutable {
+      exchanged(authorization, std::move(asked), reply);
+    });
+  }
+}
+
+/// The one that has been waiting longest.
+Relay::Groups::iterator Relay::next_group() {
+  auto next = groups_.end();
+  for (auto group = groups_.begin(); group != groups_.end(); ++group) {
+    const Group& of = group->second;
+    if (of.asking || (of.waits.empty() && of.reports.empty())) continue;
+    if (next == groups_.end() || of.asked_at < next->second.asked_at) next = group;
+  }
+  return next;
+}
+
+Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
+  Asked asked;
+  std::string& body = asked.body;
+  body = fmt::format("{{\"wait_s\":{},\"reports\":[", exchange_s);
+  while (!group.reports.empty() && asked.reports.size() < most_reports && body.size() < most_report_bytes) {
+    const Report& report = group.reports.front();
+    body += fmt::format("{}{{\"job\":{},\"body\":{}}}", asked.reports.empty() ? "" : ",", json_quoted(report.job),
+                        json_quoted(report.body));
+    asked.reports.push_back(std::move(group.reports.front()));
+    group.reports.pop_front();
+  }
+  body += "],\"waits\":[";
+  for (const auto& [id, wait] : group.waits) {
+    if (asked.waits.size() == most_waits) break;
+    body +=
+        fmt::format("{}{{\"job\":{},\"rank\":{},\"have\":{}{}}}", asked.waits.empty() ? "" : ",", json_quoted(wait.job),
+                    wait.rank, wait.have, wait.iteration.empty() ? "" : ",\"iteration\":" + wait.iteration);
+    asked.waits.push_back(id);
+  }
+  body += "]}";
+  return asked;
+}
+
+void Relay::exchanged(const std::string& authorization, Asked asked, const Result<HttpReply>& reply) {
+  heard(reply);
+  std::vector<std::optional<HttpReply>> reports(asked.reports.size()), waits(asked.waits.size());
+  Result<HttpReply> other = reply;  // of what is not in the answer
+  if (reply && reply->status == 200) {
+    other = Error{ErrorCode::unavailable, fmt::format("{}: an answer that cannot be read", options_.server.url)};
+    if (const auto document = parse_json(reply->body, "answer")) {
+      JsonFields fields(document->root());
+      std::size_t next = 0;
+      (void)fields.value("reports").for_each([&](const JsonReader& part) -> Status {
+        if (next < reports.size()) reports[next++] = part_of(part);
+        return Ok{};
+      });
+      const Status read = fields.value("waits").for_each([&](const JsonReader& part) -> Status {
+        const auto wait = static_cast<std::size_t>(JsonFields(part).integer("wait"));
+        if (wait < waits.size()) waits[wait] = part_of(part);
+        return Ok{};
+      });
+      if (read && !fields.error()) other = HttpReply{};
+    }
+  }
+  const bool waits_go_on = other && other->status == 0;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    asked.reports[i].responder.send(response_of(reports[i] ? Result<HttpReply>(*reports[i]) : other));
+  }
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    if (!waits[i] && waits_go_on) continue;
+    if (const auto responder = take_wait(authorization, asked.waits[i])) {
+      responder->send(response_of(waits[i] ? Result<HttpReply>(*waits[i]) : other));
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  if (const auto group = groups_.find(authorization); group != groups_.end()) {
+    group->second.asking = false;
+    forget_if_idle(group);
+  }
+  changed_.notify_all();
+}
+
+// ---- One by one
+
+void Relay::pass_on_directly(const std::stop_token& stop) {
+  HttpConnection connection(options_.server);
+  while (true) {
+    std::unique_lock lock(mutex_);
+    const auto there_are = [&] { return !directs_.empty(); };
+    if (!changed_.wait_for(lock, stop, direct_idle, there_are) && !stop.stop_requested()) {
+      connection.close();
+      changed_.wait(lock, stop, there_are);
+    }
+    if (stop.stop_requested()) return;
+    Direct direct = std::move(directs_.front());
+    directs_.pop_front();
+    lock.unlock();
+    Result<HttpReply> reply = connection.call(direct.call, stop);
+    if (stop.stop_requested()) return;
+    boost::asio::post(io_, [answered = std::move(direct.answered), reply = std::move(reply)] { answered(reply); });
+  }
+}
+
+}  // namespace perseus::relay

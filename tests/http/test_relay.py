@@ -1,0 +1,218 @@
+"""`perseus relay` between ranks and a real `perseus serve`: what ranks see, and what the server sees of them.
+
+usage: test_relay.py PERSEUS
+"""
+
+import concurrent.futures
+import http.client
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import served
+from served import Server
+
+PP, DP = 4, 2
+RANKS = PP * DP
+
+
+class Relay:
+    def __init__(self, server_url, *arguments):
+        self.process = subprocess.Popen(
+            [served.PROGRAM, "relay", "--server", server_url, "--listen", "127.0.0.1:0", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        line = self.process.stdout.readline()
+        if not line.startswith("perseus: relaying on "):
+            raise RuntimeError(line + self.process.stderr.read())
+        self.address = line.split()[3].split("//")[1]
+
+    def ask(self, method, path, body=None, token=None, headers=None):
+        connection = http.client.HTTPConnection(self.address, timeout=120)
+        text = body if isinstance(body, (str, bytes)) or body is None else json.dumps(body)
+        all_headers = {"Content-Type": "application/json", **(headers or {})}
+        if token:
+            all_headers["Authorization"] = f"Bearer {token}"
+        connection.request(method, path, text, all_headers)
+        reply = connection.getresponse()
+        content = reply.read()
+        connection.close()
+        return reply.status, json.loads(content)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.said = self.process.communicate(timeout=60)[1]
+        return self.process.returncode
+
+
+class RelayTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.server = Server(self.folder.name)
+        self.relay = Relay(self.server.url)
+        self.pool = concurrent.futures.ThreadPoolExecutor(4 * RANKS)
+
+    def tearDown(self):
+        self.pool.shutdown()
+        if self.relay.process.poll() is None:
+            self.assertEqual(self.relay.stop(), 0)
+        self.server.stop()
+        self.folder.cleanup()
+
+    def metric(self, name):
+        text = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+        return next(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name + " "))
+
+    def job(self, dp=DP, token=None):
+        pipeline = {"schedule": "1f1b", "microbatches": 6, "blocking_power_w": 90}
+        status, made = self.relay.ask("POST", "/v1/jobs", {"degrees": {"dp": dp, "pp": PP, "tp": 1}}, token)
+        self.assertEqual(status, 200, made)
+        job = made["job"]
+        profile = {"profile_csv": served.PROFILE.read_text(), "pipeline": pipeline}
+        self.assertEqual(self.relay.ask("PUT", f"/v1/jobs/{job}/profile", profile, token)[0], 200)
+        for rank in range(dp * PP):
+            place = {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "host": "node1"}
+            self.assertEqual(self.relay.ask("POST", f"/v1/jobs/{job}/ranks", place, token)[0], 200)
+        return job
+
+    def plan(self, job, rank, have=0, wait_s=60, token=None):
+        return self.relay.ask("GET", f"/v1/jobs/{job}/ranks/{rank}/plan?have={have}&wait_s={wait_s}", token=token)
+
+    def all_plans(self, job, have=0, ranks=RANKS, token=None):
+        return [self.pool.submit(self.plan, job, rank, have, 60, token) for rank in range(ranks)]
+
+    def wait_until_waiting(self, count):
+        while self.metric("perseus_waiting_ranks") != count:
+            pass
+
+    def test_ranks_get_their_plans_and_the_next_ones_over_one_connection(self):
+        job = self.job()
+        version = set()
+        for rank, first in enumerate(self.all_plans(job)):
+            status, plan = first.result()
+            self.assertEqual((status, plan["rank"], plan["kind"]), (200, rank, "plan"))
+            direct = self.server.ask("GET", f"/v1/jobs/{job}/ranks/{rank}/plan?wait_s=0")[1]
+            self.assertEqual(plan, direct)
+            version.add(plan["version"])
+        (version,) = version
+        waiting = self.all_plans(job, version)
+        self.wait_until_waiting(RANKS)
+        # The one for waiting, up to two that passed other things on and are not closed yet, and the one that asks.
+        self.assertLessEqual(self.metric("perseus_connections"), 4)
+        self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})
+        for rank, answer in enumerate(waiting):
+            status, plan = answer.result()
+            self.assertEqual((status, plan["rank"]), (200, rank))
+            self.assertGreater(plan["version"], version)
+
+    def test_reports_are_those_of_each_rank(self):
+        job = self.job()
+        version = self.plan(job, 0)[1]["version"]
+        waiting = self.all_plans(job, version)
+        self.wait_until_waiting(RANKS)
+
+        def report(rank, body):
+            return self.relay.ask("POST", f"/v1/jobs/{job}/iterations", {"rank": rank, **body})
+
+        good = {"last_iteration": 3, "plan_version": version, "iteration_time_s": [4.0, 4.0, 4.0]}
+        answers = [self.pool.submit(report, rank, good) for rank in range(RANKS)]
+        bad = self.pool.submit(report, 0, {"iteration_time_s": "fast"})
+        unknown = self.pool.submit(report, 99, good)
+        for answer in answers:
+            self.assertEqual(answer.result(), (200, {"rejected": []}))
+        wrong = {"rank": 0, "iteration_time_s": "fast"}
+        self.assertEqual(bad.result(), self.server.ask("POST", f"/v1/jobs/{job}/iterations", wrong))
+        self.assertEqual(bad.result()[0], 422)
+        self.assertEqual(unknown.result()[0], 404)
+        self.assertEqual(self.relay.ask("POST", f"/v1/jobs/{job}/iterations", "{no json")[0], 422)
+        self.assertEqual(self.relay.ask("POST", f"/v1/jobs/{job}/finish", "{}")[0], 200)
+        for answer in waiting:
+            self.assertEqual(answer.result()[0], 409)
+
+    def test_tokens_are_the_ranks_own(self):
+        first = self.server.first_secret()
+        infrastructure = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, token=first)[1]["token"]
+        tokens = [self.server.ask("POST", "/v1/tokens", {"role": "job"}, token=infrastructure)[1] for _ in range(2)]
+        one, other = (made["token"] for made in tokens)
+        self.assertEqual(self.relay.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}})[0], 401)
+        job = self.job(1, one)
+        self.job(1, other)
+        version = self.plan(job, 0, token=one)[1]["version"]
+        waiting = self.all_plans(job, version, PP, one)
+        stranger = self.pool.submit(self.plan, job, 1, version, 60, other)
+        self.assertEqual(stranger.result()[0], 403)
+        while self.server.ask("GET", f"/v1/jobs/{job}", token=infrastructure)[1]["state"] != "deployed":
+            pass
+        self.server.ask("DELETE", f"/v1/tokens/{tokens[0]['id']}", token=infrastructure)
+        for answer in waiting:
+            self.assertEqual(answer.result()[0], 401)
+
+    def test_a_server_that_is_away_is_said_so_and_comes_back(self):
+        job = self.job()
+        version = self.plan(job, 0)[1]["version"]
+        waiting = self.all_plans(job, version)
+        self.wait_until_waiting(RANKS)
+        self.server.process.kill()
+        self.server.process.wait()
+        for answer in waiting:
+            status, why = answer.result()
+            self.assertEqual(status, 503, why)
+            self.assertIn(self.server.url.split("//")[1], why["detail"])
+        self.assertEqual(self.plan(job, 0)[0], 503)
+        self.server.stop()  # closes its pipes
+        self.server = Server(self.folder.name, listen=self.server.address)
+        status, plan = self.plan(job, 0)
+        self.assertEqual((status, plan["version"]), (200, version))
+        self.assertEqual(self.relay.stop(), 0)
+        self.assertEqual(self.relay.said.count("answers again"), 1, self.relay.said)
+        self.assertEqual(len(self.relay.said.splitlines()), 2, self.relay.said)
+
+    def test_waits_end_when_the_rank_says_so(self):
+        job = self.job(1)
+        version = self.plan(job, 2)[1]["version"]
+        self.assertEqual(self.plan(job, 2, version, 0), (200, {"rank": 2, "unchanged": True}))
+        self.assertEqual(self.plan(job, 2, version, 1), (200, {"rank": 2, "unchanged": True}))
+
+    def test_a_rank_that_leaves_is_not_asked_for_any_more(self):
+        job = self.job(1)
+        version = self.plan(job, 0)[1]["version"]
+        connection = http.client.HTTPConnection(self.relay.address)
+        connection.request("GET", f"/v1/jobs/{job}/ranks/0/plan?have={version}&wait_s=600")
+        self.wait_until_waiting(1)
+        connection.close()
+        self.wait_until_waiting(0)
+
+    def test_only_ranks_requests_are_carried(self):
+        for method, path in [("GET", "/v1/events"), ("GET", "/v1/jobs/j/events"), ("GET", "/"), ("GET", "/metrics"),
+                             ("GET", "/schedule/j"), ("DELETE", "/v1/tokens/x"), ("GET", "/v1/jobs")]:
+            self.assertEqual(self.relay.ask(method, path)[0], 404, path)
+        self.assertEqual(self.relay.ask("GET", "/healthz"), (200, {"status": "ok"}))
+        page = {"Origin": "http://evil.example", "Sec-Fetch-Site": "cross-site"}
+        self.assertEqual(self.relay.ask("POST", "/v1/jobs", {}, headers=page)[0], 403)
+        self.assertEqual(self.relay.ask("POST", "/v1/jobs", {}, headers={"Host": "evil.example"})[0], 403)
+
+    def test_nothing_that_a_rank_sends_reaches_another_call(self):
+        job = self.job(1)
+        for path in [f"/v1/jobs/{job}%2Franks%2F0/finish", f"/v1/jobs/{job}%22%7D/iterations",
+                     f"/v1/jobs/{job}%0d%0aX: y/ranks/0/plan?have=1&wait_s=1"]:
+            method = "GET" if "plan" in path else "POST"
+            status, _ = self.relay.ask(method, path.replace(" ", "%20"), None if method == "GET" else "{}")
+            self.assertIn(status, (400, 404, 422), path)
+        self.assertNotEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["state"], "finished")
+
+    def test_settings_that_cannot_be(self):
+        for arguments in [["--server", "ftp://x"], ["--server", "http://any:secret@127.0.0.1:1"],
+                          ["--server", self.server.url, "--exchange", "9"], []]:
+            done = subprocess.run([served.PROGRAM, "relay", *arguments], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertNotIn("secret", done.stderr)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)
