@@ -1,11 +1,13 @@
 // How fast `perseus serve` is: its own server, thousands of keep-alive connections from one epoll loop, both on this
 // machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
 //
-// usage: server_load PERSEUS PROFILE.csv [RANKS] [--json]   RANKS: 8192 unless given; the profile must have 8 stages or
-// 4
+// usage: server_load PERSEUS PROFILE.csv [RANKS] [--json] [--only PART]   RANKS: 8192 unless given; the profile must
+// have 8 stages or 4. PART: serving, stall, start, hosts, traffic
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <openssl/ssl.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -88,8 +90,9 @@ struct Server {
 /// Keep-alive connections; each has one request under way and a function that gets its answer's body.
 class Clients {
  public:
-  Clients(std::uint16_t port, int count) : connections_(count) {
+  Clients(std::uint16_t port, int count, bool tls = false, bool greet = false) : connections_(count) {
     epoll_ = epoll_create1(0);
+    SSL_CTX* const context = tls ? SSL_CTX_new(TLS_client_method()) : nullptr;
     for (int i = 0; i < count; ++i) {
       const int fd = socket(AF_INET, SOCK_STREAM, 0);
       sockaddr_in address{};
@@ -99,15 +102,29 @@ class Clients {
       if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
       const int yes = 1;
       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+      if (tls) {
+        SSL* const ssl = connections_[i].ssl = SSL_new(context);
+        SSL_set_fd(ssl, fd);
+        if (SSL_connect(ssl) != 1) fail("TLS");
+        if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
+          fail("fcntl");  // SSL_read() may find that only half of a record is here
+      }
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.u32 = static_cast<std::uint32_t>(i);
       epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
       connections_[i].fd = fd;
+      // To connect thousands takes longer than a connection may be silent before its first request.
+      if (greet) ask(i, "GET", "/healthz", "", [](const std::string&) {});
     }
+    SSL_CTX_free(context);
+    run();
   }
   ~Clients() {
-    for (const Connection& connection : connections_) close(connection.fd);
+    for (const Connection& connection : connections_) {
+      SSL_free(connection.ssl);
+      close(connection.fd);
+    }
     close(epoll_);
   }
   Clients(const Clients&) = delete;
@@ -120,7 +137,11 @@ class Clients {
     const std::string text = fmt::format(
         "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
         target, body.size(), body);
-    if (write(connection.fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) fail("write");
+    const auto size = static_cast<ssize_t>(text.size());
+    if (connection.ssl != nullptr ? SSL_write(connection.ssl, text.data(), static_cast<int>(size)) != size
+                                  : write(connection.fd, text.data(), text.size()) != size) {
+      fail("write");
+    }
     ++under_way_;
   }
   /// Runs until every request has its answer.
@@ -142,12 +163,21 @@ class Clients {
  private:
   struct Connection {
     int fd = -1;
+    SSL* ssl = nullptr;
     std::string text;
     Answer answer;
   };
   void take_from(Connection& connection) {
-    const ssize_t got = read(connection.fd, bytes_.data(), bytes_.size());
-    if (got <= 0) fail("the server closed a connection");
+    ssize_t got = 0;
+    if (connection.ssl != nullptr) {
+      got = SSL_read(connection.ssl, bytes_.data(), static_cast<int>(bytes_.size()));
+      if (got <= 0 && SSL_get_error(connection.ssl, static_cast<int>(got)) == SSL_ERROR_WANT_READ) return;
+    } else {
+      got = read(connection.fd, bytes_.data(), bytes_.size());
+    }
+    if (got <= 0)
+      fail(
+          fmt::format("the server closed connection {} of {}", &connection - connections_.data(), connections_.size()));
     connection.text.append(bytes_.data(), static_cast<std::size_t>(got));
     const std::size_t head = connection.text.find("\r\n\r\n");
     if (head == std::string::npos) return;
@@ -159,8 +189,7 @@ class Clients {
       std::exit(1);
     }
     const std::string body = connection.text.substr(head + 4);
-    connection.text.clear();
-    connection.text.shrink_to_fit();
+    std::string().swap(connection.text);
     --under_way_;
     const Answer answer = std::exchange(connection.answer, {});
     answer(body);
@@ -347,6 +376,155 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
   if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
 }
 
+/// What a relay asks for the ranks of its host.
+std::string exchange_json(const std::string& job, int first, int count, const std::string& have) {
+  std::string text = R"({"wait_s":60,"waits":[)";
+  for (int rank = first; rank < first + count; ++rank) {
+    text += fmt::format(R"({}{{"job":"{}","rank":{},"have":{}}})", rank == first ? "" : ",", job, rank, have);
+  }
+  return text + "]}";
+}
+
+/// Time of each rank's report and of a client's question for plans.
+constexpr double iteration_s = 5, poll_s = 10;
+
+std::string report_json(int rank, int iteration) {
+  return fmt::format(
+      R"({{"rank":{},"last_iteration":{},"plan_version":1,"iteration_time_s":[4.5],"iteration_energy_j":[1200]}})",
+      rank, iteration);
+}
+
+/// What ranks ask while training goes on: each waits for a plan, and reports every iteration. Through relays of 8
+/// ranks, or each by itself on two kept connections.
+void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& rows) {
+  constexpr int ranks_of_a_host = 8;
+  constexpr double lasts_s = 20;
+  std::vector<std::string> more{"--plan-deadlines", "100"};
+  if (tls) {
+    const std::string key = load.data + "/key.pem", certificate = load.data + "/certificate.pem";
+    const std::string make =
+        fmt::format("openssl req -x509 -newkey rsa:2048 -nodes -keyout {} -out {} -subj /CN=localhost 2>/dev/null", key,
+                    certificate);
+    if (std::system(make.c_str()) != 0) return;
+    more.insert(more.end(), {"--tls-certificate", certificate, "--tls-key", key});
+  }
+  const Server server(load.program, fmt::format("{}/steady_{}_{}", load.data, tls, relays), more);
+  const int hosts = load.ranks / ranks_of_a_host;
+  Clients clients(server.port, relays ? hosts : 2 * load.ranks, tls, true);
+  clients.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 32));
+  const std::string job = member(
+      clients.once("POST", "/v1/jobs", job_json(load.ranks / load.stages, load.stages, R"(,"profile":"load")")), "job");
+  const std::string path = "/v1/jobs/" + job;
+  for (int rank = 0; rank < load.ranks; ++rank) { clients.once("POST", path + "/ranks", rank_json(rank, load.stages)); }
+  const std::string version = member(clients.once("GET", path + "/ranks/0/plan", ""), "version");
+
+  const auto begin = Clock::now();
+  const double cpu = server.cpu_s();
+  // Iterations end at different moments of the hosts, as in jobs that started at different ones.
+  const auto iteration_of = [&](int rank) {
+    return static_cast<int>((since(begin) + iteration_s * (rank / ranks_of_a_host) / hosts) / iteration_s);
+  };
+  std::vector<int> reported(static_cast<std::size_t>(load.ranks));
+  for (int rank = 0; rank < load.ranks; ++rank) reported[rank] = iteration_of(rank);
+  std::int64_t reports = 0;
+  bool ends = false;
+  const std::function<void(int)> exchange = [&](int host) {
+    if (ends) return;
+    std::string text = R"({"wait_s":3,"reports":[)", waits;
+    for (int rank = host * ranks_of_a_host; rank < (host + 1) * ranks_of_a_host; ++rank) {
+      waits += fmt::format(R"({}{{"job":"{}","rank":{},"have":{}}})", waits.empty() ? "" : ",", job, rank, version);
+      if (const int now = iteration_of(rank); now > reported[rank]) {
+        text += fmt::format(R"({}{{"job":"{}","body":{}}})", text.back() == '[' ? "" : ",", job,
+                            quoted(report_json(rank, reported[rank] = now)));
+        ++reports;
+      }
+    }
+    clients.ask(host, "POST", "/v1/exchange", text + R"(],"waits":[)" + waits + "]}",
+                [&, host](const std::string&) { exchange(host); });
+  };
+  const std::function<void(int)> wait = [&](int rank) {
+    if (ends) return;
+    clients.ask(rank, "GET", fmt::format("{}/ranks/{}/plan?have={}&wait_s={}", path, rank, version, poll_s), "",
+                [&, rank](const std::string&) { wait(rank); });
+  };
+  std::vector<bool> reporting(static_cast<std::size_t>(load.ranks));
+  if (relays) {
+    for (int host = 0; host < hosts; ++host) exchange(host);
+  } else {
+    for (int rank = 0; rank < load.ranks; ++rank) wait(rank);
+  }
+  while (since(begin) < lasts_s) {
+    clients.take(5);
+    for (int rank = 0; !relays && rank < load.ranks; ++rank) {
+      if (reporting[rank] || iteration_of(rank) == reported[rank]) continue;
+      reporting[rank] = true;
+      ++reports;
+      clients.ask(load.ranks + rank, "POST", path + "/iterations",
+                  report_json(rank, reported[rank] = iteration_of(rank)),
+                  [&, rank](const std::string&) { reporting[rank] = false; });
+    }
+  }
+  const std::string what =
+      fmt::format("steady traffic of {} ranks, {}{}", load.ranks, relays ? "a relay a host" : "two connections a rank", tls ? ", TLS" : "");
+  rows.push_back({what + ": server", "cores", (server.cpu_s() - cpu) / since(begin), relays && tls ? 0.1 : 0,
+                  relays && tls ? 0.03 : 0});
+  rows.push_back({what + ": memory", "MB", server.resident_mb(), 0, 0});
+  rows.push_back({what + ": reports", "1/s", static_cast<double>(reports) / since(begin), 0, 0});
+  ends = true;
+  clients.run();
+}
+
+void measure_traffic(const Load& load, std::vector<Row>& rows) {
+  measure_steady(load, true, true, rows);
+  measure_steady(load, false, false, rows);
+  Load few = load;  // the client keeps two connections a rank, and files are limited
+  few.ranks = 2048;
+  measure_steady(few, true, false, rows);
+}
+
+/// 100,000 ranks on hosts of 8, each host with a relay: one connection that waits for all of them.
+void measure_hosts(const Load& load, std::vector<Row>& rows) {
+  constexpr int hosts = 12500, ranks_of_a_host = 8, ranks = hosts * ranks_of_a_host;
+  const Server server(load.program, load.data + "/hosts", {"--plan-deadlines", "100"});
+  Clients clients(server.port, hosts);
+  clients.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 32));
+  const std::string job = member(
+      clients.once("POST", "/v1/jobs", job_json(ranks / load.stages, load.stages, R"(,"profile":"load")")), "job");
+  const std::string path = "/v1/jobs/" + job + "/ranks";
+  const double cpu = server.cpu_s();
+  const auto begin = Clock::now();
+  const std::function<void(int, int)> register_rank = [&](int host, int at) {
+    if (at == ranks_of_a_host) return;
+    clients.ask(host, "POST", path, rank_json(host * ranks_of_a_host + at, load.stages),
+                [&, host, at](const std::string&) { register_rank(host, at + 1); });
+  };
+  for (int host = 0; host < hosts; ++host) register_rank(host, 0);
+  clients.run();
+  rows.push_back({"100,000 ranks on 12,500 hosts: register", "s", since(begin), 0, 0});
+  rows.push_back({"100,000 ranks: register, server CPU", "s", server.cpu_s() - cpu, 0, 0});
+  const std::string version = member(clients.once("GET", path + "/0/plan", ""), "version");
+  int told = 0;
+  double last = 0;
+  Clock::time_point notice;
+  const std::function<void(int)> wait = [&](int host) {
+    clients.ask(host, "POST", "/v1/exchange", exchange_json(job, host * ranks_of_a_host, ranks_of_a_host, version),
+                [&, host](const std::string& answer) {
+                  for (std::size_t at = 0; (at = answer.find("\"wait\":", at)) != std::string::npos; ++at) ++told;
+                  last = since(notice);
+                });
+  };
+  for (int host = 0; host < hosts; ++host) wait(host);
+  Clients other(server.port, 1);
+  while (other.once("GET", "/metrics", "").find(fmt::format("perseus_waiting_ranks {}\n", ranks)) ==
+         std::string::npos) {}
+  rows.push_back({"100,000 ranks waiting: memory", "MB", server.resident_mb(), 300, 150});
+  notice = Clock::now();
+  other.once("POST", "/v1/jobs/" + job + "/stragglers", R"({"pipeline":0,"degree":1.1})");
+  clients.run();
+  if (told != ranks) fail(fmt::format("{} of {} ranks were told", told, ranks));
+  rows.push_back({"100,000 ranks waiting: notice to the last rank's plan", "s", last, 3, 1});
+}
+
 /// From the start of the process until it says where it listens, with 10,000 jobs of 10 events each in its database.
 void measure_start(const Load& load, std::vector<Row>& rows) {
   constexpr int jobs = 10000;
@@ -385,7 +563,12 @@ int main(int argc, char** argv) {
   }
   Load load{argv[1], "", argc > 3 && argv[3][0] != '-' ? std::atoi(argv[3]) : 8192, 0,
             (std::filesystem::temp_directory_path() / "perseus_load_XXXXXX").string()};
-  const bool json = std::strcmp(argv[argc - 1], "--json") == 0;
+  bool json = false;
+  std::string only;
+  for (int i = 3; i < argc; ++i) {
+    json = json || std::strcmp(argv[i], "--json") == 0;
+    if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) only = argv[i + 1];
+  }
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -398,9 +581,19 @@ int main(int argc, char** argv) {
 
   if (mkdtemp(load.data.data()) == nullptr) fail("mkdtemp");
   std::vector<Row> rows;
-  measure_serving(load, rows);
-  measure_stall(load, rows);
-  measure_start(load, rows);
+  const std::map<std::string, void (*)(const Load&, std::vector<Row>&)> parts{{"serving", measure_serving},
+                                                                              {"stall", measure_stall},
+                                                                              {"start", measure_start},
+                                                                              {"hosts", measure_hosts},
+                                                                              {"traffic", measure_traffic}};
+  for (const char* part : {"serving", "stall", "start", "hosts", "traffic"}) {
+    if (!only.empty() && only != part) continue;
+    const std::size_t before = rows.size();
+    parts.at(part)(load, rows);
+    for (std::size_t i = before; i < rows.size(); ++i) {
+      fmt::print(stderr, "server_load: {}: {:.3g} {}\n", rows[i].what, rows[i].value, rows[i].unit);
+    }
+  }
   std::filesystem::remove_all(load.data);
   bool met = true;
   for (const Row& row : rows) met = met && (row.must == 0 || row.value <= row.must);

@@ -277,6 +277,16 @@ class OwnApi(ServerCase):
         check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=7", expect=404)
         check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?pipeline=1&point=0")
         check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?point=99999", expect=404)
+        exchanged = check("POST", "/v1/exchange", "/v1/exchange",
+                          {"wait_s": 1, "waits": [{"job": job, "rank": rank} for rank in (0, 99)],
+                           "reports": [{"job": job, "body": json.dumps({"rank": 0, "iteration_time_s": [4.0]})},
+                                       {"job": job, "body": "{"},
+                                       {"job": "nobody", "body": json.dumps({"rank": 0, "iteration_time_s": []})}]})
+        self.assertEqual([part["status"] for part in exchanged["reports"]], [200, 422, 404])
+        statuses = {part["wait"]: part["status"] for part in exchanged["waits"]}
+        self.assertIn(statuses.get(0, 200), (200,))
+        self.assertEqual(statuses[1], 404)
+        check("POST", "/v1/exchange", "/v1/exchange", {"wait_s": 61}, 400)
         check("POST", "/v1/jobs/{job}/iterations", f"/v1/jobs/{job}/iterations",
               {"rank": 0, "iteration_time_s": [plan["iteration_time_s"]], "iteration_energy_j": [900.0], "last_iteration": 1})
         check("POST", "/v1/stragglers", "/v1/stragglers", {"accelerator": "GPU-1", "delay_s": 3600, "degree": 1.1})
