@@ -28,6 +28,8 @@ Result<TlsContext> server_tls(const std::string& certificate_file, const std::st
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   context->set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections keep no buffers
+  SSL_CTX_set_session_cache_mode(context->native_handle(),
+                                 SSL_SESS_CACHE_OFF);  // clients keep their tickets themselves
   boost::system::error_code problem;
   context->use_certificate_chain_file(certificate_file, problem);
   if (problem) return unusable(certificate_file, "a certificate chain", problem);

@@ -5,11 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <csignal>
 #include <future>
 #include <thread>
 
 #include "net/http_server.h"
+#include "net/tls.h"
+#include "tests/support/certificate.h"
+#include "tests/support/scratch_folder.h"
 
 namespace perseus {
 namespace {
@@ -143,6 +148,94 @@ TEST_F(HttpClientTest, ACallThatWasStoppedLeavesAConnectionThatWorks) {
   connection.set_timeout(std::chrono::seconds(20));
   EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
   boost::asio::post(io_, [&] { parked.clear(); });
+}
+
+/// The same with TLS, and a certificate that was made for the test.
+class HttpOverTls : public HttpClientTest {
+ protected:
+  void start(HttpHandler handler, HttpServerOptions options = {}) {
+    std::signal(SIGPIPE, SIG_IGN);
+    const testing::Certificate certificate = testing::make_certificate(folder_.path());
+    auto tls = server_tls(certificate.file, certificate.key_file);
+    ASSERT_TRUE(tls.ok()) << tls.error().message;
+    options.tls = *tls;
+    HttpClientTest::start(std::move(handler), std::move(options));
+    peer_.url.replace(0, 4, "https");
+    peer_.ca_file = certificate.file;
+  }
+  testing::ScratchFolder folder_;
+};
+
+TEST_F(HttpOverTls, KeepsItsConnection) {
+  start([](const HttpRequest& request, const Responder& responder) {
+    EXPECT_TRUE(request.tls);
+    responder.send(json_response(200, request.body));
+  });
+  HttpConnection connection(peer_);
+  for (int i = 0; i < 5; ++i) {
+    const auto reply = connection.call({"POST", "/", fmt::format("body {}", i)});
+    ASSERT_TRUE(reply.ok()) << reply.error().message;
+    EXPECT_EQ(reply->body, fmt::format("body {}", i));
+  }
+  EXPECT_EQ(connection.connections(), 1);
+}
+
+TEST_F(HttpOverTls, CarriesBodiesOfManyRecordsBothWays) {
+  HttpServerOptions options;
+  options.limits.body_bytes = std::size_t{32} << 20U;
+  start(
+      [](const HttpRequest& request, const Responder& responder) { responder.send(json_response(200, request.body)); },
+      options);
+  HttpConnection connection(peer_);
+  for (const std::size_t size : {std::size_t{16383}, std::size_t{16384}, std::size_t{16385}, std::size_t{20} << 20U}) {
+    std::string body(size, 'x');
+    for (std::size_t i = 0; i < size; ++i) body[i] = static_cast<char>('a' + i % 23);
+    const auto reply = connection.call({"POST", "/", body});
+    ASSERT_TRUE(reply.ok()) << reply.error().message;
+    EXPECT_TRUE(reply->body == body) << size;
+  }
+  EXPECT_EQ(connection.connections(), 1);
+}
+
+TEST_F(HttpOverTls, FollowsEventsUntilTheStreamEnds) {
+  start([](const HttpRequest&, const Responder& responder) {
+    responder.open_stream();
+    for (int i = 0; i < 1000; ++i) responder.event(std::to_string(i), "", std::string(1000, 'x'));
+    responder.end_stream();
+  });
+  int events = 0;
+  const auto reply = follow_events(peer_, "/events", "", [&](const ServerSentEvent&) { return ++events > 0; });
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ(events, 1000);
+}
+
+TEST_F(HttpOverTls, AClientThatLeavesInTheMiddleIsForgotten) {
+  std::vector<Responder> parked;
+  start([&](const HttpRequest&, const Responder& responder) { parked.push_back(responder); });
+  HttpConnection connection(peer_);
+  connection.set_timeout(std::chrono::milliseconds(200));
+  EXPECT_FALSE(connection.call({"GET", "/", "", ""}).ok());
+  while (connections() > 0) std::this_thread::yield();
+  boost::asio::post(io_, [&] {
+    for (const Responder& responder : parked) responder.send(json_response(200, "{}"));
+    parked.clear();
+  });
+}
+
+TEST_F(HttpOverTls, WhatIsNoHandshakeIsClosed) {
+  HttpServerOptions options;
+  options.request_time = std::chrono::milliseconds(300);
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); }, options);
+  HttpPeer plain = peer_;
+  plain.url.replace(0, 5, "http");
+  EXPECT_FALSE(http_call(plain, {"GET", "/", "", ""}).ok());
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::socket silent(io);
+  const auto port = static_cast<std::uint16_t>(std::stoi(peer_.url.substr(peer_.url.rfind(':') + 1)));
+  silent.connect({boost::asio::ip::make_address("127.0.0.1"), port});
+  while (connections() == 0) std::this_thread::yield();
+  while (connections() > 0) std::this_thread::yield();
+  EXPECT_TRUE(http_call(peer_, {"GET", "/", "", ""}).ok());
 }
 
 TEST_F(HttpClientTest, SaysWhoDoesNotAnswer) {
