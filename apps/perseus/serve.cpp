@@ -29,6 +29,7 @@
 #include "server/tokens.h"
 #include "server/worker_pool.h"
 #include "server_store.h"
+#include "service_manager.h"
 
 namespace perseus {
 namespace {
@@ -121,6 +122,25 @@ class Ticker {
   server::Metrics& metrics_;
 };
 
+/// Tells the service manager that the io thread still turns, as often as it wants to hear it.
+class Watchdog {
+ public:
+  Watchdog(asio::io_context& io, ServiceManager& manager) : timer_(io), manager_(manager) {
+    if (manager_.every()) tell();
+  }
+
+ private:
+  void tell() {
+    manager_.alive();
+    timer_.expires_after(*manager_.every());
+    timer_.async_wait([this](boost::system::error_code stopped) {
+      if (!stopped) tell();
+    });
+  }
+  asio::steady_timer timer_;
+  ServiceManager& manager_;
+};
+
 bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 HttpServerOptions server_options(const ServeConfig& config) {
@@ -143,6 +163,7 @@ Result<int> run_serve(const ServeConfig& config) {
   const rlim_t most_files = make_room_for(config.max_connections);
   if (Status enough = check_files(most_files); !enough) return enough.error();
   ignore_closed_pipes();
+  ServiceManager manager;
   Log log(config.log_level);
   asio::io_context io(1);
   const auto metrics = std::make_shared<server::Metrics>();
@@ -243,6 +264,7 @@ Result<int> run_serve(const ServeConfig& config) {
   signals.async_wait([&](boost::system::error_code stopped, int signal) {
     if (stopped) return;
     log.info(fmt::format("stopping on signal {}", signal));
+    manager.stopping();
     api.drain();
     hangups.cancel();
     const auto grace = duration_cast<milliseconds>(std::chrono::duration<double>(config.grace_s));
@@ -274,6 +296,8 @@ Result<int> run_serve(const ServeConfig& config) {
     log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
                          config.max_connections, most_files));
   }
+  const Watchdog watchdog(io, manager);
+  manager.ready(fmt::format("serving on {}:{}", host, *port));
   io.run();
   log.info("stopped");
   return 0;

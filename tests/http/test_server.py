@@ -585,15 +585,33 @@ class Operations(ServerCase):
             self.assertEqual((found, answer["error"]["code"]), (status, code), answer)
             self.assertEqual(answer["detail"], answer["error"]["message"])
 
-    def test_the_systemd_unit_is_in_order(self):
-        unit = ROOT / "data/perseus.service"
+    def test_the_systemd_units_are_in_order_and_give_little_away(self):
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")
-        with tempfile.TemporaryDirectory() as folder:
-            installed = pathlib.Path(folder) / "perseus.service"
-            installed.write_text(unit.read_text().replace("/usr/local/bin/perseus", os.path.abspath(PERSEUS)))
-            done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(installed)], capture_output=True, text=True)
-            self.assertNotIn("perseus.service", done.stdout + done.stderr)
+        for name in ("perseus.service", "perseus-relay.service"):
+            with tempfile.TemporaryDirectory() as folder:
+                installed = pathlib.Path(folder) / name
+                unit = (ROOT / "data" / name).read_text()
+                installed.write_text(unit.replace("/usr/local/bin/perseus", os.path.abspath(PERSEUS)))
+                done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(installed)], capture_output=True, text=True)
+                self.assertNotIn(name, done.stdout + done.stderr)
+                # Exposure is said in tenths: 25 is 2.5.
+                done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=25", str(installed)],
+                                      capture_output=True, text=True)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_service_manager_hears_that_it_is_ready_alive_and_stopping(self):
+        with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(folder + "/notify")
+            manager.settimeout(60)
+            server = Server(folder + "/data", prefix=["env", f"NOTIFY_SOCKET={folder}/notify", "WATCHDOG_USEC=200000"])
+            heard = {manager.recv(4096).decode().split("\n")[0] for _ in range(4)}
+            self.assertEqual(heard, {"READY=1", "WATCHDOG=1"})
+            server.process.send_signal(signal.SIGTERM)
+            while manager.recv(4096) != b"STOPPING=1":
+                pass
+            self.assertEqual(server.process.wait(60), 0)
+            server.stop()  # closes its pipes
 
     def test_stopping_drains(self):
         self.push()
