@@ -227,7 +227,11 @@ void HttpServer::use_certificate(TlsContext tls) {
   core_->options.tls = std::move(tls);
 }
 
-HttpServerCounts HttpServer::counts() const { return core_->counts(); }
+HttpServerCounts HttpServer::counts() const {
+  HttpServerCounts counts = core_->counts();
+  counts.certificate_end_s = certificate_end_s(core_->options.tls);
+  return counts;
+}
 
 void Responder::send(HttpResponse response) const {
   if (const auto connection = exchange_->connection.lock()) connection->answer(*exchange_, response);

@@ -84,6 +84,7 @@ struct HttpServerCounts {
   std::uint64_t accepted = 0;
   std::uint64_t turned_away = 0;  ///< over the limit of connections
   std::uint64_t timed_out = 0;
+  std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
 };
 
 class HttpServer {

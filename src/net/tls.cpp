@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/ssl/context.hpp>
+#include <ctime>
 #include <fstream>
 
 namespace perseus {
@@ -39,6 +40,14 @@ Result<TlsContext> server_tls(const std::string& certificate_file, const std::st
     return Error{ErrorCode::invalid_input, fmt::format("{} is not the key of {}", key_file, certificate_file)};
   }
   return context;
+}
+
+std::optional<double> certificate_end_s(const TlsContext& context) {
+  if (!context) return std::nullopt;
+  const X509* const certificate = SSL_CTX_get0_certificate(context->native_handle());
+  std::tm end{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return std::nullopt;
+  return static_cast<double>(timegm(&end));
 }
 
 Result<TlsContext> client_tls(const std::string& ca_file) {

@@ -2,6 +2,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include "server/process_metrics.h"
+
 namespace perseus::server {
 namespace {
 
@@ -35,7 +37,8 @@ void Metrics::on_io_thread(std::string_view what, double seconds) {
   histogram->Observe(seconds);
 }
 
-std::string Metrics::text(const ServiceCounts& service, const std::optional<HttpServerCounts>& http) const {
+std::string Metrics::text(const std::string& version, const ServiceCounts& service,
+                          const std::optional<HttpServerCounts>& http) const {
   using enum MetricType;
   std::vector<MetricFamily> families{
       one(Gauge, "jobs_in_memory", "Jobs whose log is folded in memory", service.jobs_in_memory),
@@ -59,6 +62,11 @@ std::string Metrics::text(const ServiceCounts& service, const std::optional<Http
       families.push_back(family);
     }
   }
+  if (http && http->certificate_end_s) {
+    families.push_back(
+        one(Gauge, "certificate_end_seconds", "When the certificate ends, Unix time", *http->certificate_end_s));
+  }
+  for (MetricFamily& family : process_metrics(version)) families.push_back(std::move(family));
   for (const auto* histograms : {&requests_, &io_thread_}) {
     for (MetricFamily& family : histograms->Collect()) families.push_back(std::move(family));
   }

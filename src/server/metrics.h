@@ -26,7 +26,9 @@ class Metrics {
   void served(const ServedRequest& request);
   /// The io thread was at that for so long. `what` must live as long as this.
   void on_io_thread(std::string_view what, double seconds);
-  [[nodiscard]] std::string text(const ServiceCounts& service, const std::optional<HttpServerCounts>& http) const;
+  /// `version` is the program's.
+  [[nodiscard]] std::string text(const std::string& version, const ServiceCounts& service,
+                                 const std::optional<HttpServerCounts>& http) const;
 
   /// Counts the time until its end.
   class IoSpan {

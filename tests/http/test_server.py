@@ -17,6 +17,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -397,7 +398,12 @@ class Operations(ServerCase):
         self.assertIn(b'perseus_requests_seconds_count{route="GET /readyz",status="200"} 1', text)
         self.assertIn(b'perseus_io_thread_seconds_count{task="GET /readyz"} 1', text)
         for line in text.decode().splitlines():
-            self.assertRegex(line, r'^(# (HELP|TYPE) perseus_\w+ .+|perseus_\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)$')
+            self.assertRegex(line, r'^(# (HELP|TYPE) (perseus|process)_\w+ .+|(perseus|process)_\w+(\{(\w+="[^"]*",?)+\})? [0-9.e+-]+)$')
+        figures = dict(re.findall(r"^(process_\w+) (\S+)$", text.decode(), re.M))
+        self.assertAlmostEqual(float(figures["process_start_time_seconds"]), time.time(), delta=600)
+        self.assertGreater(float(figures["process_resident_memory_bytes"]), 1e6)
+        self.assertGreaterEqual(float(figures["process_open_fds"]), 4)
+        self.assertIn(b'perseus_build_info{version="', text)
         if promtool := shutil.which("promtool"):
             checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, b""))
@@ -687,6 +693,12 @@ class Operations(ServerCase):
         if made.returncode != 0:
             self.skipTest("no openssl to make a certificate")
         server = Server(self.folder.name + "/tls", "--tls-certificate", certificate, "--tls-key", key)
+        trusting = ssl.create_default_context(cafile=certificate)
+        asked = http.client.HTTPSConnection(server.address.replace("127.0.0.1", "localhost"), context=trusting)
+        asked.request("GET", "/metrics")
+        ends = re.search("^perseus_certificate_end_seconds (.*)$", asked.getresponse().read().decode(), re.M)
+        self.assertAlmostEqual(float(ends[1]), time.time() + 24 * 3600, delta=600)
+        asked.close()
         server.url = server.url.replace("127.0.0.1", "localhost")
         self.assertTrue(server.url.startswith("https://"))
         self.assertIn("jobs", server.cli("job", "list", "--ca", certificate).stdout)
