@@ -1,0 +1,197 @@
+// The relay's threads and turns against a server that answers when it is told to; the real one:
+// tests/http/test_relay.py.
+#include "relay/relay.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/post.hpp>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace perseus {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// An HTTP server on a thread of its own.
+class OnThread {
+ public:
+  explicit OnThread(HttpHandler handler)
+      : server_(std::make_unique<HttpServer>(io, HttpServerOptions{}, std::move(handler))) {
+    const auto port = server_->listen({"127.0.0.1", 0});
+    PERSEUS_CHECK(port.ok(), "a free port");
+    url = fmt::format("http://127.0.0.1:{}", *port);
+  }
+  ~OnThread() { close(); }
+  void close() {
+    if (!thread_.joinable()) return;
+    io.stop();
+    thread_.join();
+    server_.reset();
+  }
+  OnThread(const OnThread&) = delete;
+  OnThread& operator=(const OnThread&) = delete;
+  void run() {
+    thread_ = std::thread([this] { io.run(); });
+  }
+
+  boost::asio::io_context io{1};
+  std::string url;
+
+ private:
+  std::unique_ptr<HttpServer> server_;
+  std::thread thread_;
+};
+
+class RelayTest : public ::testing::Test {
+ protected:
+  RelayTest()
+      : server_([this](const HttpRequest& request, const Responder& responder) {
+          const std::lock_guard lock(mutex_);
+          if (request.path != "/v1/exchange")
+            return responder.send(json_response(200, R"({"rank":0,"unchanged":true})"));
+          exchanges_.push_back(
+              {request.body, request.header("Authorization").value_or("") == "" ? "" : "some", responder});
+        }),
+        local_([this](HttpRequest request, Responder responder) {
+          relay_->handle(std::move(request), std::move(responder));
+        }) {
+    relay::RelayOptions options;
+    options.server.url = server_.url;
+    options.exchange_s = 0.2;
+    relay_ = std::make_unique<relay::Relay>(local_.io, options);
+    server_.run();
+    local_.run();
+  }
+  ~RelayTest() override { end_relay(); }
+  /// On its own io thread, which then ends, with what it had asked.
+  void end_relay() {
+    std::promise<void> gone;
+    if (!relay_) return;
+    boost::asio::post(local_.io, [&] {
+      relay_.reset();
+      local_.io.stop();
+      gone.set_value();
+    });
+    gone.get_future().wait();
+    local_.close();
+  }
+  std::future<Result<HttpReply>> ask(const std::string& method, const std::string& target,
+                                     const std::string& body = "") {
+    return std::async(std::launch::async, [=, this] {
+      return http_call({local_.url, "token", "", std::chrono::seconds(60)}, {method, target, body});
+    });
+  }
+  std::future<Result<HttpReply>> wait_for_plan(int rank, int have = 1) {
+    return ask("GET", fmt::format("/v1/jobs/j/ranks/{}/plan?have={}&wait_s=50", rank, have));
+  }
+  struct Asked {
+    std::string body, token;
+    Responder responder;
+  };
+  /// The next exchange that the server is asked.
+  Asked exchange() {
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (!exchanges_.empty()) {
+          Asked asked = std::move(exchanges_.front());
+          exchanges_.pop_front();
+          return asked;
+        }
+      }
+      std::this_thread::yield();
+    }
+  }
+  void answer(const Asked& asked, const std::string& text, int status = 200) {
+    boost::asio::post(server_.io, [=] { asked.responder.send(json_response(status, text)); });
+  }
+
+  std::mutex mutex_;
+  std::deque<Asked> exchanges_;
+  OnThread server_, local_;
+  std::unique_ptr<relay::Relay> relay_;
+};
+
+TEST_F(RelayTest, WaitsThatAreNotAnsweredGoIntoTheNextExchange) {
+  auto first = wait_for_plan(3);
+  Asked asked = exchange();
+  EXPECT_EQ(asked.body, R"({"wait_s":0.2,"reports":[],"waits":[{"job":"j","rank":3,"have":1}]})");
+  EXPECT_EQ(asked.token, "some");
+  auto second = wait_for_plan(4);
+  answer(asked, R"({"reports":[],"waits":[]})");
+  asked = exchange();
+  while (asked.body.find("\"rank\":4") == std::string::npos) {
+    answer(asked, R"({"reports":[],"waits":[]})");
+    asked = exchange();
+  }
+  answer(asked, R"({"reports":[],"waits":[{"wait":1,"status":200,"body":"{\"version\":2}"},)"
+                R"({"wait":0,"status":409,"body":"{}"}]})");
+  EXPECT_EQ(second.get()->body, R"({"version":2})");
+  EXPECT_EQ(first.get()->status, 409);
+}
+
+TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
+  auto waiting = wait_for_plan(0);
+  Asked asked = exchange();
+  std::vector<std::future<Result<HttpReply>>> reports;
+  for (int rank = 0; rank < 5; ++rank) {
+    reports.push_back(ask("POST", "/v1/jobs/j/iterations", fmt::format(R"({{"rank":{}}})", rank)));
+  }
+  int answered = 0;
+  while (answered < 5) {
+    std::string text = R"({"reports":[)";
+    // Each is told which rank it said it was.
+    for (std::size_t at = 0; (at = asked.body.find(R"({\"rank\":)", at)) != std::string::npos; ++answered) {
+      at += std::string_view(R"({\"rank\":)").size();
+      text += fmt::format(R"({}{{"status":200,"body":"{}"}})", text.back() == '[' ? "" : ",", asked.body[at]);
+    }
+    answer(asked, text + R"(],"waits":[]})");
+    if (answered < 5) asked = exchange();
+  }
+  for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(reports[rank].get()->body, std::to_string(rank));
+  end_relay();
+}
+
+TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
+  for (const char* nonsense :
+       {"{", "[]", R"({"waits":[]})", R"({"reports":[],"waits":[{"wait":-1,"status":1,"body":""}],"x":)"}) {
+    auto waiting = wait_for_plan(0);
+    answer(exchange(), nonsense);
+    const auto reply = waiting.get();
+    EXPECT_EQ(reply->status, 503) << nonsense;
+    EXPECT_THAT(reply->body, HasSubstr("cannot be read"));
+  }
+}
+
+TEST_F(RelayTest, WhatTheServerRefusesIsRefusedToAll) {
+  auto one = wait_for_plan(0);
+  auto other = wait_for_plan(1);
+  while (one.wait_for(std::chrono::seconds(0)) != std::future_status::ready ||
+         other.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+    const std::lock_guard lock(mutex_);
+    if (exchanges_.empty()) continue;
+    answer(exchanges_.front(), R"({"detail":"no"})", 401);
+    exchanges_.pop_front();
+  }
+  EXPECT_EQ(one.get()->status, 401);
+  EXPECT_EQ(other.get()->status, 401);
+}
+
+TEST_F(RelayTest, GoesWhileTheServerIsSilent) {
+  auto waiting = wait_for_plan(0);
+  (void)exchange();
+  auto report = ask("POST", "/v1/jobs/j/iterations", "{}");
+  end_relay();
+  for (auto* left : {&waiting, &report}) {  // closed, or told that nobody answers
+    const auto reply = left->get();
+    EXPECT_TRUE(!reply || reply->status == 500) << reply->status;
+  }
+}
+
+}  // namespace
+}  // namespace perseus
