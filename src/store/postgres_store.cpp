@@ -643,7 +643,7 @@ class PostgresStore final : public Store {
     std::int64_t next = after + 1;
     const std::array<PostgresValue, 2> after_that{job, after};
     const PostgresRows packs = connection.run(
-        "SELECT first::text, last::text, bytes, crc::text FROM packs WHERE job = $1 AND last > $2 ORDER BY last",
+        "SELECT first::text, last::text, bytes, crc::text FROM packs WHERE job = $1 AND last > $2 ORDER BY packs.last",
         after_that, true);
     for (int row = 0; row < packs.size(); ++row) {
       const std::int64_t first = packs.integer(row, 0), last = packs.integer(row, 1);

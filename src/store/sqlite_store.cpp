@@ -76,7 +76,7 @@ constexpr std::array sqlite_migrations = {
               (SELECT 'input/' AS kind UNION SELECT 'frontier/');
        INSERT OR IGNORE INTO holds
          SELECT 'job/' || job.job, key FROM blob, job
-         WHERE key LIKE 'known/%' AND instr(CAST(bytes AS TEXT), '"job":"' || job.job || '"') > 0;)",
+         WHERE key LIKE 'known/%' AND instr(CAST(blob.bytes AS TEXT), '"job":"' || job.job || '"') > 0;)",
 };
 constexpr int sqlite_version = static_cast<int>(sqlite_migrations.size());
 
@@ -744,7 +744,6 @@ Status back_up_sqlite(const std::string& path, const std::string& to) {
     if (database.execAndGet("PRAGMA application_id").getInt() != kApplicationId) {
       return Error{ErrorCode::invalid_input, path + ": not a database of Perseus"};
     }
-    database.exec("PRAGMA auto_vacuum = INCREMENTAL");  // as a new file has it
     SQLite::Statement copy(database, "VACUUM INTO ?");
     copy.bind(1, partial);
     copy.exec();
