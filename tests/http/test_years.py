@@ -45,7 +45,7 @@ class Folder(unittest.TestCase):
     def check_saved_jobs(self, server, token=None):
         """What the servers that left the saved databases had been told."""
         jobs = self.ask(server, "GET", "/v1/jobs", token=token)["jobs"]
-        states = {job["state"]: job["job"] for job in jobs}
+        states = {job["state"]: job["id"] for job in jobs}
         self.assertEqual(sorted(states), ["deployed", "finished"])
         view = self.ask(server, "GET", f"/v1/jobs/{states['deployed']}", token=token)
         self.assertEqual((view["name"], view["ranks"]["registered"], view["plan"]["version"]), ("saved", 2, 2))
@@ -119,10 +119,10 @@ class SavedPostgres(Folder):
         dump = subprocess.run([postgres.programs() / "pg_dump", "-n", "perseus", "-h", self.cluster.folder, "-U",
                                "perseus", "first"], check=True, capture_output=True, text=True, cwd="/",
                               **self.cluster.user).stdout
-        self.ask(server, "POST", f"/v1/jobs/{jobs[0]['job']}/finish", expect=200 if jobs[0]["state"] == "deployed" else 409)
+        self.ask(server, "POST", f"/v1/jobs/{jobs[0]['id']}/finish", expect=200 if jobs[0]["state"] == "deployed" else 409)
         again = self.server(self.restored("second", dump))
-        self.assertEqual([(job["job"], job["state"]) for job in self.ask(again, "GET", "/v1/jobs")["jobs"]],
-                         [(job["job"], job["state"]) for job in jobs])
+        self.assertEqual([(job["id"], job["state"]) for job in self.ask(again, "GET", "/v1/jobs")["jobs"]],
+                         [(job["id"], job["state"]) for job in jobs])
         self.check_saved_jobs(again)
 
     def test_servers_of_version_3_that_still_run_touch_nothing(self):
@@ -154,11 +154,11 @@ class Damaged(Folder):
                 answer = self.ask(server, method, f"/v1/jobs/{job}{rest}", expect=500)
                 self.assertEqual(answer["error"], {"code": "internal", "message": f"job {job} is damaged: {why}"})
         self.ask(server, "POST", f"/v1/jobs/{jobs[2]}/finish")
-        states = {job["job"]: job["state"] for job in self.ask(server, "GET", "/v1/jobs")["jobs"]}
+        states = {job["id"]: job["state"] for job in self.ask(server, "GET", "/v1/jobs")["jobs"]}
         self.assertEqual(states, {jobs[0]: "damaged", jobs[1]: "damaged", jobs[2]: "finished"})
         for job in words:
             server.cli("job", "delete", job)
-        self.assertEqual([job["job"] for job in self.ask(server, "GET", "/v1/jobs")["jobs"]], [jobs[2]])
+        self.assertEqual([job["id"] for job in self.ask(server, "GET", "/v1/jobs")["jobs"]], [jobs[2]])
 
 
 class Unreadable(unittest.TestCase):
