@@ -41,12 +41,14 @@ UpkeepWork upkeep_of(std::vector<JobIndexRow> jobs, const Keep& keep, double now
 void Upkeep::tick(double now_s) {
   if (!keep_.any() || looking_ || under_way_ > 0 || now_s < next_s_) return;
   if (tasks_.empty()) return look();
-  under_way_ = std::min(tasks_.size(), at_once);
   std::vector<Task> now;
-  for (std::size_t i = 0; i < under_way_; ++i) {
+  // The sweep comes last, for it gives back the space that the others free.
+  const auto may_begin = [&] { return now.empty() || tasks_.front().kind != Task::Kind::sweep; };
+  while (!tasks_.empty() && now.size() < at_once && may_begin()) {
     now.push_back(std::move(tasks_.front()));
     tasks_.pop_front();
   }
+  under_way_ = now.size();
   for (Task& task : now) begin(std::move(task));
 }
 
@@ -92,7 +94,7 @@ void Upkeep::begin(Task task) {
 }
 
 void Upkeep::ended(Task task, const Result<bool>& more) {
-  if (more && *more) tasks_.push_back(std::move(task));
+  if (more && *more) tasks_.push_front(std::move(task));
   if (--under_way_ > 0) return;
   rest(tasks_.empty() ? rest_s : soon_s);
 }
