@@ -458,19 +458,28 @@ ServiceCounts Service::counts() const {
 
 Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t after,
                                           std::function<void(const JobEvent&)> on) {
-  const auto live = state_->asked(job);
+  const auto live = state_->jobs->find(job);
   if (!live) return live.error();
+  (*live)->last_seen_s = state_->clock.now_s();
   const std::int64_t committed = (*live)->committed;
   if (after < 0 || after > committed) after = committed;
+  // A stream's reader may have so much waiting for it before it is cut off (HttpServerOptions::stream_bytes).
+  constexpr std::size_t most_past_bytes = std::size_t{2} << 20, bytes_beside_text = 200;
+  std::size_t past_bytes = 0;
   std::vector<JobEvent> past;
   if (after < committed) {
     const auto stored = state_->store.read(job, after);
     if (!stored) return stored.error();
     for (const StoredEvent& item : *stored) {
-      if (item.sequence > committed) break;
+      if (item.sequence > committed || past_bytes > most_past_bytes) break;
       const Event event = event_in_log(item.body);
       past.push_back({job, item.sequence, std::string(kind_of(event)), event.at_s, text_of(event)});
+      past_bytes += past.back().text.size() + bytes_beside_text;
     }
+  }
+  if (!past.empty() && past.back().sequence < committed) {
+    for (const JobEvent& event : past) on(event);
+    return SubscriptionId{0};
   }
   const SubscriptionId id = state_->next_subscription++;
   state_->subscriptions.emplace(id, State::Subscription{job, committed, on});

@@ -125,7 +125,7 @@ class Service {
   [[nodiscard]] ServiceCounts counts() const;
 
   /// Every event of the job after that sequence, those of the past first, each once and in order, until unsubscribed.
-  /// `after` beyond the last event (or -1): from now on.
+  /// `after` beyond the last event (or -1): from now on. 0: that was only the past's first part, ask for what follows.
   Result<SubscriptionId> subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on);
   /// Events of all jobs from now on.
   SubscriptionId subscribe_all(std::function<void(const JobEvent&)> on);
