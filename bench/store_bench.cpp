@@ -128,6 +128,38 @@ void start_with_10000_jobs(benchmark::State& state) {
   }
 }
 
+/// The same with 100,000 jobs that have ended, 8 events each, packed as they are after a while.
+template <class Database>
+void start_with_100000_ended_jobs(benchmark::State& state) {
+  constexpr int kJobs = 100000;
+  const Database database;
+  StoreExecutor executor;
+  {
+    auto store = database.open()(executor.post());
+    if (!store) return state.SkipWithError(store.error().message.c_str());
+    int answered = 0;
+    for (int job = 0; job < kJobs; ++job) {
+      Append append = to(fmt::format("j_{:032x}", job * 2654435761U), 0, 8);
+      const std::string id = append.job;
+      append.index.state = "finished";
+      append.index.summary = R"({"ranks":8192,"ranks_registered":8192,"pipelines":64,"iteration_time_s":1.656})";
+      (*store)->append(std::move(append), [&](const Result<Appended>&) { ++answered; });
+      (*store)->pack_job(id, [&](const Result<bool>&) { ++answered; });
+    }
+    while (answered < 2 * kJobs) executor.run_one();
+    std::int64_t bytes = 0;
+    const auto jobs = (*store)->jobs();
+    for (const JobIndexRow& row : *jobs) bytes += row.bytes;
+    state.counters["log_bytes_per_job"] = static_cast<double>(bytes) / kJobs;
+  }
+  for (auto _ : state) {
+    auto store = database.open()(executor.post());
+    if (!store) return state.SkipWithError(store.error().message.c_str());
+    const auto jobs = (*store)->jobs();
+    if (!jobs.ok() || jobs->size() != kJobs) return state.SkipWithError("jobs are missing");
+  }
+}
+
 /// Only where there is a PostgreSQL to start.
 void with_postgres(const char* name, void (*run)(benchmark::State&), const std::vector<std::int64_t>& arguments) {
   if (PostgresServer::programs().empty()) return;
@@ -138,11 +170,13 @@ void with_postgres(const char* name, void (*run)(benchmark::State&), const std::
 BENCHMARK(appends<Sqlite>)->Arg(1)->Arg(64)->Arg(8192)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(ranks_of_one_job<Sqlite>)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(start_with_10000_jobs<Sqlite>)->Arg(8)->Arg(70)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(start_with_100000_ended_jobs<Sqlite>)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 const bool registered = [] {
   with_postgres("appends<Postgres>", appends<Postgres>, {1, 64, 8192});
   with_postgres("ranks_of_one_job<Postgres>", ranks_of_one_job<Postgres>, {});
   with_postgres("start_with_10000_jobs<Postgres>", start_with_10000_jobs<Postgres>, {8, 70});
+  with_postgres("start_with_100000_ended_jobs<Postgres>", start_with_100000_ended_jobs<Postgres>, {});
   return true;
 }();
 

@@ -195,6 +195,8 @@ Result<int> run_serve(const ServeConfig& config) {
   service_options.idle_expiry_s = config.idle_expiry_s;
   constexpr double day_s = 86400;
   service_options.keep_finished_s = config.keep_finished_days * day_s;
+  service_options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;
+  service_options.keep_unused_s = config.keep_unused_days * day_s;
   service_options.max_ranks = config.max_ranks;
   service_options.plan_deadlines = config.plan_deadlines;
   service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;

@@ -31,7 +31,9 @@ void Characterisations::start(const std::string& key) {
   if (known(key)) return read_frontier(key, "");
   auto stored = store_.blob("frontier/" + key);
   // Even an answer that is known comes later, by way of the executor, so that nobody is called inside his own call.
-  if (!stored) {
+  if (!stored && stored.error().code == ErrorCode::internal) {
+    claim_and_compute(key);  // damaged: it is made again
+  } else if (!stored) {
     executor_.submit(Executor::Kind::request,
                      [weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
                        return [weak, key, error] {

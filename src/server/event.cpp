@@ -37,6 +37,7 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "plan_dropped",
     "energy_measured",
     "reports_kept",
+    "unknown",
 };
 
 template <class T, class... Ts>
@@ -235,6 +236,9 @@ void describe(F& f, S& e) {
 template <class F, class S>
 requires is_one_of<S, JobSeen, JobFinished, JobExpired>
 void describe(F&, S&) {}
+template <class F, class S>
+requires is_one_of<S, UnknownEvent>
+void describe(F& f, S& e) { f("unknown_kind", e.kind); }
 template <class S>
 requires is_one_of<S, PolicySet>
 void describe(JsonWriter& f, S& e) { f.always("policy", members_of(e.policy)); }
@@ -322,6 +326,17 @@ Result<Event> parse_event(std::string_view text, const std::string& name) {
   auto body = read_body(number, members, root);
   if (!body) return body.error();
   event.body = *std::move(body);
+  return event;
+}
+
+Event event_in_log(std::string_view text) {
+  if (auto event = parse_event(text, "event")) return *std::move(event);
+  Event event{0, UnknownEvent{}};
+  const auto document = parse_json(text, "event");
+  if (!document) return event;
+  JsonMembers members(document->root());
+  members("kind", std::get<UnknownEvent>(event.body).kind);
+  members("at_s", event.at_s);
   return event;
 }
 
@@ -416,6 +431,9 @@ struct EventText {
   }
   std::string operator()(const IterationsCounted& e) const {
     return fmt::format("{} iterations saved {}", e.iterations, perseus::text_of(Joules(e.saved_j)));
+  }
+  std::string operator()(const UnknownEvent& e) const {
+    return fmt::format("something that this version of Perseus does not know ({})", e.kind);
   }
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }

@@ -201,12 +201,17 @@ struct JobFinished {
 struct JobExpired {
   bool operator==(const JobExpired&) const = default;
 };
+/// Something that a later version of Perseus wrote, and this one does not know. Never written.
+struct UnknownEvent {
+  std::string kind;
+  bool operator==(const UnknownEvent&) const = default;
+};
 
-using EventBody =
-    std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
-                 ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
-                 StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
-                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept>;
+using EventBody = std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted,
+                               WindowHandedOut, ResultReported, ProfilingFailed, CharacterisationStarted, Characterised,
+                               CharacterisationFailed, StragglerNoticed, StragglerTookEffect, StragglerWithdrawn,
+                               PolicySet, PolicyCleared, PlanDeployed, IterationsCounted, JobSeen, JobFinished,
+                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, UnknownEvent>;
 
 struct Event {
   double at_s = 0;
@@ -225,6 +230,9 @@ std::string text_of(const Event& event);
 std::string format_event(const Event& event);
 /// `name` stands for the log in messages.
 Result<Event> parse_event(std::string_view text, const std::string& name);
+/// What parse_event() refuses is an UnknownEvent: the store has found that it is what was written, so a later version
+/// wrote it.
+Event event_in_log(std::string_view text);
 
 /// "accelerator GPU-1", "rank 5", "pipeline 2"
 std::string text_of(const StragglerTarget& target);

@@ -429,6 +429,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const JobSeen&) { return Ok{}; }
+  Status operator()(const UnknownEvent&) { return Ok{}; }
   Status operator()(const JobFinished&) { return Ok{}; }
   Status operator()(const JobExpired&) {
     job.reason = "nobody asked about it for so long";
@@ -458,7 +459,9 @@ const Notice* Job::notice(std::string_view notice_id) const {
   return found == notices.end() ? nullptr : &*found;
 }
 
-Status apply(Job& job, const Event& event) {
+namespace {
+
+Status apply_known(Job& job, const Event& event) {
   const auto next = next_state(job.state, event.body.index());
   if (!next) {
     return Error{ErrorCode::internal, fmt::format("job {}: event {}: {} cannot happen to a job that is {}", job.id,
@@ -468,6 +471,20 @@ Status apply(Job& job, const Event& event) {
   job.state = *next;
   job.updated_s = event.at_s;
   if (is_wanted(event.body.index())) job.active_s = event.at_s;
+  ++job.sequence;
+  return Ok{};
+}
+
+}  // namespace
+
+Status apply(Job& job, const Event& event) {
+  if (!std::holds_alternative<UnknownEvent>(event.body)) {
+    Status folded = apply_known(job, event);
+    // What follows something unknown need not fit what is known.
+    if (folded || job.unknown_events == 0) return folded;
+  }
+  job.updated_s = std::max(job.updated_s, event.at_s);
+  ++job.unknown_events;
   ++job.sequence;
   return Ok{};
 }

@@ -104,6 +104,8 @@ class RankSlot {
 struct Job {
   std::string id;
   std::int64_t sequence = 0;  ///< events folded
+  /// Of them, those that a later version wrote, and what could not follow them: the rest of this may be wrong.
+  std::int64_t unknown_events = 0;
   JobState state = JobState::none;
   std::string reason;  ///< why it is in this state; empty: nothing to say
   double created_s = 0, updated_s = 0;

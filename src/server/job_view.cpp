@@ -169,6 +169,7 @@ JobView view_of(const LiveJob& live, double now_s) {
   JobView view;
   view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
   view.reason = job.reason;
+  if (job.unknown_events > 0) view.reason = later_version(job.id).message;
   if (view.reason.empty() && job.live() && live.plan_held_back) {
     view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
   }

@@ -60,7 +60,9 @@ void note_learned(const Job& job, const ProfileKnown& profile, double now_s, Dec
   const std::string key = learned_key(job.spec.degrees, facts, job.spec.shape);
   if (key.empty() || !profile.pipelines.empty()) return;
   decision.blobs.push_back(
-      {key, json_text(LearnedProfile{"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s})});
+      {key,
+       json_text(LearnedProfile{"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s}),
+       {"input/" + profile.input, "frontier/" + profile.input}});
 }
 
 Result<LearnedProfile> parse_learned(const std::string& key, const std::string& bytes) {

@@ -22,6 +22,13 @@ void answer(const Command& command, const Status& status) {
 
 }  // namespace
 
+Error later_version(const std::string& job) {
+  return {ErrorCode::unavailable,
+          fmt::format("job {} was changed by a later version of Perseus, which this server does not know: ask a server "
+                      "of that version",
+                      job)};
+}
+
 LiveJobs::LiveJobs(Store& store, const Clock& clock, Hooks hooks)
     : store_(store), clock_(clock), hooks_(std::move(hooks)) {}
 
@@ -29,7 +36,7 @@ Status LiveJobs::open() {
   auto rows = store_.jobs();
   if (!rows) return rows.error();
   for (JobIndexRow& row : *rows) {
-    if (row.next_wake_s) wakes_.emplace(*row.next_wake_s, row.job);
+    if (row.next_wake_s && !row.damaged) wakes_.emplace(*row.next_wake_s, row.job);
     index_.emplace(row.job, std::move(row));
   }
   return Ok{};
@@ -42,11 +49,7 @@ Result<std::vector<SequencedEvent>> LiveJobs::read(const std::string& id, std::i
   if (!stored) return stored.error();
   std::vector<SequencedEvent> events;
   events.reserve(stored->size());
-  for (const StoredEvent& item : *stored) {
-    auto event = parse_event(item.body, fmt::format("job {}, event {}", id, item.sequence));
-    if (!event) return Error{ErrorCode::internal, event.error().message};
-    events.push_back({item.sequence, *std::move(event)});
-  }
+  for (const StoredEvent& item : *stored) { events.push_back({item.sequence, event_in_log(item.body)}); }
   return events;
 }
 
@@ -65,7 +68,12 @@ Result<LiveJob*> LiveJobs::find(const std::string& id) {
   // Another server may have made it a moment ago: it is looked for even if it is not in the index.
   auto fresh = std::make_unique<LiveJob>();
   fresh->job.id = id;
-  if (Status read_it = reload(*fresh); !read_it) return read_it.error();
+  if (Status read_it = reload(*fresh); !read_it) {
+    const auto row = index_.find(id);
+    if (row != index_.end() && read_it.error().code == ErrorCode::internal) row->second.damaged = true;
+    return read_it.error();
+  }
+  if (fresh->job.state == JobState::none && fresh->job.unknown_events > 0) return later_version(id);
   if (fresh->job.state == JobState::none) {
     index_.erase(id);
     return Error{ErrorCode::not_found, fmt::format("no job {}", id)};
@@ -169,7 +177,7 @@ void LiveJobs::create(const std::string& id, Command command) {
 }
 
 void LiveJobs::run(LiveJob& live, Command command) {
-  LiveJob::Entry entry{std::move(command), {}, {}};
+  LiveJob::Entry entry{std::move(command), {}, {}, {}};
   Status decided = decide_into(live, entry);
   if (!decided && entry.events.empty() && !live.stale_ && catch_up(live)) decided = decide_into(live, entry);
   if (!decided) {
@@ -190,10 +198,12 @@ void LiveJobs::run(LiveJob& live, Command command) {
 
 Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
   const double now_s = clock_.now_s();
+  if (live.job.unknown_events > 0) return later_version(live.job.id);
   if (entry.command.decide) {
     auto decision = entry.command.decide(live.job, now_s);
     if (!decision) return decision.error();
     entry.blobs = std::move(decision->blobs);
+    entry.holds = std::move(decision->holds);
     for (EventBody& body : decision->events) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
     }
@@ -237,7 +247,12 @@ void LiveJobs::flush(LiveJob& live) {
   append.expected_sequence = live.committed;
   for (LiveJob::Entry& entry : live.in_flight_) {
     for (const SequencedEvent& event : entry.events) append.bodies.push_back(format_event(event.event));
-    for (const Blob& blob : entry.blobs) append.blobs.push_back(blob);
+    std::ranges::copy(entry.blobs, std::back_inserter(append.blobs));
+    std::ranges::copy(entry.holds, std::back_inserter(append.holds));
+    for (const Blob& blob : entry.blobs) {
+      append.holds.push_back(blob.key);
+      if (blob.key.starts_with("input/")) append.holds.push_back("frontier/" + blob.key.substr(6));
+    }
   }
   live.appending_ = true;
   if (append.bodies.empty()) return appended(live.job.id, Appended::committed);

@@ -37,6 +37,7 @@ namespace perseus::server {
 struct Decision {
   std::vector<EventBody> events;
   std::vector<Blob> blobs;
+  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job is there
 };
 
 struct Command {
@@ -48,6 +49,9 @@ struct SequencedEvent {
   std::int64_t sequence = 0;
   Event event;
 };
+
+/// A job whose log this version cannot fold. It is shown as far as it is known, and left alone.
+Error later_version(const std::string& job);
 
 struct Waiter {
   int rank = 0;
@@ -107,6 +111,7 @@ struct LiveJob {
     Command command;
     std::vector<SequencedEvent> events;
     std::vector<Blob> blobs;
+    std::vector<std::string> holds = {};
   };
   std::vector<Entry> outbox_;
   std::vector<Entry> in_flight_;

@@ -307,7 +307,8 @@ void Api::job_events(Call call) {
   const Responder responder = call.responder;
   const auto subscription = service_.subscribe(call.parts[0], after.value_or(-1),
                                                [responder](const JobEvent& event) { send_event(responder, event); });
-  if (!subscription) return responder.end_stream();
+  // After a part of a long log, readers ask again from its last id, as event sources do by themselves.
+  if (!subscription || *subscription == 0) return responder.end_stream();
   keep_open(call, *subscription);
 }
 

@@ -36,6 +36,12 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
     if (self->earlier_wake) self->earlier_wake();
   };
   if (Status opened = state->jobs->open(); !opened) return opened.error();
+  const Keep keep{state->options.keep_finished_s, state->options.keep_finished_bytes, state->options.keep_unused_s};
+  state->upkeep = std::make_shared<Upkeep>(keep, store, clock, executor,
+                                           [self](const std::string& id, std::function<void(const Status&)> done) {
+                                             self->jobs->remove(id, std::move(done));
+                                           });
+  state->upkeep->earlier_wake = state->jobs->earlier_wake;
   const std::weak_ptr<LiveJobs> jobs = state->jobs;
   store.on_foreign({[jobs](const std::string& job, std::int64_t sequence) {
                       if (const auto live = jobs.lock()) live->on_foreign(job, sequence);
@@ -219,9 +225,11 @@ void Service::finish_job(const std::string& job, Done<Ok> done) {
 
 void Service::remove_job(const std::string& job, Done<Ok> done) {
   const auto live = state_->jobs->find(job);
-  if (!live) return done(live.error());
-  const Job& now = (*live)->job;
-  if (now.live()) {
+  const bool damaged = !live && live.error().code == ErrorCode::internal;
+  if (!live && !damaged) return done(live.error());
+  if (live && (*live)->job.unknown_events > 0) return done(later_version(job));
+  if (live && (*live)->job.live()) {
+    const Job& now = (*live)->job;
     return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
   }
   state_->jobs->remove(job, [done](const Status& removed) { removed ? done(Ok{}) : done(removed.error()); });
@@ -274,6 +282,7 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
     for (const auto& [id, row] : self->jobs->index()) {
       if (row.state == name_of(JobState::finished) || row.state == name_of(JobState::expired)) continue;
       const auto live = self->jobs->find(id);
+      if (!live && live.error().code == ErrorCode::internal) continue;  // a damaged job holds up no other
       if (!live) return done(live.error());
       if ((*live)->job.live() && (*live)->job.ranks_of_accelerator.contains(request.target.accelerator)) {
         with_it.push_back(id);
@@ -386,6 +395,10 @@ std::vector<ListedJob> Service::jobs() const {
   jobs.reserve(state_->jobs->index().size());
   for (const auto& [id, row] : state_->jobs->index()) {
     const LiveJob* live = state_->jobs->in_memory(id);
+    if (row.damaged) {
+      jobs.push_back({{valid_utf8(row.job), "", "damaged", 0, 0}, {}});
+      continue;
+    }
     jobs.push_back({{row.job, row.name, row.state, row.created_s, row.updated_s},
                     live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary)});
   }
@@ -445,20 +458,28 @@ ServiceCounts Service::counts() const {
 
 Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t after,
                                           std::function<void(const JobEvent&)> on) {
-  const auto live = state_->asked(job);
+  const auto live = state_->jobs->find(job);
   if (!live) return live.error();
+  (*live)->last_seen_s = state_->clock.now_s();
   const std::int64_t committed = (*live)->committed;
   if (after < 0 || after > committed) after = committed;
+  // A stream's reader may have so much waiting for it before it is cut off (HttpServerOptions::stream_bytes).
+  constexpr std::size_t most_past_bytes = std::size_t{2} << 20, bytes_beside_text = 200;
+  std::size_t past_bytes = 0;
   std::vector<JobEvent> past;
   if (after < committed) {
     const auto stored = state_->store.read(job, after);
     if (!stored) return stored.error();
     for (const StoredEvent& item : *stored) {
-      if (item.sequence > committed) break;
-      const auto event = parse_event(item.body, job);
-      if (!event) return event.error();
-      past.push_back({job, item.sequence, std::string(kind_of(*event)), event->at_s, text_of(*event)});
+      if (item.sequence > committed || past_bytes > most_past_bytes) break;
+      const Event event = event_in_log(item.body);
+      past.push_back({job, item.sequence, std::string(kind_of(event)), event.at_s, text_of(event)});
+      past_bytes += past.back().text.size() + bytes_beside_text;
     }
+  }
+  if (!past.empty() && past.back().sequence < committed) {
+    for (const JobEvent& event : past) on(event);
+    return SubscriptionId{0};
   }
   const SubscriptionId id = state_->next_subscription++;
   state_->subscriptions.emplace(id, State::Subscription{job, committed, on});
@@ -492,7 +513,8 @@ void Service::tick() {
   for (const std::string& id : state_->jobs->take_due(now_s)) {
     const auto live = state_->jobs->find(id);
     if (!live) {
-      if (live.error().code != ErrorCode::not_found) state_->jobs->wake_again(id, now_s + retry_after_s);
+      const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
+      if (again) state_->jobs->wake_again(id, now_s + retry_after_s);
       continue;
     }
     (*live)->retry_s.reset();
@@ -506,7 +528,7 @@ void Service::tick() {
     }
   }
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
-  state_->remove_old_jobs(now_s);
+  state_->upkeep->tick(now_s);
 }
 
 std::optional<double> Service::next_wake() const {
@@ -516,7 +538,7 @@ std::optional<double> Service::next_wake() const {
   };
   earlier(state_->characterisations->next_wake());
   if (!state_->wait_deadlines.empty()) earlier(state_->wait_deadlines.begin()->first);
-  if (state_->options.keep_finished_s > 0) earlier(state_->next_removal_s);
+  earlier(state_->upkeep->next_wake());
   return next;
 }
 

@@ -48,6 +48,8 @@ struct ServiceOptions {
   std::string owner;                      ///< of claims: the same after a restart if there is one server, else random
   double idle_expiry_s = 7 * 24 * 3600;   ///< jobs that nobody asked about for so long expire
   double keep_finished_s = 0;             ///< jobs that ended so long ago are removed; 0: never
+  std::int64_t keep_finished_bytes = 0;   ///< logs above which jobs that ended are removed; 0: any number
+  double keep_unused_s = 0;               ///< profiles, frontiers that no job needs for so long are removed; 0: never
   int margin_iterations = 2;              ///< a new plan holds from the iteration after so many more
   int max_ranks = 1 << 17;                ///< of a job
   int max_computations = 1 << 17;         ///< of a pipeline's iteration
@@ -123,7 +125,7 @@ class Service {
   [[nodiscard]] ServiceCounts counts() const;
 
   /// Every event of the job after that sequence, those of the past first, each once and in order, until unsubscribed.
-  /// `after` beyond the last event (or -1): from now on.
+  /// `after` beyond the last event (or -1): from now on. 0: that was only the past's first part, ask for what follows.
   Result<SubscriptionId> subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on);
   /// Events of all jobs from now on.
   SubscriptionId subscribe_all(std::function<void(const JobEvent&)> on);

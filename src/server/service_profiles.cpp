@@ -32,6 +32,7 @@ Result<Decision> completed(const JobProfiles& profiles, const InputLimits& limit
     if (!known) return known.error();
     decision.events.emplace_back(std::move(known->event));
     decision.blobs.push_back(std::move(known->blob));
+    if (!given.learned.empty()) decision.holds.push_back(given.learned);
   }
   return decision;
 }
@@ -97,7 +98,7 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
     if (request.switch_latency) shape.switch_latency = request.switch_latency;
     const bool fixed = shape.switch_latency.has_value();
     if (!fixed && options.switch_latency_s > 0) shape.switch_latency = Seconds(options.switch_latency_s);
-    profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed});
+    profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed, {}});
   };
   const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
     auto profile = named_profile(name);
@@ -108,18 +109,20 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
   if (!request.profile.empty()) {
     if (Status added = add(request.profile, {}); !added) return added.error();
   } else if (const std::string key = learned_key(request.degrees, request.facts, request.shape); !key.empty()) {
+    // What is damaged is as if nothing had been learned.
     const auto kept = store.blob(key);
-    if (!kept) return kept.error();
-    const auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
+    if (!kept && kept.error().code != ErrorCode::internal) return kept.error();
+    const auto learned = kept && *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
     if (learned) {
       const auto text = store.blob("input/" + learned->input);
-      if (!text) return text.error();
+      if (!text && text.error().code != ErrorCode::internal) return text.error();
       const auto known =
-          *text ? parse_input(**text, "input/" + learned->input) : Error{ErrorCode::not_found, "no input"};
+          text && *text ? parse_input(**text, "input/" + learned->input) : Error{ErrorCode::not_found, "no input"};
       if (known) {  // the same computations, perhaps in another number
         PipelineShape shape = request.shape.value_or(known->shape);
         if (!shape.blocking_power) shape.blocking_power = known->shape.blocking_power;
         add_given(known->profile_csv, std::move(shape), "known from an earlier run", {});
+        profiles.given.back().learned = key;
       }
     }
   }
@@ -162,11 +165,11 @@ void Service::State::replan_for_latency(LiveJob& live) {
   if (input.empty()) return;
   const Seconds latency = *latency_to_replan(live, input);
   const auto text = store.blob("input/" + input);
-  if (!text) {
+  if (!text && text.error().code != ErrorCode::internal) {
     live.retry_s = clock.now_s() + retry_after_s;
     return jobs->set_wake(live, clock.now_s());
   }
-  if (!*text) {
+  if (!text || !*text) {
     live.not_replanned[input] = latency;
     return;
   }
@@ -211,7 +214,8 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
   if (Status text = check_text("accelerator", profile.accelerator, 256); !text) return done(text.error());
   const auto save = [profile, done](State& state, const Result<CompletedProfile>& completed) {
     if (!completed) return done(completed.error());
-    Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile})};
+    const std::string& input = completed->known.event.input;
+    Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile}), {"input/" + input, "frontier/" + input}};
     state.store.put_blob(completed->known.blob,
                          [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
                           key = completed->known.event.input, done](const Result<Ok>& put) {
@@ -238,6 +242,7 @@ Result<std::vector<LearnedProfile>> Service::learned_profiles() {
   std::vector<LearnedProfile> all;
   for (const std::string& key : *keys) {
     const auto kept = state_->store.blob(key);
+    if (!kept && kept.error().code == ErrorCode::internal) continue;  // damaged
     if (!kept) return kept.error();
     auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, key};
     if (learned) all.push_back(*std::move(learned));

@@ -74,20 +74,6 @@ std::int64_t Service::State::next_common_iteration(const LiveJob& live, double n
   return iteration + 1 + options.margin_iterations;
 }
 
-void Service::State::remove_old_jobs(double now_s) {
-  constexpr std::size_t at_once = 100;  // others have their turn
-  constexpr double soon_s = 1, rest_s = 600;
-  if (options.keep_finished_s <= 0 || now_s < next_removal_s) return;
-  std::vector<std::string> old;
-  for (const auto& [id, row] : jobs->index()) {
-    const bool over = row.state == name_of(JobState::finished) || row.state == name_of(JobState::expired);
-    if (over && row.updated_s + options.keep_finished_s <= now_s) old.push_back(id);
-    if (old.size() == at_once) break;
-  }
-  for (const std::string& id : old) jobs->remove(id, [](const Status&) {});  // what fails is tried again
-  next_removal_s = now_s + (old.empty() ? std::min(rest_s, options.keep_finished_s) : soon_s);
-}
-
 double Service::State::expiry_of(const LiveJob& live) const {
   // After a start, ranks may need a while to come back, and the time of the start may be wrong.
   constexpr double patience_s = 3600;
@@ -97,7 +83,7 @@ double Service::State::expiry_of(const LiveJob& live) const {
 
 std::optional<double> Service::State::next_wake_of(const LiveJob& live, double now_s) const {
   const Job& job = live.job;
-  if (!job.live()) return std::nullopt;
+  if (!job.live() || job.unknown_events > 0) return std::nullopt;
   double next = expiry_of(live);
   if (const Notice* notice = next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = next_policy_change(job.policies, now_s)) next = std::min(next, *change);
@@ -200,6 +186,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
 
 Result<LiveJob*> Service::State::asked(const std::string& id) {
   auto live = jobs->find(id);
+  if (live && (*live)->job.unknown_events > 0) return later_version(id);
   if (live) (*live)->last_seen_s = clock.now_s();
   return live;
 }
@@ -282,6 +269,7 @@ void Service::State::release_first_plan(LiveJob& live) {
 }
 
 std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
+  if (live.job.unknown_events > 0) return later_version(live.job.id);
   if (!live.job.live()) {
     return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
   }

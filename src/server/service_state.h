@@ -20,6 +20,7 @@
 #include "server/job_profiling.h"
 #include "server/live_jobs.h"
 #include "server/service.h"
+#include "server/upkeep.h"
 
 namespace perseus::server {
 
@@ -33,6 +34,7 @@ struct JobProfiles {
     std::string name;
     std::vector<int> pipelines;  ///< empty: all
     bool fixed_latency = false;  ///< as ProfileKnown's
+    std::string learned = {};    ///< key of the learned profile that it is from; empty: none
   };
   std::vector<Given> given;
 };
@@ -58,9 +60,9 @@ struct Service::State : std::enable_shared_from_this<State> {
   const Clock& clock;
   Executor& executor;
   double opened_s;
-  double next_removal_s = 0;  ///< when to look for jobs that ended long ago
   std::shared_ptr<Characterisations> characterisations;
   std::shared_ptr<LiveJobs> jobs;
+  std::shared_ptr<Upkeep> upkeep;
   std::unordered_map<WaitId, std::string> job_of_wait;
   std::set<std::pair<double, WaitId>> wait_deadlines;
   WaitId next_wait = 1;
@@ -77,7 +79,6 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// The first iteration that no rank can have begun when it hears of a plan made now: from the last iteration that a
   /// rank reported, how long ago that was, and a margin for delivery. 0 (at once) where nobody reports.
   [[nodiscard]] std::int64_t next_common_iteration(const LiveJob& live, double now_s) const;
-  void remove_old_jobs(double now_s);
   [[nodiscard]] double expiry_of(const LiveJob& live) const;
   [[nodiscard]] std::optional<double> next_wake_of(const LiveJob& live, double now_s) const;
 

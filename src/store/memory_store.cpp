@@ -47,19 +47,38 @@ void MemoryStore::append(Append append, Done<Appended> done) {
     for (std::string& body : append.bodies) {
       job.events.push_back({static_cast<std::int64_t>(job.events.size()) + 1, std::move(body)});
     }
+    const std::int64_t packed = job.index.packed;
     job.index = append.index;
     job.index.job = append.job;
+    job.index.packed = packed;
+    job.index.bytes = 0;
+    for (const StoredEvent& event : job.events) job.index.bytes += static_cast<std::int64_t>(event.body.size());
     job.index.last_sequence = static_cast<std::int64_t>(job.events.size());
-    for (Blob& blob : append.blobs) database_->blobs[blob.key] = std::move(blob.bytes);
+    for (Blob& blob : append.blobs) put(std::move(blob));
+    for (const std::string& key : append.holds) database_->holds.emplace("job/" + append.job, key);
     tell_others(append.job, job.index.last_sequence);
     return Appended::committed;
   });
+}
+
+void MemoryStore::put(Blob blob) {
+  release_all(blob.key);
+  for (const std::string& held : blob.holds) database_->holds.emplace(blob.key, held);
+  database_->unused_since.erase(blob.key);
+  database_->blobs[blob.key] = std::move(blob.bytes);
+}
+
+void MemoryStore::release_all(const std::string& holder) {
+  std::erase_if(database_->holds, [&](const auto& hold) { return hold.first == holder; });
 }
 
 Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::int64_t after) {
   if (database_->failure) return *database_->failure;
   const auto found = database_->jobs.find(job);
   if (found == database_->jobs.end()) return std::vector<StoredEvent>{};
+  if (const std::string& damage = found->second.damage; !damage.empty()) {
+    return Error{ErrorCode::internal, "job " + found->first + " is damaged: " + damage};
+  }
   const std::vector<StoredEvent>& events = found->second.events;
   const auto skipped = std::min<std::int64_t>(after, static_cast<std::int64_t>(events.size()));
   return std::vector<StoredEvent>(events.begin() + skipped, events.end());
@@ -69,20 +88,32 @@ Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
   if (database_->failure) return *database_->failure;
   std::vector<JobIndexRow> rows;
   rows.reserve(database_->jobs.size());
-  for (const auto& [id, job] : database_->jobs) rows.push_back(job.index);
+  for (const auto& [id, job] : database_->jobs) {
+    rows.push_back(job.index);
+    rows.back().damaged = !job.damage.empty();
+  }
   return rows;
 }
 
 void MemoryStore::remove_job(std::string job, Done<Ok> done) {
   write<Ok>(std::move(done), [this, job = std::move(job)]() mutable {
     if (database_->jobs.erase(job) > 0) tell_others(job, 0);
+    release_all("job/" + job);
     return Ok{};
+  });
+}
+
+void MemoryStore::pack_job(std::string job, Done<bool> done) {
+  write<bool>(std::move(done), [this, job = std::move(job)]() mutable {
+    const auto found = database_->jobs.find(job);
+    if (found != database_->jobs.end()) found->second.index.packed = found->second.index.last_sequence;
+    return false;
   });
 }
 
 void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
   write<Ok>(std::move(done), [this, blob = std::move(blob)]() mutable {
-    database_->blobs[blob.key] = std::move(blob.bytes);
+    put(std::move(blob));
     return Ok{};
   });
 }
@@ -90,6 +121,9 @@ void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
 Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
   if (database_->failure) return *database_->failure;
   const auto found = database_->blobs.find(key);
+  if (database_->damaged_blobs.contains(key)) {
+    return Error{ErrorCode::internal, "the stored '" + std::string(key) + "' is damaged"};
+  }
   if (found == database_->blobs.end()) return std::optional<std::string>{};
   return std::optional<std::string>(found->second);
 }
@@ -107,7 +141,30 @@ Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix)
 void MemoryStore::remove_blob(std::string key, Done<Ok> done) {
   write<Ok>(std::move(done), [this, key = std::move(key)]() mutable {
     database_->blobs.erase(key);
+    release_all(key);
     return Ok{};
+  });
+}
+
+void MemoryStore::sweep(Sweep sweep, Done<bool> done) {
+  write<bool>(std::move(done), [this, sweep = std::move(sweep)]() mutable {
+    const auto held = [this](const std::string& key) {
+      return std::ranges::any_of(database_->holds, [&](const auto& hold) { return hold.second == key; });
+    };
+    std::erase_if(database_->unused_since, [&](const auto& unused) { return held(unused.first); });
+    std::vector<std::string> over;
+    for (const auto& [key, bytes] : database_->blobs) {
+      const auto begins = [&key = key](const std::string& prefix) { return key.starts_with(prefix); };
+      if (!std::ranges::any_of(sweep.prefixes, begins) || held(key)) continue;
+      const double since_s = database_->unused_since.emplace(key, sweep.now_s).first->second;
+      if (since_s + sweep.grace_s <= sweep.now_s) over.push_back(key);
+    }
+    for (const std::string& key : over) {
+      database_->blobs.erase(key);
+      database_->unused_since.erase(key);
+      release_all(key);
+    }
+    return !over.empty();
   });
 }
 

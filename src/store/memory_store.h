@@ -9,7 +9,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "store/store.h"
@@ -22,6 +24,7 @@ struct MemoryDatabase {
   struct Job {
     JobIndexRow index;
     std::vector<StoredEvent> events;
+    std::string damage = {};  ///< what a test says is damaged; empty: nothing
   };
   struct Claim {
     std::string owner;
@@ -29,6 +32,9 @@ struct MemoryDatabase {
   };
   std::map<std::string, Job, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
+  std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
+  std::map<std::string, double> unused_since;           ///< blobs that a sweep found nothing to hold
+  std::set<std::string, std::less<>> damaged_blobs;     ///< what a test says
   std::map<std::string, Claim, std::less<>> claims;
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
@@ -44,10 +50,12 @@ class MemoryStore final : public Store {
   Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override;
   Result<std::vector<JobIndexRow>> jobs() override;
   void remove_job(std::string job, Done<Ok> done) override;
+  void pack_job(std::string job, Done<bool> done) override;
   void put_blob(Blob blob, Done<Ok> done) override;
   Result<std::optional<std::string>> blob(std::string_view key) override;
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override;
   void remove_blob(std::string key, Done<Ok> done) override;
+  void sweep(Sweep sweep, Done<bool> done) override;
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override;
   void release(std::string work, std::string owner, Done<Ok> done) override;
   void put_token(TokenRow token, Done<Ok> done) override;
@@ -63,6 +71,8 @@ class MemoryStore final : public Store {
   /// Has every other store of the database told.
   void tell_others(const std::string& job, std::int64_t sequence);
   void tell_others_of_tokens();
+  void put(Blob blob);
+  void release_all(const std::string& holder);
 
   Post post_;
   std::shared_ptr<MemoryDatabase> database_;

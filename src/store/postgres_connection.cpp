@@ -30,6 +30,29 @@ std::string one_line(std::string_view message) {
   return line;
 }
 
+/// A connection string that cannot be right is refused here: libpq would quote parts of it, and with an unescaped
+/// character in the password these are parts of the password.
+void check_form(const std::string& connection) {
+  struct Free {
+    void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+  };
+  char* message = nullptr;
+  const std::unique_ptr<PQconninfoOption, Free> options(PQconninfoParse(connection.c_str(), &message));
+  PQfreemem(message);
+  bool right = options != nullptr;
+  for (const PQconninfoOption* option = options.get(); right && option->keyword != nullptr; ++option) {
+    const std::string_view name = option->keyword, value = option->val == nullptr ? "" : option->val;
+    const bool of_place = name == "host" || name == "hostaddr" || name == "dbname";
+    if (of_place && value.find('@') != std::string_view::npos) right = false;
+    if (name == "port" && value.find_first_not_of("0123456789,") != std::string_view::npos) right = false;
+  }
+  if (right) return;
+  throw PostgresFailure{{ErrorCode::usage,
+                         "database: the URL cannot be read (it is not shown, for it may hold a password); allowed: "
+                         "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %2F for / and %25 for % in a "
+                         "name or password"}};
+}
+
 }  // namespace
 
 PostgresValue::PostgresValue(double number) : text_(fmt::format("{}", number)) {}
@@ -84,6 +107,7 @@ double PostgresRows::number(int row, int column) const {
 }
 
 PostgresConnection::PostgresConnection(const std::string& connection, Patience patience) {
+  check_form(connection);
   // Ours first: what the connection string says about the same thing rules.
   const std::array<const char*, 9> keywords{"connect_timeout",
                                             "tcp_user_timeout",

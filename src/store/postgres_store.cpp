@@ -16,7 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "store/checksum.h"
 #include "store/group_commit.h"
+#include "store/packed_events.h"
 #include "store/postgres_connection.h"
 
 namespace perseus {
@@ -37,6 +39,38 @@ constexpr std::array postgres_migrations = {
     "ALTER TABLE job ADD COLUMN summary text NOT NULL DEFAULT ''",
     "ALTER TABLE token ADD COLUMN expires_s double precision NOT NULL DEFAULT 0;"
     "ALTER TABLE token ADD COLUMN team text NOT NULL DEFAULT ''",
+    // Checksums (fill_checksums() makes them), packed logs, and which blobs are in use. The tables get other names:
+    // servers of version 3 that still run can then neither read nor write what they do not understand.
+    R"(ALTER TABLE job RENAME TO jobs;
+       ALTER TABLE event RENAME TO events;
+       ALTER TABLE blob RENAME TO blobs;
+       ALTER TABLE token RENAME TO tokens;
+       ALTER TABLE jobs ADD COLUMN bytes bigint NOT NULL DEFAULT 0, ADD COLUMN packed bigint NOT NULL DEFAULT 0,
+                        ADD COLUMN crc bigint NOT NULL DEFAULT 0;
+       ALTER TABLE events ADD COLUMN crc bigint NOT NULL DEFAULT 0;
+       ALTER TABLE blobs ADD COLUMN crc bigint NOT NULL DEFAULT 0;
+       ALTER TABLE tokens ADD COLUMN crc bigint NOT NULL DEFAULT 0;
+       ALTER TABLE schema_version ADD COLUMN least integer NOT NULL DEFAULT 4;
+       CREATE TABLE packs(job text COLLATE "C" NOT NULL, last bigint NOT NULL, first bigint NOT NULL,
+                          bytes bytea NOT NULL, crc bigint NOT NULL, PRIMARY KEY(job, last));
+       CREATE TABLE holds(holder text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, PRIMARY KEY(holder, key));
+       CREATE INDEX holds_key ON holds(key);
+       CREATE TABLE unused(key text COLLATE "C" PRIMARY KEY, since_s double precision NOT NULL);
+       UPDATE jobs SET bytes = (SELECT coalesce(sum(octet_length(body)), 0) FROM events WHERE events.job = jobs.job);
+       -- What holds what, from bodies as versions 1 to 3 wrote them: the key is 32 characters after "input":".
+       INSERT INTO holds
+         SELECT 'job/' || job, kind || substr(body, strpos(body, '"input":"') + 9, 32)
+         FROM events, unnest(ARRAY['input/', 'frontier/']) kind
+         WHERE starts_with(body, '{"kind":"profile_known"') AND strpos(body, '"input":"') > 0 ON CONFLICT DO NOTHING;
+       INSERT INTO holds
+         SELECT key, kind || CASE WHEN strpos(body, '"input":"') > 0
+                                  THEN substr(body, strpos(body, '"input":"') + 9, 32) ELSE body END
+         FROM (SELECT key, convert_from(bytes, 'UTF8') AS body FROM blobs WHERE starts_with(key, 'known/')) learned,
+              unnest(ARRAY['input/', 'frontier/']) kind ON CONFLICT DO NOTHING;
+       INSERT INTO holds
+         SELECT 'job/' || jobs.job, key
+         FROM (SELECT key, convert_from(bytes, 'UTF8') AS body FROM blobs WHERE starts_with(key, 'known/')) learned, jobs
+         WHERE strpos(body, '"job":"' || jobs.job || '"') > 0 ON CONFLICT DO NOTHING)",
 };
 constexpr int postgres_version = static_cast<int>(postgres_migrations.size());
 /// Taken while migrating, so that of servers that start together one does it.
@@ -46,22 +80,102 @@ constexpr const char* kMigrationLock = "SELECT pg_advisory_xact_lock(7236828433)
 constexpr std::size_t kMostPendingBytes = std::size_t{32} << 20;
 constexpr int kReconnect_ms = 100;
 
+constexpr const char* kIndexColumns =
+    "job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary, bytes, packed, crc";
+
+/// Of a row that begins with kIndexColumns.
+JobIndexRow index_row(const PostgresRows& rows, int row) {
+  JobIndexRow index{.job = rows.text(row, 0),
+                    .state = rows.text(row, 1),
+                    .name = rows.text(row, 2),
+                    .created_s = rows.number(row, 3),
+                    .updated_s = rows.number(row, 4),
+                    .next_wake_s = rows.is_null(row, 5) ? std::nullopt : std::optional(rows.number(row, 5)),
+                    .last_sequence = rows.integer(row, 6),
+                    .summary = rows.text(row, 7),
+                    .bytes = rows.integer(row, 8),
+                    .packed = rows.integer(row, 9)};
+  index.damaged = rows.integer(row, 10) != checksum_of(index);
+  return index;
+}
+
+/// Of a row of hash, role, job, name, created_s, expires_s, team.
+TokenRow token_row(const PostgresRows& rows, int row) {
+  return {rows.text(row, 0),   rows.text(row, 1),   rows.text(row, 2), rows.text(row, 3),
+          rows.number(row, 4), rows.number(row, 5), rows.text(row, 6)};
+}
+
+/// Part of the migration to version 4: PostgreSQL itself cannot make our checksums.
+void fill_checksums(PostgresConnection& connection) {
+  constexpr std::int64_t at_once = 1000;
+  std::string job;
+  for (std::int64_t sequence = 0;;) {
+    const PostgresRows rows = connection.run(
+        "SELECT job, sequence, body FROM events WHERE (job, sequence) > ($1, $2) ORDER BY job, sequence LIMIT $3",
+        {std::string_view(job), sequence, at_once});
+    if (rows.size() == 0) break;
+    std::vector<std::string> jobs;
+    std::vector<std::int64_t> sequences, checksums;
+    for (int row = 0; row < rows.size(); ++row) {
+      jobs.push_back(rows.text(row, 0));
+      sequences.push_back(rows.integer(row, 1));
+      checksums.push_back(checksum_of_event(jobs.back(), sequences.back(), rows.text(row, 2)));
+    }
+    connection.run(
+        "UPDATE events SET crc = new.crc FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS new(job, sequence, "
+        "crc) "
+        "WHERE events.job = new.job AND events.sequence = new.sequence",
+        {array_literal(jobs), array_literal(sequences), array_literal(checksums)});
+    job = jobs.back();
+    sequence = sequences.back();
+  }
+  const PostgresRows index = connection.script(fmt::format("SELECT {} FROM jobs", kIndexColumns));
+  for (int row = 0; row < index.size(); ++row) {
+    const JobIndexRow of = index_row(index, row);
+    connection.run("UPDATE jobs SET crc = $2 WHERE job = $1", {std::string_view(of.job), checksum_of(of)});
+  }
+  const PostgresRows tokens = connection.script("SELECT hash, role, job, name, created_s, expires_s, team FROM tokens");
+  for (int row = 0; row < tokens.size(); ++row) {
+    const TokenRow of = token_row(tokens, row);
+    connection.run("UPDATE tokens SET crc = $2 WHERE hash = $1", {std::string_view(of.hash), checksum_of(of)});
+  }
+  const PostgresRows keys = connection.script("SELECT key FROM blobs");
+  for (int row = 0; row < keys.size(); ++row) {
+    const std::string key = keys.text(row, 0);
+    const std::array<PostgresValue, 1> values{key};
+    const PostgresRows bytes = connection.run("SELECT bytes FROM blobs WHERE key = $1", values, true);
+    connection.run("UPDATE blobs SET crc = $2 WHERE key = $1",
+                   {std::string_view(key), checksum_of_blob(key, bytes.text(0, 0))});
+  }
+}
+
 void migrate(PostgresConnection& connection) {
+  const auto is_there = [&](const char* query) { return connection.script(query).size() > 0; };
   connection.script("BEGIN");
   connection.script(kMigrationLock);
-  connection.script(
-      "CREATE SCHEMA IF NOT EXISTS perseus; CREATE TABLE IF NOT EXISTS schema_version(version integer NOT NULL);"
-      "INSERT INTO schema_version SELECT 0 WHERE NOT EXISTS (SELECT FROM schema_version)");
+  connection.script("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0");
+  // CREATE ... IF NOT EXISTS asks for the right to create even where there is nothing to do.
+  if (!is_there("SELECT FROM pg_namespace WHERE nspname = 'perseus'")) connection.script("CREATE SCHEMA perseus");
+  if (!is_there("SELECT FROM pg_tables WHERE schemaname = 'perseus' AND tablename = 'schema_version'")) {
+    connection.script("CREATE TABLE schema_version(version integer NOT NULL); INSERT INTO schema_version VALUES(0)");
+  }
   const std::int64_t version = connection.script("SELECT version FROM schema_version").integer(0, 0);
-  if (version > postgres_version) {
+  const std::int64_t least =
+      version < 4 ? version : connection.script("SELECT least FROM schema_version").integer(0, 0);
+  if (least > postgres_version) {
     throw PostgresFailure{
         {ErrorCode::invalid_input,
-         fmt::format("database: its schema was written by a later Perseus (version {}, this one knows "
-                     "up to {})",
-                     version, postgres_version)}};
+         fmt::format("database: its schema was written by a later Perseus (version {}, which needs at least {}; this "
+                     "one knows up to {})",
+                     version, least, postgres_version)}};
   }
-  for (std::int64_t i = version; i < postgres_version; ++i) connection.script(postgres_migrations[i]);
-  connection.script(fmt::format("UPDATE schema_version SET version = {}", postgres_version));
+  for (std::int64_t i = version; i < postgres_version; ++i) {
+    connection.script(postgres_migrations[i]);
+    if (i + 1 == 4) fill_checksums(connection);
+  }
+  if (version < postgres_version) {
+    connection.script(fmt::format("UPDATE schema_version SET version = {}", postgres_version));
+  }
   connection.script("COMMIT");
 }
 
@@ -94,8 +208,20 @@ class Transaction {
   }
 
   void put_blob(const Blob& blob) {
-    connection_.run("INSERT INTO blob VALUES($1, $2) ON CONFLICT (key) DO UPDATE SET bytes = excluded.bytes",
-                    {std::string_view(blob.key), PostgresValue::bytes(blob.bytes)});
+    const std::string_view key = blob.key;
+    connection_.run(
+        "INSERT INTO blobs(key, bytes, crc) VALUES($1, $2, $3) "
+        "ON CONFLICT (key) DO UPDATE SET bytes = excluded.bytes, crc = excluded.crc",
+        {key, PostgresValue::bytes(blob.bytes), checksum_of_blob(blob.key, blob.bytes)});
+    connection_.run("DELETE FROM unused WHERE key = $1", {key});
+    connection_.run("DELETE FROM holds WHERE holder = $1", {key});
+    hold(blob.key, blob.holds);
+  }
+
+  void hold(const std::string& holder, const std::vector<std::string>& keys) {
+    if (keys.empty()) return;
+    connection_.run("INSERT INTO holds(holder, key) SELECT $1, key FROM unnest($2::text[]) key ON CONFLICT DO NOTHING",
+                    {std::string_view(holder), array_literal(keys)});
   }
 
   /// Tells the other servers when (and if) this commits.
@@ -119,31 +245,39 @@ class Transaction {
 
  private:
   struct Job {
-    std::int64_t last = 0;
+    JobIndexRow row;                 ///< as it is; what an append changes is overwritten
     const Append* newest = nullptr;  ///< of those that were taken
   };
 
   void write_appends() {
     std::map<std::string, Job> jobs = locked_jobs();
     std::vector<std::string> event_jobs, event_bodies;
-    std::vector<std::int64_t> event_sequences;
+    std::vector<std::int64_t> event_sequences, event_checksums;
     for (PendingAppend* pending : appends_) {
       const Append& append = pending->append;
       Job& job = jobs[append.job];
-      pending->outcome = job.last == append.expected_sequence ? Appended::committed : Appended::conflict;
+      // Of a damaged one nobody can know what comes next; who reads it again hears that.
+      const bool fits = !job.row.damaged && job.row.last_sequence == append.expected_sequence;
+      pending->outcome = fits ? Appended::committed : Appended::conflict;
       if (pending->outcome == Appended::conflict) continue;
       job.newest = &append;
       for (const std::string& body : append.bodies) {
         event_jobs.push_back(append.job);
-        event_sequences.push_back(++job.last);
+        event_sequences.push_back(++job.row.last_sequence);
         event_bodies.push_back(body);
+        event_checksums.push_back(checksum_of_event(append.job, job.row.last_sequence, body));
+        job.row.bytes += static_cast<std::int64_t>(body.size());
       }
       for (const Blob& blob : append.blobs) put_blob(blob);
+      hold("job/" + append.job, append.holds);
     }
     write_index(jobs);
     if (event_jobs.empty()) return;
-    connection_.run("INSERT INTO event SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])",
-                    {array_literal(event_jobs), array_literal(event_sequences), array_literal(event_bodies)});
+    connection_.run(
+        "INSERT INTO events(job, sequence, body, crc) "
+        "SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[])",
+        {array_literal(event_jobs), array_literal(event_sequences), array_literal(event_bodies),
+         array_literal(event_checksums)});
   }
 
   /// The rows of all jobs in question, locked in the order of their ids; those to be created are created empty.
@@ -157,43 +291,56 @@ class Transaction {
     if (!created.empty()) {
       std::ranges::sort(created);
       connection_.run(
-          "INSERT INTO job SELECT new, '', '', 0, 0, NULL, 0, '' FROM unnest($1::text[]) new ON CONFLICT DO NOTHING",
+          "INSERT INTO jobs(job, state, name, created_s, updated_s, last_sequence) "
+          "SELECT new, '', '', 0, 0, 0 FROM unnest($1::text[]) new ON CONFLICT DO NOTHING",
           {array_literal(created)});
     }
     std::vector<std::string> ids;
     for (const auto& [id, job] : jobs) ids.push_back(id);
-    const PostgresRows rows = connection_.run(
-        "SELECT job, last_sequence FROM job WHERE job = ANY($1::text[]) ORDER BY job FOR UPDATE", {array_literal(ids)});
-    for (int row = 0; row < rows.size(); ++row) jobs[rows.text(row, 0)].last = rows.integer(row, 1);
+    static const std::string sql =
+        fmt::format("SELECT {} FROM jobs WHERE job = ANY($1::text[]) ORDER BY job FOR UPDATE", kIndexColumns);
+    const PostgresRows rows = connection_.run(sql.c_str(), {array_literal(ids)});
+    for (int row = 0; row < rows.size(); ++row) {
+      JobIndexRow index = index_row(rows, row);
+      if (index.last_sequence == 0) index.damaged = false;  // just created
+      jobs[rows.text(row, 0)].row = std::move(index);
+    }
     return jobs;
   }
 
   void write_index(const std::map<std::string, Job>& jobs) {
     std::vector<std::string> ids, states, names, summaries;
     std::vector<std::optional<double>> created, updated, wakes;
-    std::vector<std::int64_t> sequences;
+    std::vector<std::int64_t> sequences, bytes, checksums;
     for (const auto& [id, job] : jobs) {
       if (job.newest == nullptr) continue;
-      const JobIndexRow& index = job.newest->index;
+      JobIndexRow index = job.newest->index;
+      index.job = id;
+      index.last_sequence = job.row.last_sequence;
+      index.bytes = job.row.bytes;
+      index.packed = job.row.packed;
       ids.push_back(id);
       states.push_back(index.state);
       names.push_back(index.name);
       created.emplace_back(index.created_s);
       updated.emplace_back(index.updated_s);
       wakes.push_back(index.next_wake_s);
-      sequences.push_back(job.last);
+      sequences.push_back(index.last_sequence);
       summaries.push_back(index.summary);
-      notify("appended", job.last, id);
+      bytes.push_back(index.bytes);
+      checksums.push_back(checksum_of(index));
+      notify("appended", index.last_sequence, id);
     }
     if (ids.empty()) return;
     connection_.run(
-        "UPDATE job SET state = new.state, name = new.name, created_s = new.created_s, updated_s = new.updated_s, "
-        "next_wake_s = new.next_wake_s, last_sequence = new.last_sequence, summary = new.summary "
-        "FROM unnest($1::text[], $2::text[], $3::text[], $4::double precision[], $5::double precision[], "
-        "$6::double precision[], $7::bigint[], $8::text[]) AS new(job, state, name, created_s, updated_s, next_wake_s, "
-        "last_sequence, summary) WHERE job.job = new.job",
+        "UPDATE jobs SET state = new.state, name = new.name, created_s = new.created_s, updated_s = new.updated_s, "
+        "next_wake_s = new.next_wake_s, last_sequence = new.last_sequence, summary = new.summary, bytes = new.bytes, "
+        "crc = new.crc FROM unnest($1::text[], $2::text[], $3::text[], $4::double precision[], $5::double precision[], "
+        "$6::double precision[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[]) AS new(job, state, name, "
+        "created_s, updated_s, next_wake_s, last_sequence, summary, bytes, crc) WHERE jobs.job = new.job",
         {array_literal(ids), array_literal(states), array_literal(names), array_literal(created),
-         array_literal(updated), array_literal(wakes), array_literal(sequences), array_literal(summaries)});
+         array_literal(updated), array_literal(wakes), array_literal(sequences), array_literal(summaries),
+         array_literal(bytes), array_literal(checksums)});
   }
 
   PostgresConnection& connection_;
@@ -279,7 +426,7 @@ class Listener {
   /// As if everything had changed: notices were missed while the connection was lost.
   std::vector<Change> everything() {
     std::vector<Change> changes{{.of_tokens = true, .job = "", .sequence = 0}};
-    const PostgresRows rows = connection_->script("SELECT job, last_sequence FROM job ORDER BY job");
+    const PostgresRows rows = connection_->script("SELECT job, last_sequence FROM jobs ORDER BY job");
     for (int row = 0; row < rows.size(); ++row) changes.push_back({false, rows.text(row, 0), rows.integer(row, 1)});
     return changes;
   }
@@ -324,33 +471,28 @@ class PostgresStore final : public Store {
   }
 
   Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override {
-    return reading<std::vector<StoredEvent>>([&](PostgresConnection& connection) {
-      const PostgresRows rows = connection.run(
-          "SELECT sequence, body FROM event WHERE job = $1 AND sequence > $2 ORDER BY sequence", {job, after});
-      std::vector<StoredEvent> events;
-      events.reserve(rows.size());
-      for (int row = 0; row < rows.size(); ++row) events.push_back({rows.integer(row, 0), rows.text(row, 1)});
-      return events;
+    auto events = reading<Result<std::vector<StoredEvent>>>([&](PostgresConnection& connection) {
+      connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");  // one state for all that is read
+      try {
+        auto read = read_now(connection, std::string(job), after);
+        connection.script("COMMIT");
+        return read;
+      } catch (const PostgresFailure& failure) {
+        if (!failure.lost) connection.script("ROLLBACK");
+        throw;
+      }
     });
+    if (!events) return events.error();
+    return *std::move(events);
   }
 
   Result<std::vector<JobIndexRow>> jobs() override {
     return reading<std::vector<JobIndexRow>>([](PostgresConnection& connection) {
-      const PostgresRows rows = connection.run(
-          "SELECT job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary FROM job ORDER BY job",
-          {});
+      static const std::string sql = fmt::format("SELECT {} FROM jobs ORDER BY job", kIndexColumns);
+      const PostgresRows rows = connection.run(sql.c_str(), {});
       std::vector<JobIndexRow> index;
       index.reserve(rows.size());
-      for (int row = 0; row < rows.size(); ++row) {
-        index.push_back({.job = rows.text(row, 0),
-                         .state = rows.text(row, 1),
-                         .name = rows.text(row, 2),
-                         .created_s = rows.number(row, 3),
-                         .updated_s = rows.number(row, 4),
-                         .next_wake_s = rows.is_null(row, 5) ? std::nullopt : std::optional(rows.number(row, 5)),
-                         .last_sequence = rows.integer(row, 6),
-                         .summary = rows.text(row, 7)});
-      }
+      for (int row = 0; row < rows.size(); ++row) index.push_back(index_row(rows, row));
       return index;
     });
   }
@@ -358,10 +500,16 @@ class PostgresStore final : public Store {
   void remove_job(std::string job, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, job = std::move(job)] {
       // The index row first: it is what appends lock.
-      const PostgresRows removed = transaction_->run("DELETE FROM job WHERE job = $1", {std::string_view(job)});
-      transaction_->run("DELETE FROM event WHERE job = $1", {std::string_view(job)});
+      const PostgresRows removed = transaction_->run("DELETE FROM jobs WHERE job = $1", {std::string_view(job)});
+      transaction_->run("DELETE FROM events WHERE job = $1", {std::string_view(job)});
+      transaction_->run("DELETE FROM packs WHERE job = $1", {std::string_view(job)});
+      transaction_->run("DELETE FROM holds WHERE holder = 'job/' || $1", {std::string_view(job)});
       if (removed.affected() > 0) transaction_->notify("removed", 0, job);
     });
+  }
+
+  void pack_job(std::string job, Done<bool> done) override {
+    group_.add<bool>([this, job = std::move(job)] { return pack_now(job); }, std::move(done));
   }
 
   void put_blob(Blob blob, Done<Ok> done) override {
@@ -372,17 +520,25 @@ class PostgresStore final : public Store {
   }
 
   Result<std::optional<std::string>> blob(std::string_view key) override {
-    return reading<std::optional<std::string>>([&](PostgresConnection& connection) {
+    using Found = std::optional<std::string>;
+    auto found = reading<Result<Found>>([&](PostgresConnection& connection) -> Result<Found> {
       const std::array<PostgresValue, 1> values{key};
-      const PostgresRows rows = connection.run("SELECT bytes FROM blob WHERE key = $1", values, true);
-      return rows.size() == 0 ? std::nullopt : std::optional(rows.text(0, 0));
+      const PostgresRows rows = connection.run("SELECT bytes, crc::text FROM blobs WHERE key = $1", values, true);
+      if (rows.size() == 0) return Found{};
+      std::string bytes = rows.text(0, 0);
+      if (rows.integer(0, 1) != checksum_of_blob(key, bytes)) {
+        return Error{ErrorCode::internal, fmt::format("database: the stored '{}' is damaged", key)};
+      }
+      return Found(std::move(bytes));
     });
+    if (!found) return found.error();
+    return *std::move(found);
   }
 
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override {
     return reading<std::vector<std::string>>([&](PostgresConnection& connection) {
       const PostgresRows rows =
-          connection.run("SELECT key FROM blob WHERE key >= $1 AND starts_with(key, $1) ORDER BY key", {prefix});
+          connection.run("SELECT key FROM blobs WHERE key >= $1 AND starts_with(key, $1) ORDER BY key", {prefix});
       std::vector<std::string> keys;
       for (int row = 0; row < rows.size(); ++row) keys.push_back(rows.text(row, 0));
       return keys;
@@ -391,8 +547,13 @@ class PostgresStore final : public Store {
 
   void remove_blob(std::string key, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, key = std::move(key)] {
-      transaction_->run("DELETE FROM blob WHERE key = $1", {std::string_view(key)});
+      transaction_->run("DELETE FROM blobs WHERE key = $1", {std::string_view(key)});
+      transaction_->run("DELETE FROM holds WHERE holder = $1", {std::string_view(key)});
     });
+  }
+
+  void sweep(Sweep sweep, Done<bool> done) override {
+    group_.add<bool>([this, sweep = std::move(sweep)] { return sweep_now(sweep); }, std::move(done));
   }
 
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override {
@@ -418,33 +579,40 @@ class PostgresStore final : public Store {
   void put_token(TokenRow token, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, token = std::move(token)] {
       transaction_->run(
-          "INSERT INTO token VALUES($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (hash) DO UPDATE SET "
+          "INSERT INTO tokens(hash, role, job, name, created_s, expires_s, team, crc) "
+          "VALUES($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (hash) DO UPDATE SET "
           "role = excluded.role, job = excluded.job, name = excluded.name, created_s = excluded.created_s, "
-          "expires_s = excluded.expires_s, team = excluded.team",
+          "expires_s = excluded.expires_s, team = excluded.team, crc = excluded.crc",
           {std::string_view(token.hash), std::string_view(token.role), std::string_view(token.job),
-           std::string_view(token.name), token.created_s, token.expires_s, std::string_view(token.team)});
+           std::string_view(token.name), token.created_s, token.expires_s, std::string_view(token.team),
+           checksum_of(token)});
       transaction_->notify("tokens", 0, "");
     });
   }
 
   void revoke_token(std::string hash, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, hash = std::move(hash)] {
-      const PostgresRows revoked = transaction_->run("DELETE FROM token WHERE hash = $1", {std::string_view(hash)});
+      const PostgresRows revoked = transaction_->run("DELETE FROM tokens WHERE hash = $1", {std::string_view(hash)});
       if (revoked.affected() > 0) transaction_->notify("tokens", 0, "");
     });
   }
 
   Result<std::vector<TokenRow>> tokens() override {
-    return reading<std::vector<TokenRow>>([](PostgresConnection& connection) {
+    using Rows = std::vector<TokenRow>;
+    auto read = reading<Result<Rows>>([](PostgresConnection& connection) -> Result<Rows> {
       const PostgresRows rows =
-          connection.run("SELECT hash, role, job, name, created_s, expires_s, team FROM token ORDER BY hash", {});
-      std::vector<TokenRow> tokens;
+          connection.run("SELECT hash, role, job, name, created_s, expires_s, team, crc FROM tokens ORDER BY hash", {});
+      Rows tokens;
       for (int row = 0; row < rows.size(); ++row) {
-        tokens.push_back({rows.text(row, 0), rows.text(row, 1), rows.text(row, 2), rows.text(row, 3),
-                          rows.number(row, 4), rows.number(row, 5), rows.text(row, 6)});
+        tokens.push_back(token_row(rows, row));
+        if (rows.integer(row, 7) != checksum_of(tokens.back())) {
+          return Error{ErrorCode::internal, "database: a token is damaged"};
+        }
       }
       return tokens;
     });
+    if (!read) return read.error();
+    return *std::move(read);
   }
 
   void on_foreign(Foreign foreign) override { listener_.tell(std::move(foreign)); }
@@ -458,6 +626,111 @@ class PostgresStore final : public Store {
     auto connection = std::make_unique<PostgresConnection>(connection_string_, PostgresConnection::Patience::long_);
     migrate(*connection);
     return connection;
+  }
+
+  static Error damaged_job(const std::string& job, std::string_view what) {
+    return Error{ErrorCode::internal, fmt::format("job {} is damaged: {} not as it was written", job, what)};
+  }
+
+  /// Every event after that one, or the first thing that is not as it was written.
+  static Result<std::vector<StoredEvent>> read_now(PostgresConnection& connection, const std::string& job,
+                                                   std::int64_t after) {
+    static const std::string sql = fmt::format("SELECT {} FROM jobs WHERE job = $1", kIndexColumns);
+    const std::string_view id = job;
+    const PostgresRows index = connection.run(sql.c_str(), {id});
+    if (index.size() > 0 && index_row(index, 0).damaged) return damaged_job(job, "its row in the index is");
+    std::vector<StoredEvent> events;
+    std::int64_t next = after + 1;
+    const std::array<PostgresValue, 2> after_that{job, after};
+    const PostgresRows packs = connection.run(
+        "SELECT first::text, last::text, bytes, crc::text FROM packs WHERE job = $1 AND last > $2 ORDER BY packs.last",
+        after_that, true);
+    for (int row = 0; row < packs.size(); ++row) {
+      const std::int64_t first = packs.integer(row, 0), last = packs.integer(row, 1);
+      const std::string bytes = packs.text(row, 2);
+      const bool right = packs.integer(row, 3) == checksum_of_pack(job, first, last, bytes);
+      auto bodies = right ? unpack_events(bytes) : std::nullopt;
+      if (!bodies || static_cast<std::int64_t>(bodies->size()) != last - first + 1 || first > next) {
+        return damaged_job(job, fmt::format("event {}, or one soon after it, is", next));
+      }
+      for (; next <= last; ++next) events.push_back({next, std::move((*bodies)[next - first])});
+    }
+    const PostgresRows rows = connection.run(
+        "SELECT sequence, body, crc FROM events WHERE job = $1 AND sequence >= $2 ORDER BY sequence", {id, next});
+    events.reserve(events.size() + rows.size());
+    for (int row = 0; row < rows.size(); ++row, ++next) {
+      StoredEvent event{rows.integer(row, 0), rows.text(row, 1)};
+      const bool right = rows.integer(row, 2) == checksum_of_event(job, event.sequence, event.body);
+      if (!right || event.sequence != next) return damaged_job(job, fmt::format("event {} is", next));
+      events.push_back(std::move(event));
+    }
+    if (index.size() == 0) {
+      if (events.empty()) return events;
+      return damaged_job(job, "its row in the index is");
+    }
+    if (next != std::max(index.integer(0, 6), after) + 1) return damaged_job(job, fmt::format("event {} is", next));
+    return events;
+  }
+
+  bool pack_now(const std::string& job) {
+    constexpr std::int64_t at_once = 4096;
+    static const std::string sql = fmt::format("SELECT {} FROM jobs WHERE job = $1 FOR UPDATE", kIndexColumns);
+    const std::string_view id = job;
+    const PostgresRows index = transaction_->run(sql.c_str(), {id});
+    if (index.size() == 0) return false;
+    JobIndexRow row = index_row(index, 0);
+    if (row.damaged || row.packed >= row.last_sequence) return false;
+    const std::int64_t first = row.packed + 1;
+    const PostgresRows found = transaction_->run(
+        "SELECT sequence, body, crc FROM events WHERE job = $1 AND sequence >= $2 ORDER BY sequence LIMIT $3",
+        {id, first, at_once});
+    std::vector<std::string> bodies;
+    std::size_t bytes = 0;
+    std::int64_t next = first;
+    for (int at = 0; at < found.size() && bytes < kMostPackedBytes; ++at, ++next) {
+      std::string body = found.text(at, 1);
+      const bool right = found.integer(at, 0) == next && found.integer(at, 2) == checksum_of_event(job, next, body);
+      if (!right) return false;
+      bytes += body.size();
+      bodies.push_back(std::move(body));
+    }
+    if (bodies.empty()) return false;
+    const std::int64_t last = next - 1;
+    std::string packed = pack_events(bodies);
+    row.bytes += static_cast<std::int64_t>(packed.size()) - static_cast<std::int64_t>(bytes);
+    row.packed = last;
+    const std::int64_t crc = checksum_of_pack(job, first, last, packed);
+    transaction_->run("INSERT INTO packs(job, last, first, bytes, crc) VALUES($1, $2, $3, $4, $5)",
+                      {id, last, first, PostgresValue::bytes(std::move(packed)), crc});
+    transaction_->run("DELETE FROM events WHERE job = $1 AND sequence <= $2", {id, last});
+    transaction_->run("UPDATE jobs SET bytes = $2, packed = $3, crc = $4 WHERE job = $1",
+                      {id, row.bytes, row.packed, checksum_of(row)});
+    return last < row.last_sequence;
+  }
+
+  /// What is freed is PostgreSQL's to use again: its autovacuum does that.
+  bool sweep_now(const Sweep& sweep) {
+    constexpr std::int64_t at_once = 100;  // others want to write
+    // A job that another server commits meanwhile would not be seen to hold its blobs.
+    transaction_->run("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE", {});
+    transaction_->run(
+        "DELETE FROM unused WHERE EXISTS (SELECT FROM holds WHERE holds.key = unused.key) "
+        "OR NOT EXISTS (SELECT FROM blobs WHERE blobs.key = unused.key)",
+        {});
+    transaction_->run(
+        "INSERT INTO unused(key, since_s) SELECT key, $2 FROM blobs, unnest($1::text[]) prefix "
+        "WHERE starts_with(key, prefix) AND NOT EXISTS (SELECT FROM holds WHERE holds.key = blobs.key) "
+        "ON CONFLICT DO NOTHING",
+        {array_literal(sweep.prefixes), sweep.now_s});
+    const PostgresRows over = transaction_->run(
+        "DELETE FROM unused WHERE key IN (SELECT key FROM unused WHERE "
+        "since_s <= $1 LIMIT $2) RETURNING key",
+        {sweep.now_s - sweep.grace_s, at_once});
+    std::vector<std::string> keys;
+    for (int row = 0; row < over.size(); ++row) keys.push_back(over.text(row, 0));
+    transaction_->run("DELETE FROM blobs WHERE key = ANY($1::text[])", {array_literal(keys)});
+    transaction_->run("DELETE FROM holds WHERE holder = ANY($1::text[])", {array_literal(keys)});
+    return over.size() == at_once;
   }
 
   /// On the writer's thread. What failed before its COMMIT was sent wrote nothing and is tried again where the reason

@@ -11,8 +11,10 @@
 // connection broke during the commit nobody can say, so drop what you knew of the job and read it again. Other writes
 // are not affected by one that the database does not take (invalid_input). Cost: a write some microseconds and its
 // share of a disk flush; a read a look-up. jobs() is one scan of the index, so that a server is ready without folding
-// every log. Threads: any. `done` and the foreign-change callbacks run where Post puts them, each write's once, in
-// order. The destructor commits everything that is waiting, and posts its `done`s.
+// every log. Damage: a row is kept with a checksum and read only if it is what was written; otherwise `internal`, and
+// the message says what is damaged. Everything else goes on. Threads: any. `done` and the foreign-change callbacks run
+// where Post puts them, each write's once, in order. The destructor commits everything that is waiting, and posts its
+// `done`s.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +47,10 @@ struct JobIndexRow {
   std::optional<double> next_wake_s;  ///< when time makes the next event due
   std::int64_t last_sequence = 0;     ///< set by the store; ignored in an Append
   std::string summary;                ///< what lists say of it: one JSON text, not looked into; may be empty
+  // Set by the store; ignored in an Append.
+  std::int64_t bytes = 0;   ///< of its log, as it is stored
+  std::int64_t packed = 0;  ///< the events up to this one are packed, see pack_job()
+  bool damaged = false;     ///< the row is not what was written: only `job` may be right
   bool operator==(const JobIndexRow&) const = default;
 };
 
@@ -52,6 +58,7 @@ struct JobIndexRow {
 struct Blob {
   std::string key;
   std::string bytes;
+  std::vector<std::string> holds = {};  ///< keys of blobs that sweep() leaves while this one is there
 };
 
 /// Events, the job's new index row, and the blobs that the events speak of: all of it or nothing.
@@ -61,6 +68,14 @@ struct Append {
   std::vector<std::string> bodies;
   JobIndexRow index;
   std::vector<Blob> blobs;
+  std::vector<std::string> holds = {};  ///< keys of blobs that sweep() leaves while the job is there
+};
+
+/// Removes blobs that nothing holds: no job, no other blob.
+struct Sweep {
+  std::vector<std::string> prefixes;  ///< of the keys that may be removed
+  double now_s = 0;
+  double grace_s = 0;  ///< only what nothing has held, and nobody has put, since so long
 };
 
 /// conflict: another writer was first (or the job is gone), nothing was written; read the tail, fold, decide again.
@@ -93,14 +108,19 @@ class Store {
   /// The job's events after that sequence (0: all); none for a job that does not exist.
   virtual Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) = 0;
   virtual Result<std::vector<JobIndexRow>> jobs() = 0;
-  /// Its log and its index row; blobs stay, others may use them.
+  /// Its log and its index row; blobs stay until a sweep(), others may use them.
   virtual void remove_job(std::string job, Done<Ok> done) = 0;
+  /// Stores some of the job's events in less space; what read() says stays the same. True: call again, there are more.
+  /// A damaged log is left as it is.
+  virtual void pack_job(std::string job, Done<bool> done) = 0;
 
   // Blobs.
   virtual void put_blob(Blob blob, Done<Ok> done) = 0;
   virtual Result<std::optional<std::string>> blob(std::string_view key) = 0;
   virtual Result<std::vector<std::string>> blob_keys(std::string_view prefix) = 0;
   virtual void remove_blob(std::string key, Done<Ok> done) = 0;
+  /// Also gives space back to the file system, a little at a time. True: call again, there is more to do.
+  virtual void sweep(Sweep sweep, Done<bool> done) = 0;
 
   // Work that exactly one server does at a time, such as a characterisation.
   /// True if `owner` has the work until now_s + lease_s: it was free, its lease was over, or it is already the owner's

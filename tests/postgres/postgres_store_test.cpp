@@ -295,12 +295,77 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenAServerIsKilled) {
 
 TEST_F(Postgres, IsRefusedWhenALaterVersionWroteItsSchema) {
   { const Replica one(database_); }
-  PostgresConnection(database_).script("UPDATE schema_version SET version = 99");
+  PostgresConnection(database_).script("UPDATE schema_version SET version = 99, least = 98");
   testing::StoreExecutor executor;
   const auto store = open_postgres_store(database_, executor.post());
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.error().code, ErrorCode::invalid_input);
-  EXPECT_THAT(store.error().message, HasSubstr("written by a later Perseus (version 99, this one knows up to 3)"));
+  EXPECT_THAT(store.error().message,
+              HasSubstr("written by a later Perseus (version 99, which needs at least 98; this one knows up to 4)"));
+}
+
+TEST_F(Postgres, OfALaterVersionThatLeavesThisOneAloneIsUsed) {
+  { const Replica one(database_); }
+  PostgresConnection(database_).script(
+      "UPDATE schema_version SET version = 99, least = 4; ALTER TABLE jobs ADD COLUMN later text;"
+      "ALTER TABLE events ADD COLUMN later text; ALTER TABLE blobs ADD COLUMN later text;"
+      "ALTER TABLE tokens ADD COLUMN later text; ALTER TABLE packs ADD COLUMN later text");
+  Replica one(database_);
+  EXPECT_EQ(*one.append("a", 0, {"{1}", "{2}"}), Appended::committed);
+  while (*one.executor.outcome<bool>([&](auto done) { one.store->pack_job("a", done); })) {}
+  EXPECT_EQ(one.store->read("a", 0)->size(), 2U);
+  EXPECT_EQ(PostgresConnection(database_).script("SELECT version FROM schema_version").integer(0, 0), 99);
+}
+
+TEST_F(Postgres, NeedsNoRightToCreateSchemasWhereItOwnsOne) {
+  PostgresConnection owner(database_);
+  const std::string name = owner.script("SELECT current_database()").text(0, 0);
+  owner.script("CREATE ROLE limited_" + name + " LOGIN; REVOKE ALL ON DATABASE " + name +
+               " FROM PUBLIC; GRANT CONNECT ON DATABASE " + name + " TO limited_" + name +
+               "; CREATE SCHEMA perseus AUTHORIZATION limited_" + name);
+  for (int start = 0; start < 2; ++start) {
+    testing::StoreExecutor executor;
+    const auto store = open_postgres_store(database_ + " user=limited_" + name, executor.post());
+    ASSERT_TRUE(store.ok()) << store.error().message;
+  }
+}
+
+TEST_F(Postgres, ADamagedRowIsRefusedAndTheOthersAreNot) {
+  Replica one(database_);
+  for (const char* job : {"event", "index", "pack", "gap", "right"}) {
+    ASSERT_TRUE(one.append(job, 0, {"{1}", "{2}", "{3}"}).ok());
+  }
+  (void)one.executor.outcome<bool>([&](auto done) { one.store->pack_job("pack", done); });
+  ASSERT_TRUE(one.write([&](auto done) { one.store->put_blob({"input/x", "bytes"}, done); }).ok());
+  PostgresConnection(database_).script(
+      "UPDATE events SET body = '{9}' WHERE job = 'event' AND sequence = 2;"
+      "UPDATE jobs SET summary = 'x' WHERE job = 'index';"
+      "UPDATE packs SET bytes = set_byte(bytes, 4, 7) WHERE job = 'pack';"
+      "DELETE FROM events WHERE job = 'gap' AND sequence = 3; UPDATE blobs SET bytes = 'bytez'");
+  EXPECT_EQ(one.store->read("event", 0).error().message, "job event is damaged: event 2 is not as it was written");
+  EXPECT_EQ(one.store->read("event", 0).error().code, ErrorCode::internal);
+  EXPECT_EQ(one.store->read("index", 0).error().message,
+            "job index is damaged: its row in the index is not as it was written");
+  EXPECT_THAT(one.store->read("pack", 0).error().message, HasSubstr("job pack is damaged: event 1"));
+  EXPECT_THAT(one.store->read("gap", 0).error().message, HasSubstr("job gap is damaged: event 3"));
+  EXPECT_EQ(one.store->read("right", 0)->size(), 3U);
+  EXPECT_THAT(one.store->blob("input/x").error().message, HasSubstr("the stored 'input/x' is damaged"));
+  EXPECT_EQ(*one.append("index", 3, {"{4}"}), Appended::conflict);
+  const std::vector<JobIndexRow> index = *one.store->jobs();
+  for (const JobIndexRow& row : index) EXPECT_EQ(row.damaged, row.job == "index") << row.job;
+}
+
+TEST_F(Postgres, AUrlThatCannotBeReadIsNotShown) {
+  testing::StoreExecutor executor;
+  for (const char* url : {"postgresql://u:secret%zz@h/d", "postgresql://u:se@cret@h/d", "postgresql://u:secret/x@h/d",
+                          "postgresql://u:12/secret@h/d", "u:secret@h/d", "postgresql://h/d?secret", "secret"}) {
+    const auto store = open_postgres_store(url, executor.post());
+    ASSERT_FALSE(store.ok()) << url;
+    EXPECT_EQ(store.error().code, ErrorCode::usage) << url;
+    for (const char* part : {"secret", "cret", "12"}) {
+      EXPECT_THAT(store.error().message, ::testing::Not(HasSubstr(part))) << url;
+    }
+  }
 }
 
 TEST_F(Postgres, IsRefusedWhereThereIsNone) {

@@ -46,6 +46,7 @@ std::vector<EventBody> one_of_each_kind() {
       JobSeen{},
       JobFinished{},
       JobExpired{},
+      UnknownEvent{"rank_moved"},
   };
 }
 

@@ -47,8 +47,20 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   bool claim(const std::string& owner, double now_s, double lease_s) {
     return *executor_.outcome<bool>([&](auto done) { store_->claim("work", owner, now_s, lease_s, done); });
   }
-  void put_blob(const std::string& key, const std::string& bytes) {
-    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_blob({key, bytes}, done); }).ok());
+  void put_blob(const std::string& key, const std::string& bytes, std::vector<std::string> holds = {}) {
+    const Blob blob{key, bytes, std::move(holds)};
+    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_blob(blob, done); }).ok());
+  }
+  void remove_job(const std::string& job) {
+    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->remove_job(job, done); }).ok());
+  }
+  /// Until there is nothing left to do.
+  void sweep(double now_s, double grace_s) {
+    const Sweep asked{{"input/", "known/"}, now_s, grace_s};
+    while (*executor_.outcome<bool>([&](auto done) { store_->sweep(asked, done); })) {}
+  }
+  void pack(const std::string& job) {
+    while (*executor_.outcome<bool>([&](auto done) { store_->pack_job(job, done); })) {}
   }
 
   ScratchFolder folder_;
@@ -86,7 +98,7 @@ TEST_P(AnyStore, KeepsTheIndexAndTheBlobsOfAnAppend) {
   EXPECT_EQ(*append(refused), Appended::conflict);
 
   EXPECT_THAT(*store_->jobs(),
-              ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1, R"({"ranks":8})"}));
+              ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1, R"({"ranks":8})", 3}));
   EXPECT_EQ(*store_->blob("frontier/1"), std::string("\0\xff binary", 9));
   EXPECT_EQ(*store_->blob("frontier/2"), std::nullopt);
 }
@@ -99,6 +111,75 @@ TEST_P(AnyStore, RemovesAJobAndLeavesTheOthers) {
   ASSERT_EQ(store_->jobs()->size(), 1U);
   EXPECT_EQ(store_->jobs()->front().job, "b");
   EXPECT_EQ(*append(to("a", 1, {"{2}"})), Appended::conflict);
+}
+
+TEST_P(AnyStore, PacksALogAndReadsTheSame) {
+  std::vector<std::string> bodies;
+  for (int i = 0; i < 3000; ++i) {
+    bodies.push_back("{\"kind\":\"rank_registered\",\"rank\":" + std::to_string(i) + std::string(300, 'x') + "}");
+  }
+  bodies[7] = std::string("\xc3\xa4\n 5 ");
+  bodies[8] = "";
+  (void)append(to("a", 0, bodies));
+  (void)append(to("b", 0, {"{b}"}));
+  const auto before = *store_->read("a", 0);
+  ASSERT_EQ(before.size(), bodies.size());
+  const std::int64_t bytes = store_->jobs()->front().bytes;
+  pack("a");
+  EXPECT_EQ(store_->jobs()->front().packed, 3000);
+  if (std::string(GetParam().name) != "memory") EXPECT_LT(store_->jobs()->front().bytes, bytes / 10);
+  EXPECT_EQ(*store_->read("a", 0), before);
+  EXPECT_EQ(*append(to("a", 3000, {"{late}"})), Appended::committed);
+  EXPECT_EQ(store_->jobs()->front().last_sequence, 3001);
+  for (const std::int64_t after : {1, 1500, 2999, 3000}) {
+    const auto tail = *store_->read("a", after);
+    ASSERT_EQ(tail.size(), static_cast<std::size_t>(3001 - after));
+    EXPECT_EQ(tail.front().sequence, after + 1);
+    EXPECT_EQ(tail.back().body, "{late}");
+    if (after < 2999) EXPECT_EQ(tail.front().body, bodies[static_cast<std::size_t>(after)]);
+  }
+  EXPECT_THAT(*store_->read("b", 0), ElementsAre(StoredEvent{1, "{b}"}));
+  pack("a");
+  EXPECT_EQ(store_->read("a", 0)->size(), 3001U);
+  pack("nobody");
+  remove_job("a");
+  EXPECT_THAT(*store_->read("a", 0), IsEmpty());
+  EXPECT_EQ(*append(to("a", 0, {"{new}"})), Appended::committed);
+  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{new}"}));
+}
+
+TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
+  Append job = to("a", 0, {"{1}"});
+  job.blobs = {{"input/of a", "1"}};
+  job.holds = {"input/of a", "input/not yet there"};
+  (void)append(job);
+  put_blob("known/x", "1", {"input/of x"});
+  for (const char* key : {"input/of x", "input/of nobody", "profile/of nobody"}) put_blob(key, "1");
+  Append user = to("b", 0, {"{1}"});
+  user.holds = {"known/x"};
+  (void)append(user);
+  const auto keys = [this] { return *store_->blob_keys(""); };
+
+  sweep(1000, 100);
+  sweep(1099, 100);
+  EXPECT_EQ(keys().size(), 5U) << "not before its grace is over";
+  put_blob("input/of nobody", "2");  // somebody is just about to use it
+  sweep(1100, 100);
+  EXPECT_EQ(keys().size(), 5U);
+  sweep(1200, 100);
+  EXPECT_THAT(keys(), ElementsAre("input/of a", "input/of x", "known/x", "profile/of nobody"));
+  put_blob("input/not yet there", "1");
+  remove_job("b");
+  sweep(2000, 100);
+  sweep(2100, 100);
+  EXPECT_THAT(keys(), ElementsAre("input/not yet there", "input/of a", "input/of x", "profile/of nobody"));
+  remove_job("a");
+  sweep(3000, 100);
+  Append late = to("c", 0, {"{1}"});
+  late.holds = {"input/of a"};
+  (void)append(late);
+  sweep(3100, 100);
+  EXPECT_THAT(keys(), ElementsAre("input/of a", "profile/of nobody"));
 }
 
 TEST_P(AnyStore, FindsBlobsByPrefix) {
