@@ -5,6 +5,7 @@
 #include "server/describe.h"
 #include "server/json_fields.h"
 #include "server/learned_profile.h"
+#include "server/pipeline_input.h"
 #include "server/registration.h"
 #include "server/service_state.h"
 
@@ -223,7 +224,8 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
                              if (!self_again) return;
                              if (!named) return done(named.error());
                              // Jobs that name it will find its frontier.
-                             self_again->characterisations->want(key, [](const auto&) {});
+                             const std::string wanter = "profile " + stored.name;
+                             self_again->characterisations->want(key, {wanter, wanter}, [](const auto&) {});
                              done(stored);
                            });
                          });
