@@ -225,7 +225,10 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
                              if (!named) return done(named.error());
                              // Jobs that name it will find its frontier.
                              const std::string wanter = "profile " + stored.name;
-                             self_again->characterisations->want(key, {wanter, wanter}, [](const auto&) {});
+                             self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
+                               // A quick frontier is refined once a job has it.
+                               if (const auto now = weak.lock()) now->characterisations->forget(key, wanter);
+                             });
                              done(stored);
                            });
                          });
