@@ -17,7 +17,8 @@ class StopCheck {
   static constexpr long kCostBetweenQuestions = 1'000'000;
 
   StopCheck() = default;
-  explicit StopCheck(std::function<bool()> should_stop) : should_stop_(std::move(should_stop)) {}
+  explicit StopCheck(std::function<bool()> should_stop, long cost_between_questions = kCostBetweenQuestions)
+      : should_stop_(std::move(should_stop)), interval_(cost_between_questions) {}
   StopCheck(const StopCheck&) = delete;
   StopCheck& operator=(const StopCheck&) = delete;
 
@@ -30,11 +31,12 @@ class StopCheck {
 
  private:
   bool ask() {
-    left_ = kCostBetweenQuestions;
+    left_ = interval_;
     if (!stopped_ && should_stop_) stopped_ = should_stop_();
     return stopped_;
   }
   std::function<bool()> should_stop_;
+  long interval_ = kCostBetweenQuestions;
   long left_ = 0;  // the first call asks
   bool stopped_ = false;
 };

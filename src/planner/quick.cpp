@@ -13,16 +13,16 @@
 namespace perseus {
 namespace {
 
-constexpr int kSlowdowns = 12;        // uniform slowdowns tried, from none to the slowest clocks
-constexpr int kRoundsOfSlack = 5;     // in which slack is spent, each up to a greater slowdown
-constexpr int kBusyTimes = 24;        // of the ranks, where each keeps one clock
-constexpr double kLastDigits = 1e-9;  // of times, relative: sums in another order are not slower
-constexpr long kOperationsOfPass = 20, kOperationsOfLateClocks = 40;
+constexpr int kSlowdowns = 12;      // uniform slowdowns tried, from none to the slowest clocks
+constexpr int kRoundsOfSlack = 5;   // in which slack is spent, each up to a greater slowdown
+constexpr int kBusyTimes = 24;      // of the ranks, where each keeps one clock
+constexpr double kSameTime = 1e-9;  // of times, relative: sums in another order are not slower
+constexpr long kOperationsOfSlack = 20, kOperationsOfOneClock = 40;
 
 /// Clocks change at once: every computation has a clock of its own.
 class FreeClocks {
  public:
-  explicit FreeClocks(const ComputationDag& dag) : dag_(dag), kinds_(make_kinds(dag)) {
+  explicit FreeClocks(const ComputationDag& dag) : kinds_(make_kinds(dag)) {
     const std::size_t n = dag.computations.size();
     before_first_.assign(n + 1, 0);
     after_first_.assign(n + 1, 0);
@@ -68,7 +68,7 @@ class FreeClocks {
     double latency_s;
   };
   static int slowest_within(const ChoiceSet& set, double slowdown) {
-    const Seconds most = set.pareto.back().time * (slowdown * (1 + kLastDigits));
+    const Seconds most = set.pareto.back().time * (slowdown * (1 + kSameTime));
     int choice = static_cast<int>(set.pareto.size()) - 1;
     while (choice > 0 && set.pareto[choice - 1].time <= most) --choice;
     return choice;
@@ -103,14 +103,13 @@ class FreeClocks {
       const double start = earliest_start(i);
       const std::vector<Choice>& choices = choices_of(i);
       const double most =
-          std::min(latest_end_[i] - start, choices.back().time.value() * most_slowdown * (1 + kLastDigits));
+          std::min(latest_end_[i] - start, choices.back().time.value() * most_slowdown * (1 + kSameTime));
       int& choice = choice_[i];
       while (choice > 0 && choices[choice - 1].time.value() <= most) --choice;
       end_[i] = start + choices[choice].time.value();
     }
   }
 
-  const ComputationDag& dag_;
   Kinds kinds_;
   double most_slowdown_ = 1;
   std::vector<int> before_first_, after_first_;
@@ -123,7 +122,7 @@ std::vector<FrontierPoint> plan_free(const ComputationDag& dag, StopCheck& check
   FreeClocks clocks(dag);
   Realiser realiser(dag);
   std::vector<FrontierPoint> points;
-  const long cost = kOperationsOfPass * (3 * kRoundsOfSlack + 1) * static_cast<long>(dag.computations.size());
+  const long cost = kOperationsOfSlack * (3 * kRoundsOfSlack + 1) * static_cast<long>(dag.computations.size());
   for (int i = 0; i <= kSlowdowns; ++i) {
     if (check.stop(cost)) return {};
     Plan plan = clocks.plan(std::pow(clocks.most_slowdown(), static_cast<double>(i) / kSlowdowns));
@@ -169,12 +168,12 @@ std::vector<FrontierPoint> plan_without_changes(const ComputationDag& dag, Secon
     most_s = std::max(most_s, *std::ranges::max_element(busy_s[rank]));
   }
   for (int i = 0; i <= kBusyTimes && least_s > 0; ++i) {
-    if (check.stop(kOperationsOfLateClocks * static_cast<long>(dag.computations.size()))) return {};
+    if (check.stop(kOperationsOfOneClock * static_cast<long>(dag.computations.size()))) return {};
     const double busy = least_s * std::pow(most_s / least_s, static_cast<double>(i) / kBusyTimes);
     Plan plan = fastest;
     for (int rank = 0; rank < dag.num_ranks(); ++rank) {
       const std::vector<double>& own = busy_s[rank];
-      const auto fits = [&](double s) { return s <= busy * (1 + kLastDigits); };
+      const auto fits = [&](double s) { return s <= busy * (1 + kSameTime); };
       const auto lowest = std::find_if(own.rbegin(), own.rend(), fits);
       if (lowest == own.rend()) continue;
       runs.set(plan, rank, 0, runs.length(rank), runs.clocks(rank)[own.rend() - lowest - 1]);
@@ -200,7 +199,7 @@ Result<Frontier> plan_quick(const ComputationDag& dag, const PlannerOptions& opt
     least += of_one;
   }
   frontier.bound.vertices = {{frontier.points.back().time, least}};
-  const Joules rounding = kLastDigits * least;
+  const Joules rounding = kSameTime * least;
   for (FrontierPoint& point : frontier.points) {
     const Joules blocking = dag.total_blocking_power() * point.time;
     point.energy = point.effective_energy + blocking;

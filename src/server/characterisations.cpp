@@ -11,6 +11,7 @@ namespace perseus::server {
 namespace {
 
 constexpr std::size_t kept_frontiers = 8;
+constexpr double wrong_estimate = 20;  // planning that takes so many times what is quick was estimated wrongly
 
 }  // namespace
 
@@ -214,6 +215,7 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
   work.planning.emplace();
   CharacterisationEffort effort{};
   effort.quick_above_s = kind == PlanningQueue::Kind::first ? std::optional(quick_above_s_) : std::nullopt;
+  effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
   if (is_quick_frontier_key(key)) effort.quick_above_s = 0;
   const bool gives_way = kind == PlanningQueue::Kind::refinement;
   executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
@@ -229,14 +231,17 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
                          executor->give_way();
                          away_s += thread_cpu_s() - leave_s;
                        }
-                       planned.over_budget = thread_cpu_s() - begin_s - away_s > left_s;
+                       // A quick frontier is always worth its time.
+                       planned.over_budget = gives_way && thread_cpu_s() - begin_s - away_s > left_s;
                        return planned.over_budget || stop.stop_requested();
                      });
                      if (const auto parsed = parse_input(text, "input/" + input_key); !parsed) {
                        planned.error = parsed.error();
                      } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
                        planned.error = made.error();
-                     } else if (auto bytes = format_frontier(*made); bytes.empty()) {
+                     } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
+          planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
+        } else if (auto bytes = format_frontier(*made); bytes.empty()) {
                        planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
                      } else {
                        planned.bytes = std::move(bytes);
@@ -247,13 +252,13 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
                        const auto self = weak.lock();
                        if (!self) return;
                        const double planner_s = planned.planner_s;
-                       self->planned(key, kind, std::move(planned));
+                       self->planned(key, std::move(planned));
                        self->slot_is_free(kind, owner, planner_s);
                      };
                    });
 }
 
-void Characterisations::planned(const std::string& key, PlanningQueue::Kind kind, Planned planned) {
+void Characterisations::planned(const std::string& key, Planned planned) {
   Work& work = work_[key];
   const bool was_stopped = work.planning->stop_requested() && planned.error;
   work.planning.reset();
@@ -272,7 +277,6 @@ void Characterisations::planned(const std::string& key, PlanningQueue::Kind kind
   }
   if (planned.error) return finish(key, *planned.error);
   save(key, std::move(planned.frontier), std::move(planned.bytes));
-  (void)kind;
 }
 
 void Characterisations::save(const std::string& key, Frontier frontier, std::string bytes) {

@@ -96,7 +96,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   void claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
   void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
   void slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s);
-  void planned(const std::string& key, PlanningQueue::Kind kind, Planned planned);
+  void planned(const std::string& key, Planned planned);
   void save(const std::string& key, Frontier frontier, std::string bytes);
   void offer_quick(const std::string& key, const Frontier& quick);
   void finish(const std::string& key, Result<Frontier> result);

@@ -38,7 +38,6 @@ namespace {
 constexpr int interleaved_chunks = 2;
 constexpr std::string_view quick_suffix = ".quick";
 constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
-constexpr double wrong_estimate = 20;  // a planning that takes so many times what is quick was estimated wrongly
 
 Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
   Result<Profile> profile = parse_profile_csv(csv, "profile");
@@ -181,7 +180,7 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
     const double begin_s = thread_cpu_s();
     StopCheck check_estimate([&] {
       return check.stop(StopCheck::kCostBetweenQuestions) ||
-             (quick_above_s && thread_cpu_s() - begin_s > wrong_estimate * *quick_above_s);
+             (quick_above_s && thread_cpu_s() - begin_s > effort.quick_after_s);
     });
     auto frontier = plan_exact(pipeline.dag, options, check_estimate);
     if (!frontier && check.stopped()) return frontier.error();

@@ -55,9 +55,10 @@ bool is_quick_frontier_key(std::string_view frontier_key);
 std::string_view input_of_frontier(std::string_view frontier_key);
 
 struct CharacterisationEffort {
-  /// Input that is estimated to take more CPU seconds, or that turns out to take several times that, gets its quick
-  /// frontier. Nothing: always the full one.
+  /// Input that is estimated to take more CPU seconds gets its quick frontier. Nothing: always the full one.
   std::optional<double> quick_above_s;
+  /// So does input that turns out to take more than that.
+  double quick_after_s = 0;
 };
 /// The key of what it returns tells which frontier it is. If `check` stops it: unavailable.
 Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
