@@ -240,8 +240,8 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
                      } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
                        planned.error = made.error();
                      } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
-          planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
-        } else if (auto bytes = format_frontier(*made); bytes.empty()) {
+                       planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
+                     } else if (auto bytes = format_frontier(*made); bytes.empty()) {
                        planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
                      } else {
                        planned.bytes = std::move(bytes);

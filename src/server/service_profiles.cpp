@@ -213,25 +213,25 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
   const auto save = [profile, done](State& state, const Result<CompletedProfile>& completed) {
     if (!completed) return done(completed.error());
     Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile})};
-    state.store.put_blob(completed->known.blob,
-                         [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
-                          key = completed->known.event.input, done](const Result<Ok>& put) {
-                           const auto self = weak.lock();
-                           if (!self) return;
-                           if (!put) return done(put.error());
-                           self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
-                             const auto self_again = weak.lock();
-                             if (!self_again) return;
-                             if (!named) return done(named.error());
-                             // Jobs that name it will find its frontier.
-                             const std::string wanter = "profile " + stored.name;
-                             self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
-                               // A quick frontier is refined once a job has it.
-                               if (const auto now = weak.lock()) now->characterisations->forget(key, wanter);
-                             });
-                             done(stored);
-                           });
-                         });
+    state.store.put_blob(
+        completed->known.blob, [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
+                                key = completed->known.event.input, done](const Result<Ok>& put) {
+          const auto self = weak.lock();
+          if (!self) return;
+          if (!put) return done(put.error());
+          self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
+            const auto self_again = weak.lock();
+            if (!self_again) return;
+            if (!named) return done(named.error());
+            // Jobs that name it will find its frontier.
+            const std::string wanter = "profile " + stored.name;
+            self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
+              // A quick frontier is refined once a job has it.
+              if (const auto now = weak.lock()) now->characterisations->forget(key, wanter);
+            });
+            done(stored);
+          });
+        });
   };
   state_->away<Result<CompletedProfile>>(
       [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);

@@ -85,8 +85,8 @@ TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
   EXPECT_EQ(now.reason, "");
   EXPECT_EQ(now.plan->version, 2);
   EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
-  ASSERT_TRUE(quick_energy && now.pipelines[0].energy);
-  EXPECT_LE(*now.pipelines[0].energy, *quick_energy * (1 + 1e-9));
+  EXPECT_LE(now.pipelines[0].energy, quick_energy * (1 + 1e-9));
+  EXPECT_GT(quick_energy, Joules(0));
   EXPECT_EQ(target.service().counts().characterising, 0);
 }
 
