@@ -160,6 +160,8 @@ void Characterisations::enqueue(const std::string& key) {
 
 void Characterisations::start_next() {
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
+    // Not that it would keep first frontiers waiting: it gives way. But they come first.
+    if (kind == PlanningQueue::Kind::refinement && queue_.waiting(PlanningQueue::Kind::first) > 0) break;
     while (!stopping_ && under_way_[kind] < planners_) {
       const auto next = queue_.take(kind, clock_.now_s());
       if (!next) break;

@@ -7,7 +7,7 @@
 namespace perseus::server {
 namespace {
 
-constexpr double kForgotten = 1e-3;  // planner seconds
+constexpr double kForgotten = 1e-6;  // planner seconds
 
 }  // namespace
 
