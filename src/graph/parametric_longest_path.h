@@ -32,7 +32,10 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
+
+#include "base/stop_check.h"
 
 namespace perseus::graph {
 
@@ -66,8 +69,14 @@ class ParametricLongestPath {
   [[nodiscard]] Integer flow_value() const { return flow_value_; }
   /// Lowers the deadline to `target`, or to the least possible one if that comes first; false in the second case.
   /// Calls move(deadline_after, flow_value) for every linear piece passed (whole or in part), in order.
+  /// If `check` stops the sweep, it returns early: look at check.stopped().
   template <class OnMove>
-  bool lower_deadline(Integer target, OnMove&& move);
+  bool lower_deadline(Integer target, OnMove&& move, StopCheck& check);
+  template <class OnMove>
+  bool lower_deadline(Integer target, OnMove&& move) {
+    StopCheck never;
+    return lower_deadline(target, std::forward<OnMove>(move), never);
+  }
 
   /// Event time of a node, the source's being 0. Optimal for the current deadline.
   [[nodiscard]] Integer time(int node) const {
@@ -152,8 +161,10 @@ class ParametricLongestPath {
 };
 
 template <class OnMove>
-bool ParametricLongestPath::lower_deadline(Integer target, OnMove&& move) {
+bool ParametricLongestPath::lower_deadline(Integer target, OnMove&& move, StopCheck& check) {
+  const long cost_of_pivot = 500 + network_.num_nodes / 4;  // few pivots move every node
   while (deadline() > target) {
+    if (check.stop(cost_of_pivot)) return true;
     if (leaving_ < 0) {
       if (!choose_leaving()) return false;
       choose_entering();

@@ -11,6 +11,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+constexpr long kOperationsPerClock = 10;  // of a computation, in elementary operations
+
 }  // namespace
 
 ClockRuns::ClockRuns(const ComputationDag& dag) : dag_(dag) {
@@ -74,16 +76,16 @@ Plan ClockRuns::fastest_without_changes() const {
   return plan;
 }
 
-Plan ClockRuns::cheapest(const Relaxation& relaxation, const Limits& limits) const {
+Plan ClockRuns::cheapest(const Relaxation& relaxation, const Limits& limits, StopCheck& check) const {
   Plan plan = fastest_everywhere();
   for (const Rank& rank : ranks_) {
-    if (!rank.clocks.empty()) cheapest_on_rank(rank, relaxation, limits, plan);
+    if (!rank.clocks.empty()) cheapest_on_rank(rank, relaxation, limits, plan, check);
   }
   return plan;
 }
 
-void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits,
-                                 Plan& plan) const {
+void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits, Plan& plan,
+                                 StopCheck& check) const {
   const std::size_t length = rank.order.size(), clocks = rank.clocks.size(), row = length + 1;
   const double iteration_s = relaxation.deadline().value();
   const double dwell_s = std::min(limits.min_dwell.value(), iteration_s);
@@ -92,6 +94,7 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
   // natural logarithm of the ratio of durations, see below), and cost[c * row + j], of the first j at clock c.
   std::vector<double> end(row), late_j(row, 0), cost(clocks * row, 0), log_time(clocks * row, 0);
   for (std::size_t j = 1; j <= length; ++j) {
+    if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) return;
     const int i = rank.order[j - 1], type = dag_.computations[i].type;
     const double price_w = limits.price_factor * relaxation.price(i).value();
     const double blocking_w = dag_.blocking_power_of(i).value();
@@ -114,6 +117,7 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
   std::vector<std::size_t> previous_clock(clocks * row, 0), run_start(clocks * row, 0);
   std::size_t latest_start = 0, last_clock = 0;
   for (std::size_t j = 1; j <= length; ++j) {
+    if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) return;
     while (latest_start + 1 < j && end[j] - end[latest_start + 1] >= dwell_s) ++latest_start;
     const bool may_end_here = end[j] - end[latest_start] >= dwell_s || j == length;
     std::size_t cheapest = 0;

@@ -19,6 +19,7 @@
 
 #include <vector>
 
+#include "base/stop_check.h"
 #include "model/computation_dag.h"
 #include "model/frontier.h"
 #include "planner/relaxation.h"
@@ -34,8 +35,9 @@ class ClockRuns {
     Seconds switch_latency;
     double price_factor = 1;  ///< above 1: hurry more than the relaxation does
   };
-  /// The cheapest plan at the relaxation's current prices with runs of at least min_dwell.
-  Plan cheapest(const Relaxation& relaxation, const Limits& limits) const;
+  /// The cheapest plan at the relaxation's current prices with runs of at least min_dwell; some plan if `check` stops
+  /// it.
+  Plan cheapest(const Relaxation& relaxation, const Limits& limits, StopCheck& check) const;
 
   /// Every computation at its fastest option, whatever the changes.
   Plan fastest_everywhere() const;
@@ -73,7 +75,8 @@ class ClockRuns {
     std::vector<Megahertz> clocks;  // at which all of them were measured, highest first
   };
   [[nodiscard]] int option(int type, Megahertz clock) const;
-  void cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits, Plan& plan) const;
+  void cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits, Plan& plan,
+                        StopCheck& check) const;
   void assign(Plan& plan, const std::vector<int>& order, std::size_t from, std::size_t to, Megahertz clock) const;
 
   const ComputationDag& dag_;

@@ -43,6 +43,9 @@ constexpr double kDescentSteps = 4e7;
 // How many points per deadline asked for a frontier keeps at most.
 constexpr int kPointsPerDeadline = 2;
 
+// What a computation costs a pass over the DAG, in elementary operations (base/stop_check.h).
+constexpr long kOperationsOfRealising = 10, kOperationsOfRounding = 40, kOperationsOfLateClocks = 40;
+
 // A GPU makes one clock change at a time. What becomes of a request during a change is its driver's secret, so plans
 // leave each change the time it takes, and some more for computations that end early.
 constexpr double kDwellLatencies = 1.1;
@@ -61,10 +64,11 @@ class Candidates {
   }
 
   /// The Pareto set of what they realise; leaves this empty.
-  std::vector<FrontierPoint> realise(Realiser& realiser) {
+  std::vector<FrontierPoint> realise(Realiser& realiser, StopCheck& check) {
     std::vector<FrontierPoint> points;
     points.reserve(kept_.size());
     for (Candidate& candidate : kept_) {
+      if (check.stop(kOperationsOfRealising * static_cast<long>(candidate.plan.size()))) return {};
       const Realiser::Outcome outcome = realiser.realise(candidate.plan);
       points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(candidate.plan), {}});
     }
@@ -125,9 +129,10 @@ void thin_out(std::vector<FrontierPoint>& points, int most) {
 
 class Planner {
  public:
-  Planner(const ComputationDag& dag, const PlannerOptions& options)
+  Planner(const ComputationDag& dag, const PlannerOptions& options, StopCheck& check)
       : dag_(dag),
         options_(options),
+        check_(check),
         level_(level_of(options.effort)),
         deadlines_(std::max(2, static_cast<int>(options.deadlines * level_.density))),
         kinds_(make_kinds(dag)),
@@ -137,18 +142,22 @@ class Planner {
     t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
   }
 
-  // Clocks change at once, as often as one likes.
+  // Clocks change at once, as often as one likes. What it returns is of no use once the check has stopped it; so is
+  // what plan_limited() returns.
   Frontier plan_free() {
     Relaxation relaxation(dag_, kinds_);
     Rounding rounding(dag_, kinds_, relaxation);
     Candidates candidates(kinds_);
     sweep(relaxation, [&] {
       for (const double discount : level_.discounts) {
+        if (stop(kOperationsOfRounding)) return;
         const std::vector<int>& choices = rounding.round(discount);
         candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
       }
     });
-    Frontier frontier{candidates.realise(realiser_), relaxation.curve()};
+    if (check_.stopped()) return {};
+    Frontier frontier{candidates.realise(realiser_, check_), relaxation.curve()};
+    if (check_.stopped()) return {};
     set_energies(dag_, frontier);
     thin_out(frontier.points, kPointsPerDeadline * options_.deadlines);
     return frontier;
@@ -160,8 +169,12 @@ class Planner {
     LateClocks late(dag_, options_.switch_latency);
     std::vector<FrontierPoint> points;
     const auto add = [&](Plan plan) {
+      if (stop(kOperationsOfLateClocks)) return;
       Realiser::Outcome outcome = late.realise(plan);
-      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, min_dwell_)) outcome = late.realise(plan);
+      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, min_dwell_)) {
+        if (stop(kOperationsOfLateClocks)) return;
+        outcome = late.realise(plan);
+      }
       points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
     };
     add(runs_.fastest_without_changes());
@@ -174,14 +187,16 @@ class Planner {
     dwells.erase(std::unique(dwells.begin(), dwells.end()), dwells.end());
     const auto add_all = [&](double price_factor) {
       for (const Seconds dwell : dwells) {
-        add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}));
+        add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}, check_));
       }
     };
     sweep(relaxation, [&] { add_all(1); });
     // Limits make plans slower than the relaxation thinks; higher prices than those of T_min fill the fast end.
-    for (double factor = 1; factor < kHighestPriceFactor; factor *= kPriceStep) add_all(factor);
+    for (double factor = 1; factor < kHighestPriceFactor && !check_.stopped(); factor *= kPriceStep) add_all(factor);
+    if (check_.stopped()) return {};
     keep_pareto(points);
     descend(late, points);
+    if (check_.stopped()) return {};
     Frontier frontier{std::move(points), relaxation.curve()};
     set_energies(dag_, frontier);
     for (FrontierPoint& point : frontier.points) {
@@ -192,15 +207,19 @@ class Planner {
   }
 
  private:
+  // After a pass over the DAG that costs so many operations per computation.
+  bool stop(long operations) { return check_.stop(operations * static_cast<long>(dag_.computations.size())); }
+
   // Slows down what each point leaves, from the fast end, where limits cost most, as far as the budget goes.
   void descend(LateClocks& late, std::vector<FrontierPoint>& points) {
     long budget = static_cast<long>(kDescentSteps * level_.density / static_cast<double>(dag_.computations.size()));
-    for (std::size_t left = points.size(); left > 0 && budget > 0; --left) {
+    for (std::size_t left = points.size(); left > 0 && budget > 0 && !check_.stopped(); --left) {
       FrontierPoint& point = points[left - 1];
       long share = std::max(1L, 4 * budget / static_cast<long>(left));
       const long given = std::min(share, budget);
       share = given;
-      const Realiser::Outcome outcome = slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share);
+      const Realiser::Outcome outcome =
+          slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share, check_);
       budget -= given - share;
       point.time = outcome.time;
       point.effective_energy = outcome.effective_energy;
@@ -212,7 +231,8 @@ class Planner {
   void sweep(Relaxation& relaxation, Realise realise) {
     const std::vector<Seconds> deadlines = deadlines_between(t_min_, relaxation.t_star(), deadlines_);
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
-      relaxation.lower_deadline(deadlines[i]);
+      relaxation.lower_deadline(deadlines[i], check_);
+      if (check_.stopped()) return;
       realise();
       if (options_.progress && i % 16 == 0) {
         options_.progress(static_cast<double>(i) / static_cast<double>(deadlines.size()));
@@ -223,6 +243,7 @@ class Planner {
 
   const ComputationDag& dag_;
   const PlannerOptions& options_;
+  StopCheck& check_;
   EffortLevel level_;
   int deadlines_;
   Kinds kinds_;
@@ -234,11 +255,27 @@ class Planner {
 
 }  // namespace
 
-Frontier plan_exact(const ComputationDag& dag, const PlannerOptions& options) {
-  Planner planner(dag, options);
+double estimated_planning_s(const ComputationDag& dag, const PlannerOptions& options) {
+  // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and what limits cost.
+  const auto n = static_cast<double>(dag.computations.size());
+  const double density = level_of(options.effort).density, deadlines = density * options.deadlines;
+  const double sweep_s = 4e-10 * n * n * dag.num_ranks(), rounding_s = 3e-8 * n * deadlines;
+  const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
+  return sweep_s + rounding_s + (limited ? sweep_s + 1.2 * density + 4e-6 * n * deadlines : 0);
+}
+
+Result<Frontier> plan_exact(const ComputationDag& dag, const PlannerOptions& options, StopCheck& check) {
+  Planner planner(dag, options, check);
   Frontier frontier = planner.plan_free();
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
-  return limited ? planner.plan_limited(frontier) : frontier;
+  if (limited && !check.stopped()) frontier = planner.plan_limited(frontier);
+  if (check.stopped()) return Error{ErrorCode::unavailable, "planning was stopped before its end"};
+  return frontier;
+}
+
+Frontier plan_exact(const ComputationDag& dag, const PlannerOptions& options) {
+  StopCheck never;
+  return plan_exact(dag, options, never).value();
 }
 
 }  // namespace perseus

@@ -11,6 +11,8 @@
 #include <functional>
 #include <vector>
 
+#include "base/result.h"
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "model/certificate.h"
 #include "model/computation_dag.h"
@@ -30,6 +32,12 @@ struct PlannerOptions {
 };
 
 Frontier plan_exact(const ComputationDag& dag, const PlannerOptions& options = {});
+/// The same, unless `check` stops it: then ErrorCode::unavailable. At most 20 ms of a large DAG pass between two calls
+/// of check.stop() with 65,000 computations (docs/decisions/0033).
+Result<Frontier> plan_exact(const ComputationDag& dag, const PlannerOptions& options, StopCheck& check);
+
+/// About how many CPU seconds plan_exact() takes, within a factor of some.
+double estimated_planning_s(const ComputationDag& dag, const PlannerOptions& options);
 
 /// The lower-bound curve alone; with deadlines given (any order), also one dual certificate for each, in that order.
 struct LowerBoundResult {

@@ -143,7 +143,7 @@ Relaxation::Relaxation(const ComputationDag& dag, const Kinds& kinds)
   t_star_ = deadline();
 }
 
-bool Relaxation::lower_deadline(Seconds target) {
+bool Relaxation::lower_deadline(Seconds target, StopCheck& check) {
   const auto record = [this](Integer deadline, Integer flow) {
     if (!pieces_.empty() && pieces_.back().flow == flow) {
       pieces_.back().end = deadline;
@@ -151,7 +151,7 @@ bool Relaxation::lower_deadline(Seconds target) {
       pieces_.push_back({deadline, flow});
     }
   };
-  return sweep_->lower_deadline(ticks(std::clamp(target, Seconds(0), t_star_)), record);
+  return sweep_->lower_deadline(ticks(std::clamp(target, Seconds(0), t_star_)), record, check);
 }
 
 LowerBound Relaxation::curve() const {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "graph/parametric_longest_path.h"
 #include "model/certificate.h"
@@ -34,7 +35,12 @@ class Relaxation {
   [[nodiscard]] Seconds deadline() const { return seconds(sweep_->deadline()); }
 
   /// Continues the sweep down to T, or to T_min if that comes first; false in the second case. T only ever falls.
-  bool lower_deadline(Seconds deadline);
+  /// If `check` stops the sweep, the deadline is somewhere before T.
+  bool lower_deadline(Seconds deadline, StopCheck& check);
+  bool lower_deadline(Seconds deadline) {
+    StopCheck never;
+    return lower_deadline(deadline, never);
+  }
 
   /// When computation i starts at the earliest and ends at the latest in the relaxed optimum at the current deadline.
   [[nodiscard]] graph::Integer start_ticks(int computation) const { return sweep_->time(start_node_[computation]); }

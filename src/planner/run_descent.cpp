@@ -6,6 +6,7 @@ namespace perseus {
 namespace {
 
 constexpr double kDescentDigits = 1e-12;
+constexpr long kOperationsPerComputation = 40;  // of realising a plan twice
 
 // A stretch of a rank, and the clock that it would take.
 struct Move {
@@ -43,7 +44,8 @@ std::vector<Move> moves_of(const ClockRuns& runs, int rank, const Plan& plan, st
 }  // namespace
 
 Realiser::Outcome slow_down_runs(const ComputationDag& dag, const ClockRuns& runs, LateClocks& late, Seconds deadline,
-                                 Seconds min_dwell, Plan& plan, long& budget) {
+                                 Seconds min_dwell, Plan& plan, long& budget, StopCheck& check) {
+  const long cost_of_move = kOperationsPerComputation * static_cast<long>(dag.computations.size());
   Realiser::Outcome best = late.realise(plan);
   std::vector<double> end_s = late.end_s();
   // Whether the plan is better with the move; if so it stays.
@@ -61,7 +63,7 @@ Realiser::Outcome slow_down_runs(const ComputationDag& dag, const ClockRuns& run
     return true;
   };
   bool improved = true;
-  while (improved && budget > 0) {
+  while (improved && budget > 0 && !check.stopped()) {
     improved = false;
     for (int rank = 0; rank < dag.num_ranks(); ++rank) {
       if (runs.clocks(rank).empty()) continue;
@@ -71,7 +73,7 @@ Realiser::Outcome slow_down_runs(const ComputationDag& dag, const ClockRuns& run
       for (const ClockRuns::Run& run : of_rank) {
         bool moved = false;
         for (const Move& move : moves_of(runs, rank, plan, run.from, run.to, changes)) {
-          if (budget <= 0) return best;
+          if (budget <= 0 || check.stop(cost_of_move)) return best;
           moved = take(rank, move);
           if (moved) break;
         }

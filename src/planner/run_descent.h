@@ -9,12 +9,14 @@
 // Source: beyond the paper, see planner/clock_runs.h.
 #pragma once
 
+#include "base/stop_check.h"
 #include "planner/clock_runs.h"
 #include "planner/late_clocks.h"
 
 namespace perseus {
 
+/// If `check` stops the descent, the plan found so far stays.
 Realiser::Outcome slow_down_runs(const ComputationDag& dag, const ClockRuns& runs, LateClocks& late, Seconds deadline,
-                                 Seconds min_dwell, Plan& plan, long& budget);
+                                 Seconds min_dwell, Plan& plan, long& budget, StopCheck& check);
 
 }  // namespace perseus

@@ -3,36 +3,109 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+
+#include "base/cpu_time.h"
 
 namespace perseus::server {
 namespace {
 
 constexpr std::size_t kept_frontiers = 8;
+constexpr double wrong_estimate = 20;  // planning that takes so many times what is quick was estimated wrongly
 
 }  // namespace
 
-Characterisations::Characterisations(std::string owner, double lease_s, Store& store, const Clock& clock,
+Characterisations::Characterisations(const ServiceOptions& options, Store& store, const Clock& clock,
                                      Executor& executor)
-    : owner_(std::move(owner)), lease_s_(lease_s), store_(store), clock_(clock), executor_(executor) {}
+    : owner_(options.owner),
+      lease_s_(options.lease_s),
+      planners_(options.planners),
+      budget_s_(options.planning_budget_s),
+      quick_above_s_(options.quick_above_s),
+      store_(store),
+      clock_(clock),
+      executor_(executor) {}
+
+Characterisations::~Characterisations() {
+  for (auto& [key, work] : work_) {
+    if (work.planning) work.planning->request_stop();
+  }
+}
 
 Characterisations::Frontier Characterisations::known(const std::string& key) const {
   const auto found = known_.find(key);
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
-void Characterisations::want(const std::string& key, Answer answer) {
-  Work& work = work_[key];
-  work.answers.push_back(std::move(answer));
-  if (work.answers.size() == 1) start(key);
+// ---- Who wants what
+
+void Characterisations::want(const std::string& key, const Wanter& who, Answer answer) {
+  const auto [found, is_new] = work_.try_emplace(key);
+  Work& work = found->second;
+  work.wanters[who.id] = {who.owner, std::move(answer)};
+  if (stopping_) return;
+  if (is_new) return start(key);
+  if (work.queued) enqueue(key);  // in one more name
+  if (!work.quick) return;
+  executor_.submit(Executor::Kind::request, [weak = weak_from_this(), key, id = who.id]() -> std::function<void()> {
+    return [weak, key, id] {
+      const auto self = weak.lock();
+      if (!self || !self->work_.contains(key)) return;
+      const Work& now = self->work_.at(key);
+      const auto wanted = now.wanters.find(id);
+      if (wanted == now.wanters.end() || !now.quick) return;
+      const Frontier quick = now.quick;
+      const Answer tell = wanted->second.answer;
+      tell(quick);
+    };
+  });
 }
 
+void Characterisations::forget(const std::string& key, const std::string& wanter) {
+  const auto found = work_.find(key);
+  if (found == work_.end()) return;
+  Work& work = found->second;
+  work.wanters.erase(wanter);
+  if (!work.wanters.empty()) {
+    if (work.queued) enqueue(key);
+    return;
+  }
+  if (work.planning) work.planning->request_stop();  // planned() ends the work
+  if (!work.queued && !work.look_again_s) return;    // what comes back finds that nobody wants it
+  queue_.remove(key);
+  work_.erase(found);
+}
+
+void Characterisations::stop(std::function<void()> released) {
+  stopping_ = true;
+  auto missing = std::make_shared<int>(1);
+  const auto one_less = [missing, released = std::move(released)] {
+    if (--*missing == 0 && released) released();
+  };
+  for (auto& [key, work] : work_) {
+    if (work.planning) work.planning->request_stop();
+    if (!work.claimed) continue;
+    ++*missing;
+    release(key, work, one_less);
+  }
+  one_less();
+}
+
+// ---- From the store
+
 void Characterisations::start(const std::string& key) {
-  work_[key].look_again_s.reset();
-  if (known(key)) return read_frontier(key, "");
+  Work& work = work_[key];
+  work.look_again_s.reset();
+  if (known(key)) return read_frontier(key, key, "");
+  std::string blob_key = key;
   auto stored = store_.blob("frontier/" + key);
+  if (stored && !*stored && !work.quick && !is_quick_frontier_key(key)) {
+    blob_key = quick_frontier_key(key);
+    stored = store_.blob("frontier/" + blob_key);
+  }
   // Even an answer that is known comes later, by way of the executor, so that nobody is called inside his own call.
   if (!stored && stored.error().code == ErrorCode::internal) {
-    claim_and_compute(key);  // damaged: it is made again
+    enqueue(key);  // damaged: it is made again
   } else if (!stored) {
     executor_.submit(Executor::Kind::request,
                      [weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
@@ -41,105 +114,231 @@ void Characterisations::start(const std::string& key) {
                        };
                      });
   } else if (*stored) {
-    read_frontier(key, std::move(**stored));
+    read_frontier(key, blob_key, std::move(**stored));
   } else {
-    claim_and_compute(key);
+    enqueue(key);
   }
 }
 
-void Characterisations::read_frontier(const std::string& key, std::string bytes) {
-  executor_.submit(
-      Executor::Kind::reading,
-      [weak = weak_from_this(), key, known = known(key), bytes = std::move(bytes)]() -> std::function<void()> {
-        Result<Frontier> result = known;
-        if (!known) {
-          auto parsed = parse_frontier(key, bytes);
-          result = parsed ? Result<Frontier>(std::make_shared<const CharacterisedPipeline>(*std::move(parsed)))
-                          : Result<Frontier>(parsed.error());
-        }
-        return [weak, key, result = std::move(result)] {
-          const auto self = weak.lock();
-          if (!self) return;
-          // A frontier that cannot be read, from a later version perhaps, is made again.
-          result ? self->finish(key, result) : self->claim_and_compute(key);
-        };
-      });
-}
-
-void Characterisations::claim_and_compute(const std::string& key) {
-  const double now_s = clock_.now_s();
-  store_.claim("characterise/" + key, owner_, now_s, lease_s_,
-               [weak = weak_from_this(), key, now_s](const Result<bool>& claimed) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 if (!claimed) return self->finish(key, claimed.error());
-                 Work& work = self->work_[key];
-                 if (!*claimed) {
-                   work.look_again_s = now_s + self->lease_s_ / 4;
-                   return;
-                 }
-                 work.claimed = true;
-                 work.renew_s = now_s + self->lease_s_ / 3;
-                 self->compute(key);
-               });
-}
-
-void Characterisations::compute(const std::string& key) {
-  auto input = store_.blob("input/" + key);
-  if (!input) return finish(key, input.error());
-  if (!*input) {
-    return finish(key, Error{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)});
-  }
-  executor_.submit(Executor::Kind::planning,
-                   [weak = weak_from_this(), key, text = **std::move(input)]() -> std::function<void()> {
-                     Frontier frontier;
-                     std::string bytes;
-                     std::optional<Error> error;
-                     if (const auto parsed = parse_input(text, "input/" + key); !parsed) {
-                       error = parsed.error();
-                     } else if (auto made = characterise(key, *parsed); !made) {
-                       error = made.error();
-                     } else {
-                       bytes = format_frontier(*made);
-                       frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
+void Characterisations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
+  executor_.submit(Executor::Kind::reading,
+                   [weak = weak_from_this(), key, blob_key, known = known(blob_key),
+                    bytes = std::move(bytes)]() -> std::function<void()> {
+                     Result<Frontier> result = known;
+                     if (!known) {
+                       auto parsed = parse_frontier(blob_key, bytes);
+                       result =
+                           parsed ? Result<Frontier>(std::make_shared<const CharacterisedPipeline>(*std::move(parsed)))
+                                  : Result<Frontier>(parsed.error());
                      }
-                     return [weak, key, frontier, error, bytes = std::move(bytes)]() mutable {
+                     return [weak, key, blob_key, result = std::move(result)] {
                        const auto self = weak.lock();
-                       if (!self) return;
-                       error ? self->finish(key, *error) : self->save(key, std::move(frontier), std::move(bytes));
+                       if (!self || !self->work_.contains(key)) return;
+                       if (result && key == blob_key) return self->finish(key, result);
+                       if (result) self->offer_quick(key, *result);
+                       // A frontier that cannot be read, from a later version perhaps, is made again.
+                       self->enqueue(key);
                      };
                    });
 }
 
+// ---- Planning
+
+void Characterisations::enqueue(const std::string& key) {
+  const auto found = work_.find(key);
+  if (found == work_.end() || stopping_) return;
+  Work& work = found->second;
+  if (work.wanters.empty()) {
+    queue_.remove(key);
+    work_.erase(found);
+    return;
+  }
+  std::set<std::string> owners;
+  for (const auto& [id, wanted] : work.wanters) owners.insert(wanted.owner);
+  work.queued = true;
+  queue_.put(key, work.quick ? PlanningQueue::Kind::refinement : PlanningQueue::Kind::first, std::move(owners));
+  start_next();
+}
+
+void Characterisations::start_next() {
+  for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
+    // Not that it would keep first frontiers waiting: it gives way. But they come first.
+    if (kind == PlanningQueue::Kind::refinement && queue_.waiting(PlanningQueue::Kind::first) > 0) break;
+    while (!stopping_ && under_way_[kind] < planners_) {
+      const auto next = queue_.take(kind, clock_.now_s());
+      if (!next) break;
+      ++under_way_[kind];
+      work_[next->key].queued = false;
+      claim_and_compute(next->key, kind, next->owner);
+    }
+  }
+}
+
+void Characterisations::slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s) {
+  --under_way_[kind];
+  queue_.done(owner, planner_s, clock_.now_s());
+  planner_s_ += planner_s;
+  start_next();
+}
+
+void Characterisations::claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner) {
+  const double now_s = clock_.now_s();
+  store_.claim("characterise/" + key, owner_, now_s, lease_s_,
+               [weak = weak_from_this(), key, kind, owner, now_s](const Result<bool>& claimed) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const auto found = self->work_.find(key);
+                 PERSEUS_CHECK(found != self->work_.end(), "a claim without its work");
+                 Work& work = found->second;
+                 if (claimed && *claimed) {
+                   work.claimed = true;
+                   work.renew_s = now_s + self->lease_s_ / 3;
+                   if (!self->stopping_ && !work.wanters.empty()) return self->compute(key, kind, owner);
+                   self->release(key, work);
+                 }
+                 if (!claimed) {
+                   self->finish(key, claimed.error());
+                 } else if (work.wanters.empty()) {
+                   self->work_.erase(found);
+                 } else {
+                   work.look_again_s = now_s + self->lease_s_ / 4;
+                 }
+                 self->slot_is_free(kind, owner, 0);
+               });
+}
+
+void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner) {
+  const std::string input_key(input_of_frontier(key));
+  auto input = store_.blob("input/" + input_key);
+  if (!input || !*input) {
+    finish(key, input ? Error{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)}
+                      : input.error());
+    return slot_is_free(kind, owner, 0);
+  }
+  Work& work = work_[key];
+  work.planning.emplace();
+  CharacterisationEffort effort{};
+  effort.quick_above_s = kind == PlanningQueue::Kind::first ? std::optional(quick_above_s_) : std::nullopt;
+  effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
+  if (is_quick_frontier_key(key)) effort.quick_above_s = 0;
+  const bool gives_way = kind == PlanningQueue::Kind::refinement;
+  executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
+                   [weak = weak_from_this(), key, kind, owner, text = **std::move(input), input_key, effort, gives_way,
+                    stop = work.planning->get_token(), left_s = budget_s_ - work.planner_s,
+                    executor = &executor_]() -> std::function<void()> {
+                     Planned planned;
+                     const double begin_s = thread_cpu_s();
+                     double away_s = 0;  // of others' work
+                     StopCheck check([&] {
+                       if (gives_way) {
+                         const double leave_s = thread_cpu_s();
+                         executor->give_way();
+                         away_s += thread_cpu_s() - leave_s;
+                       }
+                       // A quick frontier is always worth its time.
+                       planned.over_budget = gives_way && thread_cpu_s() - begin_s - away_s > left_s;
+                       return planned.over_budget || stop.stop_requested();
+                     });
+                     if (const auto parsed = parse_input(text, "input/" + input_key); !parsed) {
+                       planned.error = parsed.error();
+                     } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
+                       planned.error = made.error();
+                     } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
+                       planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
+                     } else if (auto bytes = format_frontier(*made); bytes.empty()) {
+                       planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
+                     } else {
+                       planned.bytes = std::move(bytes);
+                       planned.frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
+                     }
+                     planned.planner_s = thread_cpu_s() - begin_s - away_s;
+                     return [weak, key, kind, owner, planned = std::move(planned)]() mutable {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       const double planner_s = planned.planner_s;
+                       self->planned(key, std::move(planned));
+                       self->slot_is_free(kind, owner, planner_s);
+                     };
+                   });
+}
+
+void Characterisations::planned(const std::string& key, Planned planned) {
+  Work& work = work_[key];
+  const bool was_stopped = work.planning->stop_requested() && planned.error;
+  work.planning.reset();
+  work.planner_s += planned.planner_s;
+  if (was_stopped) ++stopped_;
+  if (stopping_) return;
+  if (was_stopped) {
+    // Somebody may want it again by now.
+    release(key, work);
+    return enqueue(key);
+  }
+  if (planned.error && planned.over_budget) {
+    return finish(key,
+                  Error{ErrorCode::too_large,
+                        fmt::format("planning took longer than its budget of {:g} s (planning_budget_s)", budget_s_)});
+  }
+  if (planned.error) return finish(key, *planned.error);
+  save(key, std::move(planned.frontier), std::move(planned.bytes));
+}
+
 void Characterisations::save(const std::string& key, Frontier frontier, std::string bytes) {
   ++computed_;
-  store_.put_blob({"frontier/" + key, std::move(bytes)},
-                  [weak = weak_from_this(), key, frontier = std::move(frontier)](const Result<Ok>& saved) {
+  store_.put_blob({"frontier/" + frontier->key, std::move(bytes)},
+                  [weak = weak_from_this(), key, frontier](const Result<Ok>& saved) {
                     const auto self = weak.lock();
                     if (!self) return;
-                    saved ? self->finish(key, frontier) : self->finish(key, saved.error());
+                    if (!saved) return self->finish(key, saved.error());
+                    if (frontier->key == key) return self->finish(key, frontier);
+                    const auto found = self->work_.find(key);
+                    if (found == self->work_.end()) return;
+                    self->release(key, found->second);
+                    self->offer_quick(key, frontier);
+                    self->enqueue(key);
                   });
+}
+
+void Characterisations::offer_quick(const std::string& key, const Frontier& quick) {
+  remember(quick);
+  Work& work = work_[key];
+  work.quick = quick;
+  std::vector<Answer> answers;  // they may change who wants it
+  for (const auto& [id, wanted] : work.wanters) answers.push_back(wanted.answer);
+  for (const Answer& answer : answers) answer(quick);
+}
+
+void Characterisations::remember(const Frontier& frontier) {
+  known_[frontier->key] = frontier;
+  std::erase(recent_, frontier);
+  recent_.push_back(frontier);
+  if (recent_.size() > kept_frontiers) recent_.pop_front();
+  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
 }
 
 void Characterisations::finish(const std::string& key, Result<Frontier> result) {
   const auto found = work_.find(key);
   if (found == work_.end()) return;
+  if (found->second.claimed) release(key, found->second);
   const Work work = std::move(found->second);
   work_.erase(found);
-  if (work.claimed) store_.release("characterise/" + key, owner_, [](const Result<Ok>&) {});
   if (result) {
-    known_[key] = *result;
-    std::erase(recent_, *result);
-    recent_.push_back(*result);
-    if (recent_.size() > kept_frontiers) recent_.pop_front();
-    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    remember(*result);
   } else if (result.error().code != ErrorCode::unavailable) {
     ++failed_;
   }
-  for (const Answer& answer : work.answers) answer(result);
+  for (const auto& [id, wanted] : work.wanters) wanted.answer(result);
+}
+
+void Characterisations::release(const std::string& key, Work& work, std::function<void()> released) {
+  work.claimed = false;
+  store_.release("characterise/" + key, owner_, [released = std::move(released)](const Result<Ok>&) {
+    if (released) released();
+  });
 }
 
 void Characterisations::tick(double now_s) {
+  if (stopping_) return;
   std::vector<std::string> again;
   for (auto& [key, work] : work_) {
     if (work.look_again_s && *work.look_again_s <= now_s) again.push_back(key);

@@ -1,11 +1,18 @@
 // Frontiers by the key of their input: from memory, from the store, or computed, once for everybody who asks.
 //
 // Problem: planning takes up to minutes and must not be done twice: not for two jobs with the same pipeline, not by two
-// servers on one database, not again after a restart. Input: a key whose input is in the store ("input/KEY"). Output:
-// the frontier, which is then also in the store ("frontier/KEY"), to all who asked, on the io thread, never inside
-// want(). Errors: `unavailable`: the store is away, ask again; others: this input has no frontier, and why. Work that
-// another server has claimed is waited for: its result is looked for again every quarter of a lease, and its lease
-// ends if it dies. Cost: a look-up; planning and reading run on the executor. Threads: io thread only.
+// servers on one database, not again after a restart; and one job's planning must not keep the others from theirs.
+// A pipeline that takes long gets a quick frontier first, under a key of its own (quick_frontier_key()), and is refined
+// when nothing else waits, within a budget of planner seconds.
+// Input:   a key whose input is in the store ("input/KEY"), and who wants it.
+// Output:  to all who want it: the quick frontier if it has one, then the full one; each is then also in the store
+//          ("frontier/KEY"). On the io thread, never inside want().
+// Errors:  `unavailable`: the store is away, ask again; others: this input has no (full) frontier, and why. Work that
+//          another server has claimed is waited for: its result is looked for again every quarter of a lease, and its
+//          lease ends if it dies. Planning that nobody wants any more is stopped.
+// Cost:    a look-up; planning and reading run on the executor.
+// Threads: io thread only.
+// Source:  docs/decisions/0033.
 #pragma once
 
 #include <deque>
@@ -13,11 +20,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
 #include "server/pipeline_input.h"
+#include "server/planning_queue.h"
 #include "server/service.h"
 #include "store/store.h"
 
@@ -26,45 +35,91 @@ namespace perseus::server {
 class Characterisations : public std::enable_shared_from_this<Characterisations> {
  public:
   using Frontier = std::shared_ptr<const CharacterisedPipeline>;
+  /// Called once, or twice if the first frontier is a quick one (its key says so).
   using Answer = std::function<void(const Result<Frontier>&)>;
+  struct Wanter {
+    std::string id;     ///< of a job, say; wants a key once
+    std::string owner;  ///< see PlanningQueue
+  };
 
-  Characterisations(std::string owner, double lease_s, Store& store, const Clock& clock, Executor& executor);
+  Characterisations(const ServiceOptions& options, Store& store, const Clock& clock, Executor& executor);
+  Characterisations(const Characterisations&) = delete;
+  Characterisations& operator=(const Characterisations&) = delete;
+  ~Characterisations();
 
   /// In memory, or null.
   [[nodiscard]] Frontier known(const std::string& key) const;
-  void want(const std::string& key, Answer answer);
+  void want(const std::string& key, const Wanter& who, Answer answer);
+  /// That wanter is answered no more. Planning that nobody else wants stops.
+  void forget(const std::string& key, const std::string& wanter);
+
+  /// Stops all planning, releases its claims, and starts no other; calls `released` then.
+  void stop(std::function<void()> released);
 
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
 
   [[nodiscard]] std::int64_t computed() const { return computed_; }
   [[nodiscard]] std::int64_t failed() const { return failed_; }
+  [[nodiscard]] std::int64_t stopped() const { return stopped_; }
   [[nodiscard]] std::int64_t running() const { return static_cast<std::int64_t>(work_.size()); }
+  [[nodiscard]] std::int64_t waiting(PlanningQueue::Kind kind) const { return queue_.waiting(kind); }
+  [[nodiscard]] double planner_s() const { return planner_s_; }
 
  private:
-  struct Work {
-    std::vector<Answer> answers;
-    bool claimed = false;
-    std::optional<double> look_again_s;  ///< another server is at it
-    double renew_s = 0;
+  struct Wanted {
+    std::string owner;
+    Answer answer;
   };
+  struct Work {
+    std::map<std::string, Wanted> wanters;  ///< by id; none: it ends as soon as it can
+    bool queued = false;
+    bool claimed = false;
+    std::optional<std::stop_source> planning;  ///< stops the planner
+    std::optional<double> look_again_s;        ///< another server is at it
+    double renew_s = 0;
+    Frontier quick;        ///< was answered
+    double planner_s = 0;  ///< spent on it
+  };
+  struct Planned {
+    Frontier frontier;
+    std::string bytes;
+    std::optional<Error> error;
+    double planner_s = 0;
+    bool over_budget = false;
+  };
+
   void start(const std::string& key);
-  void read_frontier(const std::string& key, std::string bytes);
-  void claim_and_compute(const std::string& key);
-  void compute(const std::string& key);
+  void read_frontier(const std::string& key, const std::string& blob_key, std::string bytes);
+  void enqueue(const std::string& key);
+  void start_next();
+  void claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
+  void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
+  void slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s);
+  void planned(const std::string& key, Planned planned);
   void save(const std::string& key, Frontier frontier, std::string bytes);
+  void offer_quick(const std::string& key, const Frontier& quick);
   void finish(const std::string& key, Result<Frontier> result);
+  void remember(const Frontier& frontier);
+  void release(const std::string& key, Work& work, std::function<void()> released = {});
 
   std::string owner_;
   double lease_s_;
+  int planners_;
+  double budget_s_, quick_above_s_;
   Store& store_;
   const Clock& clock_;
   Executor& executor_;
   std::map<std::string, std::weak_ptr<const CharacterisedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< kept though no job holds them
   std::map<std::string, Work> work_;
+  PlanningQueue queue_;
+  std::map<PlanningQueue::Kind, int> under_way_;
+  bool stopping_ = false;
   std::int64_t computed_ = 0;
   std::int64_t failed_ = 0;
+  std::int64_t stopped_ = 0;
+  double planner_s_ = 0;
 };
 
 }  // namespace perseus::server

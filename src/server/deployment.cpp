@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/look_up.h"
+#include "server/pipeline_input.h"
 #include "server/stragglers.h"
 
 namespace perseus::server {
@@ -23,12 +24,12 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
   Grouped grouped;
   std::map<std::string, int, std::less<>> group_of_input;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const std::string& input = ruling_input(job, p);
+    const std::string& input = ruling_frontier(job, p);
     if (input.empty() && !job.unprofiled) return std::nullopt;
     auto known = group_of_input.find(input);
     if (known == group_of_input.end()) {
       int group = -1;
-      if (job.characterised.contains(input) && !job.dropped.contains(input)) {
+      if (job.characterised.contains(input) && !job.dropped.contains(std::string(input_of_frontier(input)))) {
         const auto frontier = frontiers.find(input);
         if (frontier == frontiers.end()) return std::nullopt;  // still being read
         group = static_cast<int>(grouped.groups.size());
@@ -87,10 +88,12 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
 
 }  // namespace
 
-const std::string& ruling_input(const Job& job, int pipeline) {
+const std::string& ruling_frontier(const Job& job, int pipeline) {
   static const std::string none;
   const std::string& newest = job.input_of[pipeline];
   if (job.characterised.contains(newest)) return newest;
+  const auto quick = job.characterised.find(quick_frontier_key(newest));
+  if (quick != job.characterised.end()) return quick->first;
   if (job.plan && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
   return job.failures.contains(newest) ? newest : none;
 }
@@ -158,7 +161,7 @@ bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_
 std::vector<std::string> frontiers_needed(const Job& job) {
   std::set<std::string> keys;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const std::string& input = ruling_input(job, p);
+    const std::string& input = ruling_frontier(job, p);
     if (job.characterised.contains(input)) keys.insert(input);
   }
   return {keys.begin(), keys.end()};
@@ -167,7 +170,9 @@ std::vector<std::string> frontiers_needed(const Job& job) {
 std::vector<std::string> characterisations_needed(const Job& job) {
   std::set<std::string> keys;
   for (const std::string& input : job.input_of) {
-    if (!input.empty() && !job.characterised.contains(input) && !job.failures.contains(input)) keys.insert(input);
+    const bool known =
+        job.characterised.contains(input) || job.failures.contains(input) || job.unrefined.contains(input);
+    if (!input.empty() && !known) keys.insert(input);
   }
   return {keys.begin(), keys.end()};
 }

@@ -20,11 +20,11 @@
 
 namespace perseus::server {
 
-/// By input key.
+/// By frontier key: see quick_frontier_key().
 using Frontiers = std::map<std::string, std::shared_ptr<const CharacterisedPipeline>, std::less<>>;
 
-/// The input whose frontier rules a pipeline now; empty: it has none yet.
-const std::string& ruling_input(const Job& job, int pipeline);
+/// The key of the frontier that rules a pipeline now (of an input that failed, the input); empty: it has none yet.
+const std::string& ruling_frontier(const Job& job, int pipeline);
 
 /// Accelerators of one pipeline of the job over those that the frontier counts.
 double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
@@ -41,7 +41,7 @@ bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_
 
 /// Keys that the job's plan needs and that are characterised.
 std::vector<std::string> frontiers_needed(const Job& job);
-/// Keys that nobody has characterised yet, nor failed to.
+/// Inputs that are not characterised yet and did not fail; the quick frontier alone does not count.
 std::vector<std::string> characterisations_needed(const Job& job);
 
 }  // namespace perseus::server

@@ -7,6 +7,7 @@
 #include "report/format.h"
 #include "server/describe.h"
 #include "server/json_fields.h"
+#include "server/pipeline_input.h"
 
 namespace perseus::server {
 namespace {
@@ -37,6 +38,7 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "plan_dropped",
     "energy_measured",
     "reports_kept",
+    "refinement_ended",
     "unknown",
 };
 
@@ -151,7 +153,7 @@ void describe(F& f, S& e) {
   f("t_star_s", e.t_star_s);
 }
 template <class F, class S>
-requires is_one_of<S, CharacterisationFailed>
+requires is_one_of<S, CharacterisationFailed, RefinementEnded>
 void describe(F& f, S& e) {
   f.always("input", e.input);
   f.always("why", e.why);
@@ -408,11 +410,13 @@ struct EventText {
   std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
   std::string operator()(const CharacterisationStarted&) const { return "characterisation started"; }
   std::string operator()(const Characterised& e) const {
-    return fmt::format("frontier of {} points, from {:.4g} s to {:.4g} s", e.points, e.t_min_s, e.t_star_s);
+    return fmt::format("{}frontier of {} points, from {:.4g} s to {:.4g} s",
+                       is_quick_frontier_key(e.input) ? "quick " : "", e.points, e.t_min_s, e.t_star_s);
   }
   std::string operator()(const CharacterisationFailed& e) const {
     return fmt::format("characterisation failed: {}", e.why);
   }
+  std::string operator()(const RefinementEnded& e) const { return fmt::format("the quick frontier stays: {}", e.why); }
   std::string operator()(const StragglerNoticed& e) const {
     if (e.degree == 1) return fmt::format("{} will be back to normal", text_of(e.target));
     return fmt::format("{} {} {:.4g} times slower{}", text_of(e.target), e.detected ? "was seen" : "will be", e.degree,

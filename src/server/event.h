@@ -100,9 +100,10 @@ struct CharacterisationStarted {
   std::vector<std::string> inputs;
   bool operator==(const CharacterisationStarted&) const = default;
 };
-/// The blob "frontier/KEY" is the frontier of the input KEY.
+/// The blob "frontier/KEY" is a frontier of an input: the full one if KEY is the input's, else the quick one, and the
+/// full one is still to come (server/pipeline_input.h).
 struct Characterised {
-  std::string input;
+  std::string input;  ///< KEY
   int points = 0;
   double t_min_s = 0, t_star_s = 0;
   bool operator==(const Characterised&) const = default;
@@ -195,6 +196,11 @@ struct ReportsKept {
   std::vector<Run> runs;
   bool operator==(const ReportsKept&) const = default;
 };
+/// The input keeps its quick frontier: the full one was not found. Only a new profile starts planning again.
+struct RefinementEnded {
+  std::string input, why;
+  bool operator==(const RefinementEnded&) const = default;
+};
 struct JobFinished {
   bool operator==(const JobFinished&) const = default;
 };
@@ -211,7 +217,7 @@ using EventBody = std::variant<JobRegistered, RankRegistered, RankMeasured, Prof
                                WindowHandedOut, ResultReported, ProfilingFailed, CharacterisationStarted, Characterised,
                                CharacterisationFailed, StragglerNoticed, StragglerTookEffect, StragglerWithdrawn,
                                PolicySet, PolicyCleared, PlanDeployed, IterationsCounted, JobSeen, JobFinished,
-                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, UnknownEvent>;
+                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, RefinementEnded, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

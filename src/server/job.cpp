@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "server/pipeline_input.h"
+
 namespace perseus::server {
 namespace {
 
@@ -226,6 +228,10 @@ struct Fold {
     std::erase_if(job.planned_with, [&](const auto& planned) {
       return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
     });
+    // Nobody waits for frontiers of profiles that no pipeline has any more.
+    std::erase_if(job.characterising, [&](const std::string& input) {
+      return std::ranges::find(job.input_of, input) == job.input_of.end();
+    });
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
@@ -318,6 +324,7 @@ struct Fold {
   Status operator()(const CharacterisationStarted& e) {
     for (const std::string& input : e.inputs) {
       job.failures.erase(input);
+      job.unrefined.erase(input);
       job.characterising.insert(input);
     }
     job.reason.clear();
@@ -326,6 +333,12 @@ struct Fold {
   Status operator()(const Characterised& e) {
     job.characterising.erase(e.input);
     job.characterised[e.input] = {e.points, e.t_min_s, e.t_star_s};
+    return Ok{};
+  }
+  Status operator()(const RefinementEnded& e) {
+    job.characterising.erase(e.input);
+    job.unrefined[e.input] = e.why;
+    job.reason = "the plan is from a quick frontier: " + e.why;
     return Ok{};
   }
   Status operator()(const CharacterisationFailed& e) {
@@ -406,7 +419,7 @@ struct Fold {
     if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
     // The whole profile is doubted: at any deadline it promises what it does not keep.
     const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
-    if (choice.point >= 0) job.dropped.try_emplace(choice.input, text_of(e));
+    if (choice.point >= 0) job.dropped.try_emplace(std::string(input_of_frontier(choice.input)), text_of(e));
     add(job.total, job.predicted, -1);
     add(job.estimated, job.predicted, -1);
     job.predicted = {};

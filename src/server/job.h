@@ -127,9 +127,10 @@ struct Job {
   std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
   std::string profile_source, schedule;  ///< for people
   int microbatches = 0;
-  std::set<std::string> characterising;                ///< started, by input
-  std::map<std::string, FrontierFacts> characterised;  ///< by input
-  std::map<std::string, std::string> failures;         ///< by input: why
+  std::set<std::string> characterising;                ///< inputs whose full frontier is being planned
+  std::map<std::string, FrontierFacts> characterised;  ///< by frontier: an input may have a quick and a full one
+  std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
+  std::map<std::string, std::string> unrefined;        ///< by input: why it has no other than the quick frontier
 
   std::optional<ProfilingStarted> profiling;
   std::int64_t profiling_since = 0;      ///< number of the event that began it
@@ -164,7 +165,8 @@ struct Job {
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
 
-  std::map<std::string, std::string> dropped;  ///< by input: plans from it are slower than promised, in words
+  std::map<std::string, std::string>
+      dropped;  ///< by input: plans from its frontiers are slower than promised, in words
   struct Planned {
     std::optional<double> switch_latency_s;
     bool fixed = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/pipeline_input.h"
 #include "server/savings.h"
 #include "server/stragglers.h"
 
@@ -52,7 +53,7 @@ std::vector<JobView::PipelineView> pipelines_of(const LiveJob& live) {
     JobView::PipelineView& view = views.emplace_back();
     view.pipeline = p;
     view.straggler = degrees[p] > 1;
-    const std::string& input = job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : ruling_input(job, p);
+    const std::string& input = job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : ruling_frontier(job, p);
     if (const auto facts = job.characterised.find(input); facts != job.characterised.end()) {
       view.frontier = input;
       view.points = facts->second.points;
@@ -172,6 +173,11 @@ JobView view_of(const LiveJob& live, double now_s) {
   if (job.unknown_events > 0) view.reason = later_version(job.id).message;
   if (view.reason.empty() && job.live() && live.plan_held_back) {
     view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
+  }
+  if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterising, [&](const std::string& input) {
+        return job.characterised.contains(quick_frontier_key(input));
+      })) {
+    view.reason = "the plan is from a quick frontier; the full one is being planned";
   }
   view.now_s = now_s;
   view.sequence = job.sequence;

@@ -58,6 +58,7 @@ struct Waiter {
   std::int64_t have_version = 0;
   std::optional<double> deadline_s;
   Done<PlanAnswer> done;
+  bool asks_once = false;  ///< as WaitForPlan's
 };
 
 /// A job with what this process alone knows of it.
@@ -68,7 +69,7 @@ struct LiveJob {
   double last_seen_s = 0;           ///< when somebody last asked
   std::optional<double> retry_s;    ///< when to try again what the store did not do
   Frontiers frontiers;              ///< that its plan needs, as far as they are here
-  std::set<std::string> wanted;     ///< frontiers that are on their way
+  std::set<std::string> wanted;     ///< frontiers that are on their way; of an input, the full one
   std::optional<JobProgress> progress;
   std::optional<StragglerDetector> detector;  ///< made at the first report
   std::shared_ptr<JobProfiling> profiling;    ///< of a job that is profiled; stays for what it left out

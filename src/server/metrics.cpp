@@ -49,7 +49,14 @@ std::string Metrics::text(const std::string& version, const ServiceCounts& servi
       one(Counter, "characterisations_total", "Frontiers computed", service.characterisations),
       one(Counter, "characterisations_failed_total", "Frontiers that could not be computed",
           service.characterisations_failed),
-      one(Gauge, "characterisations_running", "Frontiers being computed", service.characterising),
+      one(Gauge, "characterisations_running", "Pipelines being planned, or waiting for it", service.characterising),
+      one(Gauge, "planning_first_waiting", "Pipelines that wait for a planner, without a frontier",
+          service.first_frontiers_waiting),
+      one(Gauge, "planning_refinements_waiting", "Pipelines that wait for a planner, with a quick frontier",
+          service.refinements_waiting),
+      one(Counter, "planning_seconds_total", "CPU seconds spent on planning", service.planner_s),
+      one(Counter, "planning_stopped_total", "Plannings stopped because their results were not needed",
+          service.plannings_stopped),
   };
   if (http) {
     for (const MetricFamily& family : {

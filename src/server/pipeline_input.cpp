@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "base/cpu_time.h"
 #include "model/blocking_power.h"
 #include "model/derived_instructions.h"
 #include "model/reference_plans.h"
 #include "net/content_coding.h"
 #include "planner/exact.h"
+#include "planner/quick.h"
 #include "planner/realise.h"
 #include "server/describe.h"
 #include "server/json_fields.h"
@@ -34,6 +36,8 @@ void describe(F& f, S& s) {
 namespace {
 
 constexpr int interleaved_chunks = 2;
+constexpr std::string_view quick_suffix = ".quick";
+constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
 
 Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
   Result<Profile> profile = parse_profile_csv(csv, "profile");
@@ -148,17 +152,47 @@ Result<PipelineInput> parse_input(std::string_view text, const std::string& name
   return parse_json_as<PipelineInput>(text, name);
 }
 
-Result<CharacterisedPipeline> characterise(const std::string& key, const PipelineInput& input) {
+std::string quick_frontier_key(std::string_view input_key) {
+  return std::string(input_key) + std::string(quick_suffix);
+}
+bool is_quick_frontier_key(std::string_view frontier_key) { return frontier_key.ends_with(quick_suffix); }
+std::string_view input_of_frontier(std::string_view frontier_key) {
+  if (is_quick_frontier_key(frontier_key)) frontier_key.remove_suffix(quick_suffix.size());
+  return frontier_key;
+}
+
+Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
+                                           const CharacterisationEffort& effort, StopCheck& check) {
   const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
   if (!profile) return profile.error();
   Result<ComputationDag> dag = dag_of(input, *profile);
   if (!dag) return dag.error();
   PlannerOptions options;
-  options.deadlines = input.deadlines;
+  // More plans of so many computations fit neither memory nor a file.
+  options.deadlines =
+      std::clamp(most_planned_clocks / static_cast<int>(dag->computations.size()), least_deadlines, input.deadlines);
   options.switch_latency = input.shape.switch_latency.value_or(Seconds(0));
   options.min_dwell = input.shape.min_dwell.value_or(Seconds(0));
-  CharacterisedPipeline pipeline{key, *std::move(dag), {}, {}, {}};
-  pipeline.frontier = plan_exact(pipeline.dag, options);
+  CharacterisedPipeline pipeline{input_key, *std::move(dag), {}, {}, {}};
+  const auto quick_above_s = effort.quick_above_s;
+  bool quick = quick_above_s && estimated_planning_s(pipeline.dag, options) > *quick_above_s;
+  if (!quick) {
+    const double begin_s = thread_cpu_s();
+    StopCheck check_estimate([&] {
+      return check.stop(StopCheck::kCostBetweenQuestions) ||
+             (quick_above_s && thread_cpu_s() - begin_s > effort.quick_after_s);
+    });
+    auto frontier = plan_exact(pipeline.dag, options, check_estimate);
+    if (!frontier && check.stopped()) return frontier.error();
+    if (frontier) pipeline.frontier = *std::move(frontier);
+    quick = !frontier;
+  }
+  if (quick) {
+    auto frontier = plan_quick(pipeline.dag, options, check);
+    if (!frontier) return frontier.error();
+    pipeline.key = quick_frontier_key(input_key);
+    pipeline.frontier = *std::move(frontier);
+  }
   if (pipeline.frontier.points.empty()) return Error{ErrorCode::internal, "the frontier has no point"};
   add_all_max(pipeline);
   return pipeline;
@@ -166,7 +200,8 @@ Result<CharacterisedPipeline> characterise(const std::string& key, const Pipelin
 
 std::string format_frontier(const CharacterisedPipeline& pipeline) {
   constexpr int fast = 1;  // already a tenth of the size
-  return gzipped(format_plan_file(pipeline.dag, pipeline.frontier), fast);
+  const std::string text = format_plan_file(pipeline.dag, pipeline.frontier);
+  return text.size() > max_file_bytes ? "" : gzipped(text, fast);
 }
 
 Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text) {

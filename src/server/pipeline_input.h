@@ -6,13 +6,17 @@
 // open; its text's hash is the key of the frontier. Errors: what is wrong with the profile, the schedule or the two
 // together; too_large: more computations than the limit. Cost: complete() parses the profile and builds the schedule
 // and DAG once (a millisecond for 8 stages of 24 microbatches); characterise() plans, seconds for large pipelines.
+// A pipeline that takes long to plan has two frontiers, a quick one and the full one, each under a key of its own.
 // Threads: pure functions. Source: paper sections 4.1 and 5.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
+#include "base/stop_check.h"
 #include "model/schedule.h"
 #include "server/requests.h"
 
@@ -44,9 +48,24 @@ int chunks_of(const PipelineShape& shape);
 /// The schedule of an input whose ranks are known.
 Result<Schedule> schedule_of(const PipelineShape& shape, int ranks);
 
-Result<CharacterisedPipeline> characterise(const std::string& key, const PipelineInput& input);
+/// The key of the quick frontier (planner/quick.h) of an input; the full one has the input's own key.
+std::string quick_frontier_key(std::string_view input_key);
+bool is_quick_frontier_key(std::string_view frontier_key);
+/// The key of the input that a frontier is of.
+std::string_view input_of_frontier(std::string_view frontier_key);
 
-/// As the store keeps it: a plan file, gzipped, for a commit must not be held up by megabytes.
+struct CharacterisationEffort {
+  /// Input that is estimated to take more CPU seconds gets its quick frontier. Nothing: always the full one.
+  std::optional<double> quick_above_s;
+  /// So does input that turns out to take more than that.
+  double quick_after_s = 0;
+};
+/// The key of what it returns tells which frontier it is. If `check` stops it: unavailable.
+Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
+                                           const CharacterisationEffort& effort, StopCheck& check);
+
+/// As the store keeps it: a plan file, gzipped, for a commit must not be held up by megabytes. Empty if it would be
+/// larger than what parse_frontier() reads.
 std::string format_frontier(const CharacterisedPipeline& pipeline);
 Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text);
 

@@ -147,6 +147,9 @@ struct WaitForPlan {
   std::int64_t have_version = 0;
   std::optional<std::int64_t> iteration;  ///< the one that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
+  /// The client asks at its start and never again, and waits for the answer: before long it gets the highest clocks,
+  /// unless the job is being profiled.
+  bool asks_once = false;
 };
 struct PlanAnswer {
   std::shared_ptr<const StageSchedule> schedule;  ///< null: unchanged

@@ -177,6 +177,7 @@ void Api::legacy_schedule(Call call) {
   if (text.empty() || problem != std::errc{} || end != text.data() + text.size()) {
     return call.fail({ErrorCode::usage, fmt::format("'rank' is '{}'; expected a rank's number", text)});
   }
+  wait.asks_once = true;
   wait_for_plan(call, std::move(wait), schedule_json);
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "model/reference_plans.h"
+#include "server/pipeline_input.h"
 #include "server/stragglers.h"
 #include "server/under_power_limit.h"
 
@@ -33,7 +34,7 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
     const CharacterisedPipeline& pipeline = *found->second;
     const FrontierPoint& point = pipeline.frontier.points[choice.point];
     const double scale = scale_of(job, pipeline);
-    const auto planned = job.planned_with.find(choice.input);
+    const auto planned = job.planned_with.find(std::string(input_of_frontier(choice.input)));
     const double latency_s = planned == job.planned_with.end() ? 0 : planned->second.switch_latency_s.value_or(0);
     of_choice.push_back({&pipeline, choice.point, scale, Seconds(latency_s), scale * point.effective_energy,
                          scale * pipeline.all_max_effective_energy, scale * pipeline.dag.total_blocking_power(),
@@ -116,7 +117,9 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
 /// What the job's plan of that version promises, unless ranks have dropped it.
 std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
   const PlanDeployed* const plan = plan_of_version(job, version);
-  const auto dropped = [&](const PlanDeployed::Choice& choice) { return job.dropped.contains(choice.input); };
+  const auto dropped = [&](const PlanDeployed::Choice& choice) {
+    return job.dropped.contains(std::string(input_of_frontier(choice.input)));
+  };
   if (plan == nullptr || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
   return cost_under(*plan, job, frontiers, Ranks::as_they_are);
 }

@@ -7,6 +7,7 @@
 
 #include "server/identity.h"
 #include "server/job_view.h"
+#include "server/pipeline_input.h"
 #include "server/registration.h"
 #include "server/service_state.h"
 #include "server/stragglers.h"
@@ -187,7 +188,7 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     const bool in_force = job.live() && job.plan && job.plan->version == request.version;
     if (!in_force) return decision;
     const PlanDeployed::Choice& choice = job.plan->of(job.ranks[request.rank]->dp_rank);
-    if (choice.point < 0 || job.dropped.contains(choice.input)) return decision;
+    if (choice.point < 0 || job.dropped.contains(std::string(input_of_frontier(choice.input)))) return decision;
     decision.events.emplace_back(
         PlanDropped{request.rank, request.version, request.reason, request.measured.value(), request.promised.value()});
     *dropped = true;
@@ -258,9 +259,10 @@ WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
   }
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(PlanAnswer{nullptr, request.rank, 0}), 0;
   const WaitId id = state_->next_wait++;
-  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done)};
-  if (request.max_wait_s) {
-    waiter.deadline_s = now_s + *request.max_wait_s;
+  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once};
+  const auto most_s = request.asks_once ? std::optional(state_->options.maximum_clock_after_s) : request.max_wait_s;
+  if (most_s) {
+    waiter.deadline_s = now_s + *most_s;
     const bool earlier = state_->wait_deadlines.empty() || *waiter.deadline_s < state_->wait_deadlines.begin()->first;
     state_->wait_deadlines.emplace(*waiter.deadline_s, id);
     if (earlier && state_->earlier_wake) state_->earlier_wake();
@@ -423,7 +425,7 @@ Result<std::shared_ptr<const CharacterisedPipeline>> Service::frontier(const std
     return Error{ErrorCode::not_found,
                  fmt::format("job {}: no pipeline {}; it has 0 to {}", job, pipeline, live.job.num_pipelines() - 1)};
   }
-  const std::string& input = ruling_input(live.job, pipeline);
+  const std::string& input = ruling_frontier(live.job, pipeline);
   if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
   if (auto known = state_->characterisations->known(input)) return known;
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job, pipeline)};
@@ -448,6 +450,10 @@ ServiceCounts Service::counts() const {
   counts.characterisations = state_->characterisations->computed();
   counts.characterisations_failed = state_->characterisations->failed();
   counts.characterising = state_->characterisations->running();
+  counts.first_frontiers_waiting = state_->characterisations->waiting(PlanningQueue::Kind::first);
+  counts.refinements_waiting = state_->characterisations->waiting(PlanningQueue::Kind::refinement);
+  counts.plannings_stopped = state_->characterisations->stopped();
+  counts.planner_s = state_->characterisations->planner_s();
   for (const auto& [id, live] : state_->jobs->live()) {
     counts.stragglers_in_force += std::ranges::count(live->job.notices, true, &Notice::in_force);
   }
@@ -507,7 +513,7 @@ void Service::tick() {
   const double now_s = state_->clock.now_s();
   while (!state_->wait_deadlines.empty() && state_->wait_deadlines.begin()->first <= now_s) {
     const WaitId id = state_->wait_deadlines.begin()->second;
-    if (auto waiter = state_->take_wait(id)) waiter->done(PlanAnswer{nullptr, waiter->rank, 0});
+    state_->end_wait(id);
   }
   state_->characterisations->tick(now_s);
   for (const std::string& id : state_->jobs->take_due(now_s)) {
@@ -548,7 +554,7 @@ void Service::drain(Done<Ok> kept) {
   state_->end_waits();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : state_->jobs->live()) jobs.push_back(id);
-  auto missing = std::make_shared<std::size_t>(jobs.size() + 1);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 2);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
     if (!done) *failed = done.error();
@@ -562,6 +568,7 @@ void Service::drain(Done<Ok> kept) {
       one_less(Ok{});
     }
   }
+  state_->characterisations->stop([one_less] { one_less(Ok{}); });
   one_less(Ok{});
 }
 

@@ -35,13 +35,16 @@ class Executor {
  public:
   using Work = std::function<std::function<void()>()>;
   /// What a request waits for, a millisecond of work, comes before reading frontiers that are known, of which a
-  /// restarted server has many, and neither stands behind planning, which may take minutes.
-  enum class Kind : unsigned char { request, reading, planning };
+  /// restarted server has many, and neither stands behind planning. Refining, which may take minutes, is done when no
+  /// other planning waits.
+  enum class Kind : unsigned char { request, reading, planning, refining };
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
   virtual void submit(Kind kind, Work work) = 0;
+  /// For refining work, to be called every few milliseconds: does planning work that waits, on the calling thread.
+  virtual void give_way() {}
 };
 
 struct ServiceOptions {
@@ -62,9 +65,13 @@ struct ServiceOptions {
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
   double latency_wait_s = 5;                 ///< of the first plan, for ranks to report their switch latency
   int plan_deadlines = 1000;                 ///< see PlannerOptions
-  int finished_jobs_in_memory = 100;         ///< more are read again when asked about
-  std::function<std::string()> random_id;    ///< 128 random bits in hex; empty: getrandom(2)
-  std::function<void()> tokens_changed;      ///< another server on this database made or revoked tokens
+  int planners = 1;                          ///< plannings of a kind that the executor is given at a time
+  double planning_budget_s = 600;            ///< planner seconds of a pipeline; then its quick frontier stays
+  double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
+  double maximum_clock_after_s = 20;  ///< of a rank whose client asks for its plan once; see WaitForPlan
+  int finished_jobs_in_memory = 100;  ///< more are read again when asked about
+  std::function<std::string()> random_id;  ///< 128 random bits in hex; empty: getrandom(2)
+  std::function<void()> tokens_changed;    ///< another server on this database made or revoked tokens
 };
 
 /// For metrics.
@@ -72,6 +79,8 @@ struct ServiceCounts {
   std::int64_t jobs_in_memory = 0, waiting_ranks = 0, subscriptions = 0;
   std::int64_t plans_deployed = 0, characterisations = 0, characterisations_failed = 0, characterising = 0;
   std::int64_t stragglers_in_force = 0;
+  std::int64_t first_frontiers_waiting = 0, refinements_waiting = 0, plannings_stopped = 0;
+  double planner_s = 0;
 };
 
 class Service {

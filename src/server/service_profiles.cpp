@@ -5,6 +5,7 @@
 #include "server/describe.h"
 #include "server/json_fields.h"
 #include "server/learned_profile.h"
+#include "server/pipeline_input.h"
 #include "server/registration.h"
 #include "server/service_state.h"
 
@@ -216,21 +217,25 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
     if (!completed) return done(completed.error());
     const std::string& input = completed->known.event.input;
     Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile}), {"input/" + input, "frontier/" + input}};
-    state.store.put_blob(completed->known.blob,
-                         [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
-                          key = completed->known.event.input, done](const Result<Ok>& put) {
-                           const auto self = weak.lock();
-                           if (!self) return;
-                           if (!put) return done(put.error());
-                           self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
-                             const auto self_again = weak.lock();
-                             if (!self_again) return;
-                             if (!named) return done(named.error());
-                             // Jobs that name it will find its frontier.
-                             self_again->characterisations->want(key, [](const auto&) {});
-                             done(stored);
-                           });
-                         });
+    state.store.put_blob(
+        completed->known.blob, [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
+                                key = completed->known.event.input, done](const Result<Ok>& put) {
+          const auto self = weak.lock();
+          if (!self) return;
+          if (!put) return done(put.error());
+          self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
+            const auto self_again = weak.lock();
+            if (!self_again) return;
+            if (!named) return done(named.error());
+            // Jobs that name it will find its frontier.
+            const std::string wanter = "profile " + stored.name;
+            self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
+              // A quick frontier is refined once a job has it.
+              if (const auto now = weak.lock()) now->characterisations->forget(key, wanter);
+            });
+            done(stored);
+          });
+        });
   };
   state_->away<Result<CompletedProfile>>(
       [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);

@@ -5,6 +5,7 @@
 #include "base/median.h"
 #include "server/job_view.h"
 #include "server/known_profile.h"
+#include "server/pipeline_input.h"
 #include "server/savings.h"
 #include "server/stage_schedule.h"
 #include "server/stragglers.h"
@@ -138,19 +139,46 @@ void Service::State::publish(const std::string& job, const SequencedEvent& event
   for (const auto& on : listeners) on(told);
 }
 
+namespace {
+
+/// Who planning for the job counts for: its team, else its token, else the job itself.
+std::string owner_of(const Job& job) {
+  for (const char* const fact : {"team", "token"}) {
+    const auto known = job.spec.facts.find(fact);
+    if (known != job.spec.facts.end()) return fmt::format("{} {}", fact, known->second);
+  }
+  return "job " + job.id;
+}
+
+}  // namespace
+
 void Service::State::want_frontiers(LiveJob& live) {
+  forget_frontiers(live);
   if (live.job.live()) want_frontiers_to_show(live);
+}
+
+void Service::State::forget_frontiers(LiveJob& live) {
+  const Job& job = live.job;
+  std::set<std::string> needed;
+  for (const std::string& key : frontiers_needed(job)) needed.insert(key);
+  if (job.live()) needed.insert(job.characterising.begin(), job.characterising.end());
+  std::erase_if(live.wanted, [&](const std::string& key) {
+    if (needed.contains(key)) return false;
+    characterisations->forget(key, job.id);
+    return true;
+  });
 }
 
 void Service::State::want_frontiers_to_show(LiveJob& live) {
   std::vector<std::string> keys = frontiers_needed(live.job);
-  for (const std::string& key : live.job.characterising) keys.push_back(key);
+  if (live.job.live()) keys.insert(keys.end(), live.job.characterising.begin(), live.job.characterising.end());
   for (const std::string& key : keys) {
     // committed() is called again when the profile is durable.
     if (live.frontiers.contains(key) || live.is_pending("input/" + key) || !live.wanted.insert(key).second) continue;
-    characterisations->want(key, [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
-      if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
-    });
+    characterisations->want(key, {live.job.id, owner_of(live.job)},
+                            [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
+                              if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
+                            });
   }
 }
 
@@ -158,23 +186,28 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
                                    const Result<Characterisations::Frontier>& came) {
   LiveJob* live = jobs->in_memory(id);
   if (live == nullptr) return;
-  live->wanted.erase(key);
+  const bool is_quick = came && (*came)->key != key;  // the full one is still to come
+  if (!is_quick) live->wanted.erase(key);
   if (!came && came.error().code == ErrorCode::unavailable) {
     live->retry_s = clock.now_s() + retry_after_s;
     jobs->set_wake(*live, clock.now_s());
     return;
   }
-  if (came) live->frontiers[key] = *came;
+  if (came) live->frontiers[(*came)->key] = *came;
   live->settled = false;
   jobs->execute(
-      id, {[key, came](const Job& job, double) -> Result<Decision> {
+      id, {[key, came, is_quick](const Job& job, double) -> Result<Decision> {
              Decision decision;
              const bool needed = job.characterising.contains(key) || (!came && job.characterised.contains(key));
              if (!job.live() || !needed) return decision;
+             const bool has_quick = job.characterised.contains(quick_frontier_key(key));
+             if (is_quick && has_quick) return decision;
              if (came) {
                const auto& points = (*came)->frontier.points;
-               decision.events.emplace_back(Characterised{key, static_cast<int>(points.size()),
+               decision.events.emplace_back(Characterised{(*came)->key, static_cast<int>(points.size()),
                                                           points.back().time.value(), points.front().time.value()});
+             } else if (has_quick) {
+               decision.events.emplace_back(RefinementEnded{key, came.error().message});
              } else {
                decision.events.emplace_back(CharacterisationFailed{key, came.error().message});
              }
@@ -257,7 +290,8 @@ bool Service::State::first_plan_waits(const LiveJob& live, double now_s) const {
   if (awaits_latencies(job, now_s, options.latency_wait_s)) return true;
   return std::ranges::any_of(job.planned_with, [&](const auto& planned) {
     const auto& [input, with] = planned;
-    const bool being_planned = !with.fixed && with.switch_latency_s && job.characterising.contains(input);
+    const bool being_planned = !with.fixed && with.switch_latency_s && job.characterising.contains(input) &&
+                               !job.characterised.contains(quick_frontier_key(input));
     return being_planned || latency_to_replan(live, input);
   });
 }
@@ -320,6 +354,29 @@ std::optional<Waiter> Service::State::take_wait(WaitId id) {
   live->waiters.erase(id);
   forget_wait(id, waiter);
   return waiter;
+}
+
+void Service::State::end_wait(WaitId id) {
+  auto waiter_of = job_of_wait.find(id);
+  if (waiter_of == job_of_wait.end()) return;
+  LiveJob* const live = jobs->in_memory(waiter_of->second);
+  auto waiter = take_wait(id);
+  PlanAnswer answer{nullptr, waiter->rank, 0};
+  if (!waiter->asks_once) return waiter->done(answer);
+  const Job& job = live->job;
+  const Rank& rank = *job.ranks[waiter->rank];
+  const PipelineShape* const shape =
+      job.input_of[rank.dp_rank].empty() ? nullptr : max_clock_shape(*live, rank.dp_rank);
+  if (shape == nullptr || awaits_profiling(job) || is_profiled(job)) {  // nothing to count its instructions by, yet
+    waiter->deadline_s = clock.now_s() + options.maximum_clock_after_s;
+    wait_deadlines.emplace(*waiter->deadline_s, id);
+    job_of_wait.emplace(id, job.id);
+    live->waiters.emplace(id, *std::move(waiter));
+    return;
+  }
+  answer.schedule = make_maximum_clock_schedule(job, rank, shape);
+  answer.pipeline = rank.dp_rank;
+  waiter->done(answer);
 }
 
 bool Service::State::report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished,

@@ -46,8 +46,7 @@ struct Service::State : std::enable_shared_from_this<State> {
         clock(the_clock),
         executor(the_executor),
         opened_s(the_clock.now_s()),
-        characterisations(
-            std::make_shared<Characterisations>(options.owner, options.lease_s, the_store, the_clock, executor)) {}
+        characterisations(std::make_shared<Characterisations>(options, the_store, the_clock, executor)) {}
 
   struct Subscription {
     std::string job;  ///< empty: all
@@ -87,6 +86,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void publish(const std::string& job, const SequencedEvent& event);
   void want_frontiers(LiveJob& live);
+  /// Takes back what the job no longer needs.
+  void forget_frontiers(LiveJob& live);
   /// Also of a job that has ended, for those who look at it.
   void want_frontiers_to_show(LiveJob& live);
   void frontier_came(const std::string& id, const std::string& key, const Result<Characterisations::Frontier>& came);
@@ -125,6 +126,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void wake_waiters(LiveJob& live);
   void forget_wait(WaitId id, const Waiter& waiter);
   std::optional<Waiter> take_wait(WaitId id);
+  /// It has waited for as long as it may.
+  void end_wait(WaitId id);
   /// `finished`: the last iteration that has ended; `iteration`: the one that ranks are in, or that one.
   /// False: no other rank says so, and so many iterations cannot have run since.
   static bool report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished, double now_s);

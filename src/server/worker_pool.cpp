@@ -8,14 +8,14 @@ namespace perseus::server {
 namespace {
 
 /// Of nice(1). The io thread has 0.
-constexpr int niceness(Executor::Kind kind) { return kind == Executor::Kind::planning ? 10 : 5; }
+constexpr int niceness(Executor::Kind kind) { return kind >= Executor::Kind::planning ? 10 : 5; }
 
 }  // namespace
 
 WorkerPool::WorkerPool(int planners, Post post) : post_(std::move(post)) {
   PERSEUS_CHECK(planners >= 1, "a pool needs a thread");
   threads_.emplace_back([this] { run(Kind::request, Kind::reading); });
-  for (int i = 0; i < planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::planning); });
+  for (int i = 0; i < planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::refining); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -40,6 +40,20 @@ std::deque<Executor::Work>* WorkerPool::next_queue(Kind first, Kind last) {
     if (!queues_[kind].empty()) return &queues_[kind];
   }
   return nullptr;
+}
+
+void WorkerPool::give_way() {
+  while (true) {
+    Work work;
+    {
+      const std::lock_guard lock(mutex_);
+      std::deque<Work>& planning = queues_[static_cast<std::size_t>(Kind::planning)];
+      if (ending_ || planning.empty()) return;
+      work = std::move(planning.front());
+      planning.pop_front();
+    }
+    if (auto answer = work()) post_(std::move(answer));
+  }
 }
 
 void WorkerPool::run(Kind first, Kind last) {

@@ -33,6 +33,7 @@ std::vector<EventBody> one_of_each_kind() {
       CharacterisationStarted{{"key"}},
       Characterised{"key", 40, 1.0 / 3, 0.5},
       CharacterisationFailed{"key", "why\nnot"},
+      RefinementEnded{"key", "why"},
       StragglerNoticed{"s1", {"GPU-1", std::nullopt, std::nullopt}, 2, 1.2, 1e9 + 0.1, true},
       StragglerTookEffect{"s1"},
       StragglerWithdrawn{"s1"},

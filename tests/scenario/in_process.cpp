@@ -1,5 +1,7 @@
 #include "scenario/in_process.h"
 
+#include <utility>
+
 namespace perseus::testing {
 
 using namespace server;
@@ -20,6 +22,7 @@ void InProcess::restart() {
   store_.reset();
   queue_.clear();
   held_.clear();
+  held_refining_.clear();
   store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { queue_.push_back(std::move(work)); },
                                          database_);
   auto opened = Service::open(options_, *store_, clock_, *this);
@@ -42,7 +45,18 @@ void InProcess::submit(Kind kind, Work work) {
     held_.push_back(std::move(work));
     return;
   }
+  if (holding_refining_ && kind == Kind::refining) {
+    held_refining_.push_back(std::move(work));
+    return;
+  }
   queue_.push_back([work = std::move(work)] { work()(); });
+}
+
+void InProcess::hold_refining(bool hold) {
+  holding_refining_ = hold;
+  if (hold) return;
+  for (Work& work : std::exchange(held_refining_, {})) submit(Kind::refining, std::move(work));
+  settle();
 }
 
 bool InProcess::hold_work(bool hold) {

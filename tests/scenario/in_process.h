@@ -45,8 +45,11 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   bool break_store(bool broken) override;
 
   void submit(Kind kind, Work work) override;
+  /// Refining stands still, or goes on; other work is done.
+  void hold_refining(bool hold);
 
   server::Service& service() { return *service_; }
+  [[nodiscard]] MemoryStore& store() { return *store_; }
   MemoryDatabase& database() { return *database_; }
   /// Runs what is queued, and what that queues.
   void settle();
@@ -62,8 +65,8 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   HandTurnedClock clock_{1'800'000'000};
   double start_s_ = clock_.now_s();
   std::deque<std::function<void()>> queue_;
-  std::deque<Work> held_;
-  bool holding_ = false;
+  std::deque<Work> held_, held_refining_;
+  bool holding_ = false, holding_refining_ = false;
   std::unique_ptr<MemoryStore> store_;
   std::unique_ptr<server::Service> service_;
   std::vector<std::shared_ptr<std::optional<Result<server::PlanAnswer>>>> waits_;

@@ -40,7 +40,7 @@ TEST(WorkerPool, RunsEveryPieceOnceAndAnswersOnTheIoThread) {
   const auto io_thread = std::this_thread::get_id();
   std::set<int> answered;
   for (int i = 0; i < 100; ++i) {
-    pool.submit(static_cast<Executor::Kind>(i % 3), [&, i]() -> std::function<void()> {
+    pool.submit(static_cast<Executor::Kind>(i % 4), [&, i]() -> std::function<void()> {
       EXPECT_NE(std::this_thread::get_id(), io_thread);
       return [&, i] {
         EXPECT_EQ(std::this_thread::get_id(), io_thread);
@@ -91,6 +91,41 @@ TEST(WorkerPool, WhatARequestWaitsForDoesNotWaitForPlanning) {
   io.run_one();
   EXPECT_TRUE(answered);
   planning.unlock();
+}
+
+TEST(WorkerPool, RefiningGivesWayToPlanningOnTheOnlyPlannerThread) {
+  IoQueue io;
+  WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
+  std::atomic<bool> planned = false;
+  bool answered = false;
+  pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> {
+    while (!planned) pool.give_way();  // would go on for minutes
+    return [&] { EXPECT_TRUE(answered); };
+  });
+  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
+    planned = true;
+    return [&] { answered = true; };
+  });
+  io.run_one();
+  EXPECT_TRUE(answered);
+  io.run_one();
+}
+
+TEST(WorkerPool, PlanningComesBeforeRefining) {
+  IoQueue io;
+  WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
+  std::mutex busy;
+  busy.lock();
+  std::string order;
+  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
+    const std::lock_guard wait(busy);
+    return [] {};
+  });
+  pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> { return [&] { order += "r"; }; });
+  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> { return [&] { order += "p"; }; });
+  busy.unlock();
+  for (int i = 0; i < 3; ++i) io.run_one();
+  EXPECT_EQ(order, "pr");
 }
 
 }  // namespace

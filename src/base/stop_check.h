@@ -1,0 +1,44 @@
+// Asks now and then whether long work should stop.
+//
+// Input:   a function that returns true when the work should stop; empty: the work always runs to its end.
+// Output:  stop() returns true from the first such answer on; the function is not called again after it.
+// Cost:    a subtraction per call of stop(); one call of the function per kCostBetweenQuestions.
+// Threads: one object, one thread; the function may read what other threads set.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+namespace perseus {
+
+class StopCheck {
+ public:
+  /// Elementary operations of some nanoseconds: about two milliseconds of work.
+  static constexpr long kCostBetweenQuestions = 1'000'000;
+
+  StopCheck() = default;
+  explicit StopCheck(std::function<bool()> should_stop, long cost_between_questions = kCostBetweenQuestions)
+      : should_stop_(std::move(should_stop)), interval_(cost_between_questions) {}
+  StopCheck(const StopCheck&) = delete;
+  StopCheck& operator=(const StopCheck&) = delete;
+
+  /// To be called after every piece of work, with its cost in elementary operations.
+  bool stop(long cost) {
+    left_ -= cost;
+    return left_ > 0 ? stopped_ : ask();
+  }
+  [[nodiscard]] bool stopped() const { return stopped_; }
+
+ private:
+  bool ask() {
+    left_ = interval_;
+    if (!stopped_ && should_stop_) stopped_ = should_stop_();
+    return stopped_;
+  }
+  std::function<bool()> should_stop_;
+  long interval_ = kCostBetweenQuestions;
+  long left_ = 0;  // the first call asks
+  bool stopped_ = false;
+};
+
+}  // namespace perseus

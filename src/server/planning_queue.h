@@ -1,0 +1,60 @@
+// The order in which pipelines are planned: first frontiers before refinements, and each kind fair among owners.
+//
+// An owner is the team or token that registered a job; without tokens, each job is one. Next is the owner with the
+// fewest plannings under way, then the one who used the fewest planner seconds recently (a second counts half after
+// kHalfLife), then the one who came first.
+//
+// Input:   keys with all owners who want them, the planner seconds that each planning took.
+// Output:  the next key, and the owner in whose name it is planned: the one whose turn it is.
+// Cost:    O(waiting keys * their owners) per take(); there are few.
+// Threads: one.
+// Source:  docs/decisions/0033.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace perseus::server {
+
+class PlanningQueue {
+ public:
+  static constexpr double kHalfLife = 600;  ///< seconds
+
+  enum class Kind : unsigned char { first, refinement };
+
+  /// Adds the key, or changes who wants it; a key waits once.
+  void put(const std::string& key, Kind kind, std::set<std::string> owners);
+  void remove(const std::string& key);
+
+  struct Next {
+    std::string key, owner;
+  };
+  std::optional<Next> take(Kind kind, double now_s);
+  /// What take() returned in the owner's name is over, after so many planner seconds.
+  void done(const std::string& owner, double planner_s, double now_s);
+
+  [[nodiscard]] std::int64_t waiting(Kind kind) const;
+
+ private:
+  struct Entry {
+    Kind kind = Kind::first;
+    std::uint64_t came = 0;
+    std::set<std::string> owners;
+  };
+  struct Used {
+    int running = 0;
+    double planner_s = 0, at_s = 0;
+  };
+  [[nodiscard]] std::pair<int, double> used_by(const std::string& owner, double now_s) const;
+
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, Used> used_;
+  std::uint64_t came_ = 0;
+};
+
+}  // namespace perseus::server

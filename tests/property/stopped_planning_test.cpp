@@ -1,0 +1,90 @@
+// Planning that is stopped ends at once; planning that is only asked whether to stop gives the same frontier.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "oracles/dice.h"
+#include "oracles/instances.h"
+#include "planner/exact.h"
+#include "planner/quick.h"
+#include "verify/verify_plan.h"
+
+namespace perseus {
+namespace {
+
+using testing::ShrinkingDice;
+
+constexpr long kOften = 500;  // operations between two questions: these DAGs are small
+
+PlannerOptions random_options(ShrinkingDice& dice) {
+  PlannerOptions options;
+  options.deadlines = 30;
+  options.effort = std::array{Effort::low, Effort::normal, Effort::high}[dice.roll(0, 2)];
+  if (dice.roll(0, 1) == 1) options.switch_latency = Seconds(0.01);
+  if (dice.roll(0, 1) == 1) options.min_dwell = Seconds(0.05);
+  return options;
+}
+
+bool same(const Frontier& a, const Frontier& b) {
+  if (a.points.size() != b.points.size() || a.bound.vertices.size() != b.bound.vertices.size()) return false;
+  for (std::size_t i = 0; i < a.points.size(); ++i) {
+    const FrontierPoint &p = a.points[i], &q = b.points[i];
+    if (p.time != q.time || p.energy != q.energy || p.bound != q.bound || p.plan != q.plan) return false;
+  }
+  for (std::size_t i = 0; i < a.bound.vertices.size(); ++i) {
+    const BoundVertex &v = a.bound.vertices[i], &w = b.bound.vertices[i];
+    if (v.time != w.time || v.effective_energy != w.effective_energy) return false;
+  }
+  return true;
+}
+
+RC_GTEST_PROP(StoppedPlanning, EndsAtOnceAndOtherwiseChangesNothing, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  const PlannerOptions options = random_options(dice);
+  const Frontier whole = plan_exact(dag, options);
+  const bool quick = dice.roll(0, 3) == 0;
+  int asked = 0;
+  StopCheck counting([&] { return ++asked, false; }, kOften);
+  const auto plan = [&](StopCheck& check) {
+    return quick ? plan_quick(dag, options, check) : plan_exact(dag, options, check);
+  };
+  const auto not_stopped = plan(counting);
+  RC_ASSERT(not_stopped.ok());
+  if (!quick) RC_ASSERT(same(*not_stopped, whole));
+  RC_ASSERT(asked >= 1);
+  const int stop_at = dice.roll(1, asked);
+  int asked_again = 0;
+  StopCheck stopping([&] { return ++asked_again >= stop_at; }, kOften);
+  const auto stopped = plan(stopping);
+  RC_ASSERT(!stopped.ok());
+  RC_ASSERT(stopped.error().code == ErrorCode::unavailable);
+  RC_ASSERT(asked_again == stop_at);  // once stopped, nothing more is asked
+}
+
+RC_GTEST_PROP(StoppedPlanning, QuickFrontiersVerify, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  PlannerOptions options = random_options(dice);
+  options.effort = Effort::normal;
+  StopCheck never;
+  const auto quick = plan_quick(dag, options, never);
+  RC_ASSERT(quick.ok() && !quick->points.empty());
+  VerifyOptions verify;
+  verify.switch_latency = options.switch_latency;
+  verify.reaches_both_ends = false;
+  Frontier claimed = *quick;
+  claimed.bound.vertices.clear();
+  const Verification v = verify_frontier(dag, claimed, {}, verify);
+  RC_ASSERT((v.ok() ? "" : v.findings[0].message) == "");
+  const LowerBound tight = compute_lower_bound(dag).bound;
+  for (const FrontierPoint& point : quick->points) {
+    const Joules blocking = dag.total_blocking_power() * point.time;
+    RC_ASSERT(point.bound <= tight.at(point.time) + blocking + 1e-9 * point.energy);
+    RC_ASSERT(point.bound <= point.energy);
+  }
+  const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
+  if (!limited) RC_ASSERT(quick->points.back().time <= tight.t_min() * (1 + 1e-9));
+}
+
+}  // namespace
+}  // namespace perseus

@@ -1,0 +1,246 @@
+// Pipelines that take long: a quick plan first, everybody's turn, refinement, and planning that nobody needs any more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "scenario/in_process.h"
+#include "server/pipeline_input.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+server::ServiceOptions all_are_long() {
+  server::ServiceOptions options;
+  options.quick_above_s = 0;
+  return options;
+}
+
+/// Every pipeline here is taken for one that takes long.
+class PlanningTurns : public ::testing::Test {
+ protected:
+  /// Of microbatches: another number is another pipeline.
+  server::NamedProfile profile(int microbatches) {
+    server::NamedProfile made;
+    made.name = "p" + std::to_string(microbatches);
+    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
+    std::stringstream text;
+    text << file.rdbuf();
+    made.profile_csv = text.str();
+    made.shape.microbatches = microbatches;
+    made.shape.blocking_power = Watts(70);
+    return made;
+  }
+  std::string job(int microbatches, const std::string& team = "") {
+    server::RegisterJob request;
+    request.degrees.pp = 2;
+    request.name = team + std::to_string(microbatches);
+    if (!team.empty()) request.facts["team"] = team;
+    const std::string id = target.register_job(request).value().job;
+    EXPECT_TRUE(target.upload_profile(id, profile(microbatches)).ok());
+    return id;
+  }
+  void register_ranks(const std::string& id) {
+    for (int rank = 0; rank < 2; ++rank) {
+      server::RegisterRank request;
+      request.job = id;
+      request.rank = request.pp_rank = rank;
+      request.clocks_mhz = {1410, 810};
+      EXPECT_TRUE(target.register_rank(request).ok());
+    }
+  }
+  server::JobView view(const std::string& id) { return target.job(id).value(); }
+  std::string frontier_of(const std::string& id) { return view(id).pipelines[0].frontier; }
+  std::vector<std::string> stored_frontiers() {
+    std::vector<std::string> keys;
+    for (const auto& [key, bytes] : target.database().blobs) {
+      if (key.starts_with("frontier/")) keys.push_back(key);
+    }
+    return keys;
+  }
+
+  InProcess target{all_are_long()};
+};
+
+TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  server::JobView now = view(a);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_THAT(now.reason, HasSubstr("quick frontier"));
+  ASSERT_TRUE(now.plan);
+  EXPECT_EQ(now.plan->version, 1);
+  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(a)));
+  const auto quick_energy = now.pipelines[0].energy;
+
+  target.hold_refining(false);
+  now = view(a);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.reason, "");
+  EXPECT_EQ(now.plan->version, 2);
+  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_LE(now.pipelines[0].energy, quick_energy * (1 + 1e-9));
+  EXPECT_GT(quick_energy, Joules(0));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  target.restart();
+  EXPECT_EQ(view(a).plan->version, 1);
+  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(a)));
+  target.hold_refining(false);
+  EXPECT_EQ(view(a).plan->version, 2);
+  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+}
+
+TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTurns) {
+  std::map<std::string, std::string> names;
+  std::vector<std::string> order;
+  target.service().subscribe_all([&](const server::JobEvent& event) {
+    if (event.kind == "characterised")
+      order.push_back((event.text.starts_with("quick") ? "quick " : "") + names[event.job]);
+  });
+  target.hold_work(true);
+  for (const int microbatches : {3, 4, 5}) names[job(microbatches, "a")] = "a" + std::to_string(microbatches);
+  names[job(6, "b")] = "b6";
+  EXPECT_EQ(target.service().counts().first_frontiers_waiting, 3);  // one is under way
+  target.hold_work(false);
+  EXPECT_THAT(order, ElementsAre("quick a3", "quick b6", ::testing::_, ::testing::_, ::testing::_, ::testing::_,
+                                 ::testing::_, ::testing::_));
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i].starts_with("quick"), i < 4) << order[i];
+}
+
+TEST_F(PlanningTurns, AnEndedJobIsPlannedNoMore) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 1);
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  ASSERT_EQ(stored_frontiers().size(), 1U);
+  EXPECT_TRUE(server::is_quick_frontier_key(stored_frontiers()[0]));
+  EXPECT_THAT(target.database().claims, IsEmpty());
+  (void)target.job(a);  // looking at it does not start planning
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
+  target.hold_work(true);
+  const std::string a = job(4), b = job(5);
+  ASSERT_TRUE(target.finish_job(b).ok());
+  EXPECT_EQ(target.service().counts().first_frontiers_waiting, 0);
+  target.hold_work(false);
+  EXPECT_EQ(stored_frontiers().size(), 2U);  // a's
+  EXPECT_EQ(view(a).row.state, "deployed");
+}
+
+TEST_F(PlanningTurns, ANewerProfileStopsPlanningTheOlderOne) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.upload_profile(a, profile(5)).ok());
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 1);
+  EXPECT_EQ(stored_frontiers().size(), 3U);  // two quick ones, one refined
+  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_EQ(view(a).reason, "");
+}
+
+TEST_F(PlanningTurns, AnotherJobThatWantsItKeepsItGoing) {
+  target.hold_refining(true);
+  const std::string a = job(4), b = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(b)));
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 0);
+  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(b)));
+}
+
+TEST_F(PlanningTurns, WantedAgainAfterItWasStopped) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  const std::string b = job(4);
+  EXPECT_EQ(view(b).row.state, "deployed");
+  target.hold_refining(false);
+  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(b)));
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST_F(PlanningTurns, AServerThatStopsGivesItsClaimsBack) {
+  target.hold_refining(true);
+  (void)job(4);
+  EXPECT_THAT(target.database().claims, Not(IsEmpty()));
+  bool kept = false;
+  target.service().drain([&](const Result<Ok>&) { kept = true; });
+  target.settle();
+  EXPECT_TRUE(kept);
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  register_ranks(a);
+  server::DropPlan drop;
+  drop.job = a;
+  drop.rank = 1;
+  drop.version = 1;
+  ASSERT_TRUE(target.drop_plan(drop).ok());
+  EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
+  target.hold_refining(false);
+  EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
+}
+
+TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
+  server::ServiceOptions options = all_are_long();
+  options.planning_budget_s = 1e-9;
+  InProcess target(options);
+  server::RegisterJob request;
+  request.degrees.pp = 2;
+  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
+  std::stringstream text;
+  text << file.rdbuf();
+  server::NamedProfile profile;
+  profile.profile_csv = text.str();
+  profile.shape.microbatches = 4;
+  profile.shape.blocking_power = Watts(70);
+  const std::string a = target.register_job(request).value().job;
+  ASSERT_TRUE(target.upload_profile(a, profile).ok());
+  const server::JobView now = target.job(a).value();
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.plan->version, 1);
+  EXPECT_THAT(now.reason, HasSubstr("planning took longer than its budget of 1e-09 s (planning_budget_s)"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  target.restart();
+  EXPECT_THAT(target.job(a).value().reason, HasSubstr("budget"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
+  target.hold_work(true);
+  const std::string a = job(4);
+  register_ranks(a);
+  server::WaitForPlan once;
+  once.job = a;
+  once.asks_once = true;
+  const int wait = target.wait_for_plan(once);
+  target.go_to(19);
+  EXPECT_FALSE(target.answer_of(wait));
+  target.go_to(21);
+  const auto answer = target.answer_of(wait);
+  ASSERT_TRUE(answer && answer->ok());
+  ASSERT_TRUE((*answer)->schedule);
+  EXPECT_EQ((*answer)->schedule->kind, server::StageSchedule::Kind::maximum_clock);
+  EXPECT_EQ((*answer)->schedule->clocks.size(), 8U);
+}
+
+}  // namespace
+}  // namespace perseus::testing
