@@ -54,6 +54,9 @@ std::string Metrics::text(const ServiceCounts& service, const std::optional<Http
              one(Gauge, "connections_waiting", "Connections whose request is not answered yet", http->waiting),
              one(Counter, "connections_total", "Connections accepted", http->accepted),
              one(Counter, "connections_turned_away_total", "Connections over the limit", http->turned_away),
+             one(Counter, "connections_turned_away_of_address_total", "Connections over the limit of their address",
+                 http->turned_away_of_address),
+             one(Gauge, "event_streams", "Open event streams", http->streams),
              one(Counter, "connections_timed_out_total", "Connections of clients that were too slow", http->timed_out),
          }) {
       families.push_back(family);

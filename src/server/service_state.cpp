@@ -8,6 +8,7 @@
 #include "server/savings.h"
 #include "server/stage_schedule.h"
 #include "server/stragglers.h"
+#include "server/view_json.h"
 
 namespace perseus::server {
 namespace {
@@ -142,14 +143,36 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
 
 void Service::State::publish(const std::string& job, const SequencedEvent& event) {
   if (subscriptions.empty()) return;
-  const JobEvent told{job, event.sequence, std::string(kind_of(event.event)), event.event.at_s, text_of(event.event)};
-  std::vector<std::function<void(const JobEvent&)>> listeners;  // they may unsubscribe meanwhile
+  tell({job, event.sequence, std::string(kind_of(event.event)), event.event.at_s, text_of(event.event)});
+}
+
+void Service::State::tell(const JobEvent& event) {
+  std::vector<std::shared_ptr<const std::function<void(const JobEvent&)>>> listeners;  // they may unsubscribe meanwhile
   for (auto& [id, subscription] : subscriptions) {
-    if (!subscription.job.empty() && (subscription.job != job || event.sequence <= subscription.after)) continue;
-    if (!subscription.job.empty()) subscription.after = event.sequence;
+    const bool of_one = !subscription.job.empty();
+    if (of_one && (subscription.job != event.job || event.sequence <= subscription.after)) continue;
+    if (of_one) subscription.after = event.sequence;
     listeners.push_back(subscription.on);
   }
-  for (const auto& on : listeners) on(told);
+  for (const auto& on : listeners) (*on)(event);
+}
+
+void Service::State::removed(const JobIndexRow& gone) {
+  tell({gone.job, gone.last_sequence + 1, std::string(kJobRemoved), clock.now_s(), "the job was removed with its log"});
+}
+
+void Service::State::update_list() {
+  for (const std::string& id : jobs->index().take_changed()) update_row(id);
+}
+
+void Service::State::update_row(const std::string& job) {
+  const auto found = jobs->index().find(job);
+  if (found == jobs->index().end()) return list.remove(job);
+  const JobIndexRow& row = found->second;
+  const LiveJob* const live = jobs->in_memory(job);
+  const double now_s = clock.now_s();
+  list.put({row.job, row.name, row.state, row.created_s, row.updated_s},
+           live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary), now_s);
 }
 
 void Service::State::want_frontiers(LiveJob& live) {
@@ -179,6 +202,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
     return;
   }
   if (came) live->frontiers[key] = *came;
+  jobs->index().note(id);
   live->settled = false;
   jobs->execute(
       id, {[key, came](const Job& job, double) -> Result<Decision> {

@@ -50,7 +50,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   struct Subscription {
     std::string job;  ///< empty: all
     std::int64_t after = 0;
-    std::function<void(const JobEvent&)> on;
+    std::shared_ptr<const std::function<void(const JobEvent&)>> on;  ///< shared with a call that is under way
   };
 
   ServiceOptions options;
@@ -66,6 +66,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   WaitId next_wait = 1;
   std::map<SubscriptionId, Subscription> subscriptions;
   SubscriptionId next_subscription = 1;
+  JobList list;
+  std::function<void()> list_changed;
   bool draining = false;
   std::int64_t plans_deployed = 0;
   std::function<void()> earlier_wake;
@@ -85,6 +87,12 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void publish(const std::string& job, const SequencedEvent& event);
+  void tell(const JobEvent& event);
+  /// The job and its log are gone: the last event of its streams.
+  void removed(const JobIndexRow& gone);
+  /// Makes the rows of the list anew that have changed.
+  void update_list();
+  void update_row(const std::string& job);
   void want_frontiers(LiveJob& live);
   /// Also of a job that has ended, for those who look at it.
   void want_frontiers_to_show(LiveJob& live);
