@@ -235,7 +235,7 @@ class Readers {
         }
         bytes_ += static_cast<std::size_t>(got);
         const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
-        for (std::size_t at = 0; (at = text.find("HTTP/1.1 ", at)) != std::string_view::npos; ++at) ++answers_;
+        for (std::size_t at = 0; (at = text.find("HTTP/1.1 200", at)) != std::string_view::npos; ++at) ++answers_;
       }
     }
   }
@@ -500,7 +500,7 @@ void measure_readers(const Load& load, std::vector<Row>& rows) {
                     "ms", 1e3 * took_s.back(), must, aim});
   };
   {
-    const std::string head = "HEAD /v1/jobs HTTP/1.1\r\nHost: h\r\n\r\n";
+    const std::string head = "HEAD /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n";
     const std::size_t count = (std::size_t{61} << 10U) / head.size();
     std::string all;
     for (std::size_t i = 0; i < count; ++i) all += head;
@@ -513,7 +513,7 @@ void measure_readers(const Load& load, std::vector<Row>& rows) {
   }
   {
     const double cpu = server.cpu_s();
-    const Readers dashboards(server.port, 200, "GET /v1/job_changes HTTP/1.1\r\nHost: h\r\n\r\n");
+    const Readers dashboards(server.port, 200, "GET /v1/job_changes HTTP/1.1\r\nHost: localhost\r\n\r\n");
     Clients notices(server.port, 1);
     int told = 0;
     const std::function<void()> tell = [&] {
@@ -529,7 +529,7 @@ void measure_readers(const Load& load, std::vector<Row>& rows) {
                     server.cpu_s() - cpu, 0, 0});
     notices.run_out();
   }
-  const Readers streams(server.port, 200, "GET /v1/events HTTP/1.1\r\nHost: h\r\n\r\n");
+  const Readers streams(server.port, 200, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
   while (streams.answers() < 200) std::this_thread::yield();
   double last = 0;
   Clock::time_point begin;
@@ -558,6 +558,7 @@ void measure_readers(const Load& load, std::vector<Row>& rows) {
   rows.push_back({"5,000 jobs, a notice in all of them, 200 event streams: last rank", "s", last, 1, 0.3});
   row("a notice in all of them, 200 event streams", 50, 20);
   notices.run();
+  if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
 }
 
 }  // namespace

@@ -127,8 +127,14 @@ bool Api::is_reader(const HttpRequest& request) {
   return found.pattern != nullptr && found.pattern->route->access == Access::read;
 }
 
+std::optional<double> Api::next_wake() const {
+  const auto changes_s = changes_.next_wake_s(), events_s = events_.next_wake_s();
+  return changes_s && events_s ? std::min(changes_s, events_s) : changes_s ? changes_s : events_s;
+}
+
 void Api::tick() {
   const double now_s = clock_.now_s();
+  if (const auto due_s = events_.next_wake_s(); due_s && *due_s <= now_s) events_.send();
   if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
     changes_.send(service_.take_job_changes(), now_s);
   }

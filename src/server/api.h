@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "net/http_server.h"
 #include "server/cross_site.h"
+#include "server/event_streams.h"
 #include "server/held_calls.h"
 #include "server/job_changes.h"
 #include "server/list_pages.h"
@@ -79,7 +80,7 @@ class Api {
   static bool is_reader(const HttpRequest& request);
   /// Does what time has made due, and ends what is kept open for tokens that have expired. To be called at next_wake().
   void tick();
-  [[nodiscard]] std::optional<double> next_wake() const { return changes_.next_wake_s(); }
+  [[nodiscard]] std::optional<double> next_wake() const;
   /// Called whenever next_wake() has become earlier.
   void on_earlier_wake(std::function<void()> changed) { earlier_wake_ = std::move(changed); }
 
@@ -165,6 +166,8 @@ class Api {
   HeldCalls held_;
   ListPages pages_;
   JobChanges changes_;
+  EventStreams events_;
+  SubscriptionId all_events_ = 0;  ///< while there is one of these streams
   std::function<void()> earlier_wake_;
   /// The last event, as every stream sends it.
   struct {

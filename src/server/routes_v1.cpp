@@ -346,11 +346,25 @@ void Api::job_events(Call call) {
 void Api::all_events(Call call) {
   if (refuse_if_full(call, HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
-  const SubscriptionId subscription =
-      service_.subscribe_all([this, responder = call.responder, identity = call.identity](const JobEvent& event) {
-        if (reaches(identity, event.job)) responder.event(text_of(event));
-      });
-  keep_open(call, [this, subscription] { service_.unsubscribe(subscription); });
+  if (call.identity.role == Role::job) {  // it hears of some jobs only
+    const SubscriptionId subscription =
+        service_.subscribe_all([this, responder = call.responder, identity = call.identity](const JobEvent& event) {
+          if (reaches(identity, event.job)) responder.event(text_of(event));
+        });
+    keep_open(call, [this, subscription] { service_.unsubscribe(subscription); });
+    return;
+  }
+  if (events_.empty()) {
+    all_events_ = service_.subscribe_all([this](const JobEvent& event) {
+      if (events_.take(*text_of(event), clock_.now_s()) && earlier_wake_) earlier_wake_();
+    });
+  }
+  const EventStreams::Id id = events_.add(call.responder);
+  keep_open(call, [this, id] {
+    if (events_.empty()) return;
+    events_.remove(id);
+    if (events_.empty()) service_.unsubscribe(all_events_);
+  });
 }
 
 std::shared_ptr<const std::string> Api::text_of(const JobEvent& event) {
