@@ -40,7 +40,7 @@ std::string Metrics::text(const ServiceCounts& service, const std::optional<Http
   std::vector<MetricFamily> families{
       one(Gauge, "jobs_in_memory", "Jobs whose log is folded in memory", service.jobs_in_memory),
       one(Gauge, "waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks),
-      one(Gauge, "subscriptions", "Readers of event streams", service.subscriptions),
+      one(Gauge, "subscriptions", "Listeners to jobs' events inside the server", service.subscriptions),
       one(Gauge, "stragglers_in_force", "Stragglers in force", service.stragglers_in_force),
       one(Counter, "plans_deployed_total", "Plans put into force", service.plans_deployed),
       one(Counter, "characterisations_total", "Frontiers computed", service.characterisations),
