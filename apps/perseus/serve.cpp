@@ -111,7 +111,7 @@ class Ticker {
     timer_.async_wait([this](boost::system::error_code stopped) {
       if (stopped) return;
       const server::Metrics::IoSpan span(metrics_, "timer");
-      service_.tick();
+      if (service_.next_wake().value_or(0) <= clock_.now_s()) service_.tick();
       api_.tick();
       arm();
     });

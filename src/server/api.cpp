@@ -138,6 +138,9 @@ void Api::tick() {
   if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
     changes_.send(service_.take_job_changes(), now_s);
   }
+  constexpr double expiry_spacing_s = 1;
+  if (now_s < next_expiry_s_) return;
+  next_expiry_s_ = now_s + expiry_spacing_s;
   end_expired();
 }
 

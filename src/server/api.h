@@ -176,6 +176,7 @@ class Api {
     std::shared_ptr<const std::string> text;
   } told_;
   WrongTokens wrong_tokens_;
+  double next_expiry_s_ = 0;  ///< when to look for expired tokens
   bool draining_ = false;
 };
 

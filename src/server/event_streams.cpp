@@ -6,8 +6,8 @@
 namespace perseus::server {
 namespace {
 
-constexpr double kTogether = 0.02;  // s
-constexpr std::size_t kMostTogether = std::size_t{48} << 10U;
+constexpr double kEventsTogether = 0.02;  // s
+constexpr std::size_t kMostEventBytes = std::size_t{48} << 10U;
 
 }  // namespace
 
@@ -20,9 +20,9 @@ EventStreams::Id EventStreams::add(Responder responder) {
 bool EventStreams::take(std::string_view event, double now_s) {
   if (streams_.empty()) return false;
   text_ += event;
-  if (text_.size() >= kMostTogether) send();
+  if (text_.size() >= kMostEventBytes) send();
   if (text_.empty() || due_s_) return false;
-  due_s_ = now_s + kTogether;
+  due_s_ = now_s + kEventsTogether;
   return true;
 }
 

@@ -8,8 +8,8 @@
 namespace perseus::server {
 namespace {
 
-constexpr double kTogether = 0.05;  // s: several events in a row are one change
-constexpr double kSpacing = 0.5;    // s between two changes
+constexpr double kRowsTogether = 0.05;  // s: several events in a row are one change
+constexpr double kRowsSpacing = 0.5;    // s between two changes
 
 std::string changes_json(const std::vector<JobList::Change>& changes, const JobChanges::Sees& sees) {
   std::string rows, removed;
@@ -37,7 +37,7 @@ void JobChanges::remove(Id id) {
 
 bool JobChanges::note(double now_s) {
   if (streams_.empty() || due_s_) return false;
-  due_s_ = std::max(now_s + kTogether, sent_s_ + kSpacing);
+  due_s_ = std::max(now_s + kRowsTogether, sent_s_ + kRowsSpacing);
   return true;
 }
 

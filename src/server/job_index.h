@@ -51,6 +51,7 @@ class JobIndex {
   }
   std::unordered_set<std::string> take_changed() { return std::exchange(changed_, {}); }
   [[nodiscard]] bool has_changed(const std::string& id) const { return changed_.contains(id); }
+  [[nodiscard]] std::size_t changed() const { return changed_.size(); }
 
   std::function<void(const std::string& id)> on_changed;
   std::function<void(const JobIndexRow& gone)> on_erased;  ///< the job and its log are removed

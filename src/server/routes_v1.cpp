@@ -103,7 +103,8 @@ std::string plan_json(const PlanAnswer& answer) {
 
 bool contains_without_case(std::string_view text, std::string_view wanted) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return !std::ranges::search(text, wanted, {}, lower, lower).empty() || wanted.empty();
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  return wanted.empty() || std::search(text.begin(), text.end(), wanted.begin(), wanted.end(), same) != text.end();
 }
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;

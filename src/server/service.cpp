@@ -295,7 +295,7 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
     };
     auto all = std::make_shared<Answers>();
     all->missing = with_it.size();
-    for (const std::string& id : with_it) {
+    const auto in_one = [this, all, done, request = std::move(request)](const std::string& id) {
       SetStraggler one = request;
       one.job = id;
       set_straggler(std::move(one), [this, all, done](Result<StragglerSet> set) {
@@ -312,8 +312,8 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
         }
         done(all->failed ? *all->failed : *all->ended);
       });
-    }
-    return;
+    };
+    return self->one_after_the_other(std::make_shared<const std::vector<std::string>>(std::move(with_it)), 0, in_one);
   }
   const auto live = self->asked(request.job);
   if (!live) return done(live.error());

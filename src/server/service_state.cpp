@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t least_counted = 10;     // iterations; fewer are written down with the next ones
 constexpr std::int64_t most_uncounted = 1000;  // ... that a crash of the server may lose
 constexpr double count_interval_s = 300;       // ... or the reports of that long
+constexpr std::size_t kRowsAtOnce = 128;       // of the list
 constexpr double seen_share = 0.125;           // of the idle time: how often the log hears that a job is not idle
 
 }  // namespace
@@ -139,6 +140,8 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   go_on_profiling(live);
   replan_for_latency(live);
   release_first_plan(live);
+  // Whoever asks for the list next does not wait for thousands of rows.
+  if (jobs->index().changed() >= kRowsAtOnce) update_list();
 }
 
 void Service::State::publish(const std::string& job, const SequencedEvent& event) {
@@ -159,6 +162,16 @@ void Service::State::tell(const JobEvent& event) {
 
 void Service::State::removed(const JobIndexRow& gone) {
   tell({gone.job, gone.last_sequence + 1, std::string(kJobRemoved), clock.now_s(), "the job was removed with its log"});
+}
+
+void Service::State::one_after_the_other(const std::shared_ptr<const std::vector<std::string>>& ids, std::size_t first,
+                                         std::function<void(const std::string&)> in_one) {
+  constexpr std::size_t in_a_row = 64;
+  const std::size_t end = std::min(first + in_a_row, ids->size());
+  for (std::size_t i = first; i < end; ++i) in_one((*ids)[i]);
+  if (end == ids->size()) return;
+  away<Ok>([] { return Ok{}; }, [ids, end, in_one = std::move(in_one)](
+                                    State& self, const Ok&) { self.one_after_the_other(ids, end, in_one); });
 }
 
 void Service::State::update_list() {

@@ -157,6 +157,10 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// Calls `in_one` for all these jobs from `first` on. Thousands of them take a while: after each few, others have
+  /// their turn.
+  void one_after_the_other(const std::shared_ptr<const std::vector<std::string>>& ids, std::size_t first,
+                           std::function<void(const std::string&)> in_one);
   void note_followed(LiveJob& live, const ReportIterations& request);
   /// Writes down everything that was reported: before the server stops.
   void keep_reports(LiveJob& live, Done<Ok> done);
