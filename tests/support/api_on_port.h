@@ -22,6 +22,8 @@ class ApiOnPort {
     port_ = *listening;
   }
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// Sends what event streams wait for; to be called now and then where there are any.
+  void tick() { api_.tick(); }
 
  private:
   server::Api api_;
