@@ -136,7 +136,7 @@ class Cluster:
             if wanted in (None, job.id):
                 listener.put(event)
 
-    def page(self, after):
+    def list_page(self, after):
         """The list from the row after that one; pages are short, so that tests follow some."""
         rows = [job.row() for job in reversed(self.jobs.values())]
         begin = next((k + 1 for k, row in enumerate(rows) if row["id"] == after), 0)
@@ -253,7 +253,7 @@ class Server:
             return refuse(401, "this needs a valid token")
         if url.path == "/v1/jobs":
             with cluster.lock:
-                return send(200, cluster.page(query.get("after")))
+                return send(200, cluster.list_page(query.get("after")))
         if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)
