@@ -48,7 +48,7 @@ class JobList {
   };
   struct Page {
     std::vector<std::pair<const Place*, const Row*>> rows;  ///< valid until the list changes
-    std::optional<Place> next;           ///< there are more, after this
+    std::optional<Place> next;                              ///< there are more, after this
   };
   struct Change {
     std::string job;
