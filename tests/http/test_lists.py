@@ -104,6 +104,7 @@ class Lists(ListCase):
     def test_pages_follow_one_another_while_jobs_come(self):
         jobs = [self.job(f"run {i}") for i in range(7)]
         seen, query = [], "?limit=3"
+        self.assertEqual(len(self.page(query)["jobs"]), 3)
         while True:
             page = self.page(query)
             seen += [row["id"] for row in page["jobs"]]
