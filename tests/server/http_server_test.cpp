@@ -458,13 +458,16 @@ TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
 TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest) {
   start();
   RawClient pipelining = client(), other = client();
+  other.write("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  other.until("GET /first");  // both are connected
+  handled_ = 0;
   constexpr int many = 200;
   std::string all;
   for (int i = 0; i < many; ++i) all += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n";
   pipelining.write(all);
   other.write("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
   other.until("GET /other");
-  EXPECT_LT(handled_, many);
+  EXPECT_LT(handled_, 64) << "as many answers as are written in a row";
   for (int i = 0; i < many; ++i) pipelining.until("GET /" + std::to_string(i) + " ");
 }
 
