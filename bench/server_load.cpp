@@ -2,7 +2,8 @@
 // machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
 //
 // usage: server_load PERSEUS PROFILE.csv [RANKS] [--json] [--only PART]   RANKS: 8192 unless given; the profile must
-// have 8 stages or 4. PART: serving, stall, start, hosts, traffic
+// have 8 stages or 4. PART: serving, stall, start, hosts, traffic, or readers (what lists, dashboards and event streams
+// cost ranks)
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +28,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -153,6 +156,13 @@ class Clients {
     const int count = epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), wait_ms);
     for (int i = 0; i < count; ++i) take_from(connections_[events_[i].data.u32]);
   }
+  /// The same, after the last answer of those that ask again and again: forgets that.
+  void run_out() {
+    for (Connection& connection : connections_) {
+      if (connection.answer) connection.answer = [](const std::string&) {};
+    }
+    run();
+  }
   std::string once(const std::string& method, const std::string& target, const std::string& body) {
     std::string result;
     ask(0, method, target, body, [&](const std::string& answer) { result = answer; });
@@ -200,6 +210,69 @@ class Clients {
   std::vector<Connection> connections_;
   std::vector<epoll_event> events_{1024};
   std::vector<char> bytes_ = std::vector<char>(1 << 16);
+};
+
+/// Connections that send one request each and drop what comes, on a thread of their own.
+class Readers {
+ public:
+  Readers(std::uint16_t port, int count, const std::string& request) {
+    epoll_ = epoll_create1(0);
+    for (int i = 0; i < count; ++i) {
+      const int fd = socket(AF_INET, SOCK_STREAM, 0);
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      address.sin_port = htons(port);
+      address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      if (fd < 0 || connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) fail("connect");
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.fd = fd;
+      epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+      fds_.push_back(fd);
+    }
+    thread_ = std::jthread([this](const std::stop_token& stop) { drop_all(stop); });
+    for (const int fd : fds_) {
+      for (std::size_t at = 0; at < request.size();) {
+        const ssize_t sent = write(fd, request.data() + at, request.size() - at);
+        if (sent <= 0) fail("write");
+        at += static_cast<std::size_t>(sent);
+      }
+    }
+  }
+  ~Readers() {
+    thread_.request_stop();
+    thread_.join();
+    for (const int fd : fds_) close(fd);
+    close(epoll_);
+  }
+  Readers(const Readers&) = delete;
+  Readers& operator=(const Readers&) = delete;
+  /// So often the text has come.
+  [[nodiscard]] std::size_t answers() const { return answers_; }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+ private:
+  void drop_all(const std::stop_token& stop) {
+    std::vector<char> bytes(1 << 20);
+    std::vector<epoll_event> events(256);
+    while (!stop.stop_requested()) {
+      const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 20);
+      for (int i = 0; i < count; ++i) {
+        const ssize_t got = read(events[i].data.fd, bytes.data(), bytes.size());
+        if (got <= 0) {
+          epoll_ctl(epoll_, EPOLL_CTL_DEL, events[i].data.fd, nullptr);
+          continue;
+        }
+        bytes_ += static_cast<std::size_t>(got);
+        const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+        for (std::size_t at = 0; (at = text.find("HTTP/1.1 200", at)) != std::string_view::npos; ++at) ++answers_;
+      }
+    }
+  }
+  int epoll_;
+  std::vector<int> fds_;
+  std::atomic<std::size_t> answers_ = 0, bytes_ = 0;
+  std::jthread thread_;
 };
 
 std::string quoted(const std::string& text) {
@@ -464,8 +537,8 @@ void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& r
                   [&, rank](const std::string&) { reporting[rank] = false; });
     }
   }
-  const std::string what =
-      fmt::format("steady traffic of {} ranks, {}{}", load.ranks, relays ? "a relay a host" : "two connections a rank", tls ? ", TLS" : "");
+  const std::string what = fmt::format("steady traffic of {} ranks, {}{}", load.ranks,
+                                       relays ? "a relay a host" : "two connections a rank", tls ? ", TLS" : "");
   rows.push_back({what + ": server", "cores", (server.cpu_s() - cpu) / since(begin), relays && tls ? 0.1 : 0,
                   relays && tls ? 0.03 : 0});
   rows.push_back({what + ": memory", "MB", server.resident_mb(), 0, 0});
@@ -554,11 +627,124 @@ void measure_start(const Load& load, std::vector<Row>& rows) {
   rows.push_back({"start: server CPU", "s", server.cpu_s(), 0, 0});
 }
 
+/// What ranks feel of lists, dashboards and event streams, on a server with 5,000 jobs.
+void measure_readers(const Load& load, std::vector<Row>& rows) {
+  constexpr int jobs = 5000, few = 500;
+  const Server server(load.program, load.data + "/readers", {"--plan-deadlines", "20"});
+  Clients one(server.port, 1);
+  one.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 8));
+  Clients waiting(server.port, jobs);
+  std::vector<std::string> ids(jobs), versions(jobs, "0");
+  const auto rank = [&](int j, int number, const std::string& accelerator) {
+    return fmt::format(R"({{"rank":{},"dp_rank":{},"pp_rank":0,"tp_rank":0,"accelerator":"{}","host":"node{}"}})",
+                       number, number / load.stages, accelerator, j);
+  };
+  for (int j = 0; j < jobs; ++j) {
+    waiting.ask(j, "POST", "/v1/jobs", job_json(2, load.stages, R"(,"profile":"load")"),
+                [&, j](const std::string& made) {
+                  ids[j] = member(made, "job");
+                  const std::string path = "/v1/jobs/" + ids[j] + "/ranks";
+                  waiting.ask(j, "POST", path, rank(j, 0, fmt::format("own{}", j)), [&, j, path](const std::string&) {
+                    const std::string slow = rank(j, load.stages, j < few ? "few" : "many");
+                    waiting.ask(j, "POST", path, slow, [](const std::string&) {});
+                  });
+                });
+  }
+  waiting.run();
+  const auto plan_path = [&](int j) { return fmt::format("/v1/jobs/{}/ranks/0/plan?have=", ids[j]); };
+  const auto wait_anew = [&](const std::function<void(int)>& answered) {
+    for (int j = 0; j < jobs; ++j) {
+      waiting.ask(j, "GET", plan_path(j) + versions[j], "", [&, j, answered](const std::string& plan) {
+        versions[j] = member(plan, "version");
+        answered(j);
+      });
+    }
+  };
+  wait_anew([](int) {});
+  waiting.run();
+  std::vector<double> took_s;
+  const auto ask_plans_while = [&](const std::function<bool()>& going_on) {
+    took_s.clear();
+    for (int turn = 0; going_on(); ++turn) {
+      const auto begin = Clock::now();
+      one.once("GET", plan_path(turn % jobs) + "0&wait_s=0", "");
+      took_s.push_back(since(begin));
+      waiting.take(1);
+    }
+    std::sort(took_s.begin(), took_s.end());
+  };
+  const auto row = [&](const std::string& what, double must, double aim) {
+    rows.push_back({fmt::format("5,000 jobs, {}: worst of {} plan requests (median {:.2g} ms)", what, took_s.size(),
+                                1e3 * took_s[took_s.size() / 2]),
+                    "ms", 1e3 * took_s.back(), must, aim});
+  };
+  {
+    const std::string head = "HEAD /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    const std::size_t count = (std::size_t{61} << 10U) / head.size();
+    std::string all;
+    for (std::size_t i = 0; i < count; ++i) all += head;
+    const auto begin = Clock::now();
+    const Readers pipelining(server.port, 1, all);
+    ask_plans_while([&] { return pipelining.answers() < count; });
+    row("61 KB of pipelined HEAD /v1/jobs", 50, 10);
+    rows.push_back(
+        {fmt::format("5,000 jobs, {} pipelined HEAD /v1/jobs: all answered", count), "s", since(begin), 0, 0});
+  }
+  {
+    const double cpu = server.cpu_s();
+    const Readers dashboards(server.port, 200, "GET /v1/job_changes HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    Clients notices(server.port, 1);
+    int told = 0;
+    const std::function<void()> tell = [&] {
+      notices.ask(0, "POST", "/v1/jobs/" + ids[told % jobs] + "/stragglers",
+                  fmt::format(R"({{"pipeline":1,"degree":{}}})", 1.01 + 0.001 * (told % 97)),
+                  [&](const std::string&) { ++told, tell(); });
+    };
+    tell();
+    const auto begin = Clock::now();
+    ask_plans_while([&] { return notices.take(), since(begin) < 5; });
+    row("200 dashboards, a notice after the other", 50, 10);
+    rows.push_back({fmt::format("5,000 jobs, 200 dashboards, {} notices in 5 s: server CPU", told), "s",
+                    server.cpu_s() - cpu, 0, 0});
+    notices.run_out();
+  }
+  const Readers streams(server.port, 200, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  while (streams.answers() < 200) std::this_thread::yield();
+  double last = 0;
+  Clock::time_point begin;
+  int answered = 0;
+  Clients notices(server.port, 2);
+  const auto notice = [&](int client, const std::string& accelerator, double degree, double& took) {
+    notices.ask(client, "POST", "/v1/stragglers",
+                fmt::format(R"({{"accelerator":"{}","degree":{}}})", accelerator, degree),
+                [&](const std::string&) { took = since(begin); });
+  };
+  double few_took = 0, many_took = 0;
+  begin = Clock::now();
+  notice(0, "few", 1.3, few_took);
+  ask_plans_while([&] { return notices.take(), few_took == 0; });
+  rows.push_back({"500 jobs, a notice in all of them, 200 event streams: acknowledged", "s", few_took, 1, 0.3});
+  notices.run();
+  std::fill(versions.begin(), versions.end(), "0");
+  wait_anew([](int) {});
+  waiting.run();
+  wait_anew([&](int) { ++answered, last = since(begin); });
+  while (one.once("GET", "/metrics", "").find("perseus_waiting_ranks 5000\n") == std::string::npos) waiting.take(1);
+  begin = Clock::now();
+  notice(0, "few", 1.2, few_took);
+  notice(1, "many", 1.2, many_took);
+  ask_plans_while([&] { return notices.take(), answered < jobs; });
+  rows.push_back({"5,000 jobs, a notice in all of them, 200 event streams: last rank", "s", last, 1, 0.3});
+  row("a notice in all of them, 200 event streams", 50, 20);
+  notices.run();
+  if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    fmt::print(stderr, "usage: server_load PERSEUS PROFILE.csv [RANKS] [--json]\n");
+    fmt::print(stderr, "usage: server_load PERSEUS PROFILE.csv [RANKS] [--readers] [--json]\n");
     return 64;
   }
   Load load{argv[1], "", argc > 3 && argv[3][0] != '-' ? std::atoi(argv[3]) : 8192, 0,
@@ -581,12 +767,10 @@ int main(int argc, char** argv) {
 
   if (mkdtemp(load.data.data()) == nullptr) fail("mkdtemp");
   std::vector<Row> rows;
-  const std::map<std::string, void (*)(const Load&, std::vector<Row>&)> parts{{"serving", measure_serving},
-                                                                              {"stall", measure_stall},
-                                                                              {"start", measure_start},
-                                                                              {"hosts", measure_hosts},
-                                                                              {"traffic", measure_traffic}};
-  for (const char* part : {"serving", "stall", "start", "hosts", "traffic"}) {
+  const std::map<std::string, void (*)(const Load&, std::vector<Row>&)> parts{
+      {"serving", measure_serving}, {"stall", measure_stall},     {"start", measure_start},
+      {"hosts", measure_hosts},     {"traffic", measure_traffic}, {"readers", measure_readers}};
+  for (const char* part : {"serving", "stall", "start", "hosts", "traffic", "readers"}) {
     if (!only.empty() && only != part) continue;
     const std::size_t before = rows.size();
     parts.at(part)(load, rows);

@@ -100,18 +100,20 @@ class Ticker {
   Ticker(asio::io_context& io, server::Service& service, server::Api& api, const Clock& clock, server::Metrics& metrics)
       : timer_(io), service_(service), api_(api), clock_(clock), metrics_(metrics) {
     service_.on_earlier_wake([this] { arm(); });
+    api_.on_earlier_wake([this] { arm(); });
     arm();
   }
 
  private:
   void arm() {
-    const double wait_s = std::clamp(service_.next_wake().value_or(1e9) - clock_.now_s(), 0.0, 60.0);
+    const double next_s = std::min(service_.next_wake().value_or(1e12), api_.next_wake().value_or(1e12));
+    const double wait_s = std::clamp(next_s - clock_.now_s(), 0.0, 60.0);
     timer_.expires_after(duration_cast<milliseconds>(std::chrono::duration<double>(wait_s)) + milliseconds(1));
     timer_.async_wait([this](boost::system::error_code stopped) {
       if (stopped) return;
       const server::Metrics::IoSpan span(metrics_, "timer");
-      service_.tick();
-      api_.end_expired();
+      if (service_.next_wake().value_or(0) <= clock_.now_s()) service_.tick();
+      api_.tick();
       arm();
     });
   }
@@ -147,6 +149,8 @@ HttpServerOptions server_options(const ServeConfig& config) {
   HttpServerOptions options;
   options.limits.body_bytes = static_cast<std::size_t>(config.max_body_mb) << 20U;
   options.connections = static_cast<std::size_t>(config.max_connections);
+  options.connections_per_address = static_cast<std::size_t>(config.max_connections_per_address);
+  options.is_reader = server::Api::is_reader;
   options.request_time = std::chrono::seconds(config.request_time_s);
   return options;
 }
@@ -226,6 +230,10 @@ Result<int> run_serve(const ServeConfig& config) {
   api_options.hosts = config.hosts;
   api_options.later = post_from("exchange");
   api_options.audit = [&log](const std::string& change) { log.audit(change); };
+  api_options.longest_wait_s = config.max_wait_s;
+  api_options.held = {static_cast<std::size_t>(config.max_waits_per_token),
+                      static_cast<std::size_t>(config.max_streams_per_token),
+                      static_cast<std::size_t>(config.max_streams_per_address)};
   if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
   if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;
   api_options.factors.currency = config.currency;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "answer_text.h"
@@ -51,8 +53,30 @@ Result<std::string> call_server(const HttpPeer& peer, const HttpCall& call) {
   return std::move(reply->body);
 }
 
-Result<int> print_answer(const HttpPeer& peer, const HttpCall& call, bool as_json) {
-  const auto body = call_server(peer, call);
+Result<std::string> call_pages(const HttpPeer& peer, const HttpCall& call, std::string_view list) {
+  json::array all;
+  HttpCall page = call;
+  while (true) {
+    const auto body = call_server(peer, page);
+    if (!body) return body.error();
+    boost::system::error_code problem;
+    json::value value = json::parse(*body, problem);
+    json::value* const rows = problem || !value.is_object() ? nullptr : value.get_object().if_contains(list);
+    if (rows == nullptr || !rows->is_array()) {
+      return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of {}", peer.url, list)};
+    }
+    for (json::value& row : rows->get_array()) all.push_back(std::move(row));
+    const json::value* const next = value.get_object().if_contains("next");
+    if (next == nullptr || !next->is_string()) {
+      value.get_object()[list] = std::move(all);
+      return json::serialize(value);
+    }
+    page.target = call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
+                  "after=" + percent_encode(std::string_view(next->get_string()));
+  }
+}
+
+Result<int> print_answer(const HttpPeer& peer, const Result<std::string>& body, bool as_json) {
   if (!body) return body.error();
   if (as_json) {
     print(*body + "\n");

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "command.h"
 #include "net/http_client.h"
@@ -17,7 +18,9 @@ namespace perseus {
 std::shared_ptr<HttpPeer> add_server_options(CLI::App& subcommand);
 /// The body of an answer that is not an error.
 Result<std::string> call_server(const HttpPeer& peer, const HttpCall& call);
-/// The same, printed.
-Result<int> print_answer(const HttpPeer& peer, const HttpCall& call, bool json);
+/// All pages of a list in one: the rows are in the member `list`, and `next` names the page that follows.
+Result<std::string> call_pages(const HttpPeer& peer, const HttpCall& call, std::string_view list);
+/// Prints such a body, or returns its error.
+Result<int> print_answer(const HttpPeer& peer, const Result<std::string>& body, bool json);
 
 }  // namespace perseus

@@ -21,17 +21,19 @@ namespace {
 
 namespace json = boost::json;
 
-/// One action of a command: `perseus job show`. `make` says what to ask once the options are parsed.
+/// One action of a command: `perseus job show`. `make` says what to ask once the options are parsed; `list`: the answer
+/// comes in pages of that list.
 CLI::App* add_action(CLI::App& parent, Command& command, const std::string& name, const std::string& meaning,
-                     std::function<Result<HttpCall>()> make) {
+                     std::function<Result<HttpCall>()> make, const std::string& list = {}) {
   auto* action = parent.add_subcommand(name, meaning);
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
-  action->callback([peer, make = std::move(make), &command] {
-    command.run = [peer, make, &command]() -> Result<int> {
+  action->callback([peer, make = std::move(make), list, &command] {
+    command.run = [peer, make, list, &command]() -> Result<int> {
       const auto call = make();
       if (!call) return call.error();
-      return print_answer(*peer, *call, command.json);
+      return print_answer(*peer, list.empty() ? call_server(*peer, *call) : call_pages(*peer, *call, list),
+                          command.json);
     };
   });
   return action;
@@ -167,7 +169,21 @@ void add_job(CLI::App& app, Command& command) {
   auto* group = add_group(app, "job", "Look at a server's jobs, or say that one is finished",
                           "  perseus job list\n  perseus job show JOB --server http://planner:7787\n");
   auto job = std::make_shared<std::string>();
-  add_action(*group, command, "list", "All jobs, newest first", [] { return HttpCall{"GET", "/v1/jobs", ""}; });
+  struct Wanted {
+    std::string state, search;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* list = add_action(
+      *group, command, "list", "All jobs, newest first",
+      [wanted] {
+        std::string target = "/v1/jobs?limit=1000";
+        if (!wanted->state.empty()) target += "&state=" + percent_encode(wanted->state);
+        if (!wanted->search.empty()) target += "&search=" + percent_encode(wanted->search);
+        return HttpCall{"GET", target, ""};
+      },
+      "jobs");
+  list->add_option("--state", wanted->state, "Only jobs in this state")->type_name("STATE");
+  list->add_option("--search", wanted->search, "Only jobs with this text in their name or id")->type_name("TEXT");
   add_action(*group, command, "show", "State, plan and reason, stragglers, savings",
              [job] {
                return HttpCall{"GET", job_path(*job), ""};
@@ -346,7 +362,7 @@ void add_token(CLI::App& app, Command& command) {
       json::object body{
           {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
       if (options->expires_days) body["expires_in_s"] = *options->expires_days * day_s;
-      return print_answer(*peer, {"POST", "/v1/tokens", json::serialize(body)}, command.json);
+      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json::serialize(body)}), command.json);
     };
   });
   add_action(*group, command, "list", "Without the secrets", [] { return HttpCall{"GET", "/v1/tokens", ""}; });

@@ -11,7 +11,9 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 /// Requests that a client sends ahead of its answers; more stays in the kernel.
-constexpr std::size_t most_pending_bytes = std::size_t{64} << 10U;
+constexpr std::size_t most_pending_bytes = std::size_t{16} << 10U;
+/// Of events that a stream writes in one turn.
+constexpr std::size_t kTurnBytes = std::size_t{64} << 10U;
 constexpr auto linger_time = 2s;
 
 bool has_no_body(int status) { return status == 204 || status == 304; }
@@ -72,7 +74,8 @@ void Connection::check_time(SteadyTime now) {
   } else if (lingering_) {
     close();
   } else if (stream_) {
-    push_chunk(": keep-alive\n\n");
+    static const auto comment = std::make_shared<const std::string>(": keep-alive\n\n");
+    push_chunk(comment);
   } else if (reader_) {
     ++core_->totals.timed_out;
     drop_reader();
@@ -87,7 +90,7 @@ void Connection::drain() {
   if (stream_) {
     last_ = true;
     end_stream();
-  } else if (idle() && !reader_) {
+  } else if (idle() && !reader_ && !goes_on_) {
     close();
   } else if (!active_ && !reader_) {
     last_ = true;  // an answer is on its way out
@@ -95,7 +98,7 @@ void Connection::drain() {
 }
 
 void Connection::read_more() {
-  if (reading_ || closed_ || pending_.size() >= most_pending_bytes) return;
+  if (reading_ || closed_ || pending_.size() - taken_ >= most_pending_bytes) return;
   reading_ = true;
   read_some();
 }
@@ -106,35 +109,64 @@ void Connection::received(std::string_view bytes) {
   core_->begin_turn();
   begun_ = true;
   if (!lingering_) {
-    if (idle() && !working_) {
-      work(bytes);
-    } else {
-      pending_ += bytes;
-    }
+    if (idle() && !goes_on_) bytes.remove_prefix(work(bytes));
+    keep_pending(bytes);
+    go_on_in_turn();
   }
   read_more();
 }
 
-void Connection::work(std::string_view bytes) {
+void Connection::keep_pending(std::string_view bytes) {
+  if (last_) {
+    pending_ = {};
+    taken_ = 0;
+  } else if (!bytes.empty()) {
+    pending_.erase(0, std::exchange(taken_, 0));
+    pending_ += bytes;
+  }
+}
+
+std::size_t Connection::work(std::string_view bytes) {
   working_ = true;
-  while (!bytes.empty() && idle() && !last_ && !closed_) {
+  std::size_t taken = 0;
+  bool one = false;
+  while (!one && taken < bytes.size() && idle() && !last_ && !closed_) {
     if (!reader_) {
       reader_ = std::make_unique<RequestReader>(core_->options.limits);
       set_deadline();
     }
-    bytes.remove_prefix(reader_->put(bytes));
+    taken += reader_->put(bytes.substr(taken));
     if (reader_->error()) {
       const RequestError error = *reader_->error();
       drop_reader();
       reject(error_response(error.status, error.message));
     } else if (reader_->done()) {
       dispatch();
+      one = true;
     } else {
       check_unfinished();
     }
   }
-  if (!last_) pending_.assign(bytes);
   working_ = false;
+  return taken;
+}
+
+void Connection::go_on_in_turn() {
+  if (goes_on_ || closed_ || lingering_ || working_ || !idle() || !has_pending()) return;
+  goes_on_ = true;
+  core_->turns.add(Turns::Kind::rank, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || self->closed_) return;
+    self->goes_on_ = false;
+    if (!self->idle()) return;
+    self->taken_ += self->work(std::string_view(self->pending_).substr(self->taken_));
+    if (!self->has_pending()) {
+      self->pending_ = {};
+      self->taken_ = 0;
+    }
+    self->go_on_in_turn();
+    self->read_more();
+  });
 }
 
 void Connection::dispatch() {
@@ -151,14 +183,24 @@ void Connection::dispatch() {
   deadline_ = SteadyTime::max();
   auto exchange = std::make_shared<Exchange>(self);
   exchange_ = exchange;
-  core_->handler(std::move(request), Responder(std::move(exchange)));
+  const HttpServerOptions& options = core_->options;
+  if (!options.is_reader || !options.is_reader(request)) {
+    return core_->handler(std::move(request), Responder(std::move(exchange)));
+  }
+  const auto waiting = std::make_shared<HttpRequest>(std::move(request));
+  core_->turns.add(Turns::Kind::reader, [core = std::weak_ptr(core_), waiting, exchange] {
+    const auto open = core.lock();
+    const auto connection = exchange->connection.lock();
+    if (!open || !connection || connection->closed() || !open->handler) return;
+    open->handler(std::move(*waiting), Responder(exchange));
+  });
 }
 
 void Connection::reject(const HttpResponse& response) {
   last_ = true;
   head_only_ = false;
   if (core_->options.served) core_->options.served({"", response.status, 0});
-  push({head_of(response, response.body->size(), true), response.body});
+  push({head_of(response, response.body->size(), true), response.body, {}});
 }
 
 void Connection::check_unfinished() {
@@ -180,7 +222,7 @@ void Connection::check_unfinished() {
     busy.headers.emplace_back("Retry-After", "1");
     return reject(busy);
   }
-  if (reader_->wants_continue()) push({"HTTP/1.1 100 Continue\r\n\r\n", nullptr});
+  if (reader_->wants_continue()) push({"HTTP/1.1 100 Continue\r\n\r\n", nullptr, {}});
 }
 
 void Connection::drop_reader() {
@@ -193,7 +235,9 @@ std::string Connection::head_of(const HttpResponse& response, std::size_t length
   const auto out = std::back_inserter(head);
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason_phrase(response.status), core_->date);
   if (!has_no_body(response.status)) {
-    fmt::format_to(out, "Content-Type: {}\r\nContent-Length: {}\r\n", response.content_type, length);
+    fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
+    // The answer to a HEAD need not be made to be measured.
+    if (response.body || !head_only_) fmt::format_to(out, "Content-Length: {}\r\n", length);
   }
   for (const auto& [name, value] : response.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
   if (closing) {
@@ -216,57 +260,87 @@ void Connection::answer(Exchange& exchange, const HttpResponse& response) {
     core_->options.served({exchange.route, response.status, took.count()});
   }
   const bool with_body = response.body && !head_only_ && !has_no_body(response.status);
-  push({head_of(response, response.body ? response.body->size() : 0, last_), with_body ? response.body : nullptr});
+  push({head_of(response, response.body ? response.body->size() : 0, last_), with_body ? response.body : nullptr, {}});
 }
 
 void Connection::open_stream(Exchange& exchange) {
   if (closed_ || exchange.answered || stream_) return;
   exchange.answered = true;
   exchange.stream = true;
-  stream_ = true;
-  chunked_ = !http_1_0_;
-  if (!chunked_) last_ = true;
+  stream_ = std::make_unique<Stream>();
+  stream_->chunked = !http_1_0_;
+  if (!stream_->chunked) last_ = true;
   if (core_->options.served) core_->options.served({exchange.route, 200, 0});
-  push(
-      {fmt::format("HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-                   "X-Accel-Buffering: no\r\n{}{}\r\n",
-                   core_->date, chunked_ ? "Transfer-Encoding: chunked\r\n" : "", last_ ? "Connection: close\r\n" : ""),
-       nullptr});
+  push({fmt::format("HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+                    "X-Accel-Buffering: no\r\n{}{}\r\n",
+                    core_->date, stream_->chunked ? "Transfer-Encoding: chunked\r\n" : "",
+                    last_ ? "Connection: close\r\n" : ""),
+        nullptr,
+        {}});
   if (head_only_ || core_->draining) end_stream();
 }
 
-bool Connection::stream_event(std::string_view id, std::string_view name, std::string_view data) {
-  if (closed_ || !stream_) return false;
-  std::string text;
-  if (!id.empty()) text += fmt::format("id: {}\n", id);
-  if (!name.empty()) text += fmt::format("event: {}\n", name);
-  while (true) {  // a line of data each
-    const std::size_t end = data.find('\n');
-    text += fmt::format("data: {}\n", data.substr(0, end));
-    if (end == std::string_view::npos) break;
-    data.remove_prefix(end + 1);
-  }
-  text += '\n';
-  push_chunk(text);
-  return !closed_;
-}
-
-void Connection::push_chunk(std::string_view text) {
-  if (outgoing_bytes_ + text.size() > core_->options.stream_bytes) {
+bool Connection::stream_event(std::shared_ptr<const std::string> event) {
+  if (closed_ || !streaming()) return false;
+  if (outgoing_bytes_ + stream_->bytes + event->size() > core_->options.stream_bytes) {
     ++core_->totals.timed_out;
     close();
+    return false;
+  }
+  stream_->bytes += event->size();
+  stream_->events.push_back(std::move(event));
+  stream_in_turn();
+  return true;
+}
+
+void Connection::stream_in_turn() {
+  if (std::exchange(stream_->in_turn, true)) return;
+  core_->turns.add(Turns::Kind::stream, [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (!self || !self->stream_) return;
+    self->stream_->in_turn = false;
+    self->pump();
+  });
+}
+
+void Connection::pump() {
+  if (closed_ || !outgoing_.empty()) return;  // written() goes on
+  auto& events = stream_->events;
+  if (events.empty()) {
+    if (stream_->ending) end_stream();
     return;
   }
-  push({chunked_ ? fmt::format("{:x}\r\n{}\r\n", text.size(), text) : std::string(text), nullptr});
+  std::shared_ptr<const std::string> text = events.front();
+  if (events.size() > 1) {
+    std::string joined;
+    std::size_t taken = 0;
+    for (; taken < events.size() && joined.size() < kTurnBytes; ++taken) joined += *events[taken];
+    events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(taken));
+    text = std::make_shared<const std::string>(std::move(joined));
+  } else {
+    events.clear();
+  }
+  stream_->bytes -= text->size();
+  push_chunk(std::move(text));
+}
+
+void Connection::push_chunk(std::shared_ptr<const std::string> text) {
+  if (!stream_->chunked) return push({"", std::move(text), {}});
+  std::string size = fmt::format("{:x}\r\n", text->size());
+  push({std::move(size), std::move(text), "\r\n"});
 }
 
 void Connection::end_stream() {
   if (closed_ || !stream_) return;
-  stream_ = false;
+  if (!std::exchange(stream_->ending, true)) {
+    if (const auto exchange = exchange_.lock()) exchange->closed = {};
+  }
+  if (!stream_->events.empty()) return stream_in_turn();
+  const bool chunked = stream_->chunked;
+  stream_.reset();
   active_ = false;
-  if (const auto exchange = exchange_.lock()) exchange->closed = {};
-  if (chunked_ && !head_only_) {
-    push({"0\r\n\r\n", nullptr});
+  if (chunked && !head_only_) {
+    push({"0\r\n\r\n", nullptr, {}});
   } else if (outgoing_.empty()) {
     written();
   }
@@ -284,7 +358,7 @@ void Connection::flush() {
   writing_ = true;
   const Outgoing& next = outgoing_.front();
   const std::string_view body = next.body ? std::string_view(*next.body) : std::string_view();
-  write({boost::asio::buffer(next.head), boost::asio::buffer(body)});
+  write({boost::asio::buffer(next.head), boost::asio::buffer(body), boost::asio::buffer(next.tail)});
 }
 
 void Connection::written() {
@@ -302,10 +376,12 @@ void Connection::written() {
   if (last_ && !active_) {
     lingering_ = true;
     pending_ = {};
+    taken_ = 0;
     shut_down();
   }
   set_deadline();
-  if (idle() && !working_ && !lingering_ && !pending_.empty()) work(std::exchange(pending_, {}));
+  if (stream_ && (!stream_->events.empty() || stream_->ending)) stream_in_turn();
+  go_on_in_turn();
   read_more();
 }
 

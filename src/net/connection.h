@@ -1,9 +1,13 @@
 // One client's connection to the server: requests in, answers out, in order, within their times.
 //
-// Problem: requests come in pieces or several at once, answers come late or never, clients are slow or vanish. Input:
-// what the socket gives. Output: calls of the server's handler, one request at a time: the next one is looked at when
-// the answer before it has been taken. Errors: answered with 4xx and closed, leaving the client time to read why. Cost:
-// no buffer while nothing is half read or half written. Threads: the server's one.
+// Problem: requests come in pieces or several at once, answers come late or never, clients are slow or vanish.
+// Input:   what the socket gives.
+// Output:  calls of the server's handler, one request at a time. A connection reads its next request after the client
+//          took the answer before it, and gives up the thread in between. Requests of readers, and what event streams
+//          have to write, wait for their turn (net/turns.h).
+// Errors:  answered with 4xx and closed, leaving the client time to read why.
+// Cost:    no buffer while nothing is half read or half written.
+// Threads: the server's one.
 #pragma once
 
 #include <array>
@@ -18,8 +22,10 @@
 #include <string_view>
 #include <vector>
 
+#include "net/address_counts.h"
 #include "net/http_server.h"
 #include "net/listener.h"
+#include "net/turns.h"
 
 namespace perseus {
 
@@ -47,6 +53,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   HttpHandler handler;
   bool draining = false;
   HttpServerCounts totals;
+  Turns turns;
   std::size_t unfinished_bytes = 0;  ///< of bodies that have not come to their end
   std::string date;                  ///< of the Date header, renewed once a second
   /// What a plain connection reads into; it is done with the bytes before another one reads.
@@ -61,7 +68,10 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void flush_later();
 
   std::vector<std::unique_ptr<Listener>> listeners_;
+  void turn_away(boost::asio::ip::tcp::socket& socket, int status, std::string_view why) const;
+
   std::list<std::shared_ptr<Connection>> connections_;
+  AddressCounts per_address_;
   boost::asio::steady_timer timer_;
   SteadyTime next_date_{};
   SteadyTime drained_by_ = SteadyTime::max();
@@ -104,17 +114,20 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void answer(Exchange& exchange, const HttpResponse& response);
   void open_stream(Exchange& exchange);
-  bool stream_event(std::string_view id, std::string_view name, std::string_view data);
+  /// Kept until the stream has its turn.
+  bool stream_event(std::shared_ptr<const std::string> event);
+  /// After the events that wait.
   void end_stream();
 
   [[nodiscard]] bool active() const { return active_; }
-  [[nodiscard]] bool streaming() const { return stream_; }
+  [[nodiscard]] bool streaming() const { return stream_ && !stream_->ending; }
   [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] const std::string& peer() const { return peer_; }
 
   std::list<std::shared_ptr<Connection>>::iterator place;  ///< among the server's connections
 
  protected:
-  using Buffers = std::array<boost::asio::const_buffer, 2>;
+  using Buffers = std::array<boost::asio::const_buffer, 3>;
   /// Ends in received() or lost().
   virtual void read_some() = 0;
   /// Writes all of it; ends in written() or lost().
@@ -133,15 +146,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Outgoing {
     std::string head;
     std::shared_ptr<const std::string> body;
-    [[nodiscard]] std::size_t size() const { return head.size() + (body ? body->size() : 0); }
+    std::string_view tail;  ///< a literal
+    [[nodiscard]] std::size_t size() const { return head.size() + (body ? body->size() : 0) + tail.size(); }
+  };
+  /// An open event stream: what it has yet to send.
+  struct Stream {
+    std::deque<std::shared_ptr<const std::string>> events;
+    std::size_t bytes = 0;
+    bool chunked = false;  ///< its framing; without, its end is the connection's
+    bool in_turn = false;  ///< it waits for its turn
+    bool ending = false;
   };
 
   /// Nothing to answer and nothing to write: the next request may be looked at.
   [[nodiscard]] bool idle() const { return !active_ && outgoing_.empty(); }
+  [[nodiscard]] bool has_pending() const { return taken_ < pending_.size(); }
+  void keep_pending(std::string_view bytes);
   void read_more();
-  void work(std::string_view bytes);
-  /// Gives a complete request to the handler.
+  /// Takes one request at most; how many bytes it took.
+  std::size_t work(std::string_view bytes);
+  /// Looks at the next pipelined request when the others had their turn.
+  void go_on_in_turn();
+  /// Gives a complete request to the handler, or lets it wait for its turn.
   void dispatch();
+  void stream_in_turn();
+  /// Writes the next events of the stream, or its end.
+  void pump();
   void reject(const HttpResponse& response);
   /// Looks at what has come of a request: who may not ask, or asks for too much room, is answered at once.
   void check_unfinished();
@@ -149,22 +179,23 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void drop_reader();
   std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
   void push(Outgoing outgoing);
-  void push_chunk(std::string_view text);
+  void push_chunk(std::shared_ptr<const std::string> text);
   void set_deadline();
 
   std::shared_ptr<ServerCore> core_;
   std::string peer_;
   std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
-  std::string pending_;                    ///< bytes behind the request that is being answered
+  std::string pending_;                    ///< bytes behind the request that is being answered, from `taken_` on
+  std::size_t taken_ = 0;
   std::vector<Outgoing> outgoing_;
   std::weak_ptr<Exchange> exchange_;
   SteadyTime deadline_;
   std::size_t outgoing_bytes_ = 0;
   std::size_t unfinished_bytes_ = 0;  ///< as counted in the core
   bool tls_;
-  bool active_ = false;  ///< a request waits for its answer, or a stream is open
-  bool stream_ = false;
-  bool chunked_ = false;    ///< the stream's framing; without, its end is the connection's
+  bool active_ = false;  ///< a request waits for its turn or its answer, or a stream is open
+  std::unique_ptr<Stream> stream_;
+  bool goes_on_ = false;    ///< the next pipelined request waits for its turn
   bool head_only_ = false;  ///< the request was a HEAD
   bool http_1_0_ = false;
   bool last_ = false;       ///< close when everything is written

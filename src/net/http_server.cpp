@@ -40,6 +40,7 @@ ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, Ht
     : io(context),
       options(std::move(settings)),
       handler(std::move(request_handler)),
+      turns(context),
       date(http_date()),
       timer_(context) {}
 
@@ -97,21 +98,17 @@ void ServerCore::take_in_some() {
 
 void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
   ++totals.accepted;
-  error_code ignored;
   if (connections_.size() >= options.connections) {
     ++totals.turned_away;
-    if (!options.tls) {
-      const HttpResponse full = error_response(503, "the server has as many connections as it may have");
-      const std::string text = fmt::format(
-          "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
-          "Retry-After: 1\r\nConnection: close\r\n\r\n{}",
-          full.body->size(), *full.body);
-      socket.non_blocking(true, ignored);
-      socket.write_some(asio::buffer(text), ignored);
-    }
-    return;
+    return turn_away(socket, 503, "the server has as many connections as it may have");
   }
   std::string address = peer.address().to_string();
+  if (!per_address_.take(address, options.connections_per_address)) {
+    ++totals.turned_away_of_address;
+    return turn_away(socket, 429,
+                     fmt::format("connections from {}: {}; allowed: {}", counted_address(address),
+                                 options.connections_per_address, options.connections_per_address));
+  }
   const auto connection = options.tls
                               ? make_tls_connection(shared_from_this(), std::move(socket), std::move(address))
                               : make_plain_connection(shared_from_this(), std::move(socket), std::move(address));
@@ -119,7 +116,20 @@ void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
   connection->begin();
 }
 
+void ServerCore::turn_away(tcp::socket& socket, int status, std::string_view why) const {
+  if (options.tls) return;
+  const HttpResponse refusal = error_response(status, why);
+  const std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "Retry-After: 1\r\nConnection: close\r\n\r\n{}",
+      status, reason_phrase(status), refusal.body->size(), *refusal.body);
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(text), ignored);
+}
+
 void ServerCore::forget(Connection& connection) {
+  per_address_.give_back(connection.peer());
   connections_.erase(connection.place);
   if (draining && connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
 }
@@ -251,9 +261,27 @@ void Responder::open_stream() const {
   if (const auto connection = exchange_->connection.lock()) connection->open_stream(*exchange_);
 }
 
-bool Responder::event(std::string_view id, std::string_view name, std::string_view data) const {
+bool Responder::event(std::shared_ptr<const std::string> text) const {
   const auto connection = exchange_->connection.lock();
-  return exchange_->stream && connection && connection->stream_event(id, name, data);
+  return exchange_->stream && connection && connection->stream_event(std::move(text));
+}
+
+bool Responder::event(std::string_view id, std::string_view name, std::string_view data) const {
+  return event(event_text(id, name, data));
+}
+
+std::shared_ptr<const std::string> event_text(std::string_view id, std::string_view name, std::string_view data) {
+  std::string text;
+  if (!id.empty()) text += fmt::format("id: {}\n", id);
+  if (!name.empty()) text += fmt::format("event: {}\n", name);
+  while (true) {  // a line of data each
+    const std::size_t end = data.find('\n');
+    text += fmt::format("data: {}\n", data.substr(0, end));
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  text += '\n';
+  return std::make_shared<const std::string>(std::move(text));
 }
 
 void Responder::end_stream() const {

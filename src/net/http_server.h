@@ -42,7 +42,9 @@ class Responder {
 
   /// Answers with a text/event-stream that stays open; comment lines keep it alive while nothing happens.
   void open_stream() const;
-  /// One server-sent event; empty id or name are left out. False: the client is gone (or too slow to be waited for).
+  /// One server-sent event as event_text() formats it, which any number of streams may share. It is sent in a later
+  /// turn. False: the client is gone (or too slow to be waited for).
+  bool event(std::shared_ptr<const std::string> text) const;
   bool event(std::string_view id, std::string_view name, std::string_view data) const;
   void end_stream() const;
 
@@ -51,6 +53,9 @@ class Responder {
  private:
   std::shared_ptr<Exchange> exchange_;
 };
+
+/// One server-sent event; empty id or name are left out.
+std::shared_ptr<const std::string> event_text(std::string_view id, std::string_view name, std::string_view data);
 
 using HttpHandler = std::function<void(HttpRequest, Responder)>;
 
@@ -64,6 +69,9 @@ struct ServedRequest {
 struct HttpServerOptions {
   RequestLimits limits;
   std::size_t connections = 20000;
+  std::size_t connections_per_address = SIZE_MAX;  ///< see net/address_counts.h; loopback has no limit
+  /// Requests that wait until those of ranks that have arrived are answered.
+  std::function<bool(const HttpRequest&)> is_reader;
   std::size_t unfinished_bytes = 128U << 20U;  ///< of all bodies that have not come to their end, together
   /// Asked when a head has come whose body has not: an answer, after which the connection is closed, or nothing.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> refuse;
@@ -82,7 +90,8 @@ struct HttpServerCounts {
   std::size_t waiting = 0;      ///< of these, with a request that is not answered yet
   std::size_t streams = 0;      ///< of these, event streams
   std::uint64_t accepted = 0;
-  std::uint64_t turned_away = 0;  ///< over the limit of connections
+  std::uint64_t turned_away = 0;             ///< over the limit of connections
+  std::uint64_t turned_away_of_address = 0;  ///< over the limit of connections of one address
   std::uint64_t timed_out = 0;
   std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
 };

@@ -3,16 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <random>
 
 #include "base/error_table.h"
 #include "net/content_coding.h"
 #include "report/dashboard.h"
+#include "server/identity.h"
 #include "server/learned_profile.h"
 
 namespace perseus::server {
 namespace {
-
-constexpr std::string_view owner_fact = "token";
 
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> segments;
@@ -105,13 +105,47 @@ Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions option
       options_(std::move(options)),
       hosts_{false, options_.hosts},
       dashboard_(options_.dashboard),
-      openapi_(options_.openapi) {
+      openapi_(options_.openapi),
+      held_(options_.held),
+      pages_(random_hex_id().substr(0, 8)) {
+  if (!options_.chance) {
+    options_.chance = [draw = std::mt19937_64(std::random_device()())]() mutable {
+      return std::uniform_real_distribution<double>(0, 1)(draw);
+    };
+  }
   tokens_.on_change([this] { end_expired(); });
   if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
+  service_.on_list_changed([this] {
+    if (changes_.note(clock_.now_s()) && earlier_wake_) earlier_wake_();
+  });
 }
 
 Api::~Api() {
   tokens_.on_change([] {});
+  service_.on_list_changed({});
+}
+
+bool Api::is_reader(const HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") return false;
+  const Found found = route_of(request);
+  return found.pattern != nullptr && found.pattern->route->access == Access::read;
+}
+
+std::optional<double> Api::next_wake() const {
+  const auto changes_s = changes_.next_wake_s(), events_s = events_.next_wake_s();
+  return changes_s && events_s ? std::min(changes_s, events_s) : changes_s ? changes_s : events_s;
+}
+
+void Api::tick() {
+  const double now_s = clock_.now_s();
+  if (const auto due_s = events_.next_wake_s(); due_s && *due_s <= now_s) events_.send();
+  if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
+    changes_.send(service_.take_job_changes(), now_s);
+  }
+  constexpr double expiry_spacing_s = 1;
+  if (now_s < next_expiry_s_) return;
+  next_expiry_s_ = now_s + expiry_spacing_s;
+  end_expired();
 }
 
 void Api::end_expired() {
@@ -152,6 +186,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline},
       {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
       {"GET", "/v1/events", read, &Api::all_events},
+      {"GET", "/v1/job_changes", read, &Api::job_changes},
       {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
       {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
@@ -184,11 +219,12 @@ const std::vector<Api::Route>& Api::routes() {
 bool Api::reaches(const Identity& identity, const std::string& job) {
   if (identity.role != Role::job) return true;
   if (!identity.job.empty()) return identity.job == job;
+  if (const auto owner = service_.owner_of(job)) return !owner->empty() && *owner == identity.token;
   auto known = owners_.find(job);
   if (known == owners_.end()) {
     const auto view = service_.job(job);
     if (!view) return false;
-    const auto fact = view->facts.find(std::string(owner_fact));
+    const auto fact = view->facts.find(std::string(kOwnerFact));
     known = owners_.emplace(job, fact == view->facts.end() ? "" : fact->second).first;
   }
   return !known->second.empty() && known->second == identity.token;
@@ -199,8 +235,8 @@ Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
     return Error{ErrorCode::forbidden,
                  fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
   }
-  for (const std::string_view fact : {owner_fact, team_fact}) request.facts.erase(std::string(fact));
-  if (!call.identity.token.empty()) request.facts.emplace(owner_fact, call.identity.token);
+  for (const std::string_view fact : {kOwnerFact, team_fact}) request.facts.erase(std::string(fact));
+  if (!call.identity.token.empty()) request.facts.emplace(kOwnerFact, call.identity.token);
   if (!call.identity.team.empty()) request.facts.emplace(team_fact, call.identity.team);
   return request;
 }
@@ -282,10 +318,20 @@ Done<Ok> Api::then_ok(const Call& call) const {
   return then<Ok>(call, [](const Ok&) { return std::string("{}"); });
 }
 
+bool Api::refuse_if_full(const Call& call, HeldCalls::Kind kind, std::size_t waits) const {
+  const auto why = held_.full({call.identity, call.request.peer, kind, waits});
+  if (!why) return false;
+  HttpResponse refusal = error_response(429, *why);
+  refusal.headers.emplace_back("Retry-After", "5");
+  call.send(std::move(refusal));
+  return true;
+}
+
 void Api::wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format) {
+  if (refuse_if_full(call, HeldCalls::Kind::wait)) return;
   const auto held = std::make_shared<HeldCalls::Id>(0);
   const auto wait = std::make_shared<WaitId>(0);
-  *held = held_.add(call.identity, [this, call, wait] {
+  *held = held_.add({call.identity, call.request.peer, HeldCalls::Kind::wait}, [this, call, wait] {
     service_.cancel_wait(*wait);
     call.fail({ErrorCode::unauthorised, "this token was revoked or has expired"});
   });
@@ -301,15 +347,17 @@ void Api::wait_for_plan(const Call& call, WaitForPlan request, std::function<std
   });
 }
 
-void Api::keep_open(const Call& call, SubscriptionId subscription) {
-  const HeldCalls::Id held = held_.add(call.identity, [this, responder = call.responder, subscription] {
-    service_.unsubscribe(subscription);
-    responder.end_stream();
-  });
-  call.responder.on_closed([this, held, subscription] {
+HeldCalls::Id Api::keep_open(const Call& call, const std::function<void()>& end) {
+  const HeldCalls::Id held =
+      held_.add({call.identity, call.request.peer, HeldCalls::Kind::stream}, [responder = call.responder, end] {
+        end();
+        responder.end_stream();
+      });
+  call.responder.on_closed([this, held, end] {
     held_.remove(held);
-    service_.unsubscribe(subscription);
+    end();
   });
+  return held;
 }
 
 // ---- Operations

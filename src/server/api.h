@@ -16,7 +16,10 @@
 #include "base/clock.h"
 #include "net/cross_site.h"
 #include "net/http_server.h"
+#include "server/event_streams.h"
 #include "server/held_calls.h"
+#include "server/job_changes.h"
+#include "server/list_pages.h"
 #include "server/metrics.h"
 #include "server/service.h"
 #include "server/tokens.h"
@@ -38,6 +41,9 @@ struct ApiOptions {
   /// Who changed what, and whether it was done: a JSON object. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
+  HeldLimits held;                 ///< waits and event streams
+  double longest_wait_s = 600;     ///< of a wait for a plan of /v1; each ends after half of it to all of it, by chance
+  std::function<double()> chance;  ///< from 0 to 1; empty: random
 };
 
 /// With the headers that its status needs.
@@ -78,8 +84,13 @@ class Api {
   std::optional<HttpResponse> refuse(const HttpRequest& head);
   /// From now on /readyz says no.
   void drain() { draining_ = true; }
-  /// Ends what is kept open for tokens that have expired. To be called now and then.
-  void end_expired();
+  /// Requests that are answered after those of ranks: lists, what dashboards show, metrics.
+  static bool is_reader(const HttpRequest& request);
+  /// Does what time has made due, and ends what is kept open for tokens that have expired. To be called at next_wake().
+  void tick();
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called whenever next_wake() has become earlier.
+  void on_earlier_wake(std::function<void()> changed) { earlier_wake_ = std::move(changed); }
 
   static const std::vector<Route>& routes();
 
@@ -92,13 +103,19 @@ class Api {
   bool reaches(const Identity& identity, const std::string& job);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
   Result<RegisterJob> owned(const Call& call, RegisterJob request) const;
-  void keep_open(const Call& call, SubscriptionId subscription);
+  void end_expired();
+  /// Answers 429 if the caller has as many of these open as it may.
+  bool refuse_if_full(const Call& call, HeldCalls::Kind kind, std::size_t waits = 1) const;
+  /// Until the client goes or the token holds no longer; `end` gives back what the stream needed.
+  HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
+  std::shared_ptr<const std::string> text_of(const JobEvent& event);
   template <class T>
   Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
   Done<Ok> then_ok(const Call& call) const;
 
   // /v1
   void list_jobs(Call call);
+  void job_changes(Call call);
   void register_job(Call call);
   void show_job(Call call);
   void register_rank(Call call);
@@ -154,9 +171,21 @@ class Api {
   static HttpResponse response_with(const Page& page, const HttpRequest& request, std::string content_type);
   Page dashboard_;
   Page openapi_;
-  std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, as far as asked
+  std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, where the index is old
   HeldCalls held_;
+  ListPages pages_;
+  JobChanges changes_;
+  EventStreams events_;
+  SubscriptionId all_events_ = 0;  ///< while there is one of these streams
+  std::function<void()> earlier_wake_;
+  /// The last event, as every stream sends it.
+  struct {
+    std::string job;
+    std::int64_t sequence = 0;
+    std::shared_ptr<const std::string> text;
+  } told_;
   WrongTokens wrong_tokens_;
+  double next_expiry_s_ = 0;  ///< when to look for expired tokens
   bool draining_ = false;
 };
 

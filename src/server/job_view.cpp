@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/learned_profile.h"
 #include "server/pipeline_input.h"
 #include "server/savings.h"
 #include "server/stragglers.h"
@@ -154,6 +155,8 @@ JobSummary summary_of(const LiveJob& live, double now_s) {
   summary.ranks = job.spec.degrees.world_size();
   summary.ranks_registered = job.ranks_registered;
   summary.pipelines = job.num_pipelines();
+  const auto owner = job.spec.facts.find(std::string(kOwnerFact));
+  summary.owner = owner == job.spec.facts.end() ? "" : owner->second;
   if (job.live()) {
     summary.stragglers = static_cast<int>(std::ranges::count_if(degrees_in_force(job), [](double d) { return d > 1; }));
   }

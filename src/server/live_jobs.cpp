@@ -69,8 +69,7 @@ Result<LiveJob*> LiveJobs::find(const std::string& id) {
   auto fresh = std::make_unique<LiveJob>();
   fresh->job.id = id;
   if (Status read_it = reload(*fresh); !read_it) {
-    const auto row = index_.find(id);
-    if (row != index_.end() && read_it.error().code == ErrorCode::internal) row->second.damaged = true;
+    if (index_.find(id) != index_.end() && read_it.error().code == ErrorCode::internal) index_[id].damaged = true;
     return read_it.error();
   }
   if (fresh->job.state == JobState::none && fresh->job.unknown_events > 0) return later_version(id);

@@ -26,6 +26,7 @@
 #include "server/energy_meter.h"
 #include "server/followed_iterations.h"
 #include "server/job.h"
+#include "server/job_index.h"
 #include "server/job_profiling.h"
 #include "server/job_progress.h"
 #include "server/service.h"
@@ -154,7 +155,8 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   /// With its log, for good. unavailable while something of it is being written.
   void remove(const std::string& id, std::function<void(const Status&)> done);
 
-  [[nodiscard]] const std::map<std::string, JobIndexRow>& index() const { return index_; }
+  [[nodiscard]] const JobIndex& index() const { return index_; }
+  [[nodiscard]] JobIndex& index() { return index_; }
   [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
   /// Jobs whose wake is not later than that, and takes their wakes off the list.
   std::vector<std::string> take_due(double now_s);
@@ -181,7 +183,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   Store& store_;
   const Clock& clock_;
   Hooks hooks_;
-  std::map<std::string, JobIndexRow> index_;
+  JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
   std::set<std::pair<double, std::string>> wakes_;
 };

@@ -43,7 +43,7 @@ std::string Metrics::text(const std::string& version, const ServiceCounts& servi
   std::vector<MetricFamily> families{
       one(Gauge, "jobs_in_memory", "Jobs whose log is folded in memory", service.jobs_in_memory),
       one(Gauge, "waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks),
-      one(Gauge, "subscriptions", "Readers of event streams", service.subscriptions),
+      one(Gauge, "subscriptions", "Listeners to jobs' events inside the server", service.subscriptions),
       one(Gauge, "stragglers_in_force", "Stragglers in force", service.stragglers_in_force),
       one(Counter, "plans_deployed_total", "Plans put into force", service.plans_deployed),
       one(Counter, "characterisations_total", "Frontiers computed", service.characterisations),
@@ -64,6 +64,9 @@ std::string Metrics::text(const std::string& version, const ServiceCounts& servi
              one(Gauge, "connections_waiting", "Connections whose request is not answered yet", http->waiting),
              one(Counter, "connections_total", "Connections accepted", http->accepted),
              one(Counter, "connections_turned_away_total", "Connections over the limit", http->turned_away),
+             one(Counter, "connections_turned_away_of_address_total", "Connections over the limit of their address",
+                 http->turned_away_of_address),
+             one(Gauge, "event_streams", "Open event streams", http->streams),
              one(Counter, "connections_timed_out_total", "Connections of clients that were too slow", http->timed_out),
          }) {
       families.push_back(family);

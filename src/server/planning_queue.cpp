@@ -28,17 +28,17 @@ std::pair<int, double> PlanningQueue::used_by(const std::string& owner, double n
 }
 
 std::optional<PlanningQueue::Next> PlanningQueue::take(Kind kind, double now_s) {
-  using Rank = std::tuple<int, double, std::uint64_t>;
+  using Turn = std::tuple<int, double, std::uint64_t>;
   std::optional<Next> next;
-  Rank least;
+  Turn least;
   for (const auto& [key, entry] : entries_) {
     if (entry.kind != kind) continue;
     for (const std::string& owner : entry.owners) {
       const auto [running, planner_s] = used_by(owner, now_s);
-      const Rank rank{running, planner_s, entry.came};
-      if (next && !(rank < least)) continue;
+      const Turn turn{running, planner_s, entry.came};
+      if (next && !(turn < least)) continue;
       next = Next{key, owner};
-      least = rank;
+      least = turn;
     }
   }
   if (!next) return std::nullopt;

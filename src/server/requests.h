@@ -296,6 +296,7 @@ struct JobSummary {
   std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   Joules saved;                           ///< so far
+  std::optional<std::string> owner;       ///< the token that registered it; empty: none. Only in the index
 };
 struct ListedJob {
   JobRow row;
@@ -418,5 +419,7 @@ struct JobEvent {
   std::string text;  ///< one sentence for people
 };
 using SubscriptionId = std::uint64_t;
+/// The kind of a job's last event, which is in no log: the job was removed.
+inline constexpr std::string_view kJobRemoved = "job_removed";
 
 }  // namespace perseus::server

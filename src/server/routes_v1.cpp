@@ -45,6 +45,11 @@ class Parameters {
     if (!error_) error_ = number.error();
     return std::nullopt;
   }
+  std::optional<std::string> text(std::string_view name) {
+    known_.emplace(name);
+    const auto found = request_.parameter(name);
+    return found ? std::optional<std::string>(*found) : std::nullopt;
+  }
   std::optional<Error> error() const {
     if (error_) return error_;
     for (const auto& [name, value] : request_.query) {
@@ -103,9 +108,31 @@ std::string reported_json(const ReportedIterations& reported) {
   return text + "]}";
 }
 
-/// An event stream from a subscription, taken back when its reader goes.
-void send_event(const Responder& responder, const JobEvent& event) {
-  responder.event(std::to_string(event.sequence), event.kind, event_json(event));
+bool contains_without_case(std::string_view text, std::string_view wanted) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  return wanted.empty() || std::search(text.begin(), text.end(), wanted.begin(), wanted.end(), same) != text.end();
+}
+
+constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
+/// Savings that are estimated from time are at most that old.
+constexpr double kRowAge = 60;
+
+std::string page_json(Service& service, const JobList::Query& query, double now_s) {
+  std::vector<std::string> old;
+  for (const auto& [place, row] : service.job_list().page(query).rows) {
+    if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
+  }
+  for (const std::string& job : old) service.refresh_row(job);
+  const JobList::Page page = service.job_list().page(query);
+  std::string text = fmt::format("{{\"server\":{{\"now_s\":{}}},\"jobs\":[", now_s);
+  for (const auto& [place, row] : page.rows) {
+    if (text.back() != '[') text += ',';
+    text += row->text;
+  }
+  text += ']';
+  if (page.next) text += ",\"next\":" + json_quoted(format_cursor(*page.next));
+  return text + '}';
 }
 
 std::string straggler_json(const StragglerSet& set) {
@@ -132,11 +159,51 @@ std::optional<T> body_of(const Call& call) {
 }  // namespace
 
 void Api::list_jobs(Call call) {
-  std::vector<ListedJob> jobs = service_.jobs();
-  if (call.identity.role == Role::job) {
-    std::erase_if(jobs, [&](const ListedJob& listed) { return !reaches(call.identity, listed.row.job); });
+  Parameters parameters(call.request);
+  const auto limit = parameters.take<std::size_t>("limit", "a number of jobs").value_or(kPageRows);
+  const auto after = parameters.text("after");
+  const auto state = parameters.text("state");
+  const auto search = parameters.text("search");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (limit < 1 || limit > kMostPageRows) {
+    return call.fail(wrong_parameter("limit", std::to_string(limit), fmt::format("1 to {}", kMostPageRows)));
   }
-  call.answer(jobs_json(jobs, clock_.now_s()));
+  JobList::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = parse_cursor(*after))) {
+    return call.fail(wrong_parameter("after", *after, "'next' of the page before"));
+  }
+  const bool is_job = call.identity.role == Role::job;
+  if (is_job || state || search) {
+    query.wanted = [&](const JobList::Place& place, const JobList::Row& row) {
+      return (!state || row.state == *state) &&
+             (!search || contains_without_case(row.name, *search) || contains_without_case(place.job, *search)) &&
+             (!is_job || reaches(call.identity, place.job));
+    };
+  }
+  const double now_s = clock_.now_s();
+  const std::uint64_t revision = service_.job_list().revision();
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""), search.value_or(""));
+  call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
+                          [&] { return page_json(service_, query, now_s); }));
+}
+
+void Api::job_changes(Call call) {
+  if (refuse_if_full(call, HeldCalls::Kind::stream)) return;
+  if (changes_.empty()) service_.keep_job_changes(true);
+  JobChanges::Sees sees;
+  if (call.identity.role == Role::job) {
+    sees = [identity = call.identity](const JobList::Change& change) {
+      if (!identity.job.empty()) return identity.job == change.job;
+      return change.owner && !change.owner->empty() && *change.owner == identity.token;
+    };
+  }
+  call.responder.open_stream();
+  const JobChanges::Id id = changes_.add(call.responder, std::move(sees));
+  keep_open(call, [this, id] {
+    changes_.remove(id);
+    if (changes_.empty()) service_.keep_job_changes(false);
+  });
 }
 
 void Api::register_job(Call call) {
@@ -180,6 +247,9 @@ void Api::next_plan(Call call) {
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
+  // Not all ranks of a cluster ask again in the same moment.
+  const double bound_s = options_.longest_wait_s * (0.5 + 0.5 * options_.chance());
+  wait.max_wait_s = std::min(wait.max_wait_s.value_or(bound_s), bound_s);
   wait_for_plan(call, std::move(wait), plan_json);
 }
 
@@ -224,6 +294,8 @@ void Api::exchange(Call call) {
     const bool reached = reaches(call.identity, wait.job);
     parts.waits.push_back(reached ? Result<WaitForPlan>(std::move(wait)) : out_of_reach(wait.job));
   }
+  const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
+  if (refuse_if_full(call, HeldCalls::Kind::wait, waits)) return;
   const auto held = std::make_shared<HeldCalls::Id>(0);
   const auto exchange =
       std::make_shared<Exchange>(service_, options_.later, Exchange::Formats{plan_json, reported_json, response_of},
@@ -231,10 +303,11 @@ void Api::exchange(Call call) {
                                    held_.remove(*held);
                                    responder.send(json_response(200, std::move(text)));
                                  });
-  *held = held_.add(call.identity, [responder = call.responder, exchange] {
-    exchange->cancel();
-    responder.send(response_of({ErrorCode::unauthorised, "this token was revoked or has expired"}));
-  });
+  *held = held_.add({call.identity, call.request.peer, HeldCalls::Kind::wait, waits},
+                    [responder = call.responder, exchange] {
+                      exchange->cancel();
+                      responder.send(response_of({ErrorCode::unauthorised, "this token was revoked or has expired"}));
+                    });
   call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)] {
     held_.remove(*held);
     if (const auto left = weak.lock()) left->cancel();
@@ -303,23 +376,53 @@ void Api::job_events(Call call) {
     after = *id;
   }
   if (const auto known = service_.job(call.parts[0]); !known) return call.fail(known.error());
+  if (refuse_if_full(call, HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
-  const Responder responder = call.responder;
+  const auto end = std::make_shared<std::function<void()>>();
   const auto subscription = service_.subscribe(call.parts[0], after.value_or(-1),
-                                               [responder](const JobEvent& event) { send_event(responder, event); });
+                                               [this, responder = call.responder, end](const JobEvent& event) {
+                                                 responder.event(text_of(event));
+                                                 if (event.kind == kJobRemoved && *end) (*end)();
+                                               });
   // After a part of a long log, readers ask again from its last id, as event sources do by themselves.
-  if (!subscription || *subscription == 0) return responder.end_stream();
-  keep_open(call, *subscription);
+  if (!subscription || *subscription == 0) return call.responder.end_stream();
+  const HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
+  *end = [this, responder = call.responder, held, id = *subscription] {
+    held_.remove(held);
+    service_.unsubscribe(id);
+    responder.end_stream();
+  };
 }
 
 void Api::all_events(Call call) {
+  if (refuse_if_full(call, HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
-  const Responder responder = call.responder;
-  const SubscriptionId subscription =
-      service_.subscribe_all([this, responder, identity = call.identity](const JobEvent& event) {
-        if (reaches(identity, event.job)) send_event(responder, event);
-      });
-  keep_open(call, subscription);
+  if (call.identity.role == Role::job) {  // it hears of some jobs only
+    const SubscriptionId subscription =
+        service_.subscribe_all([this, responder = call.responder, identity = call.identity](const JobEvent& event) {
+          if (reaches(identity, event.job)) responder.event(text_of(event));
+        });
+    keep_open(call, [this, subscription] { service_.unsubscribe(subscription); });
+    return;
+  }
+  if (events_.empty()) {
+    all_events_ = service_.subscribe_all([this](const JobEvent& event) {
+      if (events_.take(*text_of(event), clock_.now_s()) && earlier_wake_) earlier_wake_();
+    });
+  }
+  const EventStreams::Id id = events_.add(call.responder);
+  keep_open(call, [this, id] {
+    if (events_.empty()) return;
+    events_.remove(id);
+    if (events_.empty()) service_.unsubscribe(all_events_);
+  });
+}
+
+std::shared_ptr<const std::string> Api::text_of(const JobEvent& event) {
+  if (!told_.text || told_.job != event.job || told_.sequence != event.sequence) {
+    told_ = {event.job, event.sequence, event_text(std::to_string(event.sequence), event.kind, event_json(event))};
+  }
+  return told_.text;
 }
 
 void Api::set_straggler(Call call) {

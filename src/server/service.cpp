@@ -43,6 +43,10 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
                                              self->jobs->remove(id, std::move(done));
                                            });
   state->upkeep->earlier_wake = state->jobs->earlier_wake;
+  state->jobs->index().on_erased = [self](const JobIndexRow& gone) { self->removed(gone); };
+  state->jobs->index().on_changed = [self](const std::string&) {
+    if (self->list_changed) self->list_changed();
+  };
   const std::weak_ptr<LiveJobs> jobs = state->jobs;
   store.on_foreign({[jobs](const std::string& job, std::int64_t sequence) {
                       if (const auto live = jobs.lock()) live->on_foreign(job, sequence);
@@ -302,7 +306,7 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
     };
     auto all = std::make_shared<Answers>();
     all->missing = with_it.size();
-    for (const std::string& id : with_it) {
+    const auto in_one = [this, all, done, request = std::move(request)](const std::string& id) {
       SetStraggler one = request;
       one.job = id;
       set_straggler(std::move(one), [this, all, done](Result<StragglerSet> set) {
@@ -319,8 +323,8 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
         }
         done(all->failed ? *all->failed : *all->ended);
       });
-    }
-    return;
+    };
+    return self->one_after_the_other(std::make_shared<const std::vector<std::string>>(std::move(with_it)), 0, in_one);
   }
   const auto live = self->asked(request.job);
   if (!live) return done(live.error());
@@ -391,24 +395,33 @@ void Service::clear_policy(ClearPolicy request, Done<Ok> done) {
 
 // ---- Reads
 
-std::vector<ListedJob> Service::jobs() const {
-  const double now_s = state_->clock.now_s();
-  std::vector<ListedJob> jobs;
-  jobs.reserve(state_->jobs->index().size());
-  for (const auto& [id, row] : state_->jobs->index()) {
-    const LiveJob* live = state_->jobs->in_memory(id);
-    if (row.damaged) {
-      jobs.push_back({{valid_utf8(row.job), "", "damaged", 0, 0}, {}});
-      continue;
-    }
-    jobs.push_back({{row.job, row.name, row.state, row.created_s, row.updated_s},
-                    live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary)});
-  }
-  std::ranges::sort(jobs, [](const ListedJob& a, const ListedJob& b) {
-    return std::tie(b.row.created_s, a.row.job) < std::tie(a.row.created_s, b.row.job);
-  });
-  return jobs;
+const JobList& Service::job_list() {
+  state_->update_list();
+  return state_->list;
 }
+
+void Service::refresh_row(const std::string& job) { state_->update_row(job); }
+
+std::optional<std::string> Service::owner_of(const std::string& job) {
+  const JobList::Row* row = state_->list.find(job);
+  if (row == nullptr && state_->jobs->index().has_changed(job)) {
+    state_->update_row(job);
+    row = state_->list.find(job);
+  }
+  return row == nullptr ? std::nullopt : row->owner;
+}
+
+void Service::keep_job_changes(bool keep) {
+  state_->update_list();
+  state_->list.keep_changes(keep);
+}
+
+std::vector<JobList::Change> Service::take_job_changes() {
+  state_->update_list();
+  return state_->list.take_changes();
+}
+
+void Service::on_list_changed(std::function<void()> changed) { state_->list_changed = std::move(changed); }
 
 Result<JobView> Service::job(const std::string& job) {
   const auto live = state_->jobs->find(job);
@@ -488,7 +501,8 @@ Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t a
     return SubscriptionId{0};
   }
   const SubscriptionId id = state_->next_subscription++;
-  state_->subscriptions.emplace(id, State::Subscription{job, committed, on});
+  state_->subscriptions.emplace(
+      id, State::Subscription{job, committed, std::make_shared<const std::function<void(const JobEvent&)>>(on)});
   ++(*live)->subscribers;
   for (const JobEvent& event : past) on(event);
   return id;
@@ -496,7 +510,8 @@ Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t a
 
 SubscriptionId Service::subscribe_all(std::function<void(const JobEvent&)> on) {
   const SubscriptionId id = state_->next_subscription++;
-  state_->subscriptions.emplace(id, State::Subscription{"", 0, std::move(on)});
+  state_->subscriptions.emplace(
+      id, State::Subscription{"", 0, std::make_shared<const std::function<void(const JobEvent&)>>(std::move(on))});
   return id;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/job_list.h"
 #include "server/requests.h"
 
 namespace perseus {
@@ -126,7 +127,17 @@ class Service {
   void clear_policy(ClearPolicy request, Done<Ok> done);
 
   // Reads.
-  [[nodiscard]] std::vector<ListedJob> jobs() const;  ///< newest first
+  /// All jobs with their committed changes. A row of a job that is alive is at most a minute old where its savings are
+  /// estimated from time: see refresh_row().
+  [[nodiscard]] const JobList& job_list();
+  void refresh_row(const std::string& job);
+  /// The token that registered the job, from the index; empty: none. Nothing: not known without its log.
+  [[nodiscard]] std::optional<std::string> owner_of(const std::string& job);
+  /// Keeps the changes of the list for take_job_changes() from now on, or no longer.
+  void keep_job_changes(bool keep);
+  [[nodiscard]] std::vector<JobList::Change> take_job_changes();
+  /// Called when the list has something new; job_list() has it afterwards.
+  void on_list_changed(std::function<void()> changed);
   [[nodiscard]] Result<JobView> job(const std::string& job);
   /// not_found while there is none (also while it is being read from the store).
   [[nodiscard]] Result<std::shared_ptr<const CharacterisedPipeline>> frontier(const std::string& job, int pipeline);

@@ -9,6 +9,8 @@
 #include "server/savings.h"
 #include "server/stage_schedule.h"
 #include "server/stragglers.h"
+#include "server/view_json.h"
+#include "wire/json_reader.h"
 
 namespace perseus::server {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 constexpr std::int64_t least_counted = 10;     // iterations; fewer are written down with the next ones
 constexpr std::int64_t most_uncounted = 1000;  // ... that a crash of the server may lose
 constexpr double count_interval_s = 300;       // ... or the reports of that long
+constexpr std::size_t kRowsAtOnce = 128;       // of the list
 constexpr double seen_share = 0.125;           // of the idle time: how often the log hears that a job is not idle
 
 }  // namespace
@@ -125,24 +128,62 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   go_on_profiling(live);
   replan_for_latency(live);
   release_first_plan(live);
+  // Whoever asks for the list next does not wait for thousands of rows.
+  if (jobs->index().changed() >= kRowsAtOnce) update_list();
 }
 
 void Service::State::publish(const std::string& job, const SequencedEvent& event) {
   if (subscriptions.empty()) return;
-  const JobEvent told{job, event.sequence, std::string(kind_of(event.event)), event.event.at_s, text_of(event.event)};
-  std::vector<std::function<void(const JobEvent&)>> listeners;  // they may unsubscribe meanwhile
+  tell({job, event.sequence, std::string(kind_of(event.event)), event.event.at_s, text_of(event.event)});
+}
+
+void Service::State::tell(const JobEvent& event) {
+  std::vector<std::shared_ptr<const std::function<void(const JobEvent&)>>> listeners;  // they may unsubscribe meanwhile
   for (auto& [id, subscription] : subscriptions) {
-    if (!subscription.job.empty() && (subscription.job != job || event.sequence <= subscription.after)) continue;
-    if (!subscription.job.empty()) subscription.after = event.sequence;
+    const bool of_one = !subscription.job.empty();
+    if (of_one && (subscription.job != event.job || event.sequence <= subscription.after)) continue;
+    if (of_one) subscription.after = event.sequence;
     listeners.push_back(subscription.on);
   }
-  for (const auto& on : listeners) on(told);
+  for (const auto& on : listeners) (*on)(event);
+}
+
+void Service::State::removed(const JobIndexRow& gone) {
+  tell({gone.job, gone.last_sequence + 1, std::string(kJobRemoved), clock.now_s(), "the job was removed with its log"});
+}
+
+void Service::State::one_after_the_other(const std::shared_ptr<const std::vector<std::string>>& ids, std::size_t first,
+                                         std::function<void(const std::string&)> in_one) {
+  constexpr std::size_t in_a_row = 64;
+  const std::size_t end = std::min(first + in_a_row, ids->size());
+  for (std::size_t i = first; i < end; ++i) in_one((*ids)[i]);
+  if (end == ids->size()) return;
+  away<Ok>([] { return Ok{}; }, [ids, end, in_one = std::move(in_one)](
+                                    State& self, const Ok&) { self.one_after_the_other(ids, end, in_one); });
+}
+
+void Service::State::update_list() {
+  for (const std::string& id : jobs->index().take_changed()) update_row(id);
+}
+
+void Service::State::update_row(const std::string& job) {
+  const auto found = jobs->index().find(job);
+  if (found == jobs->index().end()) return list.remove(job);
+  const JobIndexRow& row = found->second;
+  const LiveJob* const live = jobs->in_memory(job);
+  const double now_s = clock.now_s();
+  if (row.damaged) {
+    list.put({valid_utf8(row.job), "", "damaged", 0, 0}, {}, now_s);
+    return;
+  }
+  list.put({row.job, row.name, row.state, row.created_s, row.updated_s},
+           live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary), now_s);
 }
 
 namespace {
 
 /// Who planning for the job counts for: its team, else its token, else the job itself.
-std::string owner_of(const Job& job) {
+std::string planning_owner_of(const Job& job) {
   for (const char* const fact : {"team", "token"}) {
     const auto known = job.spec.facts.find(fact);
     if (known != job.spec.facts.end()) return fmt::format("{} {}", fact, known->second);
@@ -175,7 +216,7 @@ void Service::State::want_frontiers_to_show(LiveJob& live) {
   for (const std::string& key : keys) {
     // committed() is called again when the profile is durable.
     if (live.frontiers.contains(key) || live.is_pending("input/" + key) || !live.wanted.insert(key).second) continue;
-    characterisations->want(key, {live.job.id, owner_of(live.job)},
+    characterisations->want(key, {live.job.id, planning_owner_of(live.job)},
                             [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
                               if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
                             });
@@ -194,6 +235,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
     return;
   }
   if (came) live->frontiers[(*came)->key] = *came;
+  jobs->index().note(id);
   live->settled = false;
   jobs->execute(
       id, {[key, came, is_quick](const Job& job, double) -> Result<Decision> {

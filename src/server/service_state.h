@@ -51,7 +51,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   struct Subscription {
     std::string job;  ///< empty: all
     std::int64_t after = 0;
-    std::function<void(const JobEvent&)> on;
+    std::shared_ptr<const std::function<void(const JobEvent&)>> on;  ///< shared with a call that is under way
   };
 
   ServiceOptions options;
@@ -67,6 +67,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   WaitId next_wait = 1;
   std::map<SubscriptionId, Subscription> subscriptions;
   SubscriptionId next_subscription = 1;
+  JobList list;
+  std::function<void()> list_changed;
   bool draining = false;
   std::int64_t plans_deployed = 0;
   std::function<void()> earlier_wake;
@@ -85,6 +87,12 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void publish(const std::string& job, const SequencedEvent& event);
+  void tell(const JobEvent& event);
+  /// The job and its log are gone: the last event of its streams.
+  void removed(const JobIndexRow& gone);
+  /// Makes the rows of the list anew that have changed.
+  void update_list();
+  void update_row(const std::string& job);
   void want_frontiers(LiveJob& live);
   /// Takes back what the job no longer needs.
   void forget_frontiers(LiveJob& live);
@@ -153,6 +161,10 @@ struct Service::State : std::enable_shared_from_this<State> {
     });
   }
 
+  /// Calls `in_one` for all these jobs from `first` on. Thousands of them take a while: after each few, others have
+  /// their turn.
+  void one_after_the_other(const std::shared_ptr<const std::vector<std::string>>& ids, std::size_t first,
+                           std::function<void(const std::string&)> in_one);
   void note_followed(LiveJob& live, const ReportIterations& request);
   /// Writes down everything that was reported: before the server stops.
   void keep_reports(LiveJob& live, Done<Ok> done);

@@ -25,23 +25,10 @@ struct JobAnswer {
   const JobView& view;
   const EnergyFactors& factors;
 };
-struct ServerNow {
-  double now_s;
+/// The index also knows whose the job is.
+struct StoredSummary {
+  JobSummary summary;
 };
-struct Jobs {
-  ServerNow server;
-  const std::vector<ListedJob>& jobs;
-};
-
-template <class F>
-void describe(F& f, const ServerNow& server) {
-  f.always("now_s", server.now_s);
-}
-template <class F>
-void describe(F& f, const Jobs& jobs) {
-  f.always("server", jobs.server);
-  f.always("jobs", jobs.jobs);
-}
 template <class F>
 void describe(F& f, const RanksShown& ranks) {
   f.always("expected", ranks.expected);
@@ -62,6 +49,13 @@ void describe(F& f, const Savings& savings) {
   f("measured_all_max", savings.measured_all_max);
   f("none_because", savings.none_because);
   f("factors", savings.factors);
+}
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, StoredSummary>
+void describe(F& f, S& s) {
+  describe(f, s.summary);
+  f("owner", s.summary.owner);
 }
 
 }  // namespace
@@ -197,12 +191,12 @@ void describe(F& f, const JobEvent& event) {
   f.always("text", event.text);
 }
 
-std::string jobs_json(const std::vector<ListedJob>& jobs, double now_s) { return json_text(Jobs{{now_s}, jobs}); }
+std::string listed_job_json(const ListedJob& job) { return json_text(job); }
 std::string job_json(const JobView& view, const EnergyFactors& factors) { return json_text(JobAnswer{view, factors}); }
-std::string format_summary(const JobSummary& summary) { return json_text(summary); }
+std::string format_summary(const JobSummary& summary) { return json_text(StoredSummary{summary}); }
 JobSummary parse_summary(std::string_view text) {
-  const auto summary = parse_json_as<JobSummary>(text, "summary");
-  return summary ? *summary : JobSummary();
+  const auto stored = parse_json_as<StoredSummary>(text, "summary");
+  return stored ? stored->summary : JobSummary();
 }
 std::string event_json(const JobEvent& event) { return json_text(event); }
 

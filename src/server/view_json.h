@@ -22,8 +22,8 @@ struct EnergyFactors {
   bool operator==(const EnergyFactors&) const = default;
 };
 
-/// {"server":{"now_s":...},"jobs":[...]}, in the order given.
-std::string jobs_json(const std::vector<ListedJob>& jobs, double now_s);
+/// A row of the list of jobs.
+std::string listed_job_json(const ListedJob& job);
 std::string job_json(const JobView& view, const EnergyFactors& factors = {});
 /// As the store's index keeps it; what cannot be read is an empty one.
 std::string format_summary(const JobSummary& summary);

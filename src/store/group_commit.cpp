@@ -1,5 +1,6 @@
 #include "store/group_commit.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -44,8 +45,19 @@ void GroupCommit::commit(std::vector<Write> writes) {
   if (error && error->code == ErrorCode::invalid_input && writes.size() > 1) {
     for (std::size_t i = 0; i < writes.size(); ++i) outcomes[i] = commit_(std::span(writes).subspan(i, 1));
   }
-  post_([writes = std::make_shared<std::vector<Write>>(std::move(writes)), outcomes = std::move(outcomes)] {
-    for (std::size_t i = 0; i < writes->size(); ++i) (*writes)[i].done(outcomes[i]);
+  auto committed = std::make_shared<Committed>();
+  committed->writes = std::move(writes);
+  committed->outcomes = std::move(outcomes);
+  answer_some(post_, std::move(committed));
+}
+
+void GroupCommit::answer_some(const Post& post, std::shared_ptr<Committed> committed) {
+  post([post, committed = std::move(committed)] {
+    const std::size_t end = std::min(committed->next + kAnswersInTurn, committed->writes.size());
+    for (; committed->next < end; ++committed->next) {
+      committed->writes[committed->next].done(committed->outcomes[committed->next]);
+    }
+    if (end < committed->writes.size()) answer_some(post, committed);
   });
 }
 

@@ -61,6 +61,14 @@ class GroupCommit {
  private:
   void work();
   void commit(std::vector<Write> writes);
+  struct Committed {
+    std::vector<Write> writes;
+    std::vector<std::optional<Error>> outcomes;
+    std::size_t next = 0;  ///< to be answered
+  };
+  /// A group may have thousands of writes: other work has its turn after each few answers.
+  static constexpr std::size_t kAnswersInTurn = 32;
+  static void answer_some(const Post& post, std::shared_ptr<Committed> committed);
 
   Post post_;
   Commit commit_;

@@ -124,7 +124,7 @@ class Cluster:
         self.data = report_data(folder)
         with open(os.path.join(folder, "dashboard.html"), "rb") as file:
             self.page = file.read()
-        self.jobs, self.token = {}, None
+        self.jobs, self.token, self.page_rows = {}, None, 50
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
@@ -135,6 +135,20 @@ class Cluster:
         for listener, wanted in self.listeners.items():
             if wanted in (None, job.id):
                 listener.put(event)
+
+    def list_page(self, after):
+        """The list from the row after that one; pages are short, so that tests follow some."""
+        rows = [job.row() for job in reversed(self.jobs.values())]
+        begin = next((k + 1 for k, row in enumerate(rows) if row["id"] == after), 0)
+        page = {"server": {"now_s": time.time()}, "jobs": rows[begin:begin + self.page_rows]}
+        if begin + self.page_rows < len(rows):
+            page["next"] = page["jobs"][-1]["id"]
+        return page
+
+    def remove(self, job):
+        with self.lock:
+            del self.jobs[job.id]
+            self.say(job, "job_removed", "removed")
 
     def add(self, name, dp=4):
         with self.lock:
@@ -239,8 +253,8 @@ class Server:
             return refuse(401, "this needs a valid token")
         if url.path == "/v1/jobs":
             with cluster.lock:
-                return send(200, {"server": {"now_s": time.time()}, "jobs": [j.row() for j in reversed(cluster.jobs.values())]})
-        if url.path == "/v1/events":
+                return send(200, cluster.list_page(query.get("after")))
+        if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)
         job = cluster.jobs.get(urllib.parse.unquote(match[1])) if match else None
@@ -275,8 +289,13 @@ class Server:
                     event = mine.get(timeout=0.1)
                 except queue.Empty:
                     continue
-                number = f"id: {event['sequence']}\n" if job else ""
-                request.wfile.write(f"{number}event: {event['kind']}\ndata: {json.dumps(event)}\n\n".encode())
+                text = f"id: {event['sequence']}\nevent: {event['kind']}\ndata: {json.dumps(event)}"
+                if not job:
+                    with cluster.lock:
+                        changed = cluster.jobs.get(event["job"])
+                        change = {"jobs": [changed.row()], "removed": []} if changed else {"jobs": [], "removed": [event["job"]]}
+                    text = f"event: jobs\ndata: {json.dumps(change)}"
+                request.wfile.write(f"{text}\n\n".encode())
                 request.wfile.flush()
         except OSError:
             pass  # the page has gone

@@ -366,6 +366,22 @@ class DashboardTest(PageTest):
         self.browser.wait_until(f"{LIVE} && {DRAWN}")
         self.browser.events.clear()
 
+    def test_the_list_is_loaded_once_and_follows_its_changes(self):
+        self.cluster.page_rows = 2
+        jobs = [self.cluster.add(f"run-{k}") for k in range(5)]
+        self.open()
+        self.wait_for_text("5 jobs", "#jobs")
+        loaded = [path for path, _ in self.cluster.asked].count("/v1/jobs")
+        for job in jobs:
+            self.cluster.deploy(job)
+        self.cluster.add("came later")
+        self.cluster.remove(jobs[0])
+        self.wait_for_text("came later", "#job-list")
+        self.browser.wait_until("!document.querySelector('#job-list').innerText.includes('run-0')")
+        self.browser.wait_until("document.querySelectorAll('#job-list .job-facts').length === 5 &&"
+                                " document.querySelector('#job-list').innerText.match(/saved/g)?.length === 4")
+        self.assertEqual([path for path, _ in self.cluster.asked].count("/v1/jobs"), loaded)
+
     def test_a_token_is_asked_for(self):
         self.deployed("secret run")
         self.cluster.token = "prs_sesame"

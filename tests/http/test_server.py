@@ -330,7 +330,7 @@ class OwnApi(ServerCase):
         for method, path in [("GET", "/v1/tokens"), ("DELETE", f"/v1/tokens/{token['id']}")]:
             self.assertEqual(self.server.ask(method, path)[0], 401)
             self.assertEqual(self.server.ask(method, path, token=token["token"])[0], 200)
-        streams = {("GET", "/v1/jobs/{job}/events"), ("GET", "/v1/events")}
+        streams = {("GET", "/v1/jobs/{job}/events"), ("GET", "/v1/events"), ("GET", "/v1/job_changes")}
         tokens = {("GET", "/v1/tokens"), ("POST", "/v1/tokens"), ("DELETE", "/v1/tokens/{token}")}
         described = {(m.upper(), path) for path, calls in api["paths"].items() for m in calls}
         reached = {(method, path) for method, path, status in seen if status == 200}

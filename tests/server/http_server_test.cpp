@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,7 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// A client that reads and writes bytes, on the same thread and io_context as the server.
@@ -451,6 +453,101 @@ TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
   const auto again = server_->listen({"127.0.0.1", port_});
   ASSERT_FALSE(again.ok());
   EXPECT_THAT(again.error().message, HasSubstr("cannot listen on 127.0.0.1:" + std::to_string(port_)));
+}
+
+TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest) {
+  start();
+  RawClient pipelining = client(), other = client();
+  other.write("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  other.until("GET /first");  // both are connected
+  handled_ = 0;
+  constexpr int many = 200;
+  std::string all;
+  for (int i = 0; i < many; ++i) all += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n";
+  pipelining.write(all);
+  other.write("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
+  other.until("GET /other");
+  EXPECT_LT(handled_, 64) << "as many answers as are written in a row";
+  for (int i = 0; i < many; ++i) pipelining.until("GET /" + std::to_string(i) + " ");
+}
+
+TEST_F(HttpServerTest, RequestsOfReadersWaitForThoseOfRanks) {
+  int lists = 0;
+  handler_ = [&](const HttpRequest& request, const Responder& responder) {
+    lists += request.path == "/list" ? 1 : 0;
+    responder.send(json_response(200, request.path));
+  };
+  HttpServerOptions options;
+  options.is_reader = [](const HttpRequest& request) { return request.path == "/list"; };
+  start(options);
+  constexpr std::ptrdiff_t many = 50;
+  std::vector<std::unique_ptr<RawClient>> readers;
+  while (std::ssize(readers) < many) readers.push_back(std::make_unique<RawClient>(io_, port_));
+  RawClient rank = client();
+  rank.write("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
+  rank.until("/first");  // all are connected
+  for (const auto& reader : readers) reader->write("GET /list HTTP/1.1\r\nHost: h\r\n\r\n");
+  rank.write("GET /plan HTTP/1.1\r\nHost: h\r\n\r\n");
+  rank.until("/plan");
+  EXPECT_LT(lists, many / 2);
+  for (const auto& reader : readers) reader->until("/list");
+}
+
+TEST_F(HttpServerTest, ANoticeIsAnsweredBeforeItsEventsAreWritten) {
+  std::vector<Responder> streams;
+  const auto event = event_text("1", "notice", "{}");
+  handler_ = [&](const HttpRequest& request, const Responder& responder) {
+    if (request.path == "/events") {
+      responder.open_stream();
+      return streams.push_back(responder);
+    }
+    for (const Responder& stream : streams) stream.event(event);
+    responder.send(json_response(200, "acknowledged"));
+  };
+  start();
+  constexpr std::ptrdiff_t many = 100;
+  std::vector<std::unique_ptr<RawClient>> readers;
+  while (std::ssize(readers) < many) {
+    readers.push_back(std::make_unique<RawClient>(io_, port_));
+    readers.back()->write("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+    readers.back()->until("\r\n\r\n");
+  }
+  RawClient notice = client();
+  notice.write("POST /notice HTTP/1.1\r\nHost: h\r\n\r\n");
+  notice.until("acknowledged");
+  EXPECT_LT(std::ranges::count_if(readers, [](const auto& one) { return one->has_heard(); }), many / 2);
+  for (const auto& reader : readers) EXPECT_THAT(reader->until("data: {}\n\n"), HasSubstr("event: notice\n"));
+}
+
+TEST_F(HttpServerTest, AStreamEndsAfterItsLastEvent) {
+  std::optional<Responder> stream;
+  handler_ = [&](const HttpRequest&, const Responder& responder) {
+    responder.open_stream();
+    for (int i = 0; i < 5000; ++i) responder.event(std::to_string(i), "", std::string(50, 'x'));
+    responder.end_stream();
+    EXPECT_FALSE(responder.event("5000", "", "after its end"));
+    EXPECT_FALSE(responder.open());
+    stream = responder;
+  };
+  start();
+  RawClient raw = client();
+  raw.write("GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+  const std::string text = raw.until("0\r\n\r\n");
+  for (const char* const id : {"id: 0\n", "id: 2500\n", "id: 4999\n"}) EXPECT_THAT(text, HasSubstr(id));
+  EXPECT_THAT(text, Not(HasSubstr("after its end")));
+  handler_ = nullptr;
+  raw.write("GET /next HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(raw.until("GET /next "), HasSubstr("200 OK"));
+}
+
+TEST_F(HttpServerTest, AHeadNeedsNoBodyToBeMeasured) {
+  handler_ = [](const HttpRequest&, const Responder& responder) { responder.send({200, "text/plain", nullptr, {}}); };
+  start();
+  RawClient raw = client();
+  raw.write("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(raw.until("\r\n\r\n"), Not(HasSubstr("Content-Length")));
+  raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(raw.until("\r\n\r\n"), HasSubstr("Content-Length: 0"));
 }
 
 }  // namespace

@@ -61,6 +61,7 @@ class Running {
     timer_.async_wait([this](boost::system::error_code stopped) {
       if (stopped) return;
       service_->tick();
+      api_->tick();
       tick();
     });
   }

@@ -14,7 +14,7 @@ namespace perseus::testing {
 class ApiOnPort {
  public:
   ApiOnPort(boost::asio::io_context& io, server::Service& service, server::Tokens& tokens, const Clock& clock)
-      : api_(service, tokens, clock, {}), http_(io, {}, [this](HttpRequest request, Responder responder) {
+      : api_(service, tokens, clock, without_bound()), http_(io, {}, [this](HttpRequest request, Responder responder) {
           api_.handle(std::move(request), std::move(responder));
         }) {
     const auto listening = http_.listen({"127.0.0.1", 0});
@@ -22,8 +22,16 @@ class ApiOnPort {
     port_ = *listening;
   }
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// Sends what event streams wait for; to be called now and then where there are any.
+  void tick() { api_.tick(); }
 
  private:
+  /// Waits as the service's own: a test that turns the clock by an hour does not want them to end by themselves.
+  static server::ApiOptions without_bound() {
+    server::ApiOptions options;
+    options.longest_wait_s = 1e9;
+    return options;
+  }
   server::Api api_;
   HttpServer http_;
   std::uint16_t port_ = 0;

@@ -1,8 +1,10 @@
 // The server's /v1 as this page uses it (src/server/view_json.h writes it); members that are missing, null or unknown do
 // no harm.
 //
-// GET /v1/jobs            { jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
-//                           iteration_time_s, saved_pct, saved_j }] }, newest first
+// GET /v1/jobs            { next, jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
+//                           iteration_time_s, saved_pct, saved_j }] }, newest first; with `next` there is another page,
+//                           ?after=NEXT
+// GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
 //                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,
@@ -19,9 +21,7 @@
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
-// GET /v1/jobs/ID/events, /v1/events             server-sent events { job, sequence, kind, at_s, text }
-//
-// Events are hints that something changed: what is shown always comes from the other requests.
+// GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text }
 // Errors: status and { detail: MESSAGE }. Tokens: Authorization: Bearer, also for events, which are therefore
 // read with fetch() (stream.js) and not with EventSource, which can send no header.
 const tokenKey = 'perseus-token';

@@ -1,12 +1,14 @@
-// The dashboard: a list of jobs, and one of them in full. What is shown is fetched; events say when to fetch again.
+// The dashboard: a list of jobs, and one of them in full. The list is loaded once and then follows the rows that change;
+// the job that is shown is loaded again when its row changes.
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
 import { getJson, jobPath } from './api.js';
 import { createConnectionSign } from './connection.js';
 import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
+import { createJobs, loadJobs } from './jobs.js';
 import { createRefresher } from './refresher.js';
-import { openStream, readEvent } from './stream.js';
+import { openStream } from './stream.js';
 import { createTokenDialog } from './token-dialog.js';
 
 const part = (id) => document.getElementById(id);
@@ -44,12 +46,20 @@ const jobSpacing_ms = 250; // and thousands of ranks may register
 let stream = null;
 let listening = false; // whether events come in
 let again = 0;
-const jobs = createRefresher((signal) => getJson('/v1/jobs', signal), ({ jobs: all }) => {
+const known = createJobs();
+let early = []; // changes that came while the list was loading
+function showJobs() {
   const first = state.jobs === null;
-  state.jobs = all;
-  if (listening) sign.live();
-  list.show(all);
+  state.jobs = known.rows();
+  list.show(state.jobs);
   if (first || state.id === null) route();
+}
+const jobs = createRefresher(loadJobs, ({ jobs: all }) => {
+  known.replace(all);
+  early?.forEach((change) => known.change(change));
+  early = null;
+  if (listening) sign.live();
+  showJobs();
 }, (error) => {
   if (error.needsToken) return refuse(error);
   sign.lost(error, Date.now() + retry_ms);
@@ -63,15 +73,23 @@ function refuse(error) {
 }
 
 function connect() {
-  stream = openStream('/v1/events', {
+  stream = openStream('/v1/job_changes', {
     onOpen() {
       listening = true;
+      early = [];
       jobs.ask(); // and when they are here, the page is live
       state.job?.ask();
     },
     onEvent({ data }) {
-      jobs.ask();
-      if ((readEvent(data)?.job ?? state.id) === state.id) state.job?.ask();
+      const change = JSON.parse(data);
+      if (early) {
+        early.push(change);
+      } else {
+        known.change(change);
+        showJobs();
+      }
+      const ids = [...(change.jobs ?? []).map((job) => job.id), ...(change.removed ?? [])];
+      if (ids.includes(state.id)) state.job?.ask();
     },
     onLost(error, retryAt_ms) {
       listening = false;

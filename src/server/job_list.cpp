@@ -1,0 +1,88 @@
+#include "server/job_list.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "server/view_json.h"
+
+namespace perseus::server {
+
+bool JobList::put(const JobRow& row, const JobSummary& summary, double now_s) {
+  std::string text = listed_job_json({row, summary});
+  const auto known = by_job_.find(row.job);
+  if (known != by_job_.end()) {
+    if (known->second->second.text == text) {
+      known->second->second.made_s = now_s;
+      return false;
+    }
+    rows_.erase(known->second);
+    by_job_.erase(known);
+  }
+  const auto at =
+      rows_.insert_or_assign({row.created_s, row.job}, Row{row.state, row.name, summary.owner, std::move(text), now_s})
+          .first;
+  by_job_.emplace(row.job, at);
+  ++revision_;
+  if (keeps_changes_) changed_[row.job] = summary.owner;
+  return true;
+}
+
+void JobList::remove(const std::string& job) {
+  const auto known = by_job_.find(job);
+  if (known == by_job_.end()) return;
+  if (keeps_changes_) changed_[job] = known->second->second.owner;
+  rows_.erase(known->second);
+  by_job_.erase(known);
+  ++revision_;
+}
+
+JobList::Page JobList::page(const Query& query) const {
+  Page page;
+  for (auto at = query.after ? rows_.upper_bound(*query.after) : rows_.begin(); at != rows_.end(); ++at) {
+    const auto& [place, row] = *at;
+    if (query.wanted && !query.wanted(place, row)) continue;
+    if (page.rows.size() == query.limit) {
+      if (!page.rows.empty()) page.next = *page.rows.back().first;
+      break;
+    }
+    page.rows.emplace_back(&place, &row);
+  }
+  return page;
+}
+
+const JobList::Row* JobList::find(const std::string& job) const {
+  const auto known = by_job_.find(job);
+  return known == by_job_.end() ? nullptr : &known->second->second;
+}
+
+void JobList::keep_changes(bool keep) {
+  keeps_changes_ = keep;
+  if (!keep) changed_.clear();
+}
+
+std::vector<JobList::Change> JobList::take_changes() {
+  std::vector<Change> changes;
+  for (auto& [job, owner] : changed_) {
+    const Row* const row = find(job);
+    changes.push_back({job, owner, row == nullptr ? std::nullopt : std::optional(row->text)});
+  }
+  changed_.clear();
+  return changes;
+}
+
+std::string format_cursor(const JobList::Place& place) { return fmt::format("{},{}", place.created_s, place.job); }
+
+std::optional<JobList::Place> parse_cursor(std::string_view text) {
+  const std::size_t comma = text.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  JobList::Place place;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + comma, place.created_s);
+  if (problem != std::errc{} || end != text.data() + comma || !std::isfinite(place.created_s)) return std::nullopt;
+  place.job = text.substr(comma + 1);
+  return place;
+}
+
+}  // namespace perseus::server

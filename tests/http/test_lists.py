@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+"""Lists, event streams, waits and connections of a real `perseus serve`: pages, limits, and who gets what.
+
+usage: test_lists.py PERSEUS [unittest's arguments]
+"""
+
+import gzip
+import http.client
+import json
+import queue
+import re
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.parse
+
+import served
+from served import Server
+
+DEGREES = {"dp": 1, "pp": 4, "tp": 1}
+
+
+class ListCase(unittest.TestCase):
+    arguments = ()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.data = self.folder.name + "/data"
+        self.server = Server(self.data, *self.arguments)
+
+    def tearDown(self):
+        self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def job(self, name, token=None):
+        status, answer = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": name}, token)
+        self.assertEqual(status, 200, answer)
+        return answer["job"]
+
+    def rank(self, job, token=None):
+        body = {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0}
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks", body, token)[0], 200)
+
+    def page(self, query="", token=None):
+        status, answer = self.server.ask("GET", "/v1/jobs" + query, token=token)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+    def request(self, method, path, token=None, **headers):
+        connection = http.client.HTTPConnection(self.server.address, timeout=60)
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        connection.request(method, path, headers=headers)
+        reply = connection.getresponse()
+        content = reply.read()
+        connection.close()
+        return reply.status, reply.headers, content
+
+    def metric(self, name, token=None):
+        text = self.server.ask("GET", "/metrics", token=token, raw=True)[1].decode()
+        return float(re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)[1])
+
+    def tokens(self):
+        boss = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]
+        return [boss] + [self.server.ask("POST", "/v1/tokens", {"role": "job"}, boss)[1]["token"] for _ in range(2)]
+
+
+class Stream:
+    """Reads server-sent events on a thread of its own."""
+
+    def __init__(self, server, path, token=None):
+        self.connection = http.client.HTTPConnection(server.address, timeout=60)
+        self.connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        self.reply = self.connection.getresponse()
+        self.status = self.reply.status
+        self.events = queue.Queue()
+        self.thread = threading.Thread(target=self.read, daemon=True)
+        self.thread.start()
+
+    def read(self):
+        kind = ""
+        try:
+            while line := self.reply.readline().decode():
+                if line.startswith("event: "):
+                    kind = line[7:].strip()
+                if line.startswith("data: "):
+                    self.events.put((kind, json.loads(line[6:])))
+        finally:
+            self.events.put(None)
+
+    def next(self):
+        return self.events.get(timeout=60)
+
+    def close(self):
+        self.connection.sock.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.connection.close()
+
+
+class Lists(ListCase):
+    def test_pages_follow_one_another_while_jobs_come(self):
+        jobs = [self.job(f"run {i}") for i in range(7)]
+        seen, query = [], "?limit=3"
+        self.assertEqual(len(self.page(query)["jobs"]), 3)
+        while True:
+            page = self.page(query)
+            seen += [row["id"] for row in page["jobs"]]
+            if "next" not in page:
+                break
+            self.assertEqual(len(page["jobs"]), 3)
+            self.job("one more")
+            query = "?limit=3&after=" + urllib.parse.quote(page["next"])
+        self.assertEqual(seen, jobs[::-1])
+
+    def test_the_default_page_has_an_end(self):
+        for i in range(101):
+            self.job(f"run {i}")
+        page = self.page()
+        self.assertEqual(len(page["jobs"]), 100)
+        self.assertIn("next", page)
+        self.assertEqual(len(json.loads(self.server.cli("job", "list", "--json").stdout)["jobs"]), 101)
+
+    def test_filters(self):
+        vision, speech = self.job("Vision 1"), self.job("speech 1")
+        self.server.ask("POST", f"/v1/jobs/{speech}/finish", {})
+        self.assertEqual([row["id"] for row in self.page("?search=vision")["jobs"]], [vision])
+        self.assertEqual([row["id"] for row in self.page(f"?search={speech[-8:].upper()}")["jobs"]], [speech])
+        self.assertEqual([row["id"] for row in self.page("?state=finished")["jobs"]], [speech])
+        self.assertEqual(self.page("?state=finished&search=vision")["jobs"], [])
+        self.assertIn(speech, self.server.cli("job", "list", "--state", "finished").stdout)
+        for query, wrong in [("limit=0", "limit"), ("limit=1001", "limit"), ("after=j_1", "after"), ("page=2", "page")]:
+            status, answer = self.server.ask("GET", "/v1/jobs?" + query)
+            self.assertEqual(status, 400)
+            self.assertIn(f"'{wrong}'", answer["detail"])
+
+    def test_a_client_that_has_the_list_gets_304(self):
+        job = self.job("run")
+        status, headers, body = self.request("GET", "/v1/jobs")
+        self.assertEqual(status, 200)
+        tag = headers["ETag"]
+        self.assertEqual(self.request("HEAD", "/v1/jobs")[1]["ETag"], tag)
+        again = self.request("GET", "/v1/jobs", **{"If-None-Match": tag})
+        self.assertEqual((again[0], again[2]), (304, b""))
+        self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
+        changed = self.request("GET", "/v1/jobs", **{"If-None-Match": tag})
+        self.assertEqual(changed[0], 200)
+        self.assertNotEqual(changed[2], body)
+
+    def test_a_list_is_compressed(self):
+        for i in range(20):
+            self.job(f"run {i}")
+        status, headers, body = self.request("GET", "/v1/jobs", **{"Accept-Encoding": "gzip"})
+        self.assertEqual((status, headers["Content-Encoding"]), (200, "gzip"))
+        self.assertEqual(len(json.loads(gzip.decompress(body))["jobs"]), 20)
+
+    def test_a_token_s_list_reads_no_log(self):
+        boss, mine, other = self.tokens()
+        jobs = [self.job(f"run {i}", mine) for i in range(3)]
+        for job in jobs:
+            self.server.ask("POST", f"/v1/jobs/{job}/finish", {}, mine)
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data)
+        before = self.metric("perseus_jobs_in_memory", boss)
+        self.assertEqual({row["id"] for row in self.page(token=mine)["jobs"]}, set(jobs))
+        self.assertEqual(self.page(token=other)["jobs"], [])
+        self.assertEqual(self.metric("perseus_jobs_in_memory", boss), before, "the index says whose they are")
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs[0]}", token=other)[0], 403)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs[0]}", token=mine)[0], 200)
+
+
+class Streams(ListCase):
+    def test_changes_name_the_rows_that_changed(self):
+        job = self.job("run")
+        stream = Stream(self.server, "/v1/job_changes")
+        self.rank(job)
+        kind, change = stream.next()
+        self.assertEqual(kind, "jobs")
+        self.assertEqual([(row["id"], row["ranks_registered"]) for row in change["jobs"]], [(job, 1)])
+        self.assertEqual(change["jobs"], self.page()["jobs"], "as in the list")
+        self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
+        self.assertEqual(stream.next()[1]["jobs"][0]["state"], "finished")
+        self.server.ask("DELETE", f"/v1/jobs/{job}")
+        self.assertEqual(stream.next()[1], {"jobs": [], "removed": [job]})
+        stream.close()
+
+    def test_a_token_hears_of_its_own_jobs_only(self):
+        boss, mine, other = self.tokens()
+        changes, events = Stream(self.server, "/v1/job_changes", mine), Stream(self.server, "/v1/events", mine)
+        all_changes, all_events = Stream(self.server, "/v1/job_changes", boss), Stream(self.server, "/v1/events", boss)
+        theirs, own = self.job("theirs", other), self.job("own", mine)
+        self.assertEqual([row["id"] for row in changes.next()[1]["jobs"]], [own])
+        self.assertEqual(events.next()[1]["job"], own)
+        heard = set()
+        while heard != {theirs, own}:
+            heard |= {row["id"] for row in all_changes.next()[1]["jobs"]}
+        self.assertEqual([all_events.next()[1]["job"] for _ in range(2)], [theirs, own])
+        for stream in (changes, events, all_changes, all_events):
+            stream.close()
+
+    def test_all_streams_of_all_events_get_each_event_once_in_order(self):
+        streams = [Stream(self.server, "/v1/events") for _ in range(5)]
+        jobs = [self.job(f"run {i}") for i in range(40)]
+        for stream in streams:
+            self.assertEqual([stream.next()[1]["job"] for _ in jobs], jobs)
+            stream.close()
+
+    def test_a_removed_job_s_stream_ends_and_says_so(self):
+        job, kept = self.job("run"), self.job("kept")
+        self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
+        stream, other = Stream(self.server, f"/v1/jobs/{job}/events"), Stream(self.server, f"/v1/jobs/{kept}/events")
+        self.assertEqual(self.server.ask("DELETE", f"/v1/jobs/{job}")[0], 200)
+        kind, event = stream.next()
+        self.assertEqual((kind, event["kind"], event["job"]), ("job_removed", "job_removed", job))
+        self.assertIsNone(stream.next(), "the stream has ended")
+        self.server.ask("POST", f"/v1/jobs/{kept}/finish", {})
+        self.assertEqual(other.next()[0], "job_finished", "the others go on")
+        other.close()
+
+
+class Limits(ListCase):
+    arguments = ("--max-wait-s", "1", "--max-waits-per-token", "2", "--max-streams-per-token", "2",
+                 "--max-streams-per-address", "3")
+
+    def test_a_wait_ends_by_itself(self):
+        job = self.job("run")
+        self.rank(job)
+        have = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?wait_s=0")[1]
+        for wait in ("", "&wait_s=3600"):
+            status, answer = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={have.get('version', 0)}{wait}")
+            self.assertEqual((status, answer), (200, {"rank": 0, "unchanged": True}))
+
+    def test_a_token_holds_so_many_streams(self):
+        boss, mine, _ = self.tokens()
+        job = self.job("run", mine)
+        held = [Stream(self.server, path, mine) for path in ("/v1/events", f"/v1/jobs/{job}/events")]
+        for path in ("/v1/events", "/v1/job_changes", f"/v1/jobs/{job}/events"):
+            status, headers, body = self.request("GET", path, mine)
+            self.assertEqual((status, headers["Retry-After"]), (429, "5"))
+            self.assertRegex(json.loads(body)["detail"], r"^event streams of the token \w+: 2; allowed: 2$")
+        self.assertEqual(self.metric("perseus_event_streams", boss), 2)
+        held.pop().close()
+        while self.metric("perseus_event_streams", boss) > 1:
+            pass
+        again = Stream(self.server, "/v1/job_changes", mine)
+        self.assertEqual(again.status, 200)
+        for stream in (*held, again):
+            stream.close()
+
+    def test_a_token_holds_so_many_waits(self):
+        self.server.stop()
+        self.server = Server(self.data, "--max-waits-per-token", "2")
+        boss, mine, _ = self.tokens()
+        job = self.job("run", mine)
+        self.rank(job, mine)
+        connections = []
+        for _ in range(2):
+            one = http.client.HTTPConnection(self.server.address, timeout=60)
+            one.request("GET", f"/v1/jobs/{job}/ranks/0/plan", headers={"Authorization": f"Bearer {mine}"})
+            connections.append(one)
+        while self.metric("perseus_waiting_ranks", boss) < 2:
+            pass
+        status, answer = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan", token=mine)
+        self.assertEqual(status, 429)
+        self.assertRegex(answer["detail"], r"^waits for plans of the token \w+: 2; allowed: 2$")
+        for one in connections:
+            one.close()
+
+    def test_an_address_has_so_many_connections(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                probe.connect(("192.0.2.1", 9))  # sends nothing: which address this machine has
+                own = probe.getsockname()[0]
+            except OSError:
+                own = "127.0.0.1"
+        if own.startswith("127."):
+            self.skipTest("this machine has no address but loopback")
+        self.tokens()
+        self.server.stop()
+        self.server = Server(self.data, "--max-connections-per-address", "2", listen=f"{own}:0")
+        address = self.server.address.split(":")
+        held = [socket.create_connection(address) for _ in range(2)]
+        for one in held:
+            one.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+            self.assertIn(b"200 OK", one.recv(1000))
+        with socket.create_connection(address) as over:
+            self.assertIn(f"connections from {own}: 2; allowed: 2".encode(), over.recv(1000))
+        held.pop().close()
+        while True:  # until the server has noticed
+            with socket.create_connection(address) as now:
+                now.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
+                if b"200 OK" in now.recv(1000):
+                    break
+        held.pop().close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,53 @@
+// How many waits and event streams one token and one address may hold.
+#include "server/held_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace perseus::server {
+namespace {
+
+using Kind = HeldCalls::Kind;
+using ::testing::HasSubstr;
+
+HeldCalls::Caller caller(const std::string& token, const std::string& address, Kind kind) {
+  Identity identity;
+  identity.token = token;
+  return {identity, address, kind};
+}
+
+TEST(HeldCalls, AreLimitedPerTokenAndPerAddress) {
+  HeldCalls held({.waits_per_token = 2, .streams_per_token = 2, .streams_per_address = 3});
+  const auto a = caller("aaaa", "192.0.2.1", Kind::stream), b = caller("bbbb", "192.0.2.1", Kind::stream);
+  const HeldCalls::Id first = held.add(a, [] {});
+  held.add(a, [] {});
+  ASSERT_TRUE(held.full(a));
+  EXPECT_THAT(*held.full(a), HasSubstr("the token aaaa: 2; allowed: 2"));
+  EXPECT_FALSE(held.full(caller("aaaa", "192.0.2.1", Kind::wait))) << "waits are counted apart";
+  held.add(b, [] {});
+  ASSERT_TRUE(held.full(b));
+  EXPECT_THAT(*held.full(b), HasSubstr("from 192.0.2.1: 3; allowed: 3"));
+  EXPECT_FALSE(held.full(caller("bbbb", "192.0.2.2", Kind::stream)));
+  held.remove(first);
+  EXPECT_FALSE(held.full(a));
+}
+
+TEST(HeldCalls, WithoutTokensOnLoopbackThereIsNoLimit) {
+  HeldCalls held({.waits_per_token = 0, .streams_per_token = 0, .streams_per_address = 0});
+  EXPECT_FALSE(held.full(caller("", "127.0.0.1", Kind::wait)));
+  EXPECT_FALSE(held.full(caller("", "127.0.0.1", Kind::stream)));
+  EXPECT_TRUE(held.full(caller("", "192.0.2.1", Kind::stream)));
+}
+
+TEST(HeldCalls, WhatEndsGivesItsPlaceBack) {
+  HeldCalls held({.waits_per_token = 1, .streams_per_token = 1, .streams_per_address = 1});
+  const auto wait = caller("aaaa", "192.0.2.1", Kind::wait);
+  int ended = 0;
+  held.add(wait, [&] { ++ended; });
+  held.end_unless([](const Identity&) { return false; });
+  EXPECT_EQ(ended, 1);
+  EXPECT_FALSE(held.full(wait));
+}
+
+}  // namespace
+}  // namespace perseus::server

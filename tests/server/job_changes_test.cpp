@@ -1,0 +1,47 @@
+// When the rows that changed are sent to dashboards, by a clock that the test turns.
+#include "server/job_changes.h"
+
+#include <gtest/gtest.h>
+
+#include "net/connection.h"
+#include "server/event_streams.h"
+
+namespace perseus::server {
+namespace {
+
+/// Of a client that is gone: events lead nowhere.
+Responder nobody() { return Responder(std::make_shared<Exchange>(nullptr)); }
+
+TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
+  JobChanges changes;
+  EXPECT_FALSE(changes.note(100)) << "nobody listens";
+  const auto id = changes.add(nobody(), {});
+  EXPECT_TRUE(changes.note(100));
+  const double due_s = changes.next_wake_s().value_or(0);
+  EXPECT_GT(due_s, 100);
+  EXPECT_LT(due_s, 100.2);
+  EXPECT_FALSE(changes.note(100.01)) << "it is sent with the first one";
+  EXPECT_EQ(changes.next_wake_s(), due_s);
+  changes.send({}, due_s);
+  EXPECT_FALSE(changes.next_wake_s());
+  EXPECT_TRUE(changes.note(due_s + 0.01));
+  EXPECT_GE(changes.next_wake_s().value_or(0), due_s + 0.5);
+  changes.remove(id);
+  EXPECT_FALSE(changes.next_wake_s()) << "nobody is left";
+}
+
+TEST(EventStreams, EventsOfAMomentAreOneText) {
+  EventStreams streams;
+  EXPECT_FALSE(streams.take("event", 100)) << "nobody listens";
+  const auto id = streams.add(nobody());
+  EXPECT_TRUE(streams.take("event", 100));
+  EXPECT_FALSE(streams.take("event", 100.01));
+  EXPECT_LT(streams.next_wake_s().value_or(1e9), 100.1);
+  EXPECT_FALSE(streams.take(std::string(100000, 'x'), 100.01)) << "as much as goes together: it is sent at once";
+  EXPECT_FALSE(streams.next_wake_s());
+  streams.remove(id);
+  EXPECT_TRUE(streams.empty());
+}
+
+}  // namespace
+}  // namespace perseus::server

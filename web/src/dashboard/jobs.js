@@ -1,0 +1,42 @@
+// All jobs as the server has them now: its list once, in pages, and then the rows that change.
+import { getJson } from './api.js';
+
+const pageRows = 1000;
+
+/** Loads every page of the list: { jobs }. */
+export async function loadJobs(signal) {
+  const jobs = [];
+  for (let after = null; ;) {
+    const page = await getJson(`/v1/jobs?limit=${pageRows}${after === null ? '' : `&after=${encodeURIComponent(after)}`}`, signal);
+    jobs.push(...page.jobs);
+    if (!page.next) return { jobs };
+    after = page.next;
+  }
+}
+
+/** Returns { replace(jobs), change({ jobs, removed }), rows() }: rows are in the server's order, newest first. */
+export function createJobs() {
+  let rows = new Map();
+  let order = null; // sorted rows, until one comes or goes
+  const older = (a, b) => b.created_at_s - a.created_at_s || (a.id < b.id ? -1 : 1);
+  return {
+    replace(jobs) {
+      rows = new Map(jobs.map((job) => [job.id, job]));
+      order = jobs;
+    },
+    change({ jobs = [], removed = [] }) {
+      const changed = new Map();
+      for (const job of jobs) {
+        if (order && rows.has(job.id)) changed.set(job.id, job);
+        else order = null;
+        rows.set(job.id, job);
+      }
+      for (const id of removed) if (rows.delete(id)) order = null;
+      if (order && changed.size > 0) order = order.map((job) => changed.get(job.id) ?? job);
+    },
+    rows() {
+      order ??= [...rows.values()].sort(older);
+      return order;
+    },
+  };
+}
