@@ -36,12 +36,20 @@ class Executor {
   using Work = std::function<std::function<void()>()>;
   /// What a request waits for, a millisecond of work, comes before reading frontiers that are known, of which a
   /// restarted server has many, and neither stands behind planning, which may take minutes.
-  enum class Kind : unsigned char { request, reading, planning };
+  /// Reads of the store have threads of their own, so that a database that hangs holds up nothing else.
+  enum class Kind : unsigned char { request, reading, planning, store };
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
   virtual void submit(Kind kind, Work work) = 0;
+};
+
+/// How the store did when it was last asked.
+struct StoreHealth {
+  bool answers = true;
+  std::string problem;  ///< why not
+  double since_s = 0;   ///< since when
 };
 
 struct ServiceOptions {
@@ -60,6 +68,7 @@ struct ServiceOptions {
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
   double latency_wait_s = 5;                 ///< of the first plan, for ranks to report their switch latency
   int plan_deadlines = 1000;                 ///< see PlannerOptions
+  double store_answers_s = 10;               ///< a call that the store has not answered by then is `unavailable`
   int finished_jobs_in_memory = 100;         ///< more are read again when asked about
   std::function<std::string()> random_id;    ///< 128 random bits in hex; empty: getrandom(2)
   std::function<void()> tokens_changed;      ///< another server on this database made or revoked tokens
