@@ -7,12 +7,11 @@
 #include "base/error_table.h"
 #include "net/content_coding.h"
 #include "report/dashboard.h"
+#include "server/job_view.h"
 #include "server/learned_profile.h"
 
 namespace perseus::server {
 namespace {
-
-constexpr std::string_view owner_fact = "token";
 
 std::vector<std::string_view> segments_of(std::string_view path) {
   std::vector<std::string_view> segments;
@@ -176,17 +175,28 @@ const std::vector<Api::Route>& Api::routes() {
   return all;
 }
 
-bool Api::reaches(const Identity& identity, const std::string& job) {
+std::optional<bool> Api::reaches(const Identity& identity, const std::string& job) {
   if (identity.role != Role::job) return true;
   if (!identity.job.empty()) return identity.job == job;
   auto known = owners_.find(job);
   if (known == owners_.end()) {
-    const auto view = service_.job(job);
-    if (!view) return false;
-    const auto fact = view->facts.find(std::string(owner_fact));
-    known = owners_.emplace(job, fact == view->facts.end() ? "" : fact->second).first;
+    auto owner = service_.known_owner(job);
+    if (!owner) return std::nullopt;
+    known = owners_.emplace(job, *std::move(owner)).first;
   }
   return !known->second.empty() && known->second == identity.token;
+}
+
+void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler) {
+  const auto decide = [job, handler = std::move(handler)](Call asked, bool reaches) {
+    if (reaches) return handler(std::move(asked));
+    asked.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", job)});
+  };
+  if (const auto known = reaches(call.identity, job)) return decide(std::move(call), *known);
+  service_.job(job, [this, job, call = std::move(call), decide](const Result<JobView>& view) {
+    if (!view && view.error().code == ErrorCode::unavailable) return call.fail(view.error());
+    decide(call, view && reaches(call.identity, job).value_or(false));
+  });
 }
 
 Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
@@ -263,16 +273,18 @@ void Api::handle(HttpRequest request, Responder responder) {
   if (is_audited(route)) call.audit = auditor(request);
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
   const std::vector<std::string_view> path = segments_of(request.path);
+  std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string_view segment = found.pattern->segments[i];
     if (!is_placeholder(segment)) continue;
     call.parts.emplace_back(path[i]);
-    if (segment == "{job}" && !reaches(call.identity, call.parts.back())) {
-      return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", path[i])});
-    }
+    if (segment == "{job}") job = call.parts.back();
   }
   call.request = std::move(request);
-  (this->*route.handler)(std::move(call));
+  if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
+  if_it_reaches(std::move(call), *job, [this, handler = route.handler](Call reaching) {
+    (this->*handler)(std::move(reaching));
+  });
 }
 
 Done<Ok> Api::then_ok(const Call& call) const {

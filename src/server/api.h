@@ -80,8 +80,10 @@ class Api {
   std::optional<HttpResponse> refused(const Route& route, const HttpRequest& request, Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;
   [[nodiscard]] std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
-  /// Whether this identity may reach the job.
-  bool reaches(const Identity& identity, const std::string& job);
+  /// Whether this identity may reach the job; nothing: the job must be read first.
+  std::optional<bool> reaches(const Identity& identity, const std::string& job);
+  /// Reads the job if need be, and calls the handler, or refuses.
+  void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
   Result<RegisterJob> owned(const Call& call, RegisterJob request) const;
   void keep_open(const Call& call, SubscriptionId subscription);

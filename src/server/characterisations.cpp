@@ -11,7 +11,7 @@ constexpr std::size_t kept_frontiers = 8;
 
 }  // namespace
 
-Characterisations::Characterisations(std::string owner, double lease_s, Store& store, const Clock& clock,
+Characterisations::Characterisations(std::string owner, double lease_s, StoreAccess& store, const Clock& clock,
                                      Executor& executor)
     : owner_(std::move(owner)), lease_s_(lease_s), store_(store), clock_(clock), executor_(executor) {}
 
@@ -29,20 +29,13 @@ void Characterisations::want(const std::string& key, Answer answer) {
 void Characterisations::start(const std::string& key) {
   work_[key].look_again_s.reset();
   if (known(key)) return read_frontier(key, "");
-  auto stored = store_.blob("frontier/" + key);
-  // Even an answer that is known comes later, by way of the executor, so that nobody is called inside his own call.
-  if (!stored) {
-    executor_.submit(Executor::Kind::request,
-                     [weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
-                       return [weak, key, error] {
-                         if (const auto self = weak.lock()) self->finish(key, error);
-                       };
+  store_.read<Bytes>([key](Store& store) { return store.blob("frontier/" + key); },
+                     [weak = weak_from_this(), key](Result<Bytes> stored) {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       if (!stored) return self->finish(key, stored.error());
+                       *stored ? self->read_frontier(key, std::move(**stored)) : self->claim_and_compute(key);
                      });
-  } else if (*stored) {
-    read_frontier(key, std::move(**stored));
-  } else {
-    claim_and_compute(key);
-  }
 }
 
 void Characterisations::read_frontier(const std::string& key, std::string bytes) {
@@ -83,13 +76,19 @@ void Characterisations::claim_and_compute(const std::string& key) {
 }
 
 void Characterisations::compute(const std::string& key) {
-  auto input = store_.blob("input/" + key);
-  if (!input) return finish(key, input.error());
-  if (!*input) {
-    return finish(key, Error{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)});
-  }
+  store_.read<Bytes>([key](Store& store) { return store.blob("input/" + key); },
+                     [weak = weak_from_this(), key](Result<Bytes> input) {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       if (input && *input) return self->compute(key, std::move(**input));
+                       const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)};
+                       self->finish(key, input ? missing : input.error());
+                     });
+}
+
+void Characterisations::compute(const std::string& key, std::string text) {
   executor_.submit(Executor::Kind::planning,
-                   [weak = weak_from_this(), key, text = **std::move(input)]() -> std::function<void()> {
+                   [weak = weak_from_this(), key, text = std::move(text)]() -> std::function<void()> {
                      Frontier frontier;
                      std::string bytes;
                      std::optional<Error> error;
@@ -124,7 +123,7 @@ void Characterisations::finish(const std::string& key, Result<Frontier> result) 
   if (found == work_.end()) return;
   const Work work = std::move(found->second);
   work_.erase(found);
-  if (work.claimed) store_.release("characterise/" + key, owner_, [](const Result<Ok>&) {});
+  if (work.claimed) store_.release("characterise/" + key, owner_);
   if (result) {
     known_[key] = *result;
     std::erase(recent_, *result);

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "server/pipeline_input.h"
 #include "server/service.h"
-#include "store/store.h"
+#include "server/store_access.h"
 
 namespace perseus::server {
 
@@ -28,7 +28,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   using Frontier = std::shared_ptr<const CharacterisedPipeline>;
   using Answer = std::function<void(const Result<Frontier>&)>;
 
-  Characterisations(std::string owner, double lease_s, Store& store, const Clock& clock, Executor& executor);
+  Characterisations(std::string owner, double lease_s, StoreAccess& store, const Clock& clock, Executor& executor);
 
   /// In memory, or null.
   [[nodiscard]] Frontier known(const std::string& key) const;
@@ -42,6 +42,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   [[nodiscard]] std::int64_t running() const { return static_cast<std::int64_t>(work_.size()); }
 
  private:
+  using Bytes = std::optional<std::string>;
   struct Work {
     std::vector<Answer> answers;
     bool claimed = false;
@@ -52,12 +53,13 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   void read_frontier(const std::string& key, std::string bytes);
   void claim_and_compute(const std::string& key);
   void compute(const std::string& key);
+  void compute(const std::string& key, std::string text);
   void save(const std::string& key, Frontier frontier, std::string bytes);
   void finish(const std::string& key, Result<Frontier> result);
 
   std::string owner_;
   double lease_s_;
-  Store& store_;
+  StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;
   std::map<std::string, std::weak_ptr<const CharacterisedPipeline>> known_;

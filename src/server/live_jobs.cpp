@@ -503,7 +503,8 @@ void LiveJobs::cast_shadow(LiveJob& live, const Job* before) {
   }
   const auto next_s = hooks_.next_wake(live, now_s);
   std::swap(live.job, *live.shadow);
-  retry_at(live, std::min(now_s + store_retry_s, std::max(now_s, next_s.value_or(now_s + store_retry_s))));
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + store_retry_s;
+  retry_at(live, sooner ? *next_s : now_s + store_retry_s);
   if (live.shown_version() != shown) hooks_.shown(live);
 }
 

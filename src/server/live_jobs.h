@@ -89,6 +89,8 @@ struct LiveJob {
   std::map<std::array<int, 4>, std::shared_ptr<const StageSchedule>> schedules;
   std::int64_t schedules_version = 0;
   std::optional<PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
+  enum class Reading : unsigned char { no, under_way, failed };
+  Reading max_clock_shape_read = Reading::no;
   std::optional<double> wake_s;                  ///< as registered
   int subscribers = 0;
   EnergyMeter energies;

@@ -293,6 +293,7 @@ struct JobSummary {
   std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   Joules saved;                           ///< so far
+  std::string owner;                      ///< token that registered it; not shown
 };
 struct ListedJob {
   JobRow row;

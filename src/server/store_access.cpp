@@ -41,12 +41,15 @@ void StoreAccess::append(Append append, Done<Appended> done, std::function<void(
 }
 
 void StoreAccess::remove_job(std::string job, Done<Ok> done) {
+  if (writes_late()) return done(not_answered());
   store_.remove_job(std::move(job), watched<Ok>(writes, std::move(done)));
 }
 void StoreAccess::put_blob(Blob blob, Done<Ok> done) {
+  if (writes_late()) return done(not_answered());
   store_.put_blob(std::move(blob), watched<Ok>(writes, std::move(done)));
 }
 void StoreAccess::remove_blob(std::string key, Done<Ok> done) {
+  if (writes_late()) return done(not_answered());
   store_.remove_blob(std::move(key), watched<Ok>(writes, std::move(done)));
 }
 void StoreAccess::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
@@ -55,6 +58,15 @@ void StoreAccess::claim(std::string work, std::string owner, double now_s, doubl
 }
 void StoreAccess::release(std::string work, std::string owner) {
   store_.release(std::move(work), std::move(owner), watched<Ok>(writes, [](const Result<Ok>&) {}));
+}
+
+void StoreAccess::put_token(TokenRow token, Done<Ok> done) {
+  if (writes_late()) return done(not_answered());
+  store_.put_token(std::move(token), watched<Ok>(writes, std::move(done)));
+}
+void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
+  if (writes_late()) return done(not_answered());
+  store_.revoke_token(std::move(hash), watched<Ok>(writes, std::move(done)));
 }
 
 void StoreAccess::tick(double now_s) {
@@ -101,6 +113,11 @@ void StoreAccess::probe() {
         return blob ? Result<Ok>(Ok{}) : Result<Ok>(blob.error());
       },
       write);
+}
+
+bool StoreAccess::is_busy() const {
+  const auto any = [](const Calls& calls) { return !calls.empty(); };
+  return std::ranges::any_of(open_, any) || std::ranges::any_of(late_, any);
 }
 
 StoreHealth StoreAccess::health() const {

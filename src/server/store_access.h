@@ -49,6 +49,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void remove_blob(std::string key, Done<Ok> done);
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done);
   void release(std::string work, std::string owner);
+  void put_token(TokenRow token, Done<Ok> done);
+  void revoke_token(std::string hash, Done<Ok> done);
 
   /// Whether a write is unanswered after the limit: new ones would only queue up behind it.
   [[nodiscard]] bool writes_late() const { return !late_[writes].empty(); }
@@ -61,6 +63,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void set_limit(double limit_s) { limit_s_ = limit_s; }
   /// Called whenever next_wake() may have become earlier.
   std::function<void()> earlier_wake;
+
+  [[nodiscard]] bool is_busy() const;
 
   /// Asks the store something small, to know how it is. At most one such question at a time.
   void probe();

@@ -38,6 +38,11 @@ void MemoryStore::tell_others_of_tokens() {
   }
 }
 
+std::optional<Error> MemoryStore::cannot_read() const {
+  PERSEUS_CHECK(database_->may_read, "a read of the store where nobody may wait for it");
+  return database_->failure;
+}
+
 void MemoryStore::append(Append append, Done<Appended> done) {
   write<Appended>(std::move(done), [this, append = std::move(append)]() mutable {
     const auto found = database_->jobs.find(append.job);
@@ -57,7 +62,7 @@ void MemoryStore::append(Append append, Done<Appended> done) {
 }
 
 Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::int64_t after) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   const auto found = database_->jobs.find(job);
   if (found == database_->jobs.end()) return std::vector<StoredEvent>{};
   const std::vector<StoredEvent>& events = found->second.events;
@@ -66,7 +71,7 @@ Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::in
 }
 
 Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<JobIndexRow> rows;
   rows.reserve(database_->jobs.size());
   for (const auto& [id, job] : database_->jobs) rows.push_back(job.index);
@@ -88,14 +93,14 @@ void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
 }
 
 Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   const auto found = database_->blobs.find(key);
   if (found == database_->blobs.end()) return std::optional<std::string>{};
   return std::optional<std::string>(found->second);
 }
 
 Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<std::string> keys;
   for (auto at = database_->blobs.lower_bound(prefix); at != database_->blobs.end() && at->first.starts_with(prefix);
        ++at) {
@@ -145,7 +150,7 @@ void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
 }
 
 Result<std::vector<TokenRow>> MemoryStore::tokens() {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<TokenRow> rows;
   for (const auto& [hash, token] : database_->tokens) rows.push_back(token);
   return rows;

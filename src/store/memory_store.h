@@ -32,6 +32,7 @@ struct MemoryDatabase {
   std::map<std::string, Claim, std::less<>> claims;
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
+  bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
   std::vector<MemoryStore*> stores;
 };
 
@@ -60,6 +61,7 @@ class MemoryStore final : public Store {
   /// Posts done(value), or done(failure) with nothing done.
   template <class T, class Work>
   void write(Done<T> done, Work work);
+  [[nodiscard]] std::optional<Error> cannot_read() const;
   /// Has every other store of the database told.
   void tell_others(const std::string& job, std::int64_t sequence);
   void tell_others_of_tokens();

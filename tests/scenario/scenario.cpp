@@ -135,6 +135,9 @@ class Player {
         {"stop", &Player::stop},
         {"break", &Player::break_store},
         {"mend", &Player::mend_store},
+        {"freeze", &Player::freeze_store},
+        {"thaw", &Player::thaw_store},
+        {"vanish", &Player::vanish},
         {"train", &Player::train},
         {"drop", &Player::drop},
     };
@@ -529,6 +532,15 @@ class Player {
   }
   Status break_store(const Step&) {
     return target_.break_store(true) ? Status(Ok{}) : wrong("this target cannot break its store");
+  }
+  Status freeze_store(const Step&) {
+    return target_.freeze_store(true) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status thaw_store(const Step&) {
+    return target_.freeze_store(false) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status vanish(const Step& step) {
+    return target_.lose_job(id(step)) ? Status(Ok{}) : wrong("this target cannot lose a job");
   }
   Status mend_store(const Step&) {
     return target_.break_store(false) ? Status(Ok{}) : wrong("this target cannot mend its store");
