@@ -497,8 +497,7 @@ void LiveJobs::cast_shadow(LiveJob& live, const Job* before) {
   const bool planned = job.plan && job.plan->version == job.version;
   if (planned && job.version != live.committed_plan && !is_provisional(job.version)) {
     const bool same = before != nullptr && is_provisional(before->version) && !differs(*job.plan, before->plan);
-    constexpr double ms = 1e3;
-    job.version = same ? before->version : std::max(static_cast<std::int64_t>(ms * now_s), shown + 1);
+    job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
     job.plan->version = job.version;
   }
   const auto next_s = hooks_.next_wake(live, now_s);

@@ -133,9 +133,13 @@ struct LiveJob {
   std::unique_ptr<Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
 };
 
-/// Whether the version is of a plan that was handed out before it was durable: milliseconds since 1970, where durable
-/// ones count from 1.
-constexpr bool is_provisional(std::int64_t version) { return version >= std::int64_t{1} << 40; }
+/// Versions of plans that were handed out before they were durable: tenths of a second, above what durable versions,
+/// which count from 1, reach. A number comes again after three years.
+constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
+constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
+constexpr std::int64_t provisional_version(double now_s) {
+  return kProvisional + static_cast<std::int64_t>(10 * now_s) % kProvisional;
+}
 
 class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
  public:

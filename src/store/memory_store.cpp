@@ -16,7 +16,8 @@ template <class T, class Work>
 void MemoryStore::write(Done<T> done, Work work) {
   post_([alive = std::weak_ptr(foreign_), database = database_, done = std::move(done),
          work = std::move(work)]() mutable {
-    if (!alive.expired()) done(database->failure ? Result<T>(*database->failure) : Result<T>(work()));
+    const auto& failure = database->failure ? database->failure : database->write_failure;
+    if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
   });
 }
 

@@ -44,6 +44,10 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   void stop_and_start() override;
   bool break_store(bool broken) override;
   bool freeze_store(bool frozen) override;
+  bool fill_disk(bool full) override {
+    database_->write_failure = full ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
+    return true;
+  }
   bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
 
   void submit(Kind kind, Work work) override;
