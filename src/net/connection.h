@@ -154,6 +154,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::shared_ptr<ServerCore> core_;
   std::string peer_;
+  bool while_draining_;
   std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
   std::string pending_;                    ///< bytes behind the request that is being answered
   std::vector<Outgoing> outgoing_;

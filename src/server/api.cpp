@@ -231,6 +231,7 @@ std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& reques
 
 std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Identity& who) {
   if (route.access == Access::open) return std::nullopt;
+  if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: ask again"});
   hosts_.any = tokens_.required() && hosts_.names.empty();
   if (auto refusal = refused_across_sites(request, hosts_)) return refusal;
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
@@ -336,8 +337,29 @@ void Api::dashboard(Call call) {
 void Api::healthz(Call call) { call.answer(fmt::format("{{\"status\":\"ok\",\"version\":\"{}\"}}", options_.version)); }
 
 void Api::readyz(Call call) {
-  if (draining_) return call.fail({ErrorCode::unavailable, "the server is shutting down"});
-  call.answer("{\"status\":\"ready\"}");
+  std::string checks;
+  std::string failing;
+  const auto add = [&](std::string_view name, const std::string& problem, const std::string& more = "") {
+    checks += fmt::format("{}\"{}\":{{\"status\":\"{}\"{}{}}}", checks.empty() ? "" : ",", name,
+                          problem.empty() ? "ok" : "failing",
+                          problem.empty() ? "" : ",\"message\":" + json_quoted(problem), more);
+    if (!problem.empty()) failing += fmt::format("{}{}: {}", failing.empty() ? "" : "; ", name, problem);
+  };
+  const StoreHealth store = service_.store_health();
+  add("store", store.answers ? "" : store.problem,
+      store.answers ? "" : fmt::format(",\"since_s\":{:.3f}", store.since_s));
+  if (options_.disk) {
+    const DiskHealth disk = options_.disk();
+    add("disk", disk.problem, fmt::format(",\"free_bytes\":{}", disk.free_bytes));
+  }
+  add("draining", draining_ ? "the server is stopping" : "");
+  if (failing.empty()) return call.answer(fmt::format("{{\"status\":\"ready\",\"checks\":{{{}}}}}", checks));
+  HttpResponse response = response_of({ErrorCode::unavailable, failing});
+  std::string body = *response.body;  // an object
+  body.pop_back();
+  response.body = std::make_shared<const std::string>(
+      fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
+  call.send(std::move(response));
 }
 
 void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }

@@ -6,6 +6,7 @@
 // Threads: io thread. docs/openapi.json describes /v1; decision 0013.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,12 @@
 
 namespace perseus::server {
 
+/// The file system that the database is on.
+struct DiskHealth {
+  std::uint64_t free_bytes = 0;
+  std::string problem;  ///< empty: there is room
+};
+
 struct ApiOptions {
   std::string version;
   EnergyFactors factors;
@@ -32,6 +39,7 @@ struct ApiOptions {
   std::string dashboard;                          ///< the page's text
   std::function<HttpServerCounts()> connections;  ///< for /metrics; may be empty
   std::vector<std::string> hosts;                 ///< names by which clients know the server; none: any, with a token
+  std::function<DiskHealth()> disk;               ///< for /readyz; empty: the database is elsewhere
   /// Who changed what, and whether it was done: a JSON object. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
