@@ -111,6 +111,13 @@ struct LiveJob {
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
   }
+  /// The job of which that rank is told, if it is not `job`: the shadow, or while changes are being committed the job
+  /// without them.
+  [[nodiscard]] Job* shown_job(int rank) const {
+    if (shadow) return shadow.get();
+    const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
+    return usable ? known_.get() : nullptr;
+  }
   /// Version of what ranks are told now.
   [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
   /// The store has failed or is slow: what time makes due goes into the shadow.

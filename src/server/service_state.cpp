@@ -238,7 +238,7 @@ void Service::State::look(const std::string& id, LiveJobs::Found then) {
   jobs->with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) {
     LiveJob* const known = jobs->in_memory(id);
     if (live || known == nullptr || live.error().code == ErrorCode::not_found) return then(live);
-    const AsShown as_shown(*known);
+    const AsShown as_shown(*known, known->shadow.get());
     then(Result<LiveJob*>(known));
   });
 }
@@ -331,7 +331,7 @@ void Service::State::release_first_plan(LiveJob& live) {
 
 std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
   const std::int64_t shown_version = live.shown_version();
-  const AsShown as_shown(live);
+  const AsShown as_shown(live, live.shown_job(rank));
   if (!live.job.live()) {
     return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
   }

@@ -206,20 +206,20 @@ struct Service::State : std::enable_shared_from_this<State> {
   void replan(const std::string& id, const std::string& input, Seconds latency, const std::string& text);
 };
 
-/// Has the job's shadow, if there is one, in the place of the job.
+/// Has another job, if there is one, in the place of the live one's: LiveJob::shown_job().
 class AsShown {
  public:
-  explicit AsShown(LiveJob& live) : live_(live), has_shadow_(live.shadow != nullptr) { exchange(); }
+  AsShown(LiveJob& live, Job* shown) : live_(live), shown_(shown) { exchange(); }
   AsShown(const AsShown&) = delete;
   AsShown& operator=(const AsShown&) = delete;
   ~AsShown() { exchange(); }
 
  private:
   void exchange() {
-    if (has_shadow_) std::swap(live_.job, *live_.shadow);
+    if (shown_ != nullptr) std::swap(live_.job, *shown_);
   }
   LiveJob& live_;
-  bool has_shadow_;
+  Job* shown_;
 };
 
 }  // namespace perseus::server

@@ -4,6 +4,7 @@
 usage: test_server.py PERSEUS [unittest's arguments]; exit 77 without python3-jsonschema
 """
 
+import contextlib
 import csv
 import gzip
 import http.client
@@ -629,12 +630,14 @@ class Operations(ServerCase):
     def test_probes_are_answered_while_it_stops(self):
         # A request whose end has not come keeps the server for its grace.
         held = socket.create_connection(self.server.address.split(":"))
-        held.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{")
+        held.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{")
         while b"perseus_connections 2" not in self.server.ask("GET", "/metrics", raw=True)[1]:
             pass
         self.server.process.send_signal(signal.SIGTERM)
-        while (answer := self.server.ask("GET", "/readyz"))[0] == 200:
-            pass
+        answer = (200, None)
+        while answer[0] == 200:
+            with contextlib.suppress(ConnectionResetError, http.client.RemoteDisconnected):  # connected before the signal, asked after it
+                answer = self.server.ask("GET", "/readyz")
         self.assertEqual(answer[0], 503)
         self.assertEqual(answer[1]["checks"]["draining"]["status"], "failing")
         self.assertEqual(answer[1]["checks"]["store"]["status"], "ok")
