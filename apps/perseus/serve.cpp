@@ -165,6 +165,9 @@ Result<int> run_serve(const ServeConfig& config) {
   const UnsteppedClock clock;
   auto store = open_server_store(config.data, config.database, post_from("store"));
   if (!store) return store.error();
+  if (const std::string why = (*store)->read_only(); !why.empty()) {
+    log.warn("known plans are served, and nothing can be changed: " + why);
+  }
 
   const bool local = is_loopback(address->host);
   server::Tokens tokens(**store, local);

@@ -126,6 +126,7 @@ StoreHealth StoreAccess::health() const {
   const auto failing = [&](const std::string& problem, double since_s) {
     if (health.answers || since_s < health.since_s) health = {false, problem, since_s};
   };
+  if (const std::string why = store_.read_only(); !why.empty()) failing(why, opened_s_);
   for (const Kind kind : {reads, writes}) {
     if (failed_[kind]) failing(failed_[kind]->error.message, failed_[kind]->since_s);
     for (const Calls* calls : {&open_[kind], &late_[kind]}) {

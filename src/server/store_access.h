@@ -27,7 +27,7 @@ namespace perseus::server {
 class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
  public:
   StoreAccess(Store& store, const Clock& clock, Executor& executor, double limit_s)
-      : store_(store), clock_(clock), executor_(executor), limit_s_(limit_s) {}
+      : store_(store), clock_(clock), executor_(executor), limit_s_(limit_s), opened_s_(clock.now_s()) {}
 
   /// `work` runs on the executor. It must not refer to anything of the io thread.
   template <class T, class Work>
@@ -102,6 +102,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   const Clock& clock_;
   Executor& executor_;
   double limit_s_;
+  double opened_s_;
   std::uint64_t next_ = 1;
   std::array<Calls, 2> open_;  ///< by Kind, as the next two
   std::array<Calls, 2> late_;  ///< given up, but not answered by the store yet

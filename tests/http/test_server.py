@@ -566,6 +566,35 @@ class Operations(ServerCase):
         durable = self.server.ask("GET", f"{path}?have={plan['version']}&wait_s=60")[1]
         self.assertEqual((durable["version"], durable["reason"]), (version + 1, plan["reason"]))
 
+    def start_read_only(self, prefix, stop):
+        """A server that may write nothing says so once and hands out what is known."""
+        self.push()
+        job = self.zeus_job()
+        plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+        self.server.stop(stop)
+        self.server = Server(self.data, prefix=prefix)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1], plan)
+        status, ready = self.server.ask("GET", "/readyz")
+        self.assertEqual((status, ready["checks"]["store"]["status"]), (503, "failing"))
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 503)
+        self.server.stop()
+        self.assertEqual(len([line for line in self.server.log if "nothing can be changed" in line]), 1)
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
+
+    def test_it_starts_on_a_full_disk(self):
+        self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGTERM)
+
+    def test_it_starts_on_a_full_disk_after_a_crash(self):
+        self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGKILL)
+
+    @unittest.skipIf(subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0,
+                     "file systems may not be mounted here")
+    def test_it_starts_on_a_read_only_file_system(self):
+        for stop in (signal.SIGTERM, signal.SIGKILL):
+            mount = f'mount --bind "{self.data}" "{self.data}" && mount -o remount,ro,bind "{self.data}" && exec "$@"'
+            self.start_read_only(["unshare", "-m", "sh", "-c", mount, "sh"], stop)
+
     def test_pages_are_compressed_for_those_who_take_it(self):
         def get(path, **headers):
             connection = http.client.HTTPConnection(self.server.address, timeout=60)
