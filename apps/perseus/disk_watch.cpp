@@ -28,8 +28,7 @@ server::DiskHealth measure(const std::string& folder) {
 
 }  // namespace
 
-DiskWatch::DiskWatch(std::string folder, server::Executor& executor)
-    : folder_(std::move(folder)), executor_(executor) {
+DiskWatch::DiskWatch(std::string folder, server::Executor& executor) : folder_(std::move(folder)), executor_(executor) {
   last_->health = measure(folder_);
 }
 

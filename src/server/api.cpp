@@ -283,9 +283,8 @@ void Api::handle(HttpRequest request, Responder responder) {
   }
   call.request = std::move(request);
   if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
-  if_it_reaches(std::move(call), *job, [this, handler = route.handler](Call reaching) {
-    (this->*handler)(std::move(reaching));
-  });
+  if_it_reaches(std::move(call), *job,
+                [this, handler = route.handler](Call reaching) { (this->*handler)(std::move(reaching)); });
 }
 
 Done<Ok> Api::then_ok(const Call& call) const {
@@ -357,8 +356,8 @@ void Api::readyz(Call call) {
   HttpResponse response = response_of({ErrorCode::unavailable, failing});
   std::string body = *response.body;  // an object
   body.pop_back();
-  response.body = std::make_shared<const std::string>(
-      fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
+  response.body =
+      std::make_shared<const std::string>(fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
   call.send(std::move(response));
 }
 

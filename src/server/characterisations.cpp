@@ -76,14 +76,15 @@ void Characterisations::claim_and_compute(const std::string& key) {
 }
 
 void Characterisations::compute(const std::string& key) {
-  store_.read<Bytes>([key](Store& store) { return store.blob("input/" + key); },
-                     [weak = weak_from_this(), key](Result<Bytes> input) {
-                       const auto self = weak.lock();
-                       if (!self) return;
-                       if (input && *input) return self->compute(key, std::move(**input));
-                       const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)};
-                       self->finish(key, input ? missing : input.error());
-                     });
+  store_.read<Bytes>(
+      [key](Store& store) { return store.blob("input/" + key); },
+      [weak = weak_from_this(), key](Result<Bytes> input) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (input && *input) return self->compute(key, std::move(**input));
+        const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", key)};
+        self->finish(key, input ? missing : input.error());
+      });
 }
 
 void Characterisations::compute(const std::string& key, std::string text) {

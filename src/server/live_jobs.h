@@ -91,7 +91,7 @@ struct LiveJob {
   std::optional<PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
   enum class Reading : unsigned char { no, under_way, failed };
   Reading max_clock_shape_read = Reading::no;
-  std::optional<double> wake_s;                  ///< as registered
+  std::optional<double> wake_s;  ///< as registered
   int subscribers = 0;
   EnergyMeter energies;
   FollowedIterations followed;

@@ -123,9 +123,8 @@ void Api::legacy_register_job(Call call) {
   const bool may_be_known = job.shape.has_value();
   auto own = owned(call, std::move(job));
   if (!own) return call.fail(own.error());
-  const auto made = then<RegisteredJob>(call, [](const RegisteredJob& registered) {
-    return json_quoted(registered.job);
-  });
+  const auto made =
+      then<RegisteredJob>(call, [](const RegisteredJob& registered) { return json_quoted(registered.job); });
   if (!may_be_known) return service_.register_job(*std::move(own), made);
   service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
     if (!names) return made(names.error());

@@ -90,27 +90,26 @@ void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
   const std::string id = request.job;
   self->ask(id, {[self, request = std::move(request)](const Job& job, double now_s) -> Result<Decision> {
-                             auto rank = decide_rank(job, request);
-                             if (!rank) return rank.error();
-                             Decision decision;
-                             if (!*rank) return decision;
-                             // Iterations are numbered anew: those before are counted first.
-                             const LiveJob* current =
-                                 begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
-                             if (current != nullptr) {
-                               for (const IterationsCounted& count : counts_since(*current, now_s)) {
-                                 decision.events.emplace_back(count);
-                               }
-                             }
-                             decision.events.emplace_back(**std::move(rank));
-                             return decision;
-                           },
-                           [self, id, done](const Status& status) {
-                             if (!status) return done(status.error());
-                             const LiveJob* now = self->jobs->in_memory(id);
-                             if (now == nullptr) return done(RegisteredRank{});
-                             done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
-                           }});
+                   auto rank = decide_rank(job, request);
+                   if (!rank) return rank.error();
+                   Decision decision;
+                   if (!*rank) return decision;
+                   // Iterations are numbered anew: those before are counted first.
+                   const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
+                   if (current != nullptr) {
+                     for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                       decision.events.emplace_back(count);
+                     }
+                   }
+                   decision.events.emplace_back(**std::move(rank));
+                   return decision;
+                 },
+                 [self, id, done](const Status& status) {
+                   if (!status) return done(status.error());
+                   const LiveJob* now = self->jobs->in_memory(id);
+                   if (now == nullptr) return done(RegisteredRank{});
+                   done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
+                 }});
 }
 
 namespace {
@@ -211,22 +210,21 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
 
 void Service::finish_job(const std::string& job, Done<Ok> done) {
   State* self = state_.get();
-  self->ask(job,
-                      {[self](const Job& now, double now_s) -> Result<Decision> {
-                         Decision decision;
-                         if (now.state == JobState::finished) return decision;
-                         if (!now.live()) {
-                           return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
-                         }
-                         if (const LiveJob* current = self->jobs->in_memory(now.id)) {
-                           for (const IterationsCounted& count : counts_since(*current, now_s)) {
-                             decision.events.emplace_back(count);
-                           }
-                         }
-                         decision.events.emplace_back(JobFinished{});
-                         return decision;
-                       },
-                       [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+  self->ask(job, {[self](const Job& now, double now_s) -> Result<Decision> {
+                    Decision decision;
+                    if (now.state == JobState::finished) return decision;
+                    if (!now.live()) {
+                      return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
+                    }
+                    if (const LiveJob* current = self->jobs->in_memory(now.id)) {
+                      for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                        decision.events.emplace_back(count);
+                      }
+                    }
+                    decision.events.emplace_back(JobFinished{});
+                    return decision;
+                  },
+                  [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
 }
 
 void Service::remove_job(const std::string& job, Done<Ok> done) {
@@ -298,33 +296,31 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
     if (request.target.accelerator.empty()) {
       return done(Error{ErrorCode::usage, "without a job, a straggler is named by its accelerator"});
     }
-    return self->with_accelerator(
-        request.target.accelerator,
-        [this, request, done = std::move(done)](const Result<std::vector<std::string>>& jobs) {
-          jobs ? set_straggler_of(*jobs, request, done) : done(jobs.error());
-        });
+    return self->with_accelerator(request.target.accelerator, [this, request, done = std::move(done)](
+                                                                  const Result<std::vector<std::string>>& jobs) {
+      jobs ? set_straggler_of(*jobs, request, done) : done(jobs.error());
+    });
   }
   auto set = std::make_shared<StragglerSet>();
   const std::string id = request.job;
   self->ask(id, {[request = std::move(request), set](const Job& job, double now_s) -> Result<Decision> {
-                             const auto decided = decide_straggler(job, request, now_s);
-                             if (!decided) return decided.error();
-                             Decision decision;
-                             set->notices.clear();
-                             for (const NoticeDecision& one : *decided) {
-                               set->notices.push_back(one.notice);
-                               std::ranges::copy(one.events, std::back_inserter(decision.events));
-                             }
-                             return decision;
-                           },
-                           [set, done](const Status& status) { status ? done(*set) : done(status.error()); }});
+                   const auto decided = decide_straggler(job, request, now_s);
+                   if (!decided) return decided.error();
+                   Decision decision;
+                   set->notices.clear();
+                   for (const NoticeDecision& one : *decided) {
+                     set->notices.push_back(one.notice);
+                     std::ranges::copy(one.events, std::back_inserter(decision.events));
+                   }
+                   return decision;
+                 },
+                 [set, done](const Status& status) { status ? done(*set) : done(status.error()); }});
 }
 
 void Service::set_straggler_of(const std::vector<std::string>& jobs, const SetStraggler& request,
                                const Done<StragglerSet>& done) {
   if (jobs.empty()) {
-    return done(
-        Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
+    return done(Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
   }
   // One after the other; the answer is that of all. A job that has ended since it was found has no straggler.
   struct Answers {
@@ -401,9 +397,9 @@ Command simple_command(Decide decide, Done<Ok> done) {
 
 void Service::withdraw_straggler(WithdrawStraggler request, Done<Ok> done) {
   const std::string id = request.job;
-  state_->ask(
-      id, simple_command([request = std::move(request)](const Job& job) { return decide_withdrawal(job, request); },
-                         std::move(done)));
+  state_->ask(id,
+              simple_command([request = std::move(request)](const Job& job) { return decide_withdrawal(job, request); },
+                             std::move(done)));
 }
 
 void Service::set_policy(SetPolicy request, Done<Ok> done) {
@@ -478,8 +474,7 @@ Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characteri
 }
 
 Result<TimelineView> timeline_of(const Job& job, int pipeline, const Frontier& frontier) {
-  const bool planned =
-      job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
+  const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
   if (planned) return TimelineView{frontier, job.plan->of(pipeline).point, job.plan->version};
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
 }
@@ -526,18 +521,18 @@ ServiceCounts Service::counts() const {
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on,
                         Done<SubscriptionId> done) {
-  state_->asked(job, [self = state_.get(), job, after, on = std::move(on),
-                      done = std::move(done)](const Result<LiveJob*>& live) {
-    if (!live) return done(live.error());
-    const std::int64_t committed = (*live)->committed;
-    const std::int64_t from = after < 0 || after > committed ? committed : after;
-    const SubscriptionId id = self->next_subscription++;
-    constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // the past comes first
-    self->subscriptions.emplace(id, State::Subscription{job, from < committed ? never : committed, on});
-    ++(*live)->subscribers;
-    done(id);
-    if (from < committed) self->tell_past(id, from);
-  });
+  state_->asked(
+      job, [self = state_.get(), job, after, on = std::move(on), done = std::move(done)](const Result<LiveJob*>& live) {
+        if (!live) return done(live.error());
+        const std::int64_t committed = (*live)->committed;
+        const std::int64_t from = after < 0 || after > committed ? committed : after;
+        const SubscriptionId id = self->next_subscription++;
+        constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // the past comes first
+        self->subscriptions.emplace(id, State::Subscription{job, from < committed ? never : committed, on});
+        ++(*live)->subscribers;
+        done(id);
+        if (from < committed) self->tell_past(id, from);
+      });
 }
 
 void Service::State::tell_past(SubscriptionId id, std::int64_t after) {

@@ -255,20 +255,20 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
     if (!completed) return done(completed.error());
     Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile})};
     state.store->put_blob(completed->known.blob,
-                         [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
-                          key = completed->known.event.input, done](const Result<Ok>& put) {
-                           const auto self = weak.lock();
-                           if (!self) return;
-                           if (!put) return done(put.error());
-                           self->store->put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
-                             const auto self_again = weak.lock();
-                             if (!self_again) return;
-                             if (!named) return done(named.error());
-                             // Jobs that name it will find its frontier.
-                             self_again->characterisations->want(key, [](const auto&) {});
-                             done(stored);
-                           });
-                         });
+                          [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
+                           key = completed->known.event.input, done](const Result<Ok>& put) {
+                            const auto self = weak.lock();
+                            if (!self) return;
+                            if (!put) return done(put.error());
+                            self->store->put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
+                              const auto self_again = weak.lock();
+                              if (!self_again) return;
+                              if (!named) return done(named.error());
+                              // Jobs that name it will find its frontier.
+                              self_again->characterisations->want(key, [](const auto&) {});
+                              done(stored);
+                            });
+                          });
   };
   state_->away<Result<CompletedProfile>>(
       [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);

@@ -29,15 +29,15 @@ void Service::State::go_on_profiling(LiveJob& live) {
   if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
   profiling.deciding = true;
   store->claim("profile/" + live.job.id, options.owner, now_s, options.lease_s,
-              [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
-                const auto self = weak.lock();
-                if (!self) return;
-                if (claimed && *claimed) return self->decide_window(id, found);
-                found->deciding = false;
-                const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
-                found->look_again_s = self->clock.now_s() + again_s;
-                if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
-              });
+               [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 if (claimed && *claimed) return self->decide_window(id, found);
+                 found->deciding = false;
+                 const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
+                 found->look_again_s = self->clock.now_s() + again_s;
+                 if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
+               });
 }
 
 bool Service::State::overdue(const Job& job, double now_s) const {

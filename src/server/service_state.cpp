@@ -260,7 +260,8 @@ std::shared_ptr<const StageSchedule> Service::State::schedule_for(LiveJob& live,
   if (!schedule && in_window) {
     schedule = make_window_schedule(job, rank, live.profiling->schedule());
   } else if (!schedule) {
-    if (const auto shape = max_clock_shape(live, rank.dp_rank)) schedule = make_maximum_clock_schedule(job, rank, *shape);
+    if (const auto shape = max_clock_shape(live, rank.dp_rank))
+      schedule = make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }
@@ -279,7 +280,8 @@ std::shared_ptr<const StageSchedule> Service::State::plan_schedule(LiveJob& live
   if (!schedule && pipeline != nullptr) {
     schedule = make_plan_schedule(job, rank, *pipeline);
   } else if (!schedule) {
-    if (const auto shape = max_clock_shape(live, rank.dp_rank)) schedule = make_maximum_clock_schedule(job, rank, *shape);
+    if (const auto shape = max_clock_shape(live, rank.dp_rank))
+      schedule = make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }

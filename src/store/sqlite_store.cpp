@@ -465,9 +465,8 @@ Result<std::unique_ptr<Store>> open_read_only(const std::string& path, LockFile 
   if (auto wrong = check(path, reader->database())) return *std::move(wrong);
   const int version = reader->database().execAndGet("PRAGMA user_version").getInt();
   if (version != sqlite_version) {
-    return Error{ErrorCode::cannot_write,
-                 fmt::format("{}: schema {}; it is brought up to {} once it can be written", path, version,
-                             sqlite_version)};
+    return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
+                                                      path, version, sqlite_version)};
   }
   return std::unique_ptr<Store>(
       std::make_unique<SqliteStore>(path, std::move(lock), nullptr, std::move(reader), std::move(post)));
@@ -493,7 +492,8 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post p
     }
     constexpr int primary = 0xFF;
     const int code = exception.getErrorCode() & primary;
-    const bool no_room = code == SQLITE_FULL || code == SQLITE_READONLY || code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+    const bool no_room =
+        code == SQLITE_FULL || code == SQLITE_READONLY || code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
     if (no_room) {
       try {
         { const LockFile given_up = std::move(*lock); }

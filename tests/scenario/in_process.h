@@ -1,8 +1,9 @@
 // The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
 //
 // The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
-// back what no request waits for. A read of the store anywhere else than on the executor is a failed check. restart() drops the service and everything that was queued, keeps the database, and
-// opens a new one; stop_and_start() lets the service stop in order before that.
+// back what no request waits for. A read of the store anywhere else than on the executor is a failed check. restart()
+// drops the service and everything that was queued, keeps the database, and opens a new one; stop_and_start() lets the
+// service stop in order before that.
 #pragma once
 
 #include <deque>
