@@ -458,8 +458,8 @@ Result<std::unique_ptr<Store>> open_read_only(const std::string& path, LockFile 
   const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
   std::string uri = "file:";
   for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
-  // A log is read into memory of the only connection; without one, the file is all there is.
-  uri += has_log ? "?mode=ro" : "?immutable=1";
+  // A log is indexed in the memory of the only connection, without locks; without one, the file is all there is.
+  uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
   auto reader = std::make_unique<Connection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
   if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
   if (auto wrong = check(path, reader->database())) return *std::move(wrong);
