@@ -2,10 +2,11 @@
 //
 // Problem: planning takes up to minutes and must not be done twice: not for two jobs with the same pipeline, not by two
 // servers on one database, not again after a restart. Input: a key whose input is in the store ("input/KEY"). Output:
-// the frontier, which is then also in the store ("frontier/KEY"), to all who asked, on the io thread, never inside
-// want(). Errors: `unavailable`: the store is away, ask again; others: this input has no frontier, and why. Work that
-// another server has claimed is waited for: its result is looked for again every quarter of a lease, and its lease
-// ends if it dies. Cost: a look-up; planning and reading run on the executor. Threads: io thread only.
+// the frontier, which is then also in the store ("frontier/KEY"), to all who asked, on the io thread, inside want()
+// only while the store does not answer. Errors: `unavailable`: the store is away, ask again; others: this input has no
+// frontier, and why. Work that another server has claimed is waited for: its result is looked for again every quarter
+// of a lease, and its lease ends if it dies. Cost: a look-up; planning and reading run on the executor. Threads: io
+// thread only.
 #pragma once
 
 #include <deque>
