@@ -31,7 +31,7 @@ def main() -> None:
     api = json.loads(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else root / "docs/openapi.json").read_text())
     print("# The server's API\n\n<!-- Made from openapi.json by tools/render_api.py; change that. -->\n")
     print(api["info"]["description"])
-    print("Bodies and answers are JSON. An error is a 4xx or 5xx with [Error](#error); it has changed nothing.")
+    print("Bodies and answers are JSON. An error is a 4xx or 5xx with [Error](#error); it has changed nothing, except as said above.")
     print("The server serves this as `/v1/openapi.json`.\n\n## Calls\n")
     print("| call | what | role | body | answer |\n| --- | --- | --- | --- | --- |")
     parameters = {}

@@ -13,11 +13,15 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
+#include "base/error_table.h"
 #include "command.h"
+#include "disk_watch.h"
 #include "net/http_server.h"
 #include "openapi_text.h"
 #include "report/dashboard.h"
@@ -26,6 +30,7 @@
 #include "server/identity.h"
 #include "server/metrics.h"
 #include "server/service.h"
+#include "server/store_access.h"
 #include "server/tokens.h"
 #include "server/worker_pool.h"
 #include "server_store.h"
@@ -42,6 +47,9 @@ using std::chrono::milliseconds;
 constexpr rlim_t most_own_files = 64;
 /// To start with, beside those that the parent process left open.
 constexpr rlim_t least_files = 48;
+
+/// What the store has for each call after the server was told to stop.
+constexpr double kLastAnswers_s = 3;
 
 /// Without descriptors, libraries end the process, or name another cause.
 Status check_files(rlim_t allowed) {
@@ -182,6 +190,9 @@ Result<int> run_serve(const ServeConfig& config) {
   const UnsteppedClock clock;
   auto store = open_server_store(config.data, config.database, post_from("store"));
   if (!store) return store.error();
+  if (const std::string why = (*store)->read_only(); !why.empty()) {
+    log.warn("known plans are served, and nothing can be changed: " + why);
+  }
 
   const bool local = is_loopback(address->host);
   server::Tokens tokens(**store, local);
@@ -211,10 +222,11 @@ Result<int> run_serve(const ServeConfig& config) {
   service_options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
   service_options.switch_latency_s = config.switch_latency;
   service_options.tokens_changed = [&] {
-    if (const Status loaded = tokens.load(); !loaded) log.error("tokens: " + loaded.error().message);
+    tokens.refresh([&](const Error& error) { log.error("tokens: " + error.message); });
   };
   auto service = server::Service::open(service_options, **store, clock, workers);
   if (!service) return service.error();
+  tokens.serve((*service)->store_access());
 
   (*service)->subscribe_all([&log](const server::JobEvent& event) {
     constexpr std::array told{"profiling_started", "profiling_failed", "profile_known", "plan_dropped"};
@@ -237,6 +249,11 @@ Result<int> run_serve(const ServeConfig& config) {
   if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
   if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;
   api_options.factors.currency = config.currency;
+  std::optional<DiskWatch> disk;
+  if (config.database.empty()) {
+    disk.emplace(config.data, workers);
+    api_options.disk = [&] { return disk->look(); };
+  }
   HttpServer* running = nullptr;
   api_options.connections = [&] { return running->counts(); };
   server::Api api(**service, tokens, clock, api_options);
@@ -271,7 +288,7 @@ Result<int> run_serve(const ServeConfig& config) {
     });
   };
   read_again();
-  asio::steady_timer last_moment(io);
+  int exit_code = 0;
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&](boost::system::error_code stopped, int signal) {
     if (stopped) return;
@@ -283,17 +300,14 @@ Result<int> run_serve(const ServeConfig& config) {
     const auto one_done = [&io, left = std::make_shared<int>(2)] {
       if (--*left == 0) io.stop();
     };
-    (*service)->drain([&log, one_done](const Result<Ok>& kept) {
-      if (!kept) log.error("reports of iterations that are not counted yet are lost: " + kept.error().message);
+    (*service)->drain(std::min(kLastAnswers_s, config.grace_s), [&, one_done](const Result<Ok>& kept) {
+      if (!kept) {
+        log.error("reports of iterations that are not counted yet are lost: " + kept.error().message);
+        exit_code = entry_of(ErrorCode::unavailable).exit_code;
+      }
       one_done();
     });
     http.drain(grace, one_done);
-    last_moment.expires_after(grace + std::chrono::seconds(1));  // a database may hang
-    last_moment.async_wait([&](boost::system::error_code stopped_first) {
-      if (stopped_first) return;
-      log.error("the database did not answer in time: reports of iterations that are not counted yet may be lost");
-      io.stop();
-    });
   });
   const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
   print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
@@ -312,7 +326,10 @@ Result<int> run_serve(const ServeConfig& config) {
   manager.ready(fmt::format("serving on {}:{}", host, *port));
   io.run();
   log.info("stopped");
-  return 0;
+  // The threads that wait for a store that does not answer cannot be ended in any other way. What was acknowledged is
+  // durable.
+  if ((*service)->store_access()->is_busy()) std::_Exit(exit_code);
+  return exit_code;
 }
 
 struct ServeOptions {

@@ -35,6 +35,7 @@ Exchange::~Exchange() {
 Connection::Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls)
     : core_(std::move(core)),
       peer_(std::move(peer)),
+      while_draining_(core_->draining),
       deadline_(steady_clock::now() + core_->options.request_time),
       tls_(tls) {}
 
@@ -177,6 +178,7 @@ void Connection::dispatch() {
   drop_reader();
   request.peer = peer_;
   request.tls = tls_;
+  request.while_draining = while_draining_;
   head_only_ = request.method == "HEAD";
   last_ = last_ || !keep_alive || core_->draining;
   active_ = true;
@@ -208,6 +210,7 @@ void Connection::check_unfinished() {
     if (auto head = reader_->take_head()) {
       head->peer = peer_;
       head->tls = tls_;
+      head->while_draining = while_draining_;
       if (const auto refusal = core_->options.refuse(*head)) {
         drop_reader();
         return reject(*refusal);

@@ -184,6 +184,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::shared_ptr<ServerCore> core_;
   std::string peer_;
+  bool while_draining_;
   std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
   std::string pending_;                    ///< bytes behind the request that is being answered, from `taken_` on
   std::size_t taken_ = 0;

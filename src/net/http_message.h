@@ -33,6 +33,7 @@ struct HttpRequest {
   std::string body;
   std::string peer;  ///< the client's address, without port
   bool tls = false;
+  bool while_draining = false;  ///< its connection was opened after the server was told to stop
 
   /// The first value of a query parameter.
   [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const;

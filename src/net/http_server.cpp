@@ -190,13 +190,14 @@ void ServerCore::drain(std::chrono::milliseconds grace, std::function<void()> do
   draining = true;
   drained_by_ = steady_clock::now() + grace;
   drained_ = std::move(done);
-  listeners_.clear();
   const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
   for (const auto& connection : open) connection->drain();
   if (connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
 }
 
 void ServerCore::finish_drain() {
+  if (!connections_.empty()) return;  // somebody came meanwhile
+  listeners_.clear();
   if (const auto done = std::exchange(drained_, {})) done();
 }
 

@@ -105,7 +105,8 @@ class HttpServer {
 
   /// May be called for several addresses; port 0 takes a free one. Returns the port.
   Result<std::uint16_t> listen(const HostPort& address);
-  /// Stops accepting, closes idle connections, ends streams; the others close after their answer, or after `grace`.
+  /// Closes idle connections, ends streams; the others close after their answer, or after `grace`. Connections are
+  /// accepted until then, for probes; the handler sees HttpRequest::while_draining and refuses what is not for them.
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   [[nodiscard]] HttpServerCounts counts() const;
   /// For connections from now on, of a server that began with a certificate.

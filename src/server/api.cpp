@@ -9,6 +9,7 @@
 #include "net/content_coding.h"
 #include "report/dashboard.h"
 #include "server/identity.h"
+#include "server/job_view.h"
 #include "server/learned_profile.h"
 
 namespace perseus::server {
@@ -216,18 +217,34 @@ const std::vector<Api::Route>& Api::routes() {
   return all;
 }
 
-bool Api::reaches(const Identity& identity, const std::string& job) {
+std::optional<bool> Api::reaches(const Identity& identity, const std::string& job) {
   if (identity.role != Role::job) return true;
   if (!identity.job.empty()) return identity.job == job;
-  if (const auto owner = service_.owner_of(job)) return !owner->empty() && *owner == identity.token;
-  auto known = owners_.find(job);
-  if (known == owners_.end()) {
-    const auto view = service_.job(job);
-    if (!view) return false;
-    const auto fact = view->facts.find(std::string(kOwnerFact));
-    known = owners_.emplace(job, fact == view->facts.end() ? "" : fact->second).first;
+  const auto owner = service_.owner_of(job);
+  if (!owner) return std::nullopt;
+  return !owner->empty() && *owner == identity.token;
+}
+
+Status Api::reached_now(const Identity& identity, const std::string& job) {
+  const auto known = reaches(identity, job);
+  if (!known) {
+    service_.job(job, [](const auto&) {});
+    return Error{ErrorCode::unavailable, fmt::format("the job '{}' is not known here yet: ask again", job)};
   }
-  return !known->second.empty() && known->second == identity.token;
+  if (*known) return Ok{};
+  return out_of_reach(job);
+}
+
+void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler) {
+  const auto decide = [job, handler = std::move(handler)](Call asked, bool reaches) {
+    if (reaches) return handler(std::move(asked));
+    asked.fail(out_of_reach(job));
+  };
+  if (const auto known = reaches(call.identity, job)) return decide(std::move(call), *known);
+  service_.job(job, [this, job, call = std::move(call), decide](const Result<JobView>& view) {
+    if (!view && view.error().code == ErrorCode::unavailable) return call.fail(view.error());
+    decide(call, view && reaches(call.identity, job).value_or(false));
+  });
 }
 
 Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
@@ -262,6 +279,7 @@ std::function<void(int, const Identity&)> Api::auditor(const HttpRequest& reques
 
 std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& request, Identity& who) {
   if (route.access == Access::open) return std::nullopt;
+  if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: ask again"});
   hosts_.any = tokens_.required() && hosts_.names.empty();
   if (auto refusal = refused_across_sites(request, hosts_)) return refusal;
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
@@ -304,14 +322,17 @@ void Api::handle(HttpRequest request, Responder responder) {
   if (is_audited(route)) call.audit = auditor(request);
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
   const std::vector<std::string_view> path = segments_of(request.path);
+  std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string_view segment = found.pattern->segments[i];
     if (!is_placeholder(segment)) continue;
     call.parts.emplace_back(path[i]);
-    if (segment == "{job}" && !reaches(call.identity, call.parts.back())) { return call.fail(out_of_reach(path[i])); }
+    if (segment == "{job}") job = call.parts.back();
   }
   call.request = std::move(request);
-  (this->*route.handler)(std::move(call));
+  if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
+  if_it_reaches(std::move(call), *job,
+                [this, handler = route.handler](Call reaching) { (this->*handler)(std::move(reaching)); });
 }
 
 Done<Ok> Api::then_ok(const Call& call) const {
@@ -375,8 +396,29 @@ void Api::dashboard(Call call) {
 void Api::healthz(Call call) { call.answer(fmt::format("{{\"status\":\"ok\",\"version\":\"{}\"}}", options_.version)); }
 
 void Api::readyz(Call call) {
-  if (draining_) return call.fail({ErrorCode::unavailable, "the server is shutting down"});
-  call.answer("{\"status\":\"ready\"}");
+  std::string checks;
+  std::string failing;
+  const auto add = [&](std::string_view name, const std::string& problem, const std::string& more = "") {
+    checks += fmt::format("{}\"{}\":{{\"status\":\"{}\"{}{}}}", checks.empty() ? "" : ",", name,
+                          problem.empty() ? "ok" : "failing",
+                          problem.empty() ? "" : ",\"message\":" + json_quoted(problem), more);
+    if (!problem.empty()) failing += fmt::format("{}{}: {}", failing.empty() ? "" : "; ", name, problem);
+  };
+  const StoreHealth store = service_.store_health();
+  add("store", store.answers ? "" : store.problem,
+      store.answers ? "" : fmt::format(",\"since_s\":{:.3f}", store.since_s));
+  if (options_.disk) {
+    const DiskHealth disk = options_.disk();
+    add("disk", disk.problem, fmt::format(",\"free_bytes\":{}", disk.free_bytes));
+  }
+  add("draining", draining_ ? "the server is stopping" : "");
+  if (failing.empty()) return call.answer(fmt::format("{{\"status\":\"ready\",\"checks\":{{{}}}}}", checks));
+  HttpResponse response = response_of({ErrorCode::unavailable, failing});
+  std::string body = *response.body;  // an object
+  body.pop_back();
+  response.body =
+      std::make_shared<const std::string>(fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
+  call.send(std::move(response));
 }
 
 void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }

@@ -6,6 +6,7 @@
 // Threads: io thread. docs/openapi.json describes /v1; decision 0013.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,6 +30,12 @@
 
 namespace perseus::server {
 
+/// The file system that the database is on.
+struct DiskHealth {
+  std::uint64_t free_bytes = 0;
+  std::string problem;  ///< empty: there is room
+};
+
 struct ApiOptions {
   std::string version;
   EnergyFactors factors;
@@ -38,6 +45,7 @@ struct ApiOptions {
   std::vector<std::string> hosts;                 ///< names by which clients know the server; none: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   Post later;
+  std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is elsewhere
   /// Who changed what, and whether it was done: a JSON object. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
@@ -99,8 +107,12 @@ class Api {
   std::optional<HttpResponse> refused(const Route& route, const HttpRequest& request, Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;
   [[nodiscard]] std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
-  /// Whether this identity may reach the job.
-  bool reaches(const Identity& identity, const std::string& job);
+  /// Whether this identity may reach the job; nothing: the job must be read first.
+  std::optional<bool> reaches(const Identity& identity, const std::string& job);
+  /// For parts of a request: `unavailable` where the job must be read first, which is then done for the next time.
+  Status reached_now(const Identity& identity, const std::string& job);
+  /// Reads the job if need be, and calls the handler, or refuses.
+  void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
   Result<RegisterJob> owned(const Call& call, RegisterJob request) const;
   void end_expired();
@@ -171,7 +183,6 @@ class Api {
   static HttpResponse response_with(const Page& page, const HttpRequest& request, std::string content_type);
   Page dashboard_;
   Page openapi_;
-  std::map<std::string, std::string, std::less<>> owners_;  ///< job -> token that registered it, where the index is old
   HeldCalls held_;
   ListPages pages_;
   JobChanges changes_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/cpu_time.h"
 
@@ -15,7 +16,7 @@ constexpr double wrong_estimate = 20;  // planning that takes so many times what
 
 }  // namespace
 
-Characterisations::Characterisations(const ServiceOptions& options, Store& store, const Clock& clock,
+Characterisations::Characterisations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
                                      Executor& executor)
     : owner_(options.owner),
       lease_s_(options.lease_s),
@@ -97,27 +98,25 @@ void Characterisations::start(const std::string& key) {
   Work& work = work_[key];
   work.look_again_s.reset();
   if (known(key)) return read_frontier(key, key, "");
-  std::string blob_key = key;
-  auto stored = store_.blob("frontier/" + key);
-  if (stored && !*stored && !work.quick && !is_quick_frontier_key(key)) {
-    blob_key = quick_frontier_key(key);
-    stored = store_.blob("frontier/" + blob_key);
-  }
-  // Even an answer that is known comes later, by way of the executor, so that nobody is called inside his own call.
-  if (!stored && stored.error().code == ErrorCode::internal) {
-    enqueue(key);  // damaged: it is made again
-  } else if (!stored) {
-    executor_.submit(Executor::Kind::request,
-                     [weak = weak_from_this(), key, error = stored.error()]() -> std::function<void()> {
-                       return [weak, key, error] {
-                         if (const auto self = weak.lock()) self->finish(key, error);
-                       };
-                     });
-  } else if (*stored) {
-    read_frontier(key, blob_key, std::move(**stored));
-  } else {
-    enqueue(key);
-  }
+  const bool quick_will_do = !work.quick && !is_quick_frontier_key(key);
+  store_.read<Stored>(
+      [key, quick_will_do](Store& store) -> Result<Stored> {
+        auto full = store.blob("frontier/" + key);
+        if (!full) return full.error();
+        if (*full || !quick_will_do) return Stored{key, *std::move(full)};
+        const std::string quick_key = quick_frontier_key(key);
+        auto quick = store.blob("frontier/" + quick_key);
+        if (!quick) return quick.error();
+        return Stored{quick_key, *std::move(quick)};
+      },
+      [weak = weak_from_this(), key](Result<Stored> stored) {
+        const auto self = weak.lock();
+        if (!self || !self->work_.contains(key)) return;
+        const bool damaged = !stored && stored.error().code == ErrorCode::internal;
+        if (!stored && !damaged) return self->finish(key, stored.error());
+        if (damaged || !stored->bytes) return self->enqueue(key);
+        self->read_frontier(key, stored->key, *std::move(stored->bytes));
+      });
 }
 
 void Characterisations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
@@ -161,6 +160,7 @@ void Characterisations::enqueue(const std::string& key) {
 }
 
 void Characterisations::start_next() {
+  if (std::exchange(starting_, true)) return;  // a store that does not answer refuses inside the call
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
     // Not that it would keep first frontiers waiting: it gives way. But they come first.
     if (kind == PlanningQueue::Kind::refinement && queue_.waiting(PlanningQueue::Kind::first) > 0) break;
@@ -172,6 +172,7 @@ void Characterisations::start_next() {
       claim_and_compute(next->key, kind, next->owner);
     }
   }
+  starting_ = false;
 }
 
 void Characterisations::slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s) {
@@ -209,57 +210,71 @@ void Characterisations::claim_and_compute(const std::string& key, PlanningQueue:
 
 void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner) {
   const std::string input_key(input_of_frontier(key));
-  auto input = store_.blob("input/" + input_key);
-  if (!input || !*input) {
-    finish(key, input ? Error{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)}
-                      : input.error());
+  store_.read<Bytes>(
+      [input_key](Store& store) { return store.blob("input/" + input_key); },
+      [weak = weak_from_this(), key, kind, owner, input_key](Result<Bytes> input) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (input && *input) return self->compute(key, kind, owner, std::move(**input));
+        const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)};
+        self->finish(key, input ? missing : input.error());
+        self->slot_is_free(kind, owner, 0);
+      });
+}
+
+void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner,
+                                std::string text) {
+  Work& work = work_[key];
+  if (stopping_ || work.wanters.empty()) {
+    if (work.claimed) release(key, work);
+    if (work.wanters.empty()) work_.erase(key);
     return slot_is_free(kind, owner, 0);
   }
-  Work& work = work_[key];
   work.planning.emplace();
   CharacterisationEffort effort{};
   effort.quick_above_s = kind == PlanningQueue::Kind::first ? std::optional(quick_above_s_) : std::nullopt;
   effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
   if (is_quick_frontier_key(key)) effort.quick_above_s = 0;
   const bool gives_way = kind == PlanningQueue::Kind::refinement;
-  executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
-                   [weak = weak_from_this(), key, kind, owner, text = **std::move(input), input_key, effort, gives_way,
-                    stop = work.planning->get_token(), left_s = budget_s_ - work.planner_s,
-                    executor = &executor_]() -> std::function<void()> {
-                     Planned planned;
-                     const double begin_s = thread_cpu_s();
-                     double away_s = 0;  // of others' work
-                     StopCheck check([&] {
-                       if (gives_way) {
-                         const double leave_s = thread_cpu_s();
-                         executor->give_way();
-                         away_s += thread_cpu_s() - leave_s;
-                       }
-                       // A quick frontier is always worth its time.
-                       planned.over_budget = gives_way && thread_cpu_s() - begin_s - away_s > left_s;
-                       return planned.over_budget || stop.stop_requested();
-                     });
-                     if (const auto parsed = parse_input(text, "input/" + input_key); !parsed) {
-                       planned.error = parsed.error();
-                     } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
-                       planned.error = made.error();
-                     } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
-                       planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
-                     } else if (auto bytes = format_frontier(*made); bytes.empty()) {
-                       planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
-                     } else {
-                       planned.bytes = std::move(bytes);
-                       planned.frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
-                     }
-                     planned.planner_s = thread_cpu_s() - begin_s - away_s;
-                     return [weak, key, kind, owner, planned = std::move(planned)]() mutable {
-                       const auto self = weak.lock();
-                       if (!self) return;
-                       const double planner_s = planned.planner_s;
-                       self->planned(key, std::move(planned));
-                       self->slot_is_free(kind, owner, planner_s);
-                     };
-                   });
+  executor_.submit(
+      gives_way ? Executor::Kind::refining : Executor::Kind::planning,
+      [weak = weak_from_this(), key, kind, owner, text = std::move(text),
+       input_key = std::string(input_of_frontier(key)), effort, gives_way, stop = work.planning->get_token(),
+       left_s = budget_s_ - work.planner_s, executor = &executor_]() -> std::function<void()> {
+        Planned planned;
+        const double begin_s = thread_cpu_s();
+        double away_s = 0;  // of others' work
+        StopCheck check([&] {
+          if (gives_way) {
+            const double leave_s = thread_cpu_s();
+            executor->give_way();
+            away_s += thread_cpu_s() - leave_s;
+          }
+          // A quick frontier is always worth its time.
+          planned.over_budget = gives_way && thread_cpu_s() - begin_s - away_s > left_s;
+          return planned.over_budget || stop.stop_requested();
+        });
+        if (const auto parsed = parse_input(text, "input/" + input_key); !parsed) {
+          planned.error = parsed.error();
+        } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
+          planned.error = made.error();
+        } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
+          planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
+        } else if (auto bytes = format_frontier(*made); bytes.empty()) {
+          planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
+        } else {
+          planned.bytes = std::move(bytes);
+          planned.frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
+        }
+        planned.planner_s = thread_cpu_s() - begin_s - away_s;
+        return [weak, key, kind, owner, planned = std::move(planned)]() mutable {
+          const auto self = weak.lock();
+          if (!self) return;
+          const double planner_s = planned.planner_s;
+          self->planned(key, std::move(planned));
+          self->slot_is_free(kind, owner, planner_s);
+        };
+      });
 }
 
 void Characterisations::planned(const std::string& key, Planned planned) {
@@ -332,9 +347,7 @@ void Characterisations::finish(const std::string& key, Result<Frontier> result) 
 
 void Characterisations::release(const std::string& key, Work& work, std::function<void()> released) {
   work.claimed = false;
-  store_.release("characterise/" + key, owner_, [released = std::move(released)](const Result<Ok>&) {
-    if (released) released();
-  });
+  store_.release("characterise/" + key, owner_, std::move(released));
 }
 
 void Characterisations::tick(double now_s) {

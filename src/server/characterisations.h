@@ -6,7 +6,8 @@
 // when nothing else waits, within a budget of planner seconds.
 // Input:   a key whose input is in the store ("input/KEY"), and who wants it.
 // Output:  to all who want it: the quick frontier if it has one, then the full one; each is then also in the store
-//          ("frontier/KEY"). On the io thread, never inside want().
+//          ("frontier/KEY"). On the io thread, inside want() only
+//          while the store does not answer.
 // Errors:  `unavailable`: the store is away, ask again; others: this input has no (full) frontier, and why. Work that
 //          another server has claimed is waited for: its result is looked for again every quarter of a lease, and its
 //          lease ends if it dies. Planning that nobody wants any more is stopped.
@@ -28,7 +29,7 @@
 #include "server/pipeline_input.h"
 #include "server/planning_queue.h"
 #include "server/service.h"
-#include "store/store.h"
+#include "server/store_access.h"
 
 namespace perseus::server {
 
@@ -42,7 +43,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
     std::string owner;  ///< see PlanningQueue
   };
 
-  Characterisations(const ServiceOptions& options, Store& store, const Clock& clock, Executor& executor);
+  Characterisations(const ServiceOptions& options, StoreAccess& store, const Clock& clock, Executor& executor);
   Characterisations(const Characterisations&) = delete;
   Characterisations& operator=(const Characterisations&) = delete;
   ~Characterisations();
@@ -67,6 +68,11 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   [[nodiscard]] double planner_s() const { return planner_s_; }
 
  private:
+  using Bytes = std::optional<std::string>;
+  struct Stored {
+    std::string key;  ///< of the quick frontier, if that is what there is
+    Bytes bytes;
+  };
   struct Wanted {
     std::string owner;
     Answer answer;
@@ -95,6 +101,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   void start_next();
   void claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
   void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
+  void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner, std::string text);
   void slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s);
   void planned(const std::string& key, Planned planned);
   void save(const std::string& key, Frontier frontier, std::string bytes);
@@ -107,7 +114,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   double lease_s_;
   int planners_;
   double budget_s_, quick_above_s_;
-  Store& store_;
+  StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;
   std::map<std::string, std::weak_ptr<const CharacterisedPipeline>> known_;
@@ -116,6 +123,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   PlanningQueue queue_;
   std::map<PlanningQueue::Kind, int> under_way_;
   bool stopping_ = false;
+  bool starting_ = false;
   std::int64_t computed_ = 0;
   std::int64_t failed_ = 0;
   std::int64_t stopped_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace perseus::server {
 namespace {
@@ -20,6 +21,15 @@ void answer(const Command& command, const Status& status) {
   if (command.done) command.done(status);
 }
 
+/// What no plan depends on.
+bool is_no_matter(const EventBody& body) {
+  return std::holds_alternative<RankRegistered>(body) || std::holds_alternative<RankMeasured>(body) ||
+         std::holds_alternative<ResultReported>(body) || std::holds_alternative<JobSeen>(body) ||
+         std::holds_alternative<IterationsCounted>(body) || std::holds_alternative<ReportsKept>(body);
+}
+
+Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
+
 }  // namespace
 
 Error later_version(const std::string& job) {
@@ -29,11 +39,11 @@ Error later_version(const std::string& job) {
                       job)};
 }
 
-LiveJobs::LiveJobs(Store& store, const Clock& clock, Hooks hooks)
+LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks)
     : store_(store), clock_(clock), hooks_(std::move(hooks)) {}
 
-Status LiveJobs::open() {
-  auto rows = store_.jobs();
+Status LiveJobs::open(Store& store) {
+  auto rows = store.jobs();
   if (!rows) return rows.error();
   for (JobIndexRow& row : *rows) {
     if (row.next_wake_s && !row.damaged) wakes_.emplace(*row.next_wake_s, row.job);
@@ -44,13 +54,17 @@ Status LiveJobs::open() {
 
 // ---- Reading
 
-Result<std::vector<SequencedEvent>> LiveJobs::read(const std::string& id, std::int64_t after) {
-  const auto stored = store_.read(id, after);
+Result<LiveJobs::Read> LiveJobs::read_log(Store& store, const std::string& id, std::int64_t after) {
+  const auto stored = store.read(id, 0);
   if (!stored) return stored.error();
-  std::vector<SequencedEvent> events;
-  events.reserve(stored->size());
-  for (const StoredEvent& item : *stored) { events.push_back({item.sequence, event_in_log(item.body)}); }
-  return events;
+  Read read;
+  read.job.id = id;
+  for (const StoredEvent& item : *stored) {
+    Event event = event_in_log(item.body);
+    if (Status folded = apply(read.job, event); !folded) return folded.error();
+    if (item.sequence > after) read.events.push_back({item.sequence, std::move(event)});
+  }
+  return read;
 }
 
 LiveJob* LiveJobs::in_memory(const std::string& id) {
@@ -58,97 +72,191 @@ LiveJob* LiveJobs::in_memory(const std::string& id) {
   return found == live_.end() ? nullptr : found->second.get();
 }
 
-Result<LiveJob*> LiveJobs::find(const std::string& id) {
-  if (LiveJob* live = in_memory(id); live != nullptr) {
-    if (live->stale_ && !live->appending_) {
-      if (Status read_again = reload(*live); !read_again) return read_again.error();
-    }
-    return live;
+LiveJob* LiveJobs::current(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  // An append on a job that others have changed conflicts, and then it is read.
+  return live != nullptr && live->stale_ && !live->appending_ ? nullptr : live;
+}
+
+void LiveJobs::load(const std::string& id, Found then) {
+  std::vector<Found>& waiting = loading_[id];
+  waiting.push_back(std::move(then));
+  if (waiting.size() == 1) read(id);
+}
+
+void LiveJobs::read(const std::string& id) {
+  const LiveJob* const live = in_memory(id);
+  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : live->committed;
+  store_.read<Read>([id, after](Store& store) { return read_log(store, id, after); },
+                    [weak = weak_from_this(), id](Result<Read> read) {
+                      if (const auto self = weak.lock()) self->was_read(id, std::move(read));
+                    });
+}
+
+void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
+  auto told = take(id, std::move(read_now));
+  if (!told) return read(id);
+  std::vector<Found> waiting = std::move(loading_[id]);
+  loading_.erase(id);
+  for (Found& then : waiting) {
+    if (*told) told = Result<LiveJob*>(in_memory(id));  // the one before may have seen it go
+    if (*told && **told == nullptr) told = Result<LiveJob*>(no_job(id));
+    then(*told);
   }
-  // Another server may have made it a moment ago: it is looked for even if it is not in the index.
-  auto fresh = std::make_unique<LiveJob>();
-  fresh->job.id = id;
-  if (Status read_it = reload(*fresh); !read_it) {
-    if (index_.find(id) != index_.end() && read_it.error().code == ErrorCode::internal) index_[id].damaged = true;
-    return read_it.error();
+  ask_for_news(id);
+}
+
+std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Read> read) {
+  LiveJob* live = in_memory(id);
+  if (!read) {
+    if (live != nullptr && live->stale_ && !live->appending_) go_adrift(*live);
+    const bool damaged = read.error().code == ErrorCode::internal;
+    if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
+    return Result<LiveJob*>(read.error());
   }
-  if (fresh->job.state == JobState::none && fresh->job.unknown_events > 0) return later_version(id);
-  if (fresh->job.state == JobState::none) {
+  if (live != nullptr && live->appending_) return Result<LiveJob*>(live);
+  if (read->job.state == JobState::none && read->job.unknown_events > 0) return Result<LiveJob*>(later_version(id));
+  if (read->job.state == JobState::none) {
     index_.erase(id);
-    return Error{ErrorCode::not_found, fmt::format("no job {}", id)};
+    forget(id);
+    return Result<LiveJob*>(no_job(id));
   }
-  LiveJob* live = live_.emplace(id, std::move(fresh)).first->second.get();
-  index_.try_emplace(id, row_of(*live, clock_.now_s()));
-  hooks_.committed(*live, {});
+  if (live != nullptr && read->job.sequence < live->committed) {  // it was read before our last append
+    if (live->stale_) return std::nullopt;
+    return Result<LiveJob*>(live);
+  }
+  if (live == nullptr) {
+    auto fresh = std::make_unique<LiveJob>();
+    fresh->job.id = id;
+    live = live_.emplace(id, std::move(fresh)).first->second.get();
+    read->events.clear();
+  }
+  const bool is_new = live->committed == 0;
+  install(*live, *std::move(read));
+  if (is_new) hooks_.committed(*live, {});
+  live = in_memory(id);
+  if (live == nullptr) return Result<LiveJob*>(no_job(id));
+  index_[id] = row_of(*live, clock_.now_s());
   touch(*live);
-  return live;
+  live = in_memory(id);
+  if (live != nullptr) end_shadow(*live);
+  return Result<LiveJob*>(live);
 }
 
 /// Memory becomes what the store says. What it says beyond what was durable before is news.
-Status LiveJobs::reload(LiveJob& live) {
-  auto events = read(live.job.id, 0);
-  if (!events) return events.error();
-  Job job;
-  job.id = live.job.id;
-  for (const SequencedEvent& event : *events) {
-    if (Status folded = apply(job, event.event); !folded) return folded;
-  }
+void LiveJobs::install(LiveJob& live, Read read) {
   const std::int64_t before = live.committed;
-  const bool starts_anew = job.restarts != live.job.restarts;
-  live.job = std::move(job);
+  const bool starts_anew = read.job.restarts != live.job.restarts;
+  live.job = std::move(read.job);
   if (before == 0 || starts_anew) {
     forget_iterations(live);
     if (live.job.kept) live.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
   }
   live.committed = live.job.sequence;
   live.stale_ = false;
+  live.adrift_ = false;
+  live.known_.reset();
   live.settled = false;
   live.schedules.clear();
-  std::erase_if(*events, [&](const SequencedEvent& event) { return event.sequence <= before; });
-  for (const SequencedEvent& event : *events) {
+  std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
+  for (const SequencedEvent& event : read.events) {
     const auto* const kept = std::get_if<ReportsKept>(&event.event.body);
     if (before > 0 && !starts_anew && kept != nullptr) {
       live.followed.take(*kept, live.job.spec.degrees.world_size());
     }
   }
   if (before > 0) {
-    became_durable(live, *events);
+    became_durable(live, read.events);
   } else {
     live.committed_plan = live.job.version;
     set_wake(live, clock_.now_s());
   }
-  return Ok{};
 }
 
-bool LiveJobs::catch_up(LiveJob& live) {
-  if (live.appending_) return false;  // the append will conflict, if there is something
-  const auto tail = store_.read(live.job.id, live.committed);
-  if (!tail || tail->empty() || !reload(live)) return false;
-  index_[live.job.id] = row_of(live, clock_.now_s());
-  touch(live);
-  return true;
+// ---- News of other servers
+
+void LiveJobs::with_news(const std::string& id, Found then) {
+  const LiveJob* const live = in_memory(id);
+  if (live != nullptr && live->appending_ && store_.writes_late()) return then(StoreAccess::not_answered());
+  news_[id].next.push_back(std::move(then));
+  ask_for_news(id);
+}
+
+void LiveJobs::ask_for_news(const std::string& id) {
+  const auto found = news_.find(id);
+  if (found == news_.end() || found->second.reading) return;
+  const LiveJob* const live = in_memory(id);
+  // What is under way is waited for first: appended() and was_read() come back here.
+  if ((live != nullptr && live->appending_) || loading_.contains(id)) return;
+  News& news = found->second;
+  if (live == nullptr || live->stale_) {
+    const std::vector<Found> all = std::move(news.next);
+    news_.erase(found);
+    for (const Found& then : all) load(id, then);
+    return;
+  }
+  if (news.next.empty()) return void(news_.erase(found));
+  news.asking = std::move(news.next);
+  news.next.clear();
+  news.reading = true;
+  store_.read<std::int64_t>(
+      [id, after = live->committed](Store& store) -> Result<std::int64_t> {
+        const auto tail = store.read(id, after);
+        if (!tail) return tail.error();
+        return tail->empty() ? after : tail->back().sequence;
+      },
+      [weak = weak_from_this(), id](const Result<std::int64_t>& last) {
+        if (const auto self = weak.lock()) self->heard(id, last);
+      });
+}
+
+void LiveJobs::heard(const std::string& id, const Result<std::int64_t>& last) {
+  News& news = news_[id];
+  std::vector<Found> asking = std::move(news.asking);
+  news.asking.clear();
+  news.reading = false;
+  LiveJob* const live = in_memory(id);
+  if (last && live != nullptr && *last > live->committed) {
+    live->stale_ = true;
+    // Asked again when the append is over, or answered when the job was read.
+    std::ranges::move(news.next, std::back_inserter(asking));
+    news.next = std::move(asking);
+    return ask_for_news(id);
+  }
+  for (const Found& then : asking) {
+    if (last) {
+      with(id, then);
+    } else {
+      then(last.error());
+    }
+  }
+  ask_for_news(id);
+}
+
+void LiveJobs::forget(const std::string& id) {
+  const auto found = live_.extract(id);
+  if (!found) return;
+  LiveJob& live = *found.mapped();
+  if (live.wake_s) wakes_.erase({*live.wake_s, id});
+  hooks_.removed(live);
 }
 
 void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
+  LiveJob* const live = in_memory(id);
   if (sequence == 0) {
-    if (const LiveJob* live = in_memory(id); live == nullptr || !live->appending_) live_.erase(id);
     index_.erase(id);
+    if (live == nullptr || !live->appending_) forget(id);  // else the append conflicts
     return;
   }
-  LiveJob* live = in_memory(id);
-  if (live == nullptr) {
+  if (live != nullptr) {
+    if (sequence <= live->committed) return;
+    live->stale_ = true;
+    if (live->appending_) return;  // it conflicts
+  } else {
     index_.try_emplace(id, JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
-    const auto found = find(id);  // an error is met again when somebody asks
-    if (found) index_[id] = row_of(**found, clock_.now_s());
-    return;
+    if (sequence <= index_.find(id)->second.last_sequence) return;
   }
-  if (sequence <= live->committed) return;
-  live->stale_ = true;
-  if (live->appending_) return;  // the append will conflict
-  if (reload(*live)) {
-    index_[id] = row_of(*live, clock_.now_s());
-    touch(*live);
-  }
+  load(id, [](const auto&) {});  // an error is met again when somebody asks
 }
 
 // ---- Changing
@@ -161,28 +269,43 @@ bool LiveJob::is_pending(std::string_view blob) const {
 }
 
 void LiveJobs::execute(const std::string& id, Command command) {
-  const auto live = find(id);
-  if (!live) return answer(command, live.error());
-  run(**live, std::move(command));
+  with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
+    if (!live) return answer(command, live.error());
+    run(**live, std::move(command));
+  });
 }
 
 void LiveJobs::create(const std::string& id, Command command) {
+  if (store_.writes_late()) return answer(command, StoreAccess::not_answered());
   auto fresh = std::make_unique<LiveJob>();
   fresh->job.id = id;
   fresh->last_seen_s = clock_.now_s();
   LiveJob& live = *live_.emplace(id, std::move(fresh)).first->second;
   run(live, std::move(command));
-  if (live.job.state == JobState::none) live_.erase(id);
+  if (live.job.state == JobState::none) forget(id);
 }
 
-void LiveJobs::run(LiveJob& live, Command command) {
+void LiveJobs::touch(LiveJob& live) {
+  live.settled = false;
+  run(live, {});
+}
+
+void LiveJobs::run(LiveJob& live, Command command, bool has_news) {
+  // What would only queue up is refused before it changes anything.
+  if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
   LiveJob::Entry entry{std::move(command), {}, {}, {}};
-  Status decided = decide_into(live, entry);
-  if (!decided && entry.events.empty() && !live.stale_ && catch_up(live)) decided = decide_into(live, entry);
+  const bool was_stale = live.stale_;
+  const Status decided = decide_into(live, entry);
   if (!decided) {
-    if (live.stale_ && !live.appending_ && live.committed > 0) (void)reload(live).ok();
-    answer(entry.command, decided);
-    return;
+    if (live.stale_ && !was_stale) {  // what was folded of it must go
+      if (!live.appending_ && live.committed > 0) load(live.job.id, [](const auto&) {});
+    } else if (!has_news && live.committed > 0 && entry.command.done) {
+      return with_news(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
+        if (!found) return answer(again, found.error());
+        run(**found, again, true);
+      });
+    }
+    return answer(entry.command, decided);
   }
   const bool waits_for_nothing = entry.events.empty() && live.outbox_.empty() && !live.appending_;
   if (waits_for_nothing) {
@@ -203,6 +326,10 @@ Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
     if (!decision) return decision.error();
     entry.blobs = std::move(decision->blobs);
     entry.holds = std::move(decision->holds);
+    const bool matters = !std::ranges::all_of(decision->events, is_no_matter);
+    if (matters && entry.command.done && live.committed > 0 && !live.known_) {
+      live.known_ = std::make_unique<Job>(live.job);
+    }
     for (EventBody& body : decision->events) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
     }
@@ -228,11 +355,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, doub
     live.stale_ = true;
     return folded;
   }
-  const bool no_matter =
-      std::holds_alternative<RankRegistered>(event.body) || std::holds_alternative<RankMeasured>(event.body) ||
-      std::holds_alternative<ResultReported>(event.body) || std::holds_alternative<JobSeen>(event.body) ||
-      std::holds_alternative<IterationsCounted>(event.body) || std::holds_alternative<ReportsKept>(event.body);
-  if (!no_matter) live.settled = false;
+  if (!is_no_matter(event.body)) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};
 }
@@ -256,9 +379,38 @@ void LiveJobs::flush(LiveJob& live) {
   live.appending_ = true;
   if (append.bodies.empty()) return appended(live.job.id, Appended::committed);
   append.index = row_of(live, clock_.now_s());
-  store_.append(std::move(append), [weak = weak_from_this(), id = live.job.id](Result<Appended> result) {
-    if (const auto self = weak.lock()) self->appended(id, std::move(result));
-  });
+  const auto told = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
+    return [weak, id, what] {
+      if (const auto self = weak.lock()) ((*self).*what)(id);
+    };
+  };
+  store_.append(
+      std::move(append),
+      [weak = weak_from_this(), id = live.job.id](Result<Appended> result) {
+        if (const auto self = weak.lock()) self->appended(id, std::move(result));
+      },
+      told(&LiveJobs::append_is_slow), told(&LiveJobs::append_is_late));
+}
+
+void LiveJobs::append_is_slow(const std::string& id) {
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) go_adrift(*live);
+}
+
+/// Clients are told that nobody knows. What was folded stays, for it may be written any time.
+void LiveJobs::append_is_late(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  if (live == nullptr || !live->appending_) return;
+  std::vector<Command> unknown;
+  for (std::vector<LiveJob::Entry>* entries : {&live->in_flight_, &live->outbox_}) {
+    for (LiveJob::Entry& entry : *entries) {
+      if (entry.command.done) unknown.push_back(std::exchange(entry.command, {}));
+    }
+  }
+  std::erase_if(live->outbox_, [](const LiveJob::Entry& entry) { return entry.events.empty(); });
+  std::vector<Found> asking;
+  if (const auto news = news_.find(id); news != news_.end()) asking = std::exchange(news->second.next, {});
+  for (const Command& command : unknown) answer(command, StoreAccess::not_answered());
+  for (const Found& then : asking) then(StoreAccess::not_answered());
 }
 
 void LiveJobs::appended(const std::string& id, Result<Appended> result) {
@@ -271,8 +423,10 @@ void LiveJobs::appended(const std::string& id, Result<Appended> result) {
     for (LiveJob::Entry& entry : live->outbox_) entries.push_back(std::move(entry));
     live->outbox_.clear();
     live->stale_ = true;
-    return result ? again(*live, std::move(entries)) : fail(*live, std::move(entries), result.error());
+    result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
+    return ask_for_news(id);
   }
+  live->adrift_ = false;
   std::vector<SequencedEvent> events;
   for (LiveJob::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
   if (!events.empty()) {
@@ -281,43 +435,105 @@ void LiveJobs::appended(const std::string& id, Result<Appended> result) {
     row = row_of(*live, clock_.now_s());
     row.last_sequence = live->committed;
   }
+  keep_known(*live, events);
   became_durable(*live, events);
   for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
+  live = in_memory(id);
+  if (live == nullptr) return;
   if (live->stale_ && !live->appending_) {  // what came meanwhile was decided on a job that is not the store's
     std::vector<LiveJob::Entry> rest = std::move(live->outbox_);
     live->outbox_.clear();
-    return again(*live, std::move(rest));
+    again(id, std::move(rest));
+  } else {
+    flush(*live);
+    end_shadow(*live);
   }
-  flush(*live);
+  ask_for_news(id);
+}
+
+void LiveJobs::keep_known(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  if (!live.known_) return;
+  if (live.outbox_.empty()) return live.known_.reset();
+  for (const SequencedEvent& event : events) {
+    if (event.sequence <= live.known_->sequence) continue;
+    const Status folded = apply(*live.known_, event.event);
+    PERSEUS_CHECK(folded.ok(), "an event that was folded before");
+  }
 }
 
 /// Another server was first: what it did is read, and the same requests decide again.
-void LiveJobs::again(LiveJob& live, std::vector<LiveJob::Entry> entries) {
-  if (Status read_again = reload(live); !read_again) return fail(live, std::move(entries), read_again.error());
-  if (live.job.state == JobState::none) {
-    const std::string id = live.job.id;
-    index_.erase(id);
-    return fail(live, std::move(entries), {ErrorCode::not_found, fmt::format("no job {}", id)});
-  }
+void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries) {
+  std::vector<Command> commands;
   for (LiveJob::Entry& entry : entries) {
-    if (entry.command.decide || entry.command.done) run(live, std::move(entry.command));
+    if (entry.command.decide || entry.command.done) commands.push_back(std::move(entry.command));
   }
-  touch(live);
+  load(id, [this, id, commands = std::move(commands)](const Result<LiveJob*>& found) {
+    for (const Command& command : commands) {
+      LiveJob* const live = in_memory(id);
+      if (found && live != nullptr) {
+        run(*live, command);
+      } else {
+        answer(command, found ? no_job(id) : found.error());
+      }
+    }
+  });
 }
 
 void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error) {
-  const std::string id = live.job.id;
   if (live.committed == 0) {
-    live_.erase(id);  // it never was
+    forget(std::string(live.job.id));  // it never was
   } else {
     live.stale_ = true;
-    const double retry_s = clock_.now_s() + store_retry_s;
-    if (live.wake_s) wakes_.erase({*live.wake_s, id});
-    live.wake_s = retry_s;
-    wakes_.emplace(retry_s, id);
-    if (earlier_wake) earlier_wake();
+    go_adrift(live);
   }
   for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
+}
+
+// ---- What ranks are told while the store does not take what time makes due
+
+void LiveJobs::go_adrift(LiveJob& live) {
+  live.adrift_ = true;
+  const std::unique_ptr<Job> before = std::exchange(live.shadow, nullptr);
+  cast_shadow(live, before.get());
+}
+
+void LiveJobs::touch_shadow(LiveJob& live) { cast_shadow(live, nullptr); }
+
+void LiveJobs::cast_shadow(LiveJob& live, const Job* before) {
+  const double now_s = clock_.now_s();
+  const std::int64_t shown = before != nullptr ? before->version : live.shown_version();
+  if (!live.shadow) live.shadow = std::make_unique<Job>(live.known_ ? *live.known_ : live.job);
+  std::swap(live.job, *live.shadow);
+  live.settled = false;
+  while (auto body = hooks_.next_follow_up(live, now_s)) {
+    if (!apply(live.job, Event{now_s, *std::move(body)})) break;
+  }
+  live.settled = false;
+  Job& job = live.job;
+  const bool planned = job.plan && job.plan->version == job.version;
+  if (planned && job.version != live.committed_plan && !is_provisional(job.version)) {
+    const bool same = before != nullptr && is_provisional(before->version) && !differs(*job.plan, before->plan);
+    job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
+    job.plan->version = job.version;
+  }
+  const auto next_s = hooks_.next_wake(live, now_s);
+  std::swap(live.job, *live.shadow);
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + store_retry_s;
+  retry_at(live, sooner ? *next_s : now_s + store_retry_s);
+  if (live.shown_version() != shown) hooks_.shown(live);
+}
+
+void LiveJobs::end_shadow(LiveJob& live) {
+  const bool all_durable = !live.stale_ && !live.appending_ && live.outbox_.empty();
+  if (!live.shadow || !all_durable) return;
+  live.shadow.reset();
+  hooks_.shown(live);
+}
+
+void LiveJobs::retry_at(LiveJob& live, double at_s) {
+  if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
+  live.wake_s = at_s;
+  wake_again(live.job.id, at_s);
 }
 
 void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
@@ -359,6 +575,11 @@ std::vector<std::string> LiveJobs::take_due(double now_s) {
   return due;
 }
 
+void LiveJobs::wake_again(const std::string& id, double at_s) {
+  wakes_.emplace(at_s, id);
+  if (earlier_wake) earlier_wake();
+}
+
 std::optional<double> LiveJobs::next_wake() const {
   if (wakes_.empty()) return std::nullopt;
   return wakes_.begin()->first;
@@ -373,7 +594,7 @@ void LiveJobs::forget_finished(std::size_t keep) {
   if (over.size() <= keep) return;
   std::ranges::sort(over);
   over.resize(over.size() - keep);
-  for (const auto& [seen_s, id] : over) live_.erase(id);
+  for (const auto& [seen_s, id] : over) live_.erase(id);  // its wake, if any, reads it again
 }
 
 void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> done) {
@@ -385,7 +606,7 @@ void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> 
     const auto self = weak.lock();
     if (!self) return;
     if (removed) {
-      self->live_.erase(id);
+      self->forget(id);
       self->index_.erase(id);
     }
     done(removed);

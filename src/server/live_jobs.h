@@ -1,13 +1,18 @@
 // The jobs in memory, and the one way in which they change: decide, fold, append to the store, and only then answer.
 //
 // Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds and
-// thousands of ranks register at once. Input: commands: functions from a job to the events that a request makes.
-// Output: `done` after the commit of these events, and of everything that they were decided on. Per job one append is
-// under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
-// commit). If another server was first, the job is read again and the commands decide again. If the store fails, memory
-// forgets the job (it is read again when next asked about) and the commands answer the store's error. Errors: a
-// command's own: nothing happens; not_found: no such job. Cost: O(1) a command beside its events; reading a job O(its
-// events). Threads: io thread only. Source: docs/decisions/0008.
+// thousands of ranks register at once; a store that hangs must hold up nobody who asks for what is known.
+// Input:   commands: functions from a job to the events that a request makes.
+// Output:  `done` after the commit of these events, and of everything that they were decided on. Per job one append is
+//   under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
+//   commit). If another server was first, the job is read again and the commands decide again.
+// Errors:  a command's own: nothing happens; not_found: no such job; those of the store: memory forgets what it did not
+//   take and the commands answer its error; unavailable: it has not answered within its time, so that nobody knows.
+//   While the store does not take what time has made due, the job has a shadow, see LiveJob.
+// Cost:    O(1) a command beside its events; reading a job O(its events), on the executor. The first change that a
+//   client waits for while nothing else is under way copies the job, O(ranks), unless it is only a rank or a count.
+// Threads: io thread only.
+// Source:  docs/decisions/0008, 0032.
 #pragma once
 
 #include <array>
@@ -30,8 +35,8 @@
 #include "server/job_profiling.h"
 #include "server/job_progress.h"
 #include "server/service.h"
+#include "server/store_access.h"
 #include "server/straggler_detector.h"
-#include "store/store.h"
 
 namespace perseus::server {
 
@@ -63,8 +68,14 @@ struct Waiter {
 };
 
 /// A job with what this process alone knows of it.
+///
+/// Ranks are told what is durable, with one exception: where the store does not take what time has made due (an onset
+/// that was announced, a signal's change), a shadow does. It is the job as far as it is durable, with what has become
+/// due since. Its plans have versions of their own, see is_provisional(), so that whatever becomes durable afterwards,
+/// here, at another server or after a restart, is another version and reaches the rank.
 struct LiveJob {
   Job job;
+  std::unique_ptr<Job> shadow;
   std::int64_t committed = 0;       ///< events of `job` that are durable
   std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
   double last_seen_s = 0;           ///< when somebody last asked
@@ -84,7 +95,9 @@ struct LiveJob {
   std::map<std::array<int, 4>, std::shared_ptr<const StageSchedule>> schedules;
   std::int64_t schedules_version = 0;
   std::optional<PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
-  std::optional<double> wake_s;                  ///< as registered
+  enum class Reading : unsigned char { no, under_way, failed };
+  Reading max_clock_shape_read = Reading::no;
+  std::optional<double> wake_s;  ///< as registered
   int subscribers = 0;
   EnergyMeter energies;
   FollowedIterations followed;
@@ -104,6 +117,17 @@ struct LiveJob {
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
   }
+  /// The job of which that rank is told, if it is not `job`: the shadow, or while changes are being committed the job
+  /// without them.
+  [[nodiscard]] Job* shown_job(int rank) const {
+    if (shadow) return shadow.get();
+    const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
+    return usable ? known_.get() : nullptr;
+  }
+  /// Version of what ranks are told now.
+  [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
+  /// The store has failed or is slow: what time makes due goes into the shadow.
+  [[nodiscard]] bool is_adrift() const { return adrift_; }
   /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
   [[nodiscard]] bool is_pending(std::string_view blob) const;
 
@@ -118,8 +142,18 @@ struct LiveJob {
   std::vector<Entry> outbox_;
   std::vector<Entry> in_flight_;
   bool appending_ = false;
-  bool stale_ = false;  ///< memory may differ from the store
+  bool stale_ = false;          ///< memory may differ from the store
+  bool adrift_ = false;         ///< see is_adrift()
+  std::unique_ptr<Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
 };
+
+/// Versions of plans that were handed out before they were durable: tenths of a second, above what durable versions,
+/// which count from 1, reach. A number comes again after three years.
+constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
+constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
+constexpr std::int64_t provisional_version(double now_s) {
+  return kProvisional + static_cast<std::int64_t>(10 * now_s) % kProvisional;
+}
 
 class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
  public:
@@ -132,23 +166,35 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
     std::function<std::string(const LiveJob&, double now_s)> summary;
     /// When time makes something due; for the index.
     std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
+    /// The job was removed from the store: it is about to leave memory.
+    std::function<void(LiveJob&)> removed;
+    /// What ranks are told has changed, though nothing became durable.
+    std::function<void(LiveJob&)> shown;
   };
-  LiveJobs(Store& store, const Clock& clock, Hooks hooks);
-  Status open();
+  using Found = std::function<void(Result<LiveJob*>)>;
 
-  /// The job in memory, read if need be.
-  Result<LiveJob*> find(const std::string& id);
+  LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks);
+  /// Reads the index, on this thread: for the start.
+  Status open(Store& store);
+
+  /// Calls `then` with the job: at once if it is in memory and up to date, else once it was read, in the order of the
+  /// calls.
+  template <class Then>
+  void with(const std::string& id, Then then) {
+    if (LiveJob* live = current(id)) return then(Result<LiveJob*>(live));
+    load(id, std::move(then));
+  }
+  /// The same once what other servers wrote until now was read. To be called before a request is refused: what one
+  /// server has answered, every other one must know.
+  void with_news(const std::string& id, Found then);
+  /// Whatever is known of it, though the store may know more.
   [[nodiscard]] LiveJob* in_memory(const std::string& id);
   void execute(const std::string& id, Command command);
   void create(const std::string& id, Command command);
   /// Lets what follows from time or from news happen.
-  void touch(LiveJob& live) {
-    live.settled = false;
-    run(live, {});
-  }
-  /// Reads what other servers appended that this one was not told of yet. True if there was something. Before somebody
-  /// is told no: what one server of several answered, every other one must know.
-  bool catch_up(LiveJob& live);
+  void touch(LiveJob& live);
+  /// The same while the store cannot take it, for what ranks are told.
+  void touch_shadow(LiveJob& live);
   /// Another server appended (0: removed the job).
   void on_foreign(const std::string& id, std::int64_t sequence);
   void forget_finished(std::size_t keep);
@@ -163,26 +209,56 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   [[nodiscard]] std::optional<double> next_wake() const;
   void set_wake(LiveJob& live, double now_s);
   /// The job could not be read: take_due() names it again then.
-  void wake_again(const std::string& id, double at_s) { wakes_.emplace(at_s, id); }
+  void wake_again(const std::string& id, double at_s);
   std::function<void()> earlier_wake;
 
  private:
-  void run(LiveJob& live, Command command);
+  /// A log, folded.
+  struct Read {
+    Job job;
+    std::vector<SequencedEvent> events;  ///< after those that memory had when it was asked for
+  };
+  /// Whoever wants to know what other servers wrote.
+  struct News {
+    std::vector<Found> asking;  ///< their question is under way
+    std::vector<Found> next;    ///< came after it was sent
+    bool reading = false;
+  };
+  LiveJob* current(const std::string& id);
+  void load(const std::string& id, Found then);
+  void read(const std::string& id);
+  static Result<Read> read_log(Store& store, const std::string& id, std::int64_t after);
+  void was_read(const std::string& id, Result<Read> read);
+  /// What those who wait are told: the job, an error, or nothing, to be read again.
+  std::optional<Result<LiveJob*>> take(const std::string& id, Result<Read> read);
+  void install(LiveJob& live, Read read);
+  void ask_for_news(const std::string& id);
+  void heard(const std::string& id, const Result<std::int64_t>& last);
+  void forget(const std::string& id);
+  void run(LiveJob& live, Command command, bool has_news = false);
   Status decide_into(LiveJob& live, LiveJob::Entry& entry);
   void follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s);
   Status fold(LiveJob& live, LiveJob::Entry& entry, EventBody body, double now_s);
   void flush(LiveJob& live);
   void appended(const std::string& id, Result<Appended> result);
-  void again(LiveJob& live, std::vector<LiveJob::Entry> entries);
+  void append_is_slow(const std::string& id);
+  void append_is_late(const std::string& id);
+  void again(const std::string& id, std::vector<LiveJob::Entry> entries);
   void fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error);
-  Status reload(LiveJob& live);
-  Result<std::vector<SequencedEvent>> read(const std::string& id, std::int64_t after);
+  void keep_known(LiveJob& live, const std::vector<SequencedEvent>& events);
+  void go_adrift(LiveJob& live);
+  void cast_shadow(LiveJob& live, const Job* before);
+  /// What time makes due is durable again.
+  void end_shadow(LiveJob& live);
+  void retry_at(LiveJob& live, double at_s);
   void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
   [[nodiscard]] JobIndexRow row_of(const LiveJob& live, double now_s) const;
 
-  Store& store_;
+  StoreAccess& store_;
   const Clock& clock_;
   Hooks hooks_;
+  std::unordered_map<std::string, std::vector<Found>> loading_;
+  std::unordered_map<std::string, News> news_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
   std::set<std::pair<double, std::string>> wakes_;

@@ -421,5 +421,8 @@ struct JobEvent {
 using SubscriptionId = std::uint64_t;
 /// The kind of a job's last event, which is in no log: the job was removed.
 inline constexpr std::string_view kJobRemoved = "job_removed";
+/// Told to the reader of a long past after each part of it, in no log: nothing follows, ask again from the last
+/// sequence.
+inline constexpr std::string_view kPartOver = "part_over";
 
 }  // namespace perseus::server

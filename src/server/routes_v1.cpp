@@ -177,7 +177,7 @@ void Api::list_jobs(Call call) {
     query.wanted = [&](const JobList::Place& place, const JobList::Row& row) {
       return (!state || row.state == *state) &&
              (!search || contains_without_case(row.name, *search) || contains_without_case(place.job, *search)) &&
-             (!is_job || reaches(call.identity, place.job));
+             (!is_job || reaches(call.identity, place.job) == true);
     };
   }
   const double now_s = clock_.now_s();
@@ -222,9 +222,8 @@ void Api::register_job(Call call) {
 }
 
 void Api::show_job(Call call) {
-  const auto view = service_.job(call.parts[0]);
-  if (!view) return call.fail(view.error());
-  call.answer(job_json(*view, options_.factors));
+  service_.job(call.parts[0],
+               then<JobView>(call, [this](const JobView& view) { return job_json(view, options_.factors); }));
 }
 
 void Api::register_rank(Call call) {
@@ -287,12 +286,12 @@ void Api::exchange(Call call) {
   for (const ReportBody& report : body->reports) {
     auto read = parse_json_as<ReportIterations>(report.body, "body");
     if (read) read->job = report.job;
-    if (!reaches(call.identity, report.job)) read = out_of_reach(report.job);
+    if (const Status reached = reached_now(call.identity, report.job); !reached) read = reached.error();
     parts.reports.push_back(std::move(read));
   }
   for (WaitForPlan& wait : body->waits) {
-    const bool reached = reaches(call.identity, wait.job);
-    parts.waits.push_back(reached ? Result<WaitForPlan>(std::move(wait)) : out_of_reach(wait.job));
+    const Status reached = reached_now(call.identity, wait.job);
+    parts.waits.push_back(reached ? Result<WaitForPlan>(std::move(wait)) : reached.error());
   }
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
   if (refuse_if_full(call, HeldCalls::Kind::wait, waits)) return;
@@ -317,10 +316,7 @@ void Api::exchange(Call call) {
 
 void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }
 
-void Api::delete_job(Call call) {
-  service_.remove_job(call.parts[0], then_ok(call));
-  owners_.erase(call.parts[0]);
-}
+void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call)); }
 
 void Api::upload_profile(Call call) {
   auto body = body_of<ProfileBody>(call);
@@ -328,42 +324,48 @@ void Api::upload_profile(Call call) {
   service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));
 }
 
+using Frontier = std::shared_ptr<const CharacterisedPipeline>;
+
 void Api::frontier(Call call) {
   Parameters parameters(call.request);
   const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
   if (const auto error = parameters.error()) return call.fail(*error);
-  const auto found = service_.frontier(call.parts[0], pipeline);
-  if (!found) return call.fail(found.error());
+  service_.frontier(call.parts[0], pipeline, then<Frontier>(call, [](const Frontier& found) {
+                      std::string text;
+                      write_frontier_data(found->dag, found->frontier, [&](std::string_view piece) { text += piece; });
+                      return text;
+                    }));
+}
+
+namespace {
+
+void answer_timeline(const Call& call, const CharacterisedPipeline& shown, int point) {
+  if (point >= static_cast<int>(shown.frontier.points.size())) {
+    return call.fail(
+        {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", point, shown.frontier.points.size())});
+  }
   std::string text;
-  write_frontier_data((*found)->dag, (*found)->frontier, [&](std::string_view piece) { text += piece; });
+  write_timeline_data(shown.dag, shown.frontier.points[point].plan, [&](std::string_view piece) { text += piece; });
   call.answer(std::move(text));
 }
+
+}  // namespace
 
 void Api::timeline(Call call) {
   Parameters parameters(call.request);
   const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
   const auto point = parameters.take<int>("point", "a point's number");
   if (const auto error = parameters.error()) return call.fail(*error);
-  std::shared_ptr<const CharacterisedPipeline> shown;
-  int wanted = 0;
+  const std::string job = call.parts[0];
   if (point) {
-    const auto found = service_.frontier(call.parts[0], pipeline);
-    if (!found) return call.fail(found.error());
-    shown = *found;
-    wanted = *point;
+    service_.frontier(job, pipeline, [call = std::move(call), point = *point](const Result<Frontier>& found) {
+      found ? answer_timeline(call, **found, point) : call.fail(found.error());
+    });
   } else {
-    const auto found = service_.timeline(call.parts[0], pipeline);
-    if (!found) return call.fail(found.error());
-    shown = found->pipeline;
-    wanted = found->point;
+    service_.timeline(job, pipeline, [call = std::move(call)](const Result<TimelineView>& found) {
+      found ? answer_timeline(call, *found->pipeline, found->point) : call.fail(found.error());
+    });
   }
-  if (wanted >= static_cast<int>(shown->frontier.points.size())) {
-    return call.fail(
-        {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", wanted, shown->frontier.points.size())});
-  }
-  std::string text;
-  write_timeline_data(shown->dag, shown->frontier.points[wanted].plan, [&](std::string_view piece) { text += piece; });
-  call.answer(std::move(text));
 }
 
 void Api::job_events(Call call) {
@@ -375,23 +377,27 @@ void Api::job_events(Call call) {
     if (!id) return call.fail(id.error());
     after = *id;
   }
-  if (const auto known = service_.job(call.parts[0]); !known) return call.fail(known.error());
   if (refuse_if_full(call, HeldCalls::Kind::stream)) return;
-  call.responder.open_stream();
   const auto end = std::make_shared<std::function<void()>>();
-  const auto subscription = service_.subscribe(call.parts[0], after.value_or(-1),
-                                               [this, responder = call.responder, end](const JobEvent& event) {
-                                                 responder.event(text_of(event));
-                                                 if (event.kind == kJobRemoved && *end) (*end)();
-                                               });
-  // After a part of a long log, readers ask again from its last id, as event sources do by themselves.
-  if (!subscription || *subscription == 0) return call.responder.end_stream();
-  const HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
-  *end = [this, responder = call.responder, held, id = *subscription] {
-    held_.remove(held);
-    service_.unsubscribe(id);
-    responder.end_stream();
-  };
+  const std::string job = call.parts[0];
+  service_.subscribe(
+      job, after.value_or(-1),
+      [this, responder = call.responder, end](const JobEvent& event) {
+        // After a part of a long log, readers ask again from its last id, as event sources do by themselves.
+        const bool part_over = event.kind == kPartOver;
+        if (!part_over) responder.event(text_of(event));
+        if ((part_over || event.kind == kJobRemoved) && *end) (*end)();
+      },
+      [this, call, end](const Result<SubscriptionId>& subscription) {
+        if (!subscription) return call.fail(subscription.error());
+        call.responder.open_stream();
+        const HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
+        *end = [this, responder = call.responder, held, id = *subscription] {
+          held_.remove(held);
+          service_.unsubscribe(id);
+          responder.end_stream();
+        };
+      });
 }
 
 void Api::all_events(Call call) {
@@ -400,7 +406,7 @@ void Api::all_events(Call call) {
   if (call.identity.role == Role::job) {  // it hears of some jobs only
     const SubscriptionId subscription =
         service_.subscribe_all([this, responder = call.responder, identity = call.identity](const JobEvent& event) {
-          if (reaches(identity, event.job)) responder.event(text_of(event));
+          if (reaches(identity, event.job) == true) responder.event(text_of(event));
         });
     keep_open(call, [this, subscription] { service_.unsubscribe(subscription); });
     return;
@@ -454,17 +460,16 @@ void Api::set_policy(Call call) {
 void Api::clear_policy(Call call) { service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call)); }
 
 void Api::list_profiles(Call call) {
-  const auto names = service_.profiles();
-  if (!names) return call.fail(names.error());
-  std::string text = "{\"profiles\":[";
-  for (const std::string& name : *names) text += (text.back() == '[' ? "" : ",") + json_quoted(name);
-  call.answer(text + "]}");
+  service_.profiles(then<std::vector<std::string>>(call, [](const std::vector<std::string>& names) {
+    std::string text = "{\"profiles\":[";
+    for (const std::string& name : names) text += (text.back() == '[' ? "" : ",") + json_quoted(name);
+    return text + "]}";
+  }));
 }
 
 void Api::show_profile(Call call) {
-  const auto profile = service_.profile(call.parts[0]);
-  if (!profile) return call.fail(profile.error());
-  call.answer(json_text(*profile));
+  service_.profile(call.parts[0],
+                   then<NamedProfile>(call, [](const NamedProfile& profile) { return json_text(profile); }));
 }
 
 void Api::put_profile(Call call) {
@@ -489,27 +494,28 @@ bool is_for(const Identity& identity, const LearnedProfile& learned) {
 }  // namespace
 
 void Api::list_learned(Call call) {
-  const auto all = service_.learned_profiles();
-  if (!all) return call.fail(all.error());
-  std::string text = "{\"profiles\":[";
-  for (const LearnedProfile& one : *all) {
-    if (!is_for(call.identity, one)) continue;
-    text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{}}}",
-                        text.back() == '[' ? "" : ",", json_quoted(one.id), json_quoted(one.team),
-                        json_quoted(one.model), json_quoted(one.job), one.learned_at_s);
-  }
-  call.answer(text + "]}");
+  const auto format = [identity = call.identity](const std::vector<LearnedProfile>& all) {
+    std::string text = "{\"profiles\":[";
+    for (const LearnedProfile& one : all) {
+      if (!is_for(identity, one)) continue;
+      text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{}}}",
+                          text.back() == '[' ? "" : ",", json_quoted(one.id), json_quoted(one.team),
+                          json_quoted(one.model), json_quoted(one.job), one.learned_at_s);
+    }
+    return text + "]}";
+  };
+  service_.learned_profiles(then<std::vector<LearnedProfile>>(call, format));
 }
 
 void Api::forget_learned(Call call) {
-  const auto all = service_.learned_profiles();
-  if (!all) return call.fail(all.error());
-  const bool known = std::ranges::any_of(
-      *all, [&](const LearnedProfile& one) { return one.id == call.parts[0] && is_for(call.identity, one); });
-  if (!known) {
-    return call.fail({ErrorCode::not_found, fmt::format("no profile was learned under the id '{}'", call.parts[0])});
-  }
-  service_.forget_learned(call.parts[0], then_ok(call));
+  service_.learned_profiles([this, call = std::move(call)](const Result<std::vector<LearnedProfile>>& all) {
+    if (!all) return call.fail(all.error());
+    const std::string& id = call.parts[0];
+    const bool known = std::ranges::any_of(
+        *all, [&](const LearnedProfile& one) { return one.id == id && is_for(call.identity, one); });
+    if (known) return service_.forget_learned(id, then_ok(call));
+    call.fail({ErrorCode::not_found, fmt::format("no profile was learned under the id '{}'", id)});
+  });
 }
 
 void Api::list_tokens(Call call) {

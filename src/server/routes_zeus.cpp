@@ -108,13 +108,7 @@ void Api::legacy_register_job(Call call) {
     PipelineShape shape;
     shape.microbatches = fields.integer("num_microbatches");
     metadata = job.name;
-    const auto names = service_.profiles();
-    if (names && std::find(names->begin(), names->end(), job.name) != names->end()) {
-      job.profile = job.name;  // known from an earlier run
-    } else {
-      job.profile_online = true;
-      job.shape = shape;
-    }
+    job.shape = shape;
   } else {
     job.facts.emplace(protocol_fact, "zeus");
     job.profile = job.name;
@@ -126,10 +120,22 @@ void Api::legacy_register_job(Call call) {
   });
   metadata.resize(std::min<std::size_t>(metadata.size(), 64));
   job.id_prefix = id_prefix(job.degrees, metadata, clock_.now_s());
+  const bool may_be_known = job.shape.has_value();
   auto own = owned(call, std::move(job));
   if (!own) return call.fail(own.error());
-  service_.register_job(*std::move(own),
-                        then<RegisteredJob>(call, [](const RegisteredJob& made) { return json_quoted(made.job); }));
+  const auto made =
+      then<RegisteredJob>(call, [](const RegisteredJob& registered) { return json_quoted(registered.job); });
+  if (!may_be_known) return service_.register_job(*std::move(own), made);
+  service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
+    if (!names) return made(names.error());
+    if (std::ranges::find(*names, request.name) != names->end()) {
+      request.profile = request.name;  // known from an earlier run
+      request.shape.reset();
+    } else {
+      request.profile_online = true;
+    }
+    service_.register_job(std::move(request), made);
+  });
 }
 
 void Api::legacy_register_rank(Call call) {
@@ -162,11 +168,11 @@ void Api::legacy_register_rank(Call call) {
     return call.fail(
         {ErrorCode::invalid_input, "body: $.pipe_schedule: expected the rank's instructions, one at least"});
   }
-  if (!reaches(call.identity, rank.job)) {
-    return call.fail({ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", rank.job)});
-  }
-  service_.register_rank(std::move(rank),
-                         then<RegisteredRank>(call, [](const RegisteredRank&) { return std::string("null"); }));
+  const std::string job = rank.job;
+  if_it_reaches(std::move(call), job, [this, rank = std::move(rank)](const Call& reaching) {
+    service_.register_rank(rank,
+                           then<RegisteredRank>(reaching, [](const RegisteredRank&) { return std::string("null"); }));
+  });
 }
 
 void Api::legacy_schedule(Call call) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "server/identity.h"
 #include "server/job_view.h"
@@ -32,13 +33,15 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
   hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
   hooks.summary = [](const LiveJob& live, double now_s) { return format_summary(summary_of(live, now_s)); };
   hooks.next_wake = [self](const LiveJob& live, double now_s) { return self->next_wake_of(live, now_s); };
-  state->jobs = std::make_shared<LiveJobs>(store, clock, std::move(hooks));
-  state->jobs->earlier_wake = [self] {
+  hooks.removed = [self](LiveJob& live) { self->removed(live); };
+  hooks.shown = [self](LiveJob& live) { self->wake_waiters(live); };
+  state->jobs = std::make_shared<LiveJobs>(*state->store, clock, std::move(hooks));
+  state->jobs->earlier_wake = state->store->earlier_wake = [self] {
     if (self->earlier_wake) self->earlier_wake();
   };
-  if (Status opened = state->jobs->open(); !opened) return opened.error();
+  if (Status opened = state->jobs->open(store); !opened) return opened.error();
   const Keep keep{state->options.keep_finished_s, state->options.keep_finished_bytes, state->options.keep_unused_s};
-  state->upkeep = std::make_shared<Upkeep>(keep, store, clock, executor,
+  state->upkeep = std::make_shared<Upkeep>(keep, *state->store, clock,
                                            [self](const std::string& id, std::function<void(const Status&)> done) {
                                              self->jobs->remove(id, std::move(done));
                                            });
@@ -59,10 +62,9 @@ void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
   const auto registered = decide_job(request, state_->options.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
-  auto profiles = state_->profiles_of(request);
-  if (!profiles) return done(profiles.error());
   const std::string id = request.id_prefix.empty() ? "j_" + state_->options.random_id()
                                                    : request.id_prefix + "+" + state_->options.random_id();
+  const int pp = request.degrees.pp;
   const auto create = [registered = *registered, id, done](State& state, Result<Decision> known) {
     if (!known) return done(known.error());
     known->events.insert(known->events.begin(), registered);
@@ -74,7 +76,15 @@ void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
                               done(RegisteredJob{id, std::string(name_of(now))});
                             }});
   };
-  state_->complete_profiles(*std::move(profiles), request.degrees.pp, create);
+  const auto read = [request = std::move(request), latency_s = state_->options.switch_latency_s](Store& store) {
+    return JobProfiles::read(store, request, latency_s);
+  };
+  state_->store->read<JobProfiles>(read, [weak = std::weak_ptr(state_), pp, create, done](Result<JobProfiles> found) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!found) return done(found.error());
+    self->complete_profiles(*std::move(found), pp, create);
+  });
 }
 
 namespace {
@@ -89,31 +99,28 @@ bool begins_anew(const Job& job, const EventBody& event) {
 
 void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
-  const auto live = self->asked(request.job);
-  if (!live) return done(live.error());
   const std::string id = request.job;
-  self->jobs->execute(id, {[self, request = std::move(request)](const Job& job, double now_s) -> Result<Decision> {
-                             auto rank = decide_rank(job, request);
-                             if (!rank) return rank.error();
-                             Decision decision;
-                             if (!*rank) return decision;
-                             // Iterations are numbered anew: those before are counted first.
-                             const LiveJob* current =
-                                 begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
-                             if (current != nullptr) {
-                               for (const IterationsCounted& count : counts_since(*current, now_s)) {
-                                 decision.events.emplace_back(count);
-                               }
-                             }
-                             decision.events.emplace_back(**std::move(rank));
-                             return decision;
-                           },
-                           [self, id, done](const Status& status) {
-                             if (!status) return done(status.error());
-                             const LiveJob* now = self->jobs->in_memory(id);
-                             if (now == nullptr) return done(RegisteredRank{});
-                             done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
-                           }});
+  self->ask(id, {[self, request = std::move(request)](const Job& job, double now_s) -> Result<Decision> {
+                   auto rank = decide_rank(job, request);
+                   if (!rank) return rank.error();
+                   Decision decision;
+                   if (!*rank) return decision;
+                   // Iterations are numbered anew: those before are counted first.
+                   const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
+                   if (current != nullptr) {
+                     for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                       decision.events.emplace_back(count);
+                     }
+                   }
+                   decision.events.emplace_back(**std::move(rank));
+                   return decision;
+                 },
+                 [self, id, done](const Status& status) {
+                   if (!status) return done(status.error());
+                   const LiveJob* now = self->jobs->in_memory(id);
+                   if (now == nullptr) return done(RegisteredRank{});
+                   done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
+                 }});
 }
 
 namespace {
@@ -140,11 +147,19 @@ std::vector<std::string> check_energies(ReportIterations& request) {
 
 void Service::report_iterations(ReportIterations request, Done<ReportedIterations> done) {
   if (state_->draining) return done(Error{ErrorCode::unavailable, "the server is stopping: report again"});
-  const auto live = state_->asked(request.job);
-  if (!live) return done(live.error());
-  const Job& job = (*live)->job;
+  const std::string id = request.job;
+  const int rank = request.rank;
+  state_->with_rank(id, rank, request.plan_version.value_or(0),
+                    [self = state_.get(), request = std::move(request),
+                     done = std::move(done)](const Result<LiveJob*>& live) mutable {
+                      if (!live) return done(live.error());
+                      self->report(**live, std::move(request), std::move(done));
+                    });
+}
+
+void Service::State::report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done) {
+  const Job& job = live.job;
   if (!job.live()) return done(Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))});
-  if (Status there = state_->check_rank(**live, request.rank); !there) return done(there.error());
   for (const Seconds time : request.iteration_time) {
     if (time > Seconds(0) && std::isfinite(time.value())) continue;
     return done(Error{ErrorCode::usage, fmt::format("iteration time: {} s; allowed: more than 0", time.value())});
@@ -152,39 +167,34 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
     return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
   }
-  // Another server may have deployed that plan.
-  if (request.plan_version && *request.plan_version > job.version) state_->jobs->catch_up(**live);
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
-      !State::report_progress(**live, request.rank, *request.last_iteration, *request.last_iteration,
-                              state_->clock.now_s())) {
+      !report_progress(live, request.rank, *request.last_iteration, *request.last_iteration, clock.now_s())) {
     rejected.push_back(fmt::format("last_iteration: {}; no other rank is that far", *request.last_iteration));
     request.last_iteration.reset();
   }
-  if (const auto window = State::window_of(**live, request)) {
-    return state_->report_window(**live, *window, std::move(request), std::move(done));
+  if (const auto window = window_of(live, request)) {
+    return report_window(live, *window, std::move(request), std::move(done));
   }
   if (request.last_iteration && counts) {
-    state_->note_followed(**live, request);
-    state_->keep_count(**live, request);
+    note_followed(live, request);
+    keep_count(live, request);
   }
   std::ranges::move(check_energies(request), std::back_inserter(rejected));
-  state_->observe_times(**live, request);
-  state_->observe_energies(**live, request);
+  observe_times(live, request);
+  observe_energies(live, request);
   done(ReportedIterations{std::move(rejected)});
 }
 
 void Service::drop_plan(DropPlan request, Done<Ok> done) {
-  const auto live = state_->asked(request.job);
-  if (!live) return done(live.error());
-  if (Status there = state_->check_rank(**live, request.rank); !there) return done(there.error());
   if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
   for (const Seconds time : {request.measured, request.promised}) {
     if (time >= Seconds(0) && time.value() <= 1e9) continue;
     return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
   }
   const std::string id = request.job;
+  const int rank = request.rank;
   const auto dropped = std::make_shared<bool>(false);
   const auto decide = [request = std::move(request), dropped](const Job& job, double) -> Result<Decision> {
     Decision decision;
@@ -203,80 +213,96 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     if (status && *dropped && now != nullptr) return state->forget_learned(now->job, done);
     status ? done(Ok{}) : done(status.error());
   };
-  state_->jobs->execute(id, {decide, told});
+  state_->with_rank(id, rank, 0, [self = state_.get(), id, decide, told](const Result<LiveJob*>& live) {
+    if (!live) return told(live.error());
+    self->jobs->execute(id, {decide, told});
+  });
 }
 
 void Service::finish_job(const std::string& job, Done<Ok> done) {
   State* self = state_.get();
-  const auto live = self->asked(job);
-  if (!live) return done(live.error());
-  self->jobs->execute(job,
-                      {[self](const Job& now, double now_s) -> Result<Decision> {
-                         Decision decision;
-                         if (now.state == JobState::finished) return decision;
-                         if (!now.live()) {
-                           return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
-                         }
-                         if (const LiveJob* current = self->jobs->in_memory(now.id)) {
-                           for (const IterationsCounted& count : counts_since(*current, now_s)) {
-                             decision.events.emplace_back(count);
-                           }
-                         }
-                         decision.events.emplace_back(JobFinished{});
-                         return decision;
-                       },
-                       [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+  self->ask(job, {[self](const Job& now, double now_s) -> Result<Decision> {
+                    Decision decision;
+                    if (now.state == JobState::finished) return decision;
+                    if (!now.live()) {
+                      return Error{ErrorCode::conflict, fmt::format("job {} is {}", now.id, name_of(now.state))};
+                    }
+                    if (const LiveJob* current = self->jobs->in_memory(now.id)) {
+                      for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                        decision.events.emplace_back(count);
+                      }
+                    }
+                    decision.events.emplace_back(JobFinished{});
+                    return decision;
+                  },
+                  [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
 }
 
 void Service::remove_job(const std::string& job, Done<Ok> done) {
-  const auto live = state_->jobs->find(job);
-  const bool damaged = !live && live.error().code == ErrorCode::internal;
-  if (!live && !damaged) return done(live.error());
-  if (live && (*live)->job.unknown_events > 0) return done(later_version(job));
-  if (live && (*live)->job.live()) {
-    const Job& now = (*live)->job;
-    return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
-  }
-  state_->jobs->remove(job, [done](const Status& removed) { removed ? done(Ok{}) : done(removed.error()); });
+  state_->jobs->with(job, [self = state_.get(), job, done = std::move(done)](const Result<LiveJob*>& live) {
+    const bool damaged = !live && live.error().code == ErrorCode::internal;
+    if (!live && !damaged) return done(live.error());
+    if (live && (*live)->job.unknown_events > 0) return done(later_version(job));
+    if (live && (*live)->job.live()) {
+      const Job& now = (*live)->job;
+      return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
+    }
+    self->jobs->remove(job, [done](const Status& removed) { removed ? done(Ok{}) : done(removed.error()); });
+  });
 }
 
 WaitId Service::wait_for_plan(WaitForPlan request, Done<PlanAnswer> done) {
-  const auto found = state_->asked(request.job);
-  if (!found) return done(found.error()), 0;
-  LiveJob& live = **found;
-  if (Status there = state_->check_rank(live, request.rank); !there) return done(there.error()), 0;
-  const double now_s = state_->clock.now_s();
+  State* const self = state_.get();
+  const WaitId id = self->next_wait++;
+  // What is known is answered without a detour.
+  LiveJob* const live = self->jobs->in_memory(request.job);
+  if (live != nullptr && State::knows(*live, request.rank, request.have_version)) {
+    live->last_seen_s = self->clock.now_s();
+    return self->wait(*live, request, id, std::move(done));
+  }
+  self->waits_to_begin.emplace(id, std::move(done));
+  const std::string job = request.job;
+  const int rank = request.rank;
+  const std::int64_t version = request.have_version;
+  self->find_rank(job, rank, version, [self, id, request = std::move(request)](const Result<LiveJob*>& found) {
+    auto begun = self->waits_to_begin.extract(id);
+    if (!begun) return;  // it was taken back
+    if (!found) return begun.mapped()(found.error());
+    self->wait(**found, request, id, std::move(begun.mapped()));
+  });
+  return self->waits_to_begin.contains(id) || self->job_of_wait.contains(id) ? id : 0;
+}
+
+WaitId Service::State::wait(LiveJob& live, const WaitForPlan& request, WaitId id, Done<PlanAnswer> done) {
+  const double now_s = clock.now_s();
   if (request.iteration && (*request.iteration < 0 || *request.iteration > std::int64_t{1} << 52)) {
     done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
     return 0;
   }
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
-    State::report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1),
-                           now_s);
+    report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
   }
-  if (request.have_version > live.committed_plan) state_->jobs->catch_up(live);  // another server gave it that one
-  if (auto answer = state_->plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
-  if (state_->draining) {
-    done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
-    return 0;
-  }
+  if (auto answer = plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
+  if (draining) return done(Error{ErrorCode::unavailable, "the server is stopping: ask again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(PlanAnswer{nullptr, request.rank, 0}), 0;
-  const WaitId id = state_->next_wait++;
   Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once};
-  const auto most_s = request.asks_once ? std::optional(state_->options.maximum_clock_after_s) : request.max_wait_s;
+  const auto most_s = request.asks_once ? std::optional(options.maximum_clock_after_s) : request.max_wait_s;
   if (most_s) {
     waiter.deadline_s = now_s + *most_s;
-    const bool earlier = state_->wait_deadlines.empty() || *waiter.deadline_s < state_->wait_deadlines.begin()->first;
-    state_->wait_deadlines.emplace(*waiter.deadline_s, id);
-    if (earlier && state_->earlier_wake) state_->earlier_wake();
+    const bool earlier = wait_deadlines.empty() || *waiter.deadline_s < wait_deadlines.begin()->first;
+    wait_deadlines.emplace(*waiter.deadline_s, id);
+    if (earlier && earlier_wake) earlier_wake();
   }
-  state_->job_of_wait.emplace(id, request.job);
+  job_of_wait.emplace(id, request.job);
   live.waiters.emplace(id, std::move(waiter));
   return id;
 }
 
-void Service::cancel_wait(WaitId wait) { state_->take_wait(wait); }
+void Service::cancel_wait(WaitId wait) {
+  state_->waits_to_begin.erase(wait);
+  state_->take_wait(wait);
+}
 
 void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
   State* self = state_.get();
@@ -284,64 +310,90 @@ void Service::set_straggler(SetStraggler request, Done<StragglerSet> done) {
     if (request.target.accelerator.empty()) {
       return done(Error{ErrorCode::usage, "without a job, a straggler is named by its accelerator"});
     }
-    std::vector<std::string> with_it;
-    for (const auto& [id, row] : self->jobs->index()) {
-      if (row.state == name_of(JobState::finished) || row.state == name_of(JobState::expired)) continue;
-      const auto live = self->jobs->find(id);
-      if (!live && live.error().code == ErrorCode::internal) continue;  // a damaged job holds up no other
-      if (!live) return done(live.error());
-      if ((*live)->job.live() && (*live)->job.ranks_of_accelerator.contains(request.target.accelerator)) {
-        with_it.push_back(id);
-      }
-    }
-    if (with_it.empty()) {
-      return done(
-          Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
-    }
-    // One after the other; the answer is that of all. A job that has ended since it was found has no straggler.
-    struct Answers {
-      StragglerSet set;
-      std::size_t missing = 0;
-      std::optional<Error> failed, ended;
-    };
-    auto all = std::make_shared<Answers>();
-    all->missing = with_it.size();
-    const auto in_one = [this, all, done, request = std::move(request)](const std::string& id) {
-      SetStraggler one = request;
-      one.job = id;
-      set_straggler(std::move(one), [this, all, done](Result<StragglerSet> set) {
-        if (set) {
-          std::ranges::move(set->notices, std::back_inserter(all->set.notices));
-        } else {
-          (set.error().code == ErrorCode::conflict ? all->ended : all->failed) = set.error();
-        }
-        if (--all->missing > 0) return;
-        if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
-        // In all jobs or in none.
-        for (const StragglerSet::Notice& notice : all->set.notices) {
-          withdraw_straggler({notice.job, notice.id}, [](const Result<Ok>&) {});
-        }
-        done(all->failed ? *all->failed : *all->ended);
-      });
-    };
-    return self->one_after_the_other(std::make_shared<const std::vector<std::string>>(std::move(with_it)), 0, in_one);
+    return self->with_accelerator(request.target.accelerator, [this, request, done = std::move(done)](
+                                                                  const Result<std::vector<std::string>>& jobs) {
+      jobs ? set_straggler_of(*jobs, request, done) : done(jobs.error());
+    });
   }
-  const auto live = self->asked(request.job);
-  if (!live) return done(live.error());
   auto set = std::make_shared<StragglerSet>();
   const std::string id = request.job;
-  self->jobs->execute(id, {[request = std::move(request), set](const Job& job, double now_s) -> Result<Decision> {
-                             const auto decided = decide_straggler(job, request, now_s);
-                             if (!decided) return decided.error();
-                             Decision decision;
-                             set->notices.clear();
-                             for (const NoticeDecision& one : *decided) {
-                               set->notices.push_back(one.notice);
-                               std::ranges::copy(one.events, std::back_inserter(decision.events));
-                             }
-                             return decision;
-                           },
-                           [set, done](const Status& status) { status ? done(*set) : done(status.error()); }});
+  self->ask(id, {[request = std::move(request), set](const Job& job, double now_s) -> Result<Decision> {
+                   const auto decided = decide_straggler(job, request, now_s);
+                   if (!decided) return decided.error();
+                   Decision decision;
+                   set->notices.clear();
+                   for (const NoticeDecision& one : *decided) {
+                     set->notices.push_back(one.notice);
+                     std::ranges::copy(one.events, std::back_inserter(decision.events));
+                   }
+                   return decision;
+                 },
+                 [set, done](const Status& status) { status ? done(*set) : done(status.error()); }});
+}
+
+void Service::set_straggler_of(const std::vector<std::string>& jobs, const SetStraggler& request,
+                               const Done<StragglerSet>& done) {
+  if (jobs.empty()) {
+    return done(Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
+  }
+  // One after the other; the answer is that of all. A job that has ended since it was found has no straggler.
+  struct Answers {
+    StragglerSet set;
+    std::size_t missing = 0;
+    std::optional<Error> failed, ended;
+  };
+  auto all = std::make_shared<Answers>();
+  all->missing = jobs.size();
+  const auto in_one = [this, all, done, request](const std::string& id) {
+    SetStraggler one = request;
+    one.job = id;
+    set_straggler(std::move(one), [this, all, done](Result<StragglerSet> set) {
+      if (set) {
+        std::ranges::move(set->notices, std::back_inserter(all->set.notices));
+      } else {
+        (set.error().code == ErrorCode::conflict ? all->ended : all->failed) = set.error();
+      }
+      if (--all->missing > 0) return;
+      if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
+      // In all jobs or in none.
+      for (const StragglerSet::Notice& notice : all->set.notices) {
+        withdraw_straggler({notice.job, notice.id}, [](const Result<Ok>&) {});
+      }
+      done(all->failed ? *all->failed : *all->ended);
+    });
+  };
+  state_->one_after_the_other(std::make_shared<const std::vector<std::string>>(jobs), 0, in_one);
+}
+
+void Service::State::with_accelerator(const std::string& accelerator, Done<std::vector<std::string>> done) {
+  std::vector<std::string> live_jobs;
+  for (const auto& [id, row] : jobs->index()) {
+    if (row.state != name_of(JobState::finished) && row.state != name_of(JobState::expired)) live_jobs.push_back(id);
+  }
+  struct Search {
+    std::vector<std::string> with_it;
+    std::optional<Error> failed;
+    std::size_t missing = 0;
+  };
+  auto search = std::make_shared<Search>();
+  search->missing = live_jobs.size() + 1;
+  const auto one_less = [search, done = std::move(done)] {
+    if (--search->missing > 0) return;
+    search->failed ? done(*search->failed) : done(std::move(search->with_it));
+  };
+  for (const std::string& id : live_jobs) {
+    jobs->with(id, [id, accelerator, search, one_less](const Result<LiveJob*>& live) {
+      // A damaged job holds up no other.
+      const bool skipped =
+          !live && (live.error().code == ErrorCode::not_found || live.error().code == ErrorCode::internal);
+      if (!live && !skipped) search->failed = live.error();
+      if (live && (*live)->job.live() && (*live)->job.ranks_of_accelerator.contains(accelerator)) {
+        search->with_it.push_back(id);
+      }
+      one_less();
+    });
+  }
+  one_less();
 }
 
 namespace {
@@ -362,11 +414,10 @@ Command simple_command(Decide decide, Done<Ok> done) {
 }  // namespace
 
 void Service::withdraw_straggler(WithdrawStraggler request, Done<Ok> done) {
-  if (const auto live = state_->asked(request.job); !live) return done(live.error());
   const std::string id = request.job;
-  state_->jobs->execute(
-      id, simple_command([request = std::move(request)](const Job& job) { return decide_withdrawal(job, request); },
-                         std::move(done)));
+  state_->ask(id,
+              simple_command([request = std::move(request)](const Job& job) { return decide_withdrawal(job, request); },
+                             std::move(done)));
 }
 
 void Service::set_policy(SetPolicy request, Done<Ok> done) {
@@ -374,23 +425,21 @@ void Service::set_policy(SetPolicy request, Done<Ok> done) {
   if (const auto* slowdown = std::get_if<MaxSlowdown>(&request.policy)) {
     if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
   }
-  if (const auto live = state_->asked(request.job); !live) return done(live.error());
   const std::string id = request.job;
   const auto decide = [policy = std::move(request.policy)](const Job& job) -> Result<std::vector<EventBody>> {
     const auto found = job.policies.find(std::string(kind_of(policy)));
     if (found != job.policies.end() && found->second == policy) return std::vector<EventBody>{};
     return std::vector<EventBody>{PolicySet{policy}};
   };
-  state_->jobs->execute(id, simple_command(decide, std::move(done)));
+  state_->ask(id, simple_command(decide, std::move(done)));
 }
 
 void Service::clear_policy(ClearPolicy request, Done<Ok> done) {
-  if (const auto live = state_->asked(request.job); !live) return done(live.error());
   const auto decide = [kind = request.kind](const Job& job) -> Result<std::vector<EventBody>> {
     if (job.policies.contains(kind)) return std::vector<EventBody>{PolicyCleared{kind}};
     return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
   };
-  state_->jobs->execute(request.job, simple_command(decide, std::move(done)));
+  state_->ask(request.job, simple_command(decide, std::move(done)));
 }
 
 // ---- Reads
@@ -423,36 +472,58 @@ std::vector<JobList::Change> Service::take_job_changes() {
 
 void Service::on_list_changed(std::function<void()> changed) { state_->list_changed = std::move(changed); }
 
-Result<JobView> Service::job(const std::string& job) {
-  const auto live = state_->jobs->find(job);
-  if (!live) return live.error();
-  state_->want_frontiers_to_show(**live);  // after a restart, for the next one who asks
-  return view_of(**live, state_->clock.now_s());
+void Service::job(const std::string& job, Done<JobView> done) {
+  state_->look(job, [self = state_.get(), done = std::move(done)](const Result<LiveJob*>& live) {
+    if (!live) return done(live.error());
+    self->want_frontiers_to_show(**live);  // after a restart, for the next one who asks
+    done(view_of(**live, self->clock.now_s()));
+  });
 }
 
-Result<std::shared_ptr<const CharacterisedPipeline>> Service::frontier(const std::string& job, int pipeline) {
-  const auto found = state_->jobs->find(job);
-  if (!found) return found.error();
-  const LiveJob& live = **found;
-  if (pipeline < 0 || pipeline >= live.job.num_pipelines()) {
+namespace {
+
+using Frontier = std::shared_ptr<const CharacterisedPipeline>;
+
+Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characterisations& characterisations) {
+  const Job& job = live.job;
+  if (pipeline < 0 || pipeline >= job.num_pipelines()) {
     return Error{ErrorCode::not_found,
-                 fmt::format("job {}: no pipeline {}; it has 0 to {}", job, pipeline, live.job.num_pipelines() - 1)};
+                 fmt::format("job {}: no pipeline {}; it has 0 to {}", job.id, pipeline, job.num_pipelines() - 1)};
   }
-  const std::string& input = ruling_frontier(live.job, pipeline);
+  const std::string& input = ruling_frontier(job, pipeline);
   if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
-  if (auto known = state_->characterisations->known(input)) return known;
-  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job, pipeline)};
+  if (auto known = characterisations.known(input)) return known;
+  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};
 }
 
-Result<TimelineView> Service::timeline(const std::string& job, int pipeline) {
-  auto characterised = frontier(job, pipeline);
-  if (!characterised) return characterised.error();
-  const Job& now = state_->jobs->in_memory(job)->job;
-  const bool planned =
-      now.plan && now.plan->of(pipeline).point >= 0 && now.plan->of(pipeline).input == (*characterised)->key;
-  if (!planned) return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job, pipeline)};
-  return TimelineView{*std::move(characterised), now.plan->of(pipeline).point, now.plan->version};
+Result<TimelineView> timeline_of(const Job& job, int pipeline, const Frontier& frontier) {
+  const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
+  if (planned) return TimelineView{frontier, job.plan->of(pipeline).point, job.plan->version};
+  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
 }
+
+}  // namespace
+
+void Service::frontier(const std::string& job, int pipeline, Done<Frontier> done) {
+  state_->look(job, [self = state_.get(), pipeline, done = std::move(done)](const Result<LiveJob*>& live) {
+    done(live ? frontier_of(**live, pipeline, *self->characterisations) : Result<Frontier>(live.error()));
+  });
+}
+
+void Service::timeline(const std::string& job, int pipeline, Done<TimelineView> done) {
+  state_->look(job, [self = state_.get(), pipeline, done = std::move(done)](const Result<LiveJob*>& live) {
+    if (!live) return done(live.error());
+    const auto frontier = frontier_of(**live, pipeline, *self->characterisations);
+    done(frontier ? timeline_of((*live)->job, pipeline, *frontier) : Result<TimelineView>(frontier.error()));
+  });
+}
+
+StoreHealth Service::store_health() {
+  state_->store->probe();
+  return state_->store->health();
+}
+
+std::shared_ptr<StoreAccess> Service::store_access() const { return state_->store; }
 
 ServiceCounts Service::counts() const {
   ServiceCounts counts;
@@ -475,37 +546,74 @@ ServiceCounts Service::counts() const {
 
 // ---- Subscriptions
 
-Result<SubscriptionId> Service::subscribe(const std::string& job, std::int64_t after,
-                                          std::function<void(const JobEvent&)> on) {
-  const auto live = state_->jobs->find(job);
-  if (!live) return live.error();
-  (*live)->last_seen_s = state_->clock.now_s();
-  const std::int64_t committed = (*live)->committed;
-  if (after < 0 || after > committed) after = committed;
+void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on,
+                        Done<SubscriptionId> done) {
+  state_->asked(
+      job, [self = state_.get(), job, after, on = std::move(on), done = std::move(done)](const Result<LiveJob*>& live) {
+        if (!live) return done(live.error());
+        const std::int64_t committed = (*live)->committed;
+        const std::int64_t from = after < 0 || after > committed ? committed : after;
+        const SubscriptionId id = self->next_subscription++;
+        constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // the past comes first
+        self->subscriptions.emplace(
+            id, State::Subscription{job, from < committed ? never : committed,
+                                    std::make_shared<const std::function<void(const JobEvent&)>>(on)});
+        ++(*live)->subscribers;
+        done(id);
+        if (from < committed) self->tell_past(id, from);
+      });
+}
+
+void Service::State::tell_past(SubscriptionId id, std::int64_t after) {
+  const auto found = subscriptions.find(id);
+  if (found == subscriptions.end()) return;
+  const std::string& job = found->second.job;
   // A stream's reader may have so much waiting for it before it is cut off (HttpServerOptions::stream_bytes).
-  constexpr std::size_t most_past_bytes = std::size_t{2} << 20, bytes_beside_text = 200;
-  std::size_t past_bytes = 0;
-  std::vector<JobEvent> past;
-  if (after < committed) {
-    const auto stored = state_->store.read(job, after);
-    if (!stored) return stored.error();
-    for (const StoredEvent& item : *stored) {
-      if (item.sequence > committed || past_bytes > most_past_bytes) break;
-      const Event event = event_in_log(item.body);
-      past.push_back({job, item.sequence, std::string(kind_of(event)), event.at_s, text_of(event)});
-      past_bytes += past.back().text.size() + bytes_beside_text;
-    }
-  }
-  if (!past.empty() && past.back().sequence < committed) {
-    for (const JobEvent& event : past) on(event);
-    return SubscriptionId{0};
-  }
-  const SubscriptionId id = state_->next_subscription++;
-  state_->subscriptions.emplace(
-      id, State::Subscription{job, committed, std::make_shared<const std::function<void(const JobEvent&)>>(on)});
-  ++(*live)->subscribers;
-  for (const JobEvent& event : past) on(event);
-  return id;
+  constexpr std::size_t most_bytes = std::size_t{2} << 20U, bytes_beside_text = 200;
+  struct Part {
+    std::vector<JobEvent> events;
+    bool is_last = true;
+  };
+  store->read<Part>(
+      [job, after](Store& from) -> Result<Part> {
+        const auto stored = from.read(job, after);
+        if (!stored) return stored.error();
+        Part part;
+        std::size_t bytes = 0;
+        for (const StoredEvent& item : *stored) {
+          if (bytes > most_bytes) {
+            part.is_last = false;
+            break;
+          }
+          const Event event = event_in_log(item.body);
+          part.events.push_back({job, item.sequence, std::string(kind_of(event)), event.at_s, text_of(event)});
+          bytes += part.events.back().text.size() + bytes_beside_text;
+        }
+        return part;
+      },
+      [weak = weak_from_this(), id, after](const Result<Part>& past) {
+        const auto self = weak.lock();
+        if (!self) return;
+        // A reader is told nothing rather than a story with gaps; meanwhile the store is asked again.
+        if (!past) return self->retry_past(id, after);
+        std::int64_t last = after;
+        for (const JobEvent& event : past->events) {
+          const auto subscription = self->subscriptions.find(id);
+          if (subscription == self->subscriptions.end()) return;
+          last = event.sequence;
+          const auto on = subscription->second.on;
+          (*on)(event);
+        }
+        const auto subscription = self->subscriptions.find(id);
+        if (subscription == self->subscriptions.end()) return;
+        if (!past->is_last) {
+          const auto on = subscription->second.on;
+          return (*on)({subscription->second.job, last, std::string(kPartOver), 0, ""});
+        }
+        const LiveJob* const live = self->jobs->in_memory(subscription->second.job);
+        if (live != nullptr && live->committed > last) return self->tell_past(id, last);
+        subscription->second.after = last;
+      });
 }
 
 SubscriptionId Service::subscribe_all(std::function<void(const JobEvent&)> on) {
@@ -530,26 +638,35 @@ void Service::tick() {
     const WaitId id = state_->wait_deadlines.begin()->second;
     state_->end_wait(id);
   }
+  state_->store->tick(now_s);
   state_->characterisations->tick(now_s);
-  for (const std::string& id : state_->jobs->take_due(now_s)) {
-    const auto live = state_->jobs->find(id);
-    if (!live) {
-      const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
-      if (again) state_->jobs->wake_again(id, now_s + retry_after_s);
-      continue;
-    }
-    (*live)->retry_s.reset();
-    state_->want_frontiers(**live);
-    state_->go_on_profiling(**live);
-    state_->replan_for_latency(**live);
-    state_->jobs->touch(**live);
-    if (LiveJob* still = state_->jobs->in_memory(id)) {
-      state_->release_first_plan(*still);
-      state_->jobs->set_wake(*still, now_s);
-    }
-  }
+  state_->tell_late_past(now_s);
+  for (const std::string& id : state_->jobs->take_due(now_s)) state_->wake(id);
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
   state_->upkeep->tick(now_s);
+}
+
+void Service::State::wake(const std::string& id) {
+  LiveJob* const known = jobs->in_memory(id);
+  // Ranks are told in time, whatever becomes of it in the store.
+  if (known != nullptr && known->is_adrift()) jobs->touch_shadow(*known);
+  jobs->with(id, [this, id](const Result<LiveJob*>& live) {
+    const double now_s = clock.now_s();
+    if (!live) {
+      const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
+      if (again) jobs->wake_again(id, now_s + retry_after_s);
+      return;
+    }
+    (*live)->retry_s.reset();
+    want_frontiers(**live);
+    go_on_profiling(**live);
+    replan_for_latency(**live);
+    jobs->touch(**live);
+    LiveJob* const still = jobs->in_memory(id);
+    if (still == nullptr) return;
+    release_first_plan(*still);
+    if (!still->is_adrift()) jobs->set_wake(*still, now_s);
+  });
 }
 
 std::optional<double> Service::next_wake() const {
@@ -557,7 +674,9 @@ std::optional<double> Service::next_wake() const {
   const auto earlier = [&](std::optional<double> other) {
     if (other && (!next || *other < *next)) next = other;
   };
+  earlier(state_->store->next_wake());
   earlier(state_->characterisations->next_wake());
+  if (!state_->late_past.empty()) earlier(state_->late_past.begin()->first);
   if (!state_->wait_deadlines.empty()) earlier(state_->wait_deadlines.begin()->first);
   earlier(state_->upkeep->next_wake());
   return next;
@@ -565,7 +684,8 @@ std::optional<double> Service::next_wake() const {
 
 void Service::on_earlier_wake(std::function<void()> changed) { state_->earlier_wake = std::move(changed); }
 
-void Service::drain(Done<Ok> kept) {
+void Service::drain(double store_answers_s, Done<Ok> kept) {
+  state_->store->set_limit(store_answers_s);
   state_->end_waits();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : state_->jobs->live()) jobs.push_back(id);
@@ -589,10 +709,24 @@ void Service::drain(Done<Ok> kept) {
 
 void Service::State::end_waits() {
   draining = true;
+  const Error stopping{ErrorCode::unavailable, "the server is stopping: ask again"};
+  for (auto& [id, done] : std::exchange(waits_to_begin, {})) done(stopping);
   std::vector<WaitId> waits;
   for (const auto& [id, job] : job_of_wait) waits.push_back(id);
   for (const WaitId id : waits) {
-    if (auto waiter = take_wait(id)) waiter->done(Error{ErrorCode::unavailable, "the server is stopping: ask again"});
+    if (auto waiter = take_wait(id)) waiter->done(stopping);
+  }
+}
+
+void Service::State::retry_past(SubscriptionId id, std::int64_t after) {
+  late_past.emplace(clock.now_s() + retry_after_s, std::pair(id, after));
+  if (earlier_wake) earlier_wake();
+}
+
+void Service::State::tell_late_past(double now_s) {
+  while (!late_past.empty() && late_past.begin()->first <= now_s) {
+    const auto [id, after] = late_past.extract(late_past.begin()).mapped();
+    tell_past(id, after);
   }
 }
 

@@ -1,13 +1,13 @@
 // The server without its protocols: jobs, plans, stragglers and policies, behind one class that every route calls.
 //
 // Problem: see docs/server.md. Input: requests (server/requests.h). Output: every mutation answers once, after what it
-// says is durable in the store; reads answer at once. Same request twice: the same answer and no second effect, where
-// the request names what it makes (a rank, a named profile); registering a job twice makes two jobs. Errors:
-// usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's state does not allow it;
-// too_large: a limit; unavailable: the store. An error changes nothing. Cost: O(1) per rank and request, some
-// microseconds; looking a plan up O(pipelines + log points); planning runs on the executor. Threads: one, the io
-// thread: every call, every answer, every callback. Answers may come inside the call or later. Source: paper sections
-// 3.2 and 5; docs/decisions/0008.
+// says is durable in the store; reads answer at once if what they ask for is in memory. Same request twice: the same
+// answer and no second effect, where the request names what it makes (a rank, a named profile); registering a job twice
+// makes two jobs. Errors: usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's
+// state does not allow it; too_large: a limit; unavailable: the store. An error changes nothing, but a change that the
+// store has not answered in time may still be made. Cost: O(1) per rank and request, some microseconds; looking a plan
+// up O(pipelines + log points); planning runs on the executor. Threads: one, the io thread: every call, every answer,
+// every callback. Answers may come inside the call or later. Source: paper sections 3.2 and 5; docs/decisions/0008.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,8 @@ class Store;
 
 namespace perseus::server {
 
+class StoreAccess;
+
 template <class T>
 using Done = std::function<void(Result<T>)>;
 
@@ -37,8 +39,9 @@ class Executor {
   using Work = std::function<std::function<void()>()>;
   /// What a request waits for, a millisecond of work, comes before reading frontiers that are known, of which a
   /// restarted server has many, and neither stands behind planning. Refining, which may take minutes, is done when no
-  /// other planning waits.
-  enum class Kind : unsigned char { request, reading, planning, refining };
+  /// other planning waits. Reads of the store have threads of their own, so that a database that hangs holds up nothing
+  /// else.
+  enum class Kind : unsigned char { request, reading, planning, refining, store };
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
@@ -46,6 +49,13 @@ class Executor {
   virtual void submit(Kind kind, Work work) = 0;
   /// For refining work, to be called every few milliseconds: does planning work that waits, on the calling thread.
   virtual void give_way() {}
+};
+
+/// How the store did when it was last asked.
+struct StoreHealth {
+  bool answers = true;
+  std::string problem;  ///< why not
+  double since_s = 0;   ///< since when
 };
 
 struct ServiceOptions {
@@ -66,6 +76,7 @@ struct ServiceOptions {
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
   double latency_wait_s = 5;                 ///< of the first plan, for ranks to report their switch latency
   int plan_deadlines = 1000;                 ///< see PlannerOptions
+  double store_answers_s = 10;               ///< a call that the store has not answered by then is `unavailable`
   int planners = 1;                          ///< plannings of a kind that the executor is given at a time
   double planning_budget_s = 600;            ///< planner seconds of a pipeline; then its quick frontier stays
   double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
@@ -96,11 +107,11 @@ class Service {
 
   // Named profiles.
   void put_profile(NamedProfile profile, Done<StoredProfile> done);
-  [[nodiscard]] Result<NamedProfile> profile(const std::string& name);
-  [[nodiscard]] Result<std::vector<std::string>> profiles();
+  void profile(const std::string& name, Done<NamedProfile> done);
+  void profiles(Done<std::vector<std::string>> done);
   void remove_profile(const std::string& name, Done<Ok> done);
   /// Profiles that jobs have learned, see learned_profile.h; of all teams.
-  [[nodiscard]] Result<std::vector<LearnedProfile>> learned_profiles();
+  void learned_profiles(Done<std::vector<LearnedProfile>> done);
   void forget_learned(const std::string& id, Done<Ok> done);
 
   // The life of a job.
@@ -138,15 +149,19 @@ class Service {
   [[nodiscard]] std::vector<JobList::Change> take_job_changes();
   /// Called when the list has something new; job_list() has it afterwards.
   void on_list_changed(std::function<void()> changed);
-  [[nodiscard]] Result<JobView> job(const std::string& job);
+  void job(const std::string& job, Done<JobView> done);
   /// not_found while there is none (also while it is being read from the store).
-  [[nodiscard]] Result<std::shared_ptr<const CharacterisedPipeline>> frontier(const std::string& job, int pipeline);
-  [[nodiscard]] Result<TimelineView> timeline(const std::string& job, int pipeline);
+  void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const CharacterisedPipeline>> done);
+  void timeline(const std::string& job, int pipeline, Done<TimelineView> done);
   [[nodiscard]] ServiceCounts counts() const;
+  /// As far as it is known. Asks the store anew, for the next caller.
+  [[nodiscard]] StoreHealth store_health();
 
   /// Every event of the job after that sequence, those of the past first, each once and in order, until unsubscribed.
-  /// `after` beyond the last event (or -1): from now on. 0: that was only the past's first part, ask for what follows.
-  Result<SubscriptionId> subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on);
+  /// `after` beyond the last event (or -1): from now on. `done` is called before the first event.
+  /// A long past comes in parts, see kPartOver.
+  void subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on,
+                 Done<SubscriptionId> done);
   /// Events of all jobs from now on.
   SubscriptionId subscribe_all(std::function<void(const JobEvent&)> on);
   void unsubscribe(SubscriptionId subscription);
@@ -160,11 +175,16 @@ class Service {
   void on_earlier_wake(std::function<void()> changed);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
-  /// down what ranks have reported. Calls `kept` once that is durable, or with the error of the store.
-  void drain(Done<Ok> kept = {});
+  /// down what ranks have reported. Calls `kept` once that is durable, or with the error of the store; from now on that
+  /// has `store_answers_s` for each call.
+  void drain(double store_answers_s, Done<Ok> kept = {});
+  /// The way to the store that the service uses, for what else the io thread does with it.
+  [[nodiscard]] std::shared_ptr<StoreAccess> store_access() const;
 
  private:
   struct State;
+  void set_straggler_of(const std::vector<std::string>& jobs, const SetStraggler& request,
+                        const Done<StragglerSet>& done);
   explicit Service(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };

@@ -78,7 +78,10 @@ Result<CompletedProfile> complete_named(const NamedProfile& profile, const Input
 
 // ---- State
 
-Result<NamedProfile> Service::State::named_profile(const std::string& name) const {
+namespace {
+
+/// The next ones read the store: away from the io thread.
+Result<NamedProfile> named_profile(Store& store, const std::string& name) {
   if (Status named = check_profile_name(name); !named) return named.error();
   const auto stored = store.blob("profile/" + name);
   if (!stored) return stored.error();
@@ -88,21 +91,60 @@ Result<NamedProfile> Service::State::named_profile(const std::string& name) cons
   return std::move(kept->profile);
 }
 
-InputLimits Service::State::limits(int ranks) const {
-  return {ranks, options.max_computations, options.plan_deadlines};
+/// What is damaged is as if it were not there.
+Result<std::optional<std::string>> undamaged(Store& store, const std::string& key) {
+  auto kept = store.blob(key);
+  if (!kept && kept.error().code == ErrorCode::internal) return std::optional<std::string>();
+  return kept;
 }
 
-Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) const {
+/// What an earlier run of the same training has learned, if one has.
+Result<std::optional<PipelineInput>> learned_input(Store& store, const std::string& key) {
+  const std::optional<PipelineInput> nothing;
+  const auto kept = undamaged(store, key);
+  if (!kept) return kept.error();
+  const auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
+  if (!learned) return nothing;
+  const auto text = undamaged(store, "input/" + learned->input);
+  if (!text) return text.error();
+  if (!*text) return nothing;
+  auto known = parse_input(**text, "input/" + learned->input);
+  return known ? std::optional(*std::move(known)) : nothing;
+}
+
+Result<std::vector<LearnedProfile>> all_learned(Store& store) {
+  const auto keys = store.blob_keys(learned_prefix);
+  if (!keys) return keys.error();
+  std::vector<LearnedProfile> all;
+  for (const std::string& key : *keys) {
+    const auto kept = undamaged(store, key);
+    if (!kept) return kept.error();
+    auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, key};
+    if (learned) all.push_back(*std::move(learned));
+  }
+  return all;
+}
+
+Result<std::vector<std::string>> profile_names(Store& store) {
+  auto keys = store.blob_keys("profile/");
+  if (!keys) return keys.error();
+  for (std::string& key : *keys) key.erase(0, std::string_view("profile/").size());
+  return keys;
+}
+
+}  // namespace
+
+Result<JobProfiles> JobProfiles::read(Store& store, const RegisterJob& request, double switch_latency_s) {
   JobProfiles profiles;
   const auto add_given = [&](std::string csv, PipelineShape shape, const std::string& name,
                              std::vector<int> pipelines) {
     if (request.switch_latency) shape.switch_latency = request.switch_latency;
     const bool fixed = shape.switch_latency.has_value();
-    if (!fixed && options.switch_latency_s > 0) shape.switch_latency = Seconds(options.switch_latency_s);
+    if (!fixed && switch_latency_s > 0) shape.switch_latency = Seconds(switch_latency_s);
     profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed, {}});
   };
   const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
-    auto profile = named_profile(name);
+    auto profile = named_profile(store, name);
     if (!profile) return profile.error();
     add_given(std::move(profile->profile_csv), request.shape.value_or(profile->shape), name, std::move(pipelines));
     return Ok{};
@@ -110,21 +152,13 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
   if (!request.profile.empty()) {
     if (Status added = add(request.profile, {}); !added) return added.error();
   } else if (const std::string key = learned_key(request.degrees, request.facts, request.shape); !key.empty()) {
-    // What is damaged is as if nothing had been learned.
-    const auto kept = store.blob(key);
-    if (!kept && kept.error().code != ErrorCode::internal) return kept.error();
-    const auto learned = kept && *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
-    if (learned) {
-      const auto text = store.blob("input/" + learned->input);
-      if (!text && text.error().code != ErrorCode::internal) return text.error();
-      const auto known =
-          text && *text ? parse_input(**text, "input/" + learned->input) : Error{ErrorCode::not_found, "no input"};
-      if (known) {  // the same computations, perhaps in another number
-        PipelineShape shape = request.shape.value_or(known->shape);
-        if (!shape.blocking_power) shape.blocking_power = known->shape.blocking_power;
-        add_given(known->profile_csv, std::move(shape), "known from an earlier run", {});
-        profiles.given.back().learned = key;
-      }
+    const auto known = learned_input(store, key);
+    if (!known) return known.error();
+    if (*known) {  // the same computations, perhaps in another number
+      PipelineShape shape = request.shape.value_or((*known)->shape);
+      if (!shape.blocking_power) shape.blocking_power = (*known)->shape.blocking_power;
+      add_given((*known)->profile_csv, std::move(shape), "known from an earlier run", {});
+      profiles.given.back().learned = key;
     }
   }
   std::map<std::string, std::vector<int>> others;
@@ -135,10 +169,14 @@ Result<JobProfiles> Service::State::profiles_of(const RegisterJob& request) cons
   return profiles;
 }
 
+InputLimits Service::State::limits(int ranks) const {
+  return {ranks, options.max_computations, options.plan_deadlines};
+}
+
 void Service::State::forget_learned(const Job& job, Done<Ok> done) {
   const std::string key = learned_key(job.spec.degrees, job.spec.facts, job.spec.shape);
   if (key.empty()) return done(Ok{});
-  store.remove_blob(key, std::move(done));
+  store->remove_blob(key, std::move(done));
 }
 
 void Service::State::complete_profiles(JobProfiles profiles, int ranks,
@@ -165,22 +203,32 @@ void Service::State::replan_for_latency(LiveJob& live) {
   }
   if (input.empty()) return;
   const Seconds latency = *latency_to_replan(live, input);
-  const auto text = store.blob("input/" + input);
-  if (!text && text.error().code != ErrorCode::internal) {
-    live.retry_s = clock.now_s() + retry_after_s;
-    return jobs->set_wake(live, clock.now_s());
-  }
-  if (!text || !*text) {
-    live.not_replanned[input] = latency;
-    return;
-  }
+  live.replanning = true;
+  store->read<std::optional<std::string>>(
+      [input](Store& from) { return from.blob("input/" + input); },
+      [weak = weak_from_this(), id = job.id, input, latency](const Result<std::optional<std::string>>& text) {
+        const auto self = weak.lock();
+        LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
+        if (now == nullptr) return;
+        now->replanning = text && *text;
+        if (now->replanning) return self->replan(id, input, latency, **text);
+        if (text || text.error().code == ErrorCode::internal) {  // damaged, for one
+          now->not_replanned[input] = latency;
+          return self->release_first_plan(*now);
+        }
+        now->retry_s = self->clock.now_s() + retry_after_s;
+        self->jobs->set_wake(*now, self->clock.now_s());
+      });
+}
+
+void Service::State::replan(const std::string& id, const std::string& input, Seconds latency, const std::string& text) {
+  const Job& job = jobs->in_memory(id)->job;
   std::vector<int> pipelines;
   for (int p = 0; p < job.num_pipelines(); ++p) {
     if (job.input_of[p] == input) pipelines.push_back(p);
   }
   if (static_cast<int>(pipelines.size()) == job.num_pipelines()) pipelines.clear();
-  live.replanning = true;
-  const auto complete = [bytes = **text, input, latency, limits = limits(job.spec.degrees.pp),
+  const auto complete = [bytes = text, input, latency, limits = limits(job.spec.degrees.pp),
                          source = job.profile_source, pipelines]() -> Result<KnownInput> {
     auto known = parse_input(bytes, "input/" + input);
     if (!known) return known.error();
@@ -217,13 +265,13 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
     if (!completed) return done(completed.error());
     const std::string& input = completed->known.event.input;
     Blob blob{"profile/" + profile.name, json_text(KeptProfile{profile}), {"input/" + input, "frontier/" + input}};
-    state.store.put_blob(
+    state.store->put_blob(
         completed->known.blob, [weak = state.weak_from_this(), blob = std::move(blob), stored = completed->stored,
                                 key = completed->known.event.input, done](const Result<Ok>& put) {
           const auto self = weak.lock();
           if (!self) return;
           if (!put) return done(put.error());
-          self->store.put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
+          self->store->put_blob(blob, [weak, stored, key, done](const Result<Ok>& named) {
             const auto self_again = weak.lock();
             if (!self_again) return;
             if (!named) return done(named.error());
@@ -241,55 +289,48 @@ void Service::put_profile(NamedProfile profile, Done<StoredProfile> done) {
       [profile, limits = state_->limits(0)] { return complete_named(profile, limits); }, save);
 }
 
-Result<std::vector<LearnedProfile>> Service::learned_profiles() {
-  const auto keys = state_->store.blob_keys(learned_prefix);
-  if (!keys) return keys.error();
-  std::vector<LearnedProfile> all;
-  for (const std::string& key : *keys) {
-    const auto kept = state_->store.blob(key);
-    if (!kept && kept.error().code == ErrorCode::internal) continue;  // damaged
-    if (!kept) return kept.error();
-    auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, key};
-    if (learned) all.push_back(*std::move(learned));
-  }
-  return all;
+void Service::learned_profiles(Done<std::vector<LearnedProfile>> done) {
+  state_->store->read<std::vector<LearnedProfile>>(all_learned, std::move(done));
 }
 
 void Service::forget_learned(const std::string& id, Done<Ok> done) {
-  state_->store.remove_blob(std::string(learned_prefix) + id, std::move(done));
+  state_->store->remove_blob(std::string(learned_prefix) + id, std::move(done));
 }
 
-Result<NamedProfile> Service::profile(const std::string& name) { return state_->named_profile(name); }
+void Service::profile(const std::string& name, Done<NamedProfile> done) {
+  state_->store->read<NamedProfile>([name](Store& store) { return named_profile(store, name); }, std::move(done));
+}
 
-Result<std::vector<std::string>> Service::profiles() {
-  auto keys = state_->store.blob_keys("profile/");
-  if (!keys) return keys.error();
-  for (std::string& key : *keys) key.erase(0, std::string_view("profile/").size());
-  return keys;
+void Service::profiles(Done<std::vector<std::string>> done) {
+  state_->store->read<std::vector<std::string>>(profile_names, std::move(done));
 }
 
 void Service::remove_profile(const std::string& name, Done<Ok> done) {
-  const auto profile = state_->named_profile(name);
-  if (!profile) return done(profile.error());
-  state_->store.remove_blob("profile/" + name, std::move(done));
+  profile(name, [weak = std::weak_ptr(state_->store), name, done](const Result<NamedProfile>& there) {
+    const auto store = weak.lock();
+    if (!store) return;
+    there ? store->remove_blob("profile/" + name, done) : done(there.error());
+  });
 }
 
 void Service::upload_profile(const std::string& job, NamedProfile profile, std::vector<int> pipelines, Done<Ok> done) {
-  const auto live = state_->asked(job);
-  if (!live) return done(live.error());
-  const Job& now = (*live)->job;
-  if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
-  const auto complete = [csv = std::move(profile.profile_csv), shape = with_measurements(profile.shape, now),
-                         limits = state_->limits(now.spec.degrees.pp),
-                         source = profile.name.empty() ? "uploaded" : profile.name, pipelines = std::move(pipelines),
-                         fixed = profile.shape.switch_latency || now.spec.switch_latency_s] {
-    return known_input(csv, shape, limits, source, pipelines, fixed);
-  };
-  state_->away<Result<KnownInput>>(complete, [job, done](State& state, const Result<KnownInput>& known) {
-    if (!known) return done(known.error());
-    state.jobs->execute(
-        job, {[known = *known](const Job& current, double now_s) { return decide_upload(current, known, now_s); },
-              [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+  state_->asked(job, [self = state_.get(), job, profile = std::move(profile), pipelines = std::move(pipelines),
+                      done = std::move(done)](const Result<LiveJob*>& live) {
+    if (!live) return done(live.error());
+    const Job& now = (*live)->job;
+    if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
+    const auto complete = [csv = profile.profile_csv, shape = with_measurements(profile.shape, now),
+                           limits = self->limits(now.spec.degrees.pp),
+                           source = profile.name.empty() ? "uploaded" : profile.name, pipelines,
+                           fixed = profile.shape.switch_latency || now.spec.switch_latency_s] {
+      return known_input(csv, shape, limits, source, pipelines, fixed);
+    };
+    self->away<Result<KnownInput>>(complete, [job, done](State& state, const Result<KnownInput>& known) {
+      if (!known) return done(known.error());
+      state.jobs->execute(
+          job, {[known = *known](const Job& current, double now_s) { return decide_upload(current, known, now_s); },
+                [done](const Status& status) { status ? done(Ok{}) : done(status.error()); }});
+    });
   });
 }
 

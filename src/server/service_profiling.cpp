@@ -28,16 +28,16 @@ void Service::State::go_on_profiling(LiveJob& live) {
   profiling.look_again_s.reset();
   if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
   profiling.deciding = true;
-  store.claim("profile/" + live.job.id, options.owner, now_s, options.lease_s,
-              [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
-                const auto self = weak.lock();
-                if (!self) return;
-                if (claimed && *claimed) return self->decide_window(id, found);
-                found->deciding = false;
-                const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
-                found->look_again_s = self->clock.now_s() + again_s;
-                if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
-              });
+  store->claim("profile/" + live.job.id, options.owner, now_s, options.lease_s,
+               [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 if (claimed && *claimed) return self->decide_window(id, found);
+                 found->deciding = false;
+                 const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
+                 found->look_again_s = self->clock.now_s() + again_s;
+                 if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
+               });
 }
 
 bool Service::State::overdue(const Job& job, double now_s) const {
@@ -63,7 +63,7 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
                     profiling->windows() == static_cast<int>(live->job.windows.size());
   if (!same) {
     profiling->deciding = false;
-    store.release("profile/" + id, options.owner, [](const Result<Ok>&) {});
+    store->release("profile/" + id, options.owner);
     return;
   }
   const Job& job = live->job;
@@ -107,7 +107,7 @@ void Service::State::profiling_decided(const std::string& id, const std::shared_
   jobs->execute(id, {decide, [weak = weak_from_this(), id, profiling](const Status&) {
                        if (profiling) profiling->deciding = false;
                        const auto self = weak.lock();
-                       if (self) self->store.release("profile/" + id, self->options.owner, [](const Result<Ok>&) {});
+                       if (self) self->store->release("profile/" + id, self->options.owner);
                      }});
 }
 

@@ -237,6 +237,15 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
   if (came) live->frontiers[(*came)->key] = *came;
   jobs->index().note(id);
   live->settled = false;
+  // What the store does not take is to come again.
+  const auto retry = [weak = weak_from_this(), id, key](const Status& done) {
+    const auto self = weak.lock();
+    LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
+    if (done || now == nullptr || done.error().code != ErrorCode::unavailable) return;
+    if (now->job.characterising.contains(key)) now->frontiers.erase(key);
+    now->retry_s = self->clock.now_s() + retry_after_s;
+    self->jobs->set_wake(*now, self->clock.now_s());
+  };
   jobs->execute(
       id, {[key, came, is_quick](const Job& job, double) -> Result<Decision> {
              Decision decision;
@@ -255,43 +264,65 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
              }
              return decision;
            },
-           {}});
+           retry});
   if (live = jobs->in_memory(id); live != nullptr) wake_waiters(*live);
 }
 
-Result<LiveJob*> Service::State::asked(const std::string& id) {
-  auto live = jobs->find(id);
-  if (live && (*live)->job.unknown_events > 0) return later_version(id);
-  if (live) (*live)->last_seen_s = clock.now_s();
-  return live;
+void Service::State::ask(const std::string& id, Command command) {
+  asked(id, [this, id, command = std::move(command)](const Result<LiveJob*>& live) mutable {
+    if (!live) return command.done(live.error());
+    jobs->execute(id, std::move(command));
+  });
 }
 
-Status Service::State::check_rank(LiveJob& live, int rank) {
-  const bool possible = rank >= 0 && rank < static_cast<int>(live.job.ranks.size());
-  const auto known = [&] { return possible && live.job.ranks[rank]; };
-  if (known() || (possible && jobs->catch_up(live) && known())) return Ok{};
-  if (possible && live.is_appending()) {  // another server may have registered it: the store is read afterwards
-    return Error{ErrorCode::unavailable,
-                 fmt::format("job {}: rank {} is not known here yet: ask again", live.job.id, rank)};
-  }
-  return Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", live.job.id, rank)};
+bool Service::State::has_rank(const LiveJob& live, int rank) {
+  return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
 }
 
-std::shared_ptr<const StageSchedule> Service::State::schedule_for(LiveJob& live, const Rank& rank) {
+bool Service::State::knows(const LiveJob& live, int rank, std::int64_t version) {
+  return has_rank(live, rank) && (version <= live.committed_plan || is_provisional(version));
+}
+
+void Service::State::find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then) {
+  asked(id, [this, id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
+    if (!live || knows(**live, rank, version)) return then(live);
+    const bool possible = rank >= 0 && rank < static_cast<int>((*live)->job.ranks.size());
+    const auto told = [id, rank, then](const Result<LiveJob*>& now) {
+      if (!now || has_rank(**now, rank)) return then(now);
+      then(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", id, rank)});
+    };
+    possible ? jobs->with_news(id, told) : told(live);
+  });
+}
+
+void Service::State::look(const std::string& id, LiveJobs::Found then) {
+  jobs->with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) {
+    LiveJob* const known = jobs->in_memory(id);
+    if (live || known == nullptr || live.error().code == ErrorCode::not_found) return then(live);
+    const AsShown as_shown(*known, known->shadow.get());
+    then(Result<LiveJob*>(known));
+  });
+}
+
+std::shared_ptr<const StageSchedule> Service::State::schedule_for(LiveJob& live, const Rank& rank,
+                                                                  std::int64_t shown_version) {
   const Job& job = live.job;
-  if (job.version == 0 || job.version != live.committed_plan) return nullptr;  // it is being committed
-  if (live.schedules_version != live.committed_plan) {
+  if (job.version == 0 || job.version != shown_version) return nullptr;  // it is being committed
+  if (job.version != live.committed_plan && !is_provisional(job.version)) return nullptr;
+  if (live.schedules_version != shown_version) {
     live.schedules.clear();
-    live.schedules_version = live.committed_plan;
+    live.schedules_version = shown_version;
   }
   if (job.plan && job.plan->version == job.version) return plan_schedule(live, rank);
   const bool in_window = !job.windows.empty() &&
                          std::ranges::find(job.profiling->pipelines, rank.dp_rank) != job.profiling->pipelines.end();
   if (in_window && !live.profiling) return nullptr;  // it is being read
   auto& schedule = live.schedules[{in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set}];
-  if (!schedule) {
-    schedule = in_window ? make_window_schedule(job, rank, live.profiling->schedule())
-                         : make_maximum_clock_schedule(job, rank, max_clock_shape(live, rank.dp_rank));
+  if (!schedule && in_window) {
+    schedule = make_window_schedule(job, rank, live.profiling->schedule());
+  } else if (!schedule) {
+    if (const auto shape = max_clock_shape(live, rank.dp_rank))
+      schedule = make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }
@@ -307,23 +338,41 @@ std::shared_ptr<const StageSchedule> Service::State::plan_schedule(LiveJob& live
   }
   auto& schedule = live.schedules[{job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
                                    pipeline == nullptr ? rank.instruction_set : 0}];
-  if (!schedule) {
-    schedule = pipeline != nullptr ? make_plan_schedule(job, rank, *pipeline)
-                                   : make_maximum_clock_schedule(job, rank, max_clock_shape(live, rank.dp_rank));
+  if (!schedule && pipeline != nullptr) {
+    schedule = make_plan_schedule(job, rank, *pipeline);
+  } else if (!schedule) {
+    if (const auto shape = max_clock_shape(live, rank.dp_rank))
+      schedule = make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }
 
-const PipelineShape* Service::State::max_clock_shape(LiveJob& live, int pipeline) {
+std::optional<const PipelineShape*> Service::State::max_clock_shape(LiveJob& live, int pipeline) {
   if (live.job.spec.shape) return &*live.job.spec.shape;
-  if (!live.max_clock_shape) {
-    const auto text = store.blob("input/" + live.job.input_of[pipeline]);
-    if (!text || !*text) return nullptr;
-    const auto input = parse_input(**text, "input");
-    if (!input) return nullptr;
-    live.max_clock_shape = input->shape;
-  }
-  return &*live.max_clock_shape;
+  if (live.max_clock_shape) return &*live.max_clock_shape;
+  if (live.max_clock_shape_read == LiveJob::Reading::failed || live.job.input_of[pipeline].empty()) return nullptr;
+  if (live.max_clock_shape_read == LiveJob::Reading::no) read_max_clock_shape(live, pipeline);
+  return std::nullopt;
+}
+
+void Service::State::read_max_clock_shape(LiveJob& live, int pipeline) {
+  live.max_clock_shape_read = LiveJob::Reading::under_way;
+  store->read<std::optional<PipelineShape>>(
+      [key = "input/" + live.job.input_of[pipeline]](Store& from) -> Result<std::optional<PipelineShape>> {
+        const auto text = from.blob(key);
+        if (!text) return text.error();
+        if (!*text) return std::optional<PipelineShape>();
+        const auto input = parse_input(**text, "input");
+        return input ? std::optional(input->shape) : std::nullopt;
+      },
+      [weak = weak_from_this(), id = live.job.id](const Result<std::optional<PipelineShape>>& shape) {
+        const auto self = weak.lock();
+        LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
+        if (now == nullptr) return;
+        now->max_clock_shape_read = LiveJob::Reading::failed;
+        if (shape && *shape) now->max_clock_shape = **shape;
+        self->wake_waiters(*now);
+      });
 }
 
 bool Service::State::first_plan_waits(const LiveJob& live, double now_s) const {
@@ -346,11 +395,14 @@ void Service::State::release_first_plan(LiveJob& live) {
 
 std::optional<Result<PlanAnswer>> Service::State::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
   if (live.job.unknown_events > 0) return later_version(live.job.id);
+  const std::int64_t shown_version = live.shown_version();
+  const AsShown as_shown(live, live.shown_job(rank));
   if (!live.job.live()) {
     return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
   }
-  if (live.committed_plan == have_version) return std::nullopt;
-  auto schedule = schedule_for(live, *live.job.ranks[rank]);
+  // A shadow does not know a rank that registered after it was made.
+  if (shown_version == have_version || !has_rank(live, rank)) return std::nullopt;
+  auto schedule = schedule_for(live, *live.job.ranks[rank], shown_version);
   if (!schedule) return std::nullopt;
   if (schedule->kind == StageSchedule::Kind::plan) {
     live.plan_held_back = first_plan_waits(live, clock.now_s());
@@ -407,8 +459,8 @@ void Service::State::end_wait(WaitId id) {
   if (!waiter->asks_once) return waiter->done(answer);
   const Job& job = live->job;
   const Rank& rank = *job.ranks[waiter->rank];
-  const PipelineShape* const shape =
-      job.input_of[rank.dp_rank].empty() ? nullptr : max_clock_shape(*live, rank.dp_rank);
+  const bool has_input = !job.input_of[rank.dp_rank].empty();
+  const PipelineShape* const shape = has_input ? max_clock_shape(*live, rank.dp_rank).value_or(nullptr) : nullptr;
   if (shape == nullptr || awaits_profiling(job) || is_profiled(job)) {  // nothing to count its instructions by, yet
     waiter->deadline_s = clock.now_s() + options.maximum_clock_after_s;
     wait_deadlines.emplace(*waiter->deadline_s, id);
@@ -419,6 +471,17 @@ void Service::State::end_wait(WaitId id) {
   answer.schedule = make_maximum_clock_schedule(job, rank, shape);
   answer.pipeline = rank.dp_rank;
   waiter->done(answer);
+}
+
+void Service::State::removed(LiveJob& live) {
+  const Error gone{ErrorCode::not_found, fmt::format("job {} was removed", live.job.id)};
+  std::vector<Done<PlanAnswer>> waiting;
+  for (auto& [id, waiter] : live.waiters) {
+    forget_wait(id, waiter);
+    waiting.push_back(std::move(waiter.done));
+  }
+  live.waiters.clear();
+  for (const auto& done : waiting) done(gone);
 }
 
 bool Service::State::report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished,

@@ -26,8 +26,11 @@ namespace perseus::server {
 
 inline constexpr double retry_after_s = 1;
 
-/// The profiles that a new job names, as they are stored.
+/// The profiles that a new job names or that are known for it, as they are stored.
 struct JobProfiles {
+  /// Reads them: away from the io thread.
+  static Result<JobProfiles> read(Store& store, const RegisterJob& request, double switch_latency_s);
+
   struct Given {
     std::string csv;
     PipelineShape shape;
@@ -42,11 +45,11 @@ struct JobProfiles {
 struct Service::State : std::enable_shared_from_this<State> {
   State(ServiceOptions given, Store& the_store, const Clock& the_clock, Executor& the_executor)
       : options(std::move(given)),
-        store(the_store),
+        store(std::make_shared<StoreAccess>(the_store, the_clock, the_executor, options.store_answers_s)),
         clock(the_clock),
         executor(the_executor),
         opened_s(the_clock.now_s()),
-        characterisations(std::make_shared<Characterisations>(options, the_store, the_clock, executor)) {}
+        characterisations(std::make_shared<Characterisations>(options, *store, the_clock, executor)) {}
 
   struct Subscription {
     std::string job;  ///< empty: all
@@ -55,7 +58,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   };
 
   ServiceOptions options;
-  Store& store;
+  std::shared_ptr<StoreAccess> store;
   const Clock& clock;
   Executor& executor;
   double opened_s;
@@ -63,12 +66,14 @@ struct Service::State : std::enable_shared_from_this<State> {
   std::shared_ptr<LiveJobs> jobs;
   std::shared_ptr<Upkeep> upkeep;
   std::unordered_map<WaitId, std::string> job_of_wait;
+  std::unordered_map<WaitId, Done<PlanAnswer>> waits_to_begin;  ///< their job is being read
   std::set<std::pair<double, WaitId>> wait_deadlines;
   WaitId next_wait = 1;
   std::map<SubscriptionId, Subscription> subscriptions;
   SubscriptionId next_subscription = 1;
   JobList list;
   std::function<void()> list_changed;
+  std::multimap<double, std::pair<SubscriptionId, std::int64_t>> late_past;  ///< to be asked for again, and when
   bool draining = false;
   std::int64_t plans_deployed = 0;
   std::function<void()> earlier_wake;
@@ -83,7 +88,20 @@ struct Service::State : std::enable_shared_from_this<State> {
   [[nodiscard]] double expiry_of(const LiveJob& live) const;
   [[nodiscard]] std::optional<double> next_wake_of(const LiveJob& live, double now_s) const;
 
+  // ---- Requests in parts
+
+  void report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done);
+  /// The live jobs with that accelerator.
+  void with_accelerator(const std::string& accelerator, Done<std::vector<std::string>> done);
+  /// A job's time has come.
+  void wake(const std::string& id);
+
   // ---- News
+
+  /// Events of the past for a new subscriber, until it has caught up; what comes meanwhile waits in the store.
+  void tell_past(SubscriptionId id, std::int64_t after);
+  void retry_past(SubscriptionId id, std::int64_t after);
+  void tell_late_past(double now_s);
 
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void publish(const std::string& job, const SequencedEvent& event);
@@ -116,13 +134,38 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   // ---- Plans
 
-  Result<LiveJob*> asked(const std::string& id);
-  /// not_found if the job has no such rank, as far as any server knows; unavailable while that cannot be known.
-  Status check_rank(LiveJob& live, int rank);
+  /// LiveJobs::with() for a request; `then` gets the job or why it is not to be had.
+  template <class Then>
+  void asked(const std::string& id, Then then) {
+    jobs->with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) mutable {
+      if (live && (*live)->job.unknown_events > 0) return then(Result<LiveJob*>(later_version(id)));
+      if (live) (*live)->last_seen_s = clock.now_s();
+      then(live);
+    });
+  }
+  /// Lets a request change a job.
+  void ask(const std::string& id, Command command);
+  /// Calls `then` with the job once this server knows the rank, and the plan of that version: at once if it does,
+  /// whatever the store does. Else it reads what other servers have written.
+  template <class Then>
+  void with_rank(const std::string& id, int rank, std::int64_t version, Then then) {
+    LiveJob* const live = jobs->in_memory(id);
+    if (live == nullptr || !knows(*live, rank, version)) return find_rank(id, rank, version, std::move(then));
+    live->last_seen_s = clock.now_s();
+    then(Result<LiveJob*>(live));
+  }
+  static bool has_rank(const LiveJob& live, int rank);
+  static bool knows(const LiveJob& live, int rank, std::int64_t version);
+  void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
+  WaitId wait(LiveJob& live, const WaitForPlan& request, WaitId id, Done<PlanAnswer> done);
+  /// Calls `then` with the job as ranks see it: also where the store does not answer, if it is in memory.
+  void look(const std::string& id, LiveJobs::Found then);
   /// What is in force for a rank: a plan, a profiling window, or the highest clocks. Null: it is not known yet.
-  std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank);
+  std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank, std::int64_t shown_version);
   std::shared_ptr<const StageSchedule> plan_schedule(LiveJob& live, const Rank& rank);
-  const PipelineShape* max_clock_shape(LiveJob& live, int pipeline);
+  /// What runs where there is no frontier. Nothing: it is being read; null: it is not known.
+  std::optional<const PipelineShape*> max_clock_shape(LiveJob& live, int pipeline);
+  void read_max_clock_shape(LiveJob& live, int pipeline);
   /// Whether ranks get no plan yet, but run at their highest clock, since a plan for their switch latency is to come.
   [[nodiscard]] bool first_plan_waits(const LiveJob& live, double now_s) const;
   /// The switch latency that an input is to be planned with again, unless that has failed.
@@ -142,13 +185,10 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   // ---- Profiles
 
-  Result<NamedProfile> named_profile(const std::string& name) const;
   [[nodiscard]] InputLimits limits(int ranks) const;
-  /// What a new job's pipelines run, as far as that is known.
-  [[nodiscard]] Result<JobProfiles> profiles_of(const RegisterJob& request) const;
-  /// Their events and blobs; at once if there is nothing to complete.
   /// Later runs as this job's measure anew.
   void forget_learned(const Job& job, Done<Ok> done);
+  /// Events and blobs of the profiles.
   void complete_profiles(JobProfiles profiles, int ranks, std::function<void(State&, Result<Decision>)> then);
   /// Runs `work` on the executor, and then `then` with what it returned, here.
   template <class Outcome>
@@ -169,6 +209,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// Writes down everything that was reported: before the server stops.
   void keep_reports(LiveJob& live, Done<Ok> done);
   void end_waits();
+  /// Tells those who wait for the job's plans that it is gone.
+  void removed(LiveJob& live);
   /// Writes down how many iterations ran under the plan: whenever there are an eighth more,
   /// and next_follow_up() every five minutes; for reports that do not say
   /// which plan they followed, at the first one and whenever they have doubled.
@@ -178,6 +220,23 @@ struct Service::State : std::enable_shared_from_this<State> {
   void observe_energies(LiveJob& live, const ReportIterations& request);
   /// Ranks measured another switch latency than their profile was planned with: it is planned with again.
   void replan_for_latency(LiveJob& live);
+  void replan(const std::string& id, const std::string& input, Seconds latency, const std::string& text);
+};
+
+/// Has another job, if there is one, in the place of the live one's: LiveJob::shown_job().
+class AsShown {
+ public:
+  AsShown(LiveJob& live, Job* shown) : live_(live), shown_(shown) { exchange(); }
+  AsShown(const AsShown&) = delete;
+  AsShown& operator=(const AsShown&) = delete;
+  ~AsShown() { exchange(); }
+
+ private:
+  void exchange() {
+    if (shown_ != nullptr) std::swap(live_.job, *shown_);
+  }
+  LiveJob& live_;
+  Job* shown_;
 };
 
 }  // namespace perseus::server

@@ -8,6 +8,7 @@
 
 #include "net/http_message.h"
 #include "server/identity.h"
+#include "server/store_access.h"
 
 namespace perseus::server {
 namespace {
@@ -102,18 +103,37 @@ void require_tokens(Store& store, bool required, Store::Done<Ok> done) {
 Tokens::Tokens(Store& store, bool local)
     : store_(store), local_(local), required_(!local), first_secret_("perseus_first_" + random_hex_id()) {}
 
-Status Tokens::load() {
-  auto rows = store_.tokens();
-  if (!rows) return rows.error();
-  const auto setting = store_.blob(setting_key);
+Result<Tokens::Rows> Tokens::read(Store& store) {
+  auto tokens = store.tokens();
+  if (!tokens) return tokens.error();
+  auto setting = store.blob(setting_key);
   if (!setting) return setting.error();
+  return Rows{*std::move(tokens), *std::move(setting)};
+}
+
+Status Tokens::load() {
+  auto rows = read(store_);
+  if (!rows) return rows.error();
+  take(*std::move(rows));
+  return Ok{};
+}
+
+void Tokens::refresh(std::function<void(const Error&)> failed) {
+  PERSEUS_CHECK(access_, "serve() comes first");
+  access_->read<Rows>(read, [this, before = ++changes_, failed = std::move(failed)](Result<Rows> rows) {
+    if (!rows) return failed(rows.error());
+    // What changed while they were read may be missing in them.
+    before == changes_ ? take(*std::move(rows)) : refresh(failed);
+  });
+}
+
+void Tokens::take(Rows rows) {
   rows_.clear();
-  for (TokenRow& row : *rows) rows_.emplace(row.hash, std::move(row));
-  setting_known_ = setting->has_value();
-  required_ = !local_ || (setting_known_ && **setting != "off");
+  for (TokenRow& row : rows.tokens) rows_.emplace(row.hash, std::move(row));
+  setting_known_ = rows.setting.has_value();
+  required_ = !local_ || (setting_known_ && *rows.setting != "off");
   require_if_any();
   changed_();
-  return Ok{};
 }
 
 void Tokens::require_if_any() {
@@ -169,14 +189,16 @@ std::vector<TokenRow> Tokens::list() const {
 }
 
 void Tokens::put(const TokenRow& token, std::function<void(Status)> done) {
-  store_.put_token(token, [this, token, done = std::move(done)](const Status& put) {
+  const auto told = [this, token, done = std::move(done)](const Status& put) {
     if (put) {
+      ++changes_;
       rows_.emplace(token.hash, token);
       require_if_any();
       changed_();
     }
     done(put);
-  });
+  };
+  access_ ? access_->put_token(token, told) : store_.put_token(token, told);
 }
 
 void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
@@ -196,13 +218,15 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
                       "or nobody could"});
   }
   const std::string hash = found->first;
-  store_.revoke_token(hash, [this, hash, done = std::move(done)](const Status& revoked) {
+  const auto told = [this, hash, done = std::move(done)](const Status& revoked) {
     if (revoked) {
+      ++changes_;
       rows_.erase(hash);
       changed_();
     }
     done(revoked);
-  });
+  };
+  access_ ? access_->revoke_token(hash, told) : store_.revoke_token(hash, told);
 }
 
 }  // namespace perseus::server

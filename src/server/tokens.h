@@ -18,8 +18,11 @@
 // Threads: io thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +30,8 @@
 #include "store/store.h"
 
 namespace perseus::server {
+
+class StoreAccess;
 
 enum class Role { job, infrastructure, read_only };
 std::string_view name_of(Role role);
@@ -59,8 +64,12 @@ class Tokens {
  public:
   /// `local`: only this machine reaches the server, so that tokens may be off.
   explicit Tokens(Store& store, bool local = true);
-  /// Reads them from the store again.
+  /// Reads them from the store, on this thread: for the start.
   Status load();
+  /// From now on the store is used as the io thread may: without waiting for it.
+  void serve(std::shared_ptr<StoreAccess> access) { access_ = std::move(access); }
+  /// Reads them again after another server has changed them. What is in memory holds until then, and if that fails.
+  void refresh(std::function<void(const Error&)> failed);
   [[nodiscard]] bool required() const { return required_; }
   [[nodiscard]] Result<Identity> identify(std::string_view authorization, double now_s) const;
   /// Whether it was neither revoked nor has expired since.
@@ -78,11 +87,19 @@ class Tokens {
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
+  struct Rows {
+    std::vector<TokenRow> tokens;
+    std::optional<std::string> setting;
+  };
+  static Result<Rows> read(Store& store);
+  void take(Rows rows);
   /// Tokens that nobody has switched off are required from the first one on.
   void require_if_any();
   [[nodiscard]] const TokenRow* find(std::string_view authorization) const;
 
   Store& store_;
+  std::shared_ptr<StoreAccess> access_;  ///< null: the store itself is used
+  std::uint64_t changes_ = 0;            ///< made here, or heard of
   const bool local_;
   bool required_;
   bool setting_known_ = false;  ///< the store says whether they are required

@@ -59,11 +59,10 @@ std::optional<double> Upkeep::next_wake() const {
 
 void Upkeep::look() {
   looking_ = true;
-  executor_.submit(Executor::Kind::reading, [weak = weak_from_this(), store = &store_]() -> std::function<void()> {
-    return [weak, jobs = store->jobs()] {
-      if (const auto self = weak.lock()) self->found(jobs);
-    };
-  });
+  store_.read<std::vector<JobIndexRow>>([](Store& store) { return store.jobs(); },
+                                        [weak = weak_from_this()](const Result<std::vector<JobIndexRow>>& jobs) {
+                                          if (const auto self = weak.lock()) self->found(jobs);
+                                        });
 }
 
 void Upkeep::found(const Result<std::vector<JobIndexRow>>& jobs) {

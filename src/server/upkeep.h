@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "server/service.h"
-#include "store/store.h"
+#include "server/store_access.h"
 
 namespace perseus::server {
 
@@ -39,8 +39,8 @@ UpkeepWork upkeep_of(std::vector<JobIndexRow> jobs, const Keep& keep, double now
 class Upkeep : public std::enable_shared_from_this<Upkeep> {
  public:
   using RemoveJob = std::function<void(const std::string& job, std::function<void(const Status&)> done)>;
-  Upkeep(Keep keep, Store& store, const Clock& clock, Executor& executor, RemoveJob remove)
-      : keep_(keep), store_(store), clock_(clock), executor_(executor), remove_(std::move(remove)) {}
+  Upkeep(Keep keep, StoreAccess& store, const Clock& clock, RemoveJob remove)
+      : keep_(keep), store_(store), clock_(clock), remove_(std::move(remove)) {}
 
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
@@ -58,9 +58,8 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   void rest(double seconds);
 
   Keep keep_;
-  Store& store_;
+  StoreAccess& store_;
   const Clock& clock_;
-  Executor& executor_;
   RemoveJob remove_;
   std::deque<Task> tasks_;
   std::size_t under_way_ = 0;

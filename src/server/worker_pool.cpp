@@ -15,6 +15,7 @@ constexpr int niceness(Executor::Kind kind) { return kind >= Executor::Kind::pla
 WorkerPool::WorkerPool(int planners, Post post) : post_(std::move(post)) {
   PERSEUS_CHECK(planners >= 1, "a pool needs a thread");
   threads_.emplace_back([this] { run(Kind::request, Kind::reading); });
+  threads_.emplace_back([this] { run(Kind::store, Kind::store); });
   for (int i = 0; i < planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::refining); });
 }
 

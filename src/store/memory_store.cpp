@@ -16,7 +16,8 @@ template <class T, class Work>
 void MemoryStore::write(Done<T> done, Work work) {
   post_([alive = std::weak_ptr(foreign_), database = database_, done = std::move(done),
          work = std::move(work)]() mutable {
-    if (!alive.expired()) done(database->failure ? Result<T>(*database->failure) : Result<T>(work()));
+    const auto& failure = database->failure ? database->failure : database->write_failure;
+    if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
   });
 }
 
@@ -36,6 +37,11 @@ void MemoryStore::tell_others_of_tokens() {
       if (const auto foreign = told.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
     });
   }
+}
+
+std::optional<Error> MemoryStore::cannot_read() const {
+  PERSEUS_CHECK(database_->may_read, "a read of the store where nobody may wait for it");
+  return database_->failure;
 }
 
 void MemoryStore::append(Append append, Done<Appended> done) {
@@ -73,7 +79,7 @@ void MemoryStore::release_all(const std::string& holder) {
 }
 
 Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::int64_t after) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   const auto found = database_->jobs.find(job);
   if (found == database_->jobs.end()) return std::vector<StoredEvent>{};
   if (const std::string& damage = found->second.damage; !damage.empty()) {
@@ -85,7 +91,7 @@ Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::in
 }
 
 Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<JobIndexRow> rows;
   rows.reserve(database_->jobs.size());
   for (const auto& [id, job] : database_->jobs) {
@@ -119,7 +125,7 @@ void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
 }
 
 Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   const auto found = database_->blobs.find(key);
   if (database_->damaged_blobs.contains(key)) {
     return Error{ErrorCode::internal, "the stored '" + std::string(key) + "' is damaged"};
@@ -129,7 +135,7 @@ Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
 }
 
 Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix) {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<std::string> keys;
   for (auto at = database_->blobs.lower_bound(prefix); at != database_->blobs.end() && at->first.starts_with(prefix);
        ++at) {
@@ -202,7 +208,7 @@ void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
 }
 
 Result<std::vector<TokenRow>> MemoryStore::tokens() {
-  if (database_->failure) return *database_->failure;
+  if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<TokenRow> rows;
   for (const auto& [hash, token] : database_->tokens) rows.push_back(token);
   return rows;

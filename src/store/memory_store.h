@@ -2,7 +2,8 @@
 //
 // Problem: the server's tests need a store without disk, thread or time, two servers on one database, and a database
 // that fails. Input: stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says;
-// while `database.failure` is set, every call fails with it and changes nothing. A write is done when Post runs it, at
+// while `database.failure` is set, every call fails with it and changes nothing;
+// `write_failure` does that to writes. A write is done when Post runs it, at
 // any later time on the one thread, never inside the call; what it has not run when the store goes is lost, as in a
 // crash. Cost: a map.
 #pragma once
@@ -38,6 +39,8 @@ struct MemoryDatabase {
   std::map<std::string, Claim, std::less<>> claims;
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
+  std::optional<Error> write_failure;  ///< of writes alone, as on a full disk
+  bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
   std::vector<MemoryStore*> stores;
 };
 
@@ -68,6 +71,7 @@ class MemoryStore final : public Store {
   /// Posts done(value), or done(failure) with nothing done.
   template <class T, class Work>
   void write(Done<T> done, Work work);
+  [[nodiscard]] std::optional<Error> cannot_read() const;
   /// Has every other store of the database told.
   void tell_others(const std::string& job, std::int64_t sequence);
   void tell_others_of_tokens();

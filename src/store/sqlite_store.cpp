@@ -86,7 +86,10 @@ class LockFile {
   static Result<LockFile> take(const std::string& database) {
     const std::string path = database + ".lock";
     LockFile lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (lock.descriptor_ < 0) {
+    if (lock.descriptor_ < 0 && no_room(errno)) {
+      lock.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+      if (lock.descriptor_ < 0) return lock;  // nobody has made it, so nobody has the database
+    } else if (lock.descriptor_ < 0) {
       return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be created: {}", path, std::strerror(errno))};
     }
     if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
@@ -104,6 +107,7 @@ class LockFile {
 
  private:
   explicit LockFile(int descriptor) : descriptor_(descriptor) {}
+  static bool no_room(int problem) { return problem == EROFS || problem == ENOSPC || problem == EDQUOT; }
   int descriptor_;
 };
 
@@ -147,7 +151,8 @@ void checksum_in_sql(sqlite3_context* context, int count, sqlite3_value** values
 /// Prepared statements are kept: preparing one costs more than running it.
 class Connection {
  public:
-  explicit Connection(const std::string& path) : database_(path, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, 5000) {}
+  explicit Connection(const std::string& path, int flags = SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      : database_(path, flags, 5000) {}
 
   SQLite::Database& database() { return database_; }
 
@@ -202,7 +207,8 @@ void add_claims(SQLite::Database& database) {
       "CREATE TEMP TABLE claim(work TEXT PRIMARY KEY, owner TEXT NOT NULL, until_s REAL NOT NULL) WITHOUT ROWID");
 }
 
-std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database& database) {
+/// Whose file it is, and that it is whole.
+std::optional<Error> check(const std::string& path, SQLite::Database& database) {
   const int version = database.execAndGet("PRAGMA user_version").getInt();
   const int owner = database.execAndGet("PRAGMA application_id").getInt();
   const bool is_new = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
@@ -217,6 +223,13 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   if (const std::string found = database.execAndGet("PRAGMA quick_check(1)").getString(); found != "ok") {
     return Error{ErrorCode::invalid_input, fmt::format("{}: damaged ({}); restore a backup", path, found)};
   }
+  return std::nullopt;
+}
+
+std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database& database) {
+  if (auto wrong = check(path, database)) return wrong;
+  const int version = database.execAndGet("PRAGMA user_version").getInt();
+  const bool is_new = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
   if (is_new) database.exec("PRAGMA auto_vacuum = INCREMENTAL");  // before the first table, or never
   configure(database);
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
@@ -330,8 +343,11 @@ class SqliteStore final : public Store {
         writer_(std::move(writer)),
         reader_(std::move(reader)),
         damaged_names_(has_damaged_names(reader_->database())),
-        checkpointer_(path_, writer_->database()),
-        group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {}
+        group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {
+    if (writer_) checkpointer_.emplace(path_, writer_->database());
+  }
+
+  [[nodiscard]] std::string read_only() const override { return writer_ ? "" : kReadOnly; }
 
   void append(Append append, Done<Appended> done) override {
     group_.add<Appended>([this, append = std::move(append)] { return append_now(append); }, std::move(done));
@@ -481,7 +497,11 @@ class SqliteStore final : public Store {
   Status backup(const std::string& path) override { return back_up_sqlite(path_, path); }
 
  private:
+  static constexpr const char* kReadOnly =
+      "the file system was full or read-only when the server started; make room and restart it";
+
   std::optional<Error> commit(std::span<const GroupCommit::Write> writes) {
+    if (!writer_) return Error{ErrorCode::unavailable, fmt::format("database: {}", kReadOnly)};
     try {
       writer_->run("BEGIN IMMEDIATE");
       for (const GroupCommit::Write& write : writes) write.run();
@@ -692,11 +712,11 @@ class SqliteStore final : public Store {
 
   std::string path_;
   LockFile lock_;
-  std::unique_ptr<Connection> writer_;  // the writer thread's
+  std::unique_ptr<Connection> writer_;  // the writer thread's; null: nothing can be written
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_;
   bool damaged_names_;
-  Checkpointer checkpointer_;
+  std::optional<Checkpointer> checkpointer_;
   GroupCommit group_;  // last: its thread uses the writer
 };
 
@@ -710,6 +730,30 @@ bool flush_to_disk(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+/// Without a write, a lock or a file of shared memory: none of them can be made.
+Result<std::unique_ptr<Store>> open_read_only(const std::string& path, LockFile lock, Post post) {
+  std::error_code missing;
+  const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
+  std::string uri = "file:";
+  for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
+  // A log is indexed in the memory of the only connection, without locks; without one, the file is all there is.
+  uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
+  auto reader = std::make_unique<Connection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
+  if (auto wrong = check(path, reader->database())) return *std::move(wrong);
+  const int version = reader->database().execAndGet("PRAGMA user_version").getInt();
+  if (version != sqlite_version) {
+    return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
+                                                      path, version, sqlite_version)};
+  }
+  return std::unique_ptr<Store>(
+      std::make_unique<SqliteStore>(path, std::move(lock), nullptr, std::move(reader), std::move(post)));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post post, const SqliteOptions& options) {
   auto lock = LockFile::take(path);
   if (!lock) return lock.error();
@@ -719,12 +763,26 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post p
     if (options.max_pages > 0) writer->database().exec(fmt::format("PRAGMA max_page_count = {}", options.max_pages));
     auto reader = std::make_unique<Connection>(path);
     return std::unique_ptr<Store>(
-        std::make_unique<SqliteStore>(path, std::move(*lock), std::move(writer), std::move(reader), std::move(post)));
+        std::make_unique<SqliteStore>(path, std::move(*lock), std::move(writer), std::move(reader), post));
   } catch (const SQLite::Exception& exception) {
     const bool is_damaged = exception.getErrorCode() == SQLITE_NOTADB || exception.getErrorCode() == SQLITE_CORRUPT;
     if (is_damaged) {
       return Error{ErrorCode::invalid_input,
                    fmt::format("{}: no SQLite database, or a damaged one ({})", path, exception.what())};
+    }
+    constexpr int primary = 0xFF;
+    const int code = exception.getErrorCode() & primary;
+    const bool no_room =
+        code == SQLITE_FULL || code == SQLITE_READONLY || code == SQLITE_IOERR || code == SQLITE_CANTOPEN;
+    if (no_room) {
+      try {
+        { const LockFile given_up = std::move(*lock); }
+        auto again = LockFile::take(path);
+        if (!again) return again.error();
+        auto store = open_read_only(path, *std::move(again), std::move(post));
+        if (store) return store;
+        if (store.error().code == ErrorCode::invalid_input) return store.error();
+      } catch (const SQLite::Exception&) {}  // the first error says more
     }
     return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be opened: {}", path, exception.what())};
   }

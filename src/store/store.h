@@ -13,7 +13,8 @@
 // share of a disk flush; a read a look-up. jobs() is one scan of the index, so that a server is ready without folding
 // every log. Damage: a row is kept with a checksum and read only if it is what was written; otherwise `internal`, and
 // the message says what is damaged. Everything else goes on. Threads: any. `done` and the foreign-change callbacks run
-// where Post puts them, each write's once, in order. The destructor commits everything that is waiting, and posts its
+// where Post puts them, each write's once, in order. Reads block as long as the database does, so the server's io thread
+// must not call them: it has server/store_access.h. The destructor commits everything that is waiting, and posts its
 // `done`s.
 #pragma once
 
@@ -143,6 +144,10 @@ class Store {
     std::function<void()> tokens_changed;
   };
   virtual void on_foreign(Foreign foreign) = 0;
+
+  /// Why no write is possible, where it was opened on a full or read-only file system; "": writes are possible. Writes
+  /// fail with `unavailable` then.
+  [[nodiscard]] virtual std::string read_only() const { return ""; }
 
   /// A consistent copy of everything in a new file, while the server works; it appears whole or not at all.
   virtual Status backup(const std::string& path) = 0;

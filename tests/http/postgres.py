@@ -1,5 +1,6 @@
 """A real PostgreSQL server of a test's own, as tests/support/postgres_server.h: in a folder, on a socket in it."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -46,3 +47,34 @@ class Postgres:
     def close(self):
         self.stop()
         self.scratch.cleanup()
+
+
+@contextlib.contextmanager
+def stopped_backends(database):
+    """Every process of the database stands still (SIGSTOP), as on a host whose disk hangs."""
+    children = pathlib.Path(f"/proc/{database.process.pid}/task/{database.process.pid}/children").read_text().split()
+    stopped = [database.process.pid, *map(int, children)]
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in reversed(stopped):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def locked_tables(database):
+    """Another session holds every table, as maintenance does."""
+    session = subprocess.Popen([programs() / "psql", "-h", database.folder, "-U", "perseus", "-d", "test", "-q", "-A", "-t"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", **database.user)
+    session.stdin.write("BEGIN; LOCK TABLE perseus.job, perseus.event, perseus.blob, perseus.claim, perseus.token; SELECT 'locked';\n")
+    session.stdin.flush()
+    assert session.stdout.readline() == "locked\n"
+    try:
+        yield
+    finally:
+        session.stdin.close()
+        session.wait(60)
+        session.stdout.close()

@@ -116,6 +116,49 @@ def the_database_goes_and_comes_back(database):
     server.stop()
 
 
+def a_frozen_database_holds_up_nobody(database, freeze):
+    """It takes what is sent to it and answers nothing: known plans, probes and waits go on, SIGTERM ends the server."""
+    server = Server(database.url)
+    assert server.ask("PUT", "/v1/profiles/frozen", profile_body(9))[0] == 200
+    job = server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "frozen"})[1]["job"]
+    for rank in range(PP):
+        answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0})
+        assert answer[0] == 200, answer
+    path = f"/v1/jobs/{job}/ranks/0/plan"
+    plan = server.ask("GET", path)[1]
+    onset = {"pipeline": 0, "degree": 1.2, "delay_s": 3}
+    assert server.ask("POST", f"/v1/jobs/{job}/stragglers", onset)[0] == 200
+    with freeze(database):
+        began = time.monotonic()
+        slower = {"pipeline": 0, "degree": 1.1}
+        changing = threading.Thread(target=lambda: answers.append(server.ask("POST", f"/v1/jobs/{job}/stragglers", slower)))
+        reading = threading.Thread(target=lambda: answers.append(server.ask("GET", "/v1/profiles")))
+        answers = []
+        changing.start(), reading.start()
+        assert server.ask("GET", "/healthz")[0] == 200
+        assert server.ask("GET", path)[1] == plan
+        assert server.ask("GET", f"{path}?have={plan['version']}&wait_s=0.2")[1] == {"rank": 0, "unchanged": True}
+        while (answer := server.ask("GET", "/readyz"))[0] == 200:
+            pass
+        assert answer[1]["checks"]["store"]["status"] == "failing", answer
+        provisional = server.ask("GET", f"{path}?have={plan['version']}&wait_s=30")[1]
+        assert provisional["version"] > 1 << 30 and provisional["iteration_time_s"] >= plan["iteration_time_s"], provisional
+        changing.join(), reading.join()
+        assert [status for status, _ in answers] == [503, 503], answers
+        assert "does not answer" in answers[0][1]["detail"], answers
+        assert server.ask("GET", "/healthz")[0] == 200
+        report = {"rank": 0, "iteration_time_s": [1.0] * 3, "last_iteration": 3, "plan_version": plan["version"]}
+        assert server.ask("POST", f"/v1/jobs/{job}/iterations", report)[0] == 200
+        stopping = time.monotonic()
+        code = server.stop(signal.SIGTERM)
+        assert code == 69, code
+        print(f"frozen by {freeze.__name__}: {stopping - began:.1f} s, stopped in {time.monotonic() - stopping:.1f} s")
+    server = Server(database.url)
+    durable = server.ask("GET", f"{path}?have={provisional['version']}")
+    assert durable[0] == 200 and plan["version"] < durable[1]["version"] < 1 << 30, durable
+    server.stop()
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -127,6 +170,8 @@ def main():
     database = postgres.Postgres()
     try:
         the_database_goes_and_comes_back(database)
+        a_frozen_database_holds_up_nobody(database, postgres.stopped_backends)
+        a_frozen_database_holds_up_nobody(database, postgres.locked_tables)
         kill_one_after_the_other(database.url, kills, seed)
         what_one_is_told_the_other_says(database.url)
     finally:

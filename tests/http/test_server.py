@@ -4,6 +4,7 @@
 usage: test_server.py PERSEUS [unittest's arguments]; exit 77 without python3-jsonschema
 """
 
+import contextlib
 import csv
 import gzip
 import http.client
@@ -390,7 +391,11 @@ class OwnApi(ServerCase):
 
 class Operations(ServerCase):
     def test_probes_and_metrics(self):
-        self.assertEqual(self.server.ask("GET", "/readyz")[0], 200)
+        status, ready = self.server.ask("GET", "/readyz")
+        self.assertEqual((status, ready["status"]), (200, "ready"))
+        self.assertEqual({name: check["status"] for name, check in ready["checks"].items()},
+                         {"store": "ok", "disk": "ok", "draining": "ok"})
+        self.assertGreater(ready["checks"]["disk"]["free_bytes"], 0)
         self.assertEqual(self.server.ask("GET", "/nowhere")[0], 404)
         self.assertEqual(self.server.ask("PUT", "/v1/jobs", {})[0], 405)
         status, text = self.server.ask("GET", "/metrics", raw=True)
@@ -551,11 +556,60 @@ class Operations(ServerCase):
         self.assertNotIn(self.data, answer["detail"])
         self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 1 + n, "nothing is half there")
         self.assertEqual(self.server.ask("GET", f"/schedule/{job}?rank=0")[0], 200, "reading goes on")
+        status, ready = self.server.ask("GET", "/readyz")
+        self.assertEqual((status, ready["checks"]["store"]["status"]), (503, "failing"), ready)
         limit(resource.RLIM_INFINITY)
+        while self.server.ask("GET", "/readyz")[0] != 200:
+            pass
         self.assertEqual(self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}})[0], 200)
         self.assertEqual(self.server.stop(), 0)
         self.server = Server(self.data)
         self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 2 + n)
+
+    def test_an_onset_comes_in_time_though_the_disk_is_full(self):
+        self.push()
+        job = self.zeus_job()
+        path = f"/v1/jobs/{job}/ranks/0/plan"
+        version = self.server.ask("GET", path)[1]["version"]
+        onset = {"pipeline": 0, "degree": 1.2, "delay_s": 2}
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", onset)[0], 200)
+        pid = self.server.process.pid
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+        plan = self.server.ask("GET", f"{path}?have={version}&wait_s=60")[1]
+        self.assertGreater(plan["version"], 1 << 30)
+        self.assertIn("1.2 times slower", plan["reason"])
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        durable = self.server.ask("GET", f"{path}?have={plan['version']}&wait_s=60")[1]
+        self.assertEqual((durable["version"], durable["reason"]), (version + 1, plan["reason"]))
+
+    def start_read_only(self, prefix, stop):
+        """A server that may write nothing says so once and hands out what is known."""
+        self.push()
+        job = self.zeus_job()
+        plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+        self.server.stop(stop)
+        self.server = Server(self.data, prefix=prefix)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1], plan)
+        status, ready = self.server.ask("GET", "/readyz")
+        self.assertEqual((status, ready["checks"]["store"]["status"]), (503, "failing"))
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 503)
+        self.server.stop()
+        self.assertEqual(len([line for line in self.server.log if "nothing can be changed" in line]), 1)
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
+
+    def test_it_starts_on_a_full_disk(self):
+        self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGTERM)
+
+    def test_it_starts_on_a_full_disk_after_a_crash(self):
+        self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGKILL)
+
+    @unittest.skipIf(subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0,
+                     "file systems may not be mounted here")
+    def test_it_starts_on_a_read_only_file_system(self):
+        for stop in (signal.SIGTERM, signal.SIGKILL):
+            mount = f'mount --bind "{self.data}" "{self.data}" && mount -o remount,ro,bind "{self.data}" && exec "$@"'
+            self.start_read_only(["unshare", "-m", "sh", "-c", mount, "sh"], stop)
 
     def test_pages_are_compressed_for_those_who_take_it(self):
         def get(path, **headers):
@@ -635,6 +689,28 @@ class Operations(ServerCase):
         self.server = Server(self.data)
         for line in self.server.log:
             json.loads(line)
+
+    def test_probes_are_answered_while_it_stops(self):
+        # A request whose end has not come keeps the server for its grace.
+        held = socket.create_connection(self.server.address.split(":"))
+        held.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{")
+        while b"perseus_connections 2" not in self.server.ask("GET", "/metrics", raw=True)[1]:
+            pass
+        self.server.process.send_signal(signal.SIGTERM)
+        answer = (200, None)
+        while answer[0] == 200:
+            with contextlib.suppress(ConnectionResetError, http.client.RemoteDisconnected):  # connected before the signal, asked after it
+                answer = self.server.ask("GET", "/readyz")
+        self.assertEqual(answer[0], 503)
+        self.assertEqual(answer[1]["checks"]["draining"]["status"], "failing")
+        self.assertEqual(answer[1]["checks"]["store"]["status"], "ok")
+        self.assertEqual(answer[1]["error"]["code"], "unavailable")
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 503)
+        held.sendall(b"}")
+        self.assertIn(b" 422 ", held.recv(4096))
+        held.close()
+        self.assertEqual(self.server.process.wait(30), 0)
 
     def test_straggler_reaches_who_waits(self):
         self.push()

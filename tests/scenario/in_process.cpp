@@ -1,5 +1,7 @@
 #include "scenario/in_process.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace perseus::testing {
@@ -23,9 +25,11 @@ void InProcess::restart() {
   queue_.clear();
   held_.clear();
   held_refining_.clear();
-  store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { queue_.push_back(std::move(work)); },
-                                         database_);
+  at_store_.clear();
+  store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); }, database_);
+  database_->may_read = true;
   auto opened = Service::open(options_, *store_, clock_, *this);
+  database_->may_read = false;
   PERSEUS_CHECK(opened.ok(), opened.ok() ? "" : opened.error().message.c_str());
   service_ = *std::move(opened);
   service_->tick();
@@ -34,13 +38,21 @@ void InProcess::restart() {
 
 void InProcess::stop_and_start() {
   auto kept = std::make_shared<bool>(false);
-  service_->drain([kept](const Result<Ok>&) { *kept = true; });
+  service_->drain(options_.store_answers_s, [kept](const Result<Ok>&) { *kept = true; });
   settle();
   PERSEUS_CHECK(*kept, "drain() does not end");
   restart();
 }
 
 void InProcess::submit(Kind kind, Work work) {
+  if (kind == Kind::store) {
+    return to_store([this, work = std::move(work)] {
+      database_->may_read = true;
+      const auto answer = work();
+      database_->may_read = false;
+      answer();
+    });
+  }
   if (holding_ && kind != Kind::request) {
     held_.push_back(std::move(work));
     return;
@@ -66,6 +78,17 @@ bool InProcess::hold_work(bool hold) {
     held_.clear();
     settle();
   }
+  return true;
+}
+
+void InProcess::to_store(std::function<void()> work) { (frozen_ ? at_store_ : queue_).push_back(std::move(work)); }
+
+bool InProcess::freeze_store(bool frozen) {
+  frozen_ = frozen;
+  if (frozen) return true;
+  std::ranges::move(at_store_, std::back_inserter(queue_));
+  at_store_.clear();
+  settle();
   return true;
 }
 
@@ -162,9 +185,9 @@ Status InProcess::clear_policy(const ClearPolicy& request) {
   return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
 }
 Result<JobView> InProcess::job(const std::string& job) {
-  auto view = service_->job(job);
-  settle();
-  return service_->job(job);
+  const auto view = [&] { return answer<JobView>([&](auto done) { service_->job(job, done); }); };
+  (void)view().ok();  // it may have woken something
+  return view();
 }
 
 int InProcess::wait_for_plan(const WaitForPlan& request) {

@@ -1,8 +1,9 @@
 // The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
 //
 // The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
-// back what no request waits for. restart() drops the service and everything that was queued, keeps the database, and
-// opens a new one; stop_and_start() lets the service stop in order before that.
+// back what no request waits for. A read of the store anywhere else than on the executor is a failed check. restart()
+// drops the service and everything that was queued, keeps the database, and opens a new one; stop_and_start() lets the
+// service stop in order before that.
 #pragma once
 
 #include <deque>
@@ -43,6 +44,12 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   void restart() override;
   void stop_and_start() override;
   bool break_store(bool broken) override;
+  bool freeze_store(bool frozen) override;
+  bool fill_disk(bool full) override {
+    database_->write_failure = full ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
+    return true;
+  }
+  bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
 
   void submit(Kind kind, Work work) override;
   /// Refining stands still, or goes on; other work is done.
@@ -60,11 +67,15 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   template <class T>
   Result<T> answer(const std::function<void(server::Done<T>)>& call);
 
+  void to_store(std::function<void()> work);
+
   server::ServiceOptions options_;
   std::shared_ptr<MemoryDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   double start_s_ = clock_.now_s();
   std::deque<std::function<void()>> queue_;
+  std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store does not answer
+  bool frozen_ = false;
   std::deque<Work> held_, held_refining_;
   bool holding_ = false, holding_refining_ = false;
   std::unique_ptr<MemoryStore> store_;

@@ -106,6 +106,12 @@ bool OverHttp::hold_work(bool hold) {
   return held;
 }
 bool OverHttp::break_store(bool broken) { return inner_.break_store(broken); }
+bool OverHttp::freeze_store(bool frozen) {
+  const bool done = inner_.freeze_store(frozen);
+  settle();
+  return done;
+}
+bool OverHttp::lose_job(const std::string& job) { return inner_.lose_job(job); }
 
 namespace {
 

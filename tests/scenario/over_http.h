@@ -37,6 +37,9 @@ class OverHttp final : public ScenarioTarget {
   void restart() override;
   void stop_and_start() override;
   bool break_store(bool broken) override;
+  bool freeze_store(bool frozen) override;
+  bool fill_disk(bool full) override { return inner_.fill_disk(full); }
+  bool lose_job(const std::string& job) override;
 
  private:
   class Client;

@@ -135,6 +135,11 @@ class Player {
         {"stop", &Player::stop},
         {"break", &Player::break_store},
         {"mend", &Player::mend_store},
+        {"freeze", &Player::freeze_store},
+        {"thaw", &Player::thaw_store},
+        {"vanish", &Player::vanish},
+        {"full", &Player::fill_disk},
+        {"room", &Player::make_room},
         {"train", &Player::train},
         {"drop", &Player::drop},
     };
@@ -357,13 +362,19 @@ class Player {
     WaitForPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
-    request.have_version = step.whole("have", 0);
+    const auto earlier = waits_.find(step.text("have"));  // the version that this wait was answered with
+    request.have_version = earlier == waits_.end() ? step.whole("have", 0) : version_of(earlier->second);
     if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
     if (step.find("most")) request.max_wait_s = step.number("most", 0);
     const int wait = target_.wait_for_plan(request);
     waits_[step.text("as", "w")] = wait;
     const auto answer = target_.answer_of(wait);
     return answer ? status_of(*answer) : Status(Ok{});
+  }
+
+  std::int64_t version_of(int wait) {
+    const auto answer = target_.answer_of(wait);
+    return answer && *answer && (*answer)->schedule ? (*answer)->schedule->version : 0;
   }
 
   Status waiting(const Step& step) {
@@ -529,6 +540,21 @@ class Player {
   }
   Status break_store(const Step&) {
     return target_.break_store(true) ? Status(Ok{}) : wrong("this target cannot break its store");
+  }
+  Status freeze_store(const Step&) {
+    return target_.freeze_store(true) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status thaw_store(const Step&) {
+    return target_.freeze_store(false) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status fill_disk(const Step&) {
+    return target_.fill_disk(true) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  }
+  Status make_room(const Step&) {
+    return target_.fill_disk(false) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  }
+  Status vanish(const Step& step) {
+    return target_.lose_job(id(step)) ? Status(Ok{}) : wrong("this target cannot lose a job");
   }
   Status mend_store(const Step&) {
     return target_.break_store(false) ? Status(Ok{}) : wrong("this target cannot mend its store");

@@ -53,6 +53,12 @@ class ScenarioTarget {
   virtual void stop_and_start() = 0;
   /// The database does not answer, or does again. False: this target cannot.
   virtual bool break_store(bool broken) = 0;
+  /// The database takes calls but answers none, or answers them now. False: this target cannot.
+  virtual bool freeze_store(bool frozen) = 0;
+  /// The database takes no change, or does again; it can be read. False: this target cannot.
+  virtual bool fill_disk(bool full) = 0;
+  /// Somebody removes the job from the database, and no server hears of it. False: this target cannot.
+  virtual bool lose_job(const std::string& job) = 0;
 };
 
 /// Plays the text; `name` stands for the file in messages, `folder` is where it names profiles from.

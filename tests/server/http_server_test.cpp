@@ -433,6 +433,26 @@ TEST_F(HttpServerTest, DrainingAnswersWhatIsThereAndClosesTheRest) {
   EXPECT_TRUE(problem);
 }
 
+TEST_F(HttpServerTest, AcceptsProbesWhileItDrains) {
+  std::vector<Responder> parked;
+  handler_ = [&](HttpRequest request, Responder responder) {
+    if (request.path == "/wait") return parked.push_back(std::move(responder));
+    responder.send(json_response(200, request.while_draining ? "draining" : "before"));
+  };
+  start();
+  RawClient waiting = client();
+  waiting.write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  while (parked.empty()) io_.run_one();
+  bool drained = false;
+  server_->drain(10s, [&] { drained = true; });
+  EXPECT_THAT(answer_to("GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n"), HasSubstr("draining"));
+  EXPECT_FALSE(drained);
+  parked.front().send(json_response(200, "late"));
+  waiting.until("late");
+  waiting.close();
+  while (!drained) io_.run_one();
+}
+
 TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
   std::vector<Responder> parked;
   handler_ = [&](HttpRequest, Responder responder) { parked.push_back(std::move(responder)); };

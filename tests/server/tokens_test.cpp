@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <deque>
+
+#include "base/clock.h"
+#include "server/store_access.h"
 #include "server/wrong_tokens.h"
 #include "store/memory_store.h"
 
@@ -33,6 +37,44 @@ class TokensTest : public ::testing::Test {
   MemoryStore store_{[](const std::function<void()>& work) { work(); }, database_};
   Tokens tokens_{store_};
 };
+
+/// Work that the test does piece by piece.
+struct ByHand final : Executor {
+  void submit(Kind, Work work) override { queue.push_back(std::move(work)); }
+  std::deque<Work> queue;
+};
+
+TEST_F(TokensTest, AreRefreshedWithoutLosingWhatChangedMeanwhile) {
+  ByHand executor;
+  const HandTurnedClock clock;
+  const auto access = std::make_shared<StoreAccess>(store_, clock, executor, 10);
+  tokens_.serve(access);
+  const NewToken before = make("infrastructure");
+  tokens_.refresh([](const Error&) { FAIL(); });
+  const auto read = executor.queue.front()();  // it has been read, and the io thread has not heard of it
+  executor.queue.pop_front();
+  const NewToken meanwhile = make("job");
+  read();
+  EXPECT_TRUE(tokens_.identify(bearer(before), 1000).ok());
+  EXPECT_TRUE(tokens_.identify(bearer(meanwhile), 1000).ok());
+  ASSERT_EQ(executor.queue.size(), 1) << "it is read again";
+  executor.queue.front()()();
+  EXPECT_TRUE(tokens_.identify(bearer(meanwhile), 1000).ok());
+}
+
+TEST_F(TokensTest, HoldWhileTheStoreDoesNotAnswer) {
+  ByHand executor;
+  HandTurnedClock clock;
+  const auto access = std::make_shared<StoreAccess>(store_, clock, executor, 10);
+  tokens_.serve(access);
+  const NewToken boss = make("infrastructure");
+  int failed = 0;
+  tokens_.refresh([&](const Error& error) { failed += error.code == ErrorCode::unavailable ? 1 : 0; });
+  clock.turn_to(10);
+  access->tick(10);
+  EXPECT_EQ(failed, 1);
+  EXPECT_TRUE(tokens_.identify(bearer(boss), 1000).ok());
+}
 
 TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
   EXPECT_FALSE(tokens_.required());

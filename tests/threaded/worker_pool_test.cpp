@@ -34,6 +34,26 @@ class IoQueue {
   std::deque<std::function<void()>> queue_;
 };
 
+TEST(WorkerPool, AStoreThatHangsHoldsUpNoOtherWork) {
+  IoQueue io;
+  std::mutex hung;
+  std::unique_lock hang(hung);
+  WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
+  int answered = 0;
+  pool.submit(Executor::Kind::store, [&]() -> std::function<void()> {
+    const std::lock_guard lock(hung);
+    return [&] { ++answered; };
+  });
+  for (const auto kind : {Executor::Kind::request, Executor::Kind::reading, Executor::Kind::planning}) {
+    pool.submit(kind, [&] { return [&] { ++answered; }; });
+  }
+  for (int i = 0; i < 3; ++i) io.run_one();
+  EXPECT_EQ(answered, 3);
+  hang.unlock();
+  io.run_one();
+  EXPECT_EQ(answered, 4);
+}
+
 TEST(WorkerPool, RunsEveryPieceOnceAndAnswersOnTheIoThread) {
   IoQueue io;
   WorkerPool pool(2, [&](auto work) { io.post(std::move(work)); });

@@ -1,0 +1,33 @@
+// How much room there is on the file system of the database.
+//
+// Input:   a folder on it.
+// Output:  the last measurement; asking takes the next one, on the executor, since a disk that hangs would hold up the
+//          caller.
+// Errors:  a problem in words: full, nearly full, read-only, or not to be asked.
+// Cost:    one system call on another thread.
+// Threads: io thread. It outlives the executor's work.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/api.h"
+
+namespace perseus {
+
+class DiskWatch {
+ public:
+  DiskWatch(std::string folder, server::Executor& executor);
+  server::DiskHealth look();
+
+ private:
+  struct Last {
+    server::DiskHealth health;
+    bool measuring = false;
+  };
+  std::string folder_;
+  server::Executor& executor_;
+  std::shared_ptr<Last> last_ = std::make_shared<Last>();
+};
+
+}  // namespace perseus
