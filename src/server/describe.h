@@ -69,7 +69,6 @@ void describe(F& f, S& s) {
   f("stragglers", s.stragglers);
   f("iteration_time_s", s.iteration_time);
   f("saved_pct", s.saved_pct);
-  f("owner", s.owner);
   f("saved_j", s.saved);
 }
 

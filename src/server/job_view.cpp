@@ -149,11 +149,6 @@ std::optional<ProfilingCost> cost_of_profiling(const LiveJob& live) {
 
 }  // namespace
 
-std::string owner_of(const Job& job) {
-  const auto fact = job.spec.facts.find(std::string(owner_fact));
-  return fact == job.spec.facts.end() ? "" : fact->second;
-}
-
 JobSummary summary_of(const LiveJob& live, double now_s) {
   const Job& job = live.job;
   JobSummary summary;
@@ -170,7 +165,6 @@ JobSummary summary_of(const LiveJob& live, double now_s) {
     summary.saved_pct = 100 * (1 - cost->energy / cost->all_max_energy);
   }
   if (job.plan) summary.saved = total_of(live, now_s).saved;
-  summary.owner = owner_of(job);
   return summary;
 }
 

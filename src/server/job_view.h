@@ -12,9 +12,6 @@ namespace perseus::server {
 JobView view_of(const LiveJob& live, double now_s);
 /// Iterations that ran under plans and are not in the log yet.
 std::vector<IterationsCounted> counts_since(const LiveJob& live, double now_s);
-/// Fact of a job: the token that registered it, as in Identity.
-inline constexpr std::string_view owner_fact = "token";
-std::string owner_of(const Job& job);
 JobSummary summary_of(const LiveJob& live, double now_s);
 
 }  // namespace perseus::server
