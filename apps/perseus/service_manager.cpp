@@ -4,10 +4,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+#include "wire/number.h"
 
 namespace perseus {
 namespace {
@@ -19,18 +20,11 @@ std::string taken(const char* name) {
   return text;
 }
 
-std::optional<long> environment_number(const std::string& text) {
-  long number = 0;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
 }  // namespace
 
 ServiceManager::ServiceManager() : address_(taken("NOTIFY_SOCKET")) {
-  const auto watched_us = environment_number(taken("WATCHDOG_USEC"));
-  const auto watched_pid = environment_number(taken("WATCHDOG_PID"));
+  const auto watched_us = number_in<long>(taken("WATCHDOG_USEC"));
+  const auto watched_pid = number_in<long>(taken("WATCHDOG_PID"));
   const bool usable =
       (address_.starts_with('/') || address_.starts_with('@')) && address_.size() < sizeof(sockaddr_un::sun_path);
   if (!usable) address_.clear();

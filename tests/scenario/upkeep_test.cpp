@@ -133,9 +133,8 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(target.job(damaged).error().code, ErrorCode::internal);
   EXPECT_THAT(target.job(damaged).error().message, HasSubstr("job " + damaged + " is damaged: event 2"));
   EXPECT_EQ(target.job(right)->row.state, "deployed");
-  for (const ListedJob& listed : target.service().jobs()) {
-    EXPECT_EQ(listed.row.state, listed.row.job == damaged ? "damaged" : "deployed");
-  }
+  EXPECT_EQ(target.service().job_list().find(damaged)->state, "damaged");
+  EXPECT_EQ(target.service().job_list().find(right)->state, "deployed");
   SetStraggler everywhere;
   everywhere.target.accelerator = "GPU-0";
   EXPECT_EQ(target.set_straggler(everywhere).error().code, ErrorCode::not_found) << "and not the damage";
@@ -144,7 +143,7 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   target.service().remove_job(damaged, [&](Result<Ok> done) { removed = std::move(done); });
   target.settle();
   ASSERT_TRUE(removed && removed->ok());
-  EXPECT_EQ(target.service().jobs().size(), 1U);
+  EXPECT_EQ(target.service().job_list().size(), 1U);
 }
 
 TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
@@ -261,7 +260,7 @@ TEST_F(LaterVersion, AJobOfItsOwnIsNotSaidToBeMissing) {
   target_.database().jobs.at(job_).events[0].body.insert(1, R"("later":1,)");
   target_.restart();
   EXPECT_EQ(target_.job(job_).error().code, ErrorCode::unavailable);
-  EXPECT_EQ(target_.service().jobs().size(), 1U);
+  EXPECT_EQ(target_.service().job_list().size(), 1U);
 }
 
 }  // namespace

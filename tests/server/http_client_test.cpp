@@ -39,10 +39,19 @@ class HttpClientTest : public ::testing::Test {
     });
     if (thread_.joinable()) thread_.join();
   }
+  /// Returns after the work is done: it may use what is local to the test.
+  void on_io_thread(const std::function<void()>& work) {
+    std::promise<void> done;
+    boost::asio::post(io_, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
   std::size_t connections() {
-    std::promise<std::size_t> counted;
-    boost::asio::post(io_, [&] { counted.set_value(server_->counts().connections); });
-    return counted.get_future().get();
+    std::size_t count = 0;
+    on_io_thread([&] { count = server_->counts().connections; });
+    return count;
   }
   boost::asio::io_context io_{1};
   std::unique_ptr<HttpServer> server_;
@@ -147,7 +156,7 @@ TEST_F(HttpClientTest, ACallThatWasStoppedLeavesAConnectionThatWorks) {
   EXPECT_FALSE(connection.call({"GET", "/parked", "", ""}).ok()) << "nobody answers";
   connection.set_timeout(std::chrono::seconds(20));
   EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
-  boost::asio::post(io_, [&] { parked.clear(); });
+  on_io_thread([&] { parked.clear(); });
 }
 
 /// The same with TLS, and a certificate that was made for the test.
@@ -216,7 +225,7 @@ TEST_F(HttpOverTls, AClientThatLeavesInTheMiddleIsForgotten) {
   connection.set_timeout(std::chrono::milliseconds(200));
   EXPECT_FALSE(connection.call({"GET", "/", "", ""}).ok());
   while (connections() > 0) std::this_thread::yield();
-  boost::asio::post(io_, [&] {
+  on_io_thread([&] {
     for (const Responder& responder : parked) responder.send(json_response(200, "{}"));
     parked.clear();
   });
