@@ -548,7 +548,7 @@ ServiceCounts Service::counts() const {
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const JobEvent&)> on,
                         Done<SubscriptionId> done) {
-  state_->asked(
+  state_->jobs->with(
       job, [self = state_.get(), job, after, on = std::move(on), done = std::move(done)](const Result<LiveJob*>& live) {
         if (!live) return done(live.error());
         const std::int64_t committed = (*live)->committed;

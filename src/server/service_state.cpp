@@ -459,16 +459,17 @@ void Service::State::end_wait(WaitId id) {
   if (!waiter->asks_once) return waiter->done(answer);
   const Job& job = live->job;
   const Rank& rank = *job.ranks[waiter->rank];
+  // Nothing: it is being read. Null: there is nothing to count the instructions by, yet.
   const bool has_input = !job.input_of[rank.dp_rank].empty();
-  const PipelineShape* const shape = has_input ? max_clock_shape(*live, rank.dp_rank).value_or(nullptr) : nullptr;
-  if (shape == nullptr || awaits_profiling(job) || is_profiled(job)) {  // nothing to count its instructions by, yet
-    waiter->deadline_s = clock.now_s() + options.maximum_clock_after_s;
+  const auto shape = has_input ? max_clock_shape(*live, rank.dp_rank) : std::optional<const PipelineShape*>(nullptr);
+  if (!shape || *shape == nullptr || awaits_profiling(job) || is_profiled(job)) {
+    waiter->deadline_s = clock.now_s() + (shape ? options.maximum_clock_after_s : retry_after_s);
     wait_deadlines.emplace(*waiter->deadline_s, id);
     job_of_wait.emplace(id, job.id);
     live->waiters.emplace(id, *std::move(waiter));
     return;
   }
-  answer.schedule = make_maximum_clock_schedule(job, rank, shape);
+  answer.schedule = make_maximum_clock_schedule(job, rank, *shape);
   answer.pipeline = rank.dp_rank;
   waiter->done(answer);
 }

@@ -179,7 +179,7 @@ TEST_F(PlanningTurns, AServerThatStopsGivesItsClaimsBack) {
   (void)job(4);
   EXPECT_THAT(target.database().claims, Not(IsEmpty()));
   bool kept = false;
-  target.service().drain([&](const Result<Ok>&) { kept = true; });
+  target.service().drain(2, [&](const Result<Ok>&) { kept = true; });
   target.settle();
   EXPECT_TRUE(kept);
   EXPECT_THAT(target.database().claims, IsEmpty());

@@ -211,9 +211,12 @@ TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
   EXPECT_EQ(target_.database().jobs.at(job_).events, before) << "nothing is written to it, not even that it expired";
 
   std::vector<std::string> kinds;
-  const auto subscribed = target_.service().subscribe(job_, static_cast<std::int64_t>(before.size()) - 3,
-                                                      [&](const JobEvent& event) { kinds.push_back(event.kind); });
-  EXPECT_TRUE(subscribed.ok());
+  bool subscribed = false;
+  target_.service().subscribe(
+      job_, static_cast<std::int64_t>(before.size()) - 3, [&](const JobEvent& event) { kinds.push_back(event.kind); },
+      [&](const Result<SubscriptionId>& done) { subscribed = done.ok(); });
+  target_.settle();
+  EXPECT_TRUE(subscribed);
   EXPECT_THAT(kinds, ElementsAre("unknown", "unknown", "straggler_in_force"));
   EXPECT_EQ(target_.job(registered(target_, "small"))->row.state, "deployed") << "other jobs go on";
 }
@@ -244,13 +247,20 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
   for (bool more = true; more; ++parts) {
     ASSERT_LT(parts, 10);
     std::size_t bytes = 0;
-    const auto subscribed = target_.service().subscribe(job_, last, [&](const JobEvent& event) {
-      EXPECT_EQ(event.sequence, ++last);
-      bytes += event.text.size();
-    });
-    ASSERT_TRUE(subscribed.ok()) << subscribed.error().message;
+    more = false;
+    SubscriptionId subscribed = 0;
+    target_.service().subscribe(
+        job_, last,
+        [&](const JobEvent& event) {
+          if ((more = event.kind == kPartOver)) return;
+          EXPECT_EQ(event.sequence, ++last);
+          bytes += event.text.size();
+        },
+        [&](const Result<SubscriptionId>& done) { subscribed = done.ok() ? *done : 0; });
+    target_.settle();
+    ASSERT_NE(subscribed, 0U);
+    target_.service().unsubscribe(subscribed);
     EXPECT_LT(bytes, at_most);
-    more = *subscribed == 0;
   }
   EXPECT_EQ(last, static_cast<std::int64_t>(target_.database().jobs.at(job_).events.size()));
   EXPECT_GT(parts, 2);
