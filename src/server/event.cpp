@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "energy_measured",
     "reports_kept",
     "refinement_ended",
+    "job_revived",
     "unknown",
 };
 
@@ -236,7 +237,7 @@ void describe(F& f, S& e) {
   f("runs", e.runs);
 }
 template <class F, class S>
-requires is_one_of<S, JobSeen, JobFinished, JobExpired>
+requires is_one_of<S, JobSeen, JobFinished, JobExpired, JobRevived>
 void describe(F&, S&) {}
 template <class F, class S>
 requires is_one_of<S, UnknownEvent>
@@ -442,6 +443,7 @@ struct EventText {
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }
   std::string operator()(const JobExpired&) const { return "expired: nobody asked about it"; }
+  std::string operator()(const JobRevived&) const { return "a rank asked about it again"; }
 };
 
 }  // namespace

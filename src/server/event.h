@@ -207,17 +207,22 @@ struct JobFinished {
 struct JobExpired {
   bool operator==(const JobExpired&) const = default;
 };
+/// A rank of an expired job has asked for its plan, registered or reported: the job is what it was before.
+struct JobRevived {
+  bool operator==(const JobRevived&) const = default;
+};
 /// Something that a later version of Perseus wrote, and this one does not know. Never written.
 struct UnknownEvent {
   std::string kind;
   bool operator==(const UnknownEvent&) const = default;
 };
 
-using EventBody = std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted,
-                               WindowHandedOut, ResultReported, ProfilingFailed, CharacterisationStarted, Characterised,
-                               CharacterisationFailed, StragglerNoticed, StragglerTookEffect, StragglerWithdrawn,
-                               PolicySet, PolicyCleared, PlanDeployed, IterationsCounted, JobSeen, JobFinished,
-                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, RefinementEnded, UnknownEvent>;
+using EventBody =
+    std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
+                 ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
+                 StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
+                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
+                 RefinementEnded, JobRevived, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

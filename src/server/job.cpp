@@ -64,7 +64,7 @@ constexpr bool is_wanted(std::size_t kind) {
       kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
       kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
       kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
-      kind_of_type<PlanDropped>(),
+      kind_of_type<PlanDropped>(),    kind_of_type<JobRevived>(),
   };
   return std::ranges::find(wanted, kind) != wanted.end();
 }
@@ -446,6 +446,11 @@ struct Fold {
   Status operator()(const JobFinished&) { return Ok{}; }
   Status operator()(const JobExpired&) {
     job.reason = "nobody asked about it for so long";
+    job.state_before_expiry = job.state;
+    return Ok{};
+  }
+  Status operator()(const JobRevived&) {
+    job.reason.clear();
     return Ok{};
   }
 };
@@ -457,6 +462,10 @@ std::string_view name_of(JobState state) { return state_names[static_cast<std::s
 std::optional<JobState> next_state(JobState state, std::size_t kind) {
   if (kind == kind_of_type<JobFinished>()) return is_live(state) ? std::optional(JobState::finished) : std::nullopt;
   if (kind == kind_of_type<JobExpired>()) return is_live(state) ? std::optional(JobState::expired) : std::nullopt;
+  // apply() puts the state from before the expiry in its place.
+  if (kind == kind_of_type<JobRevived>()) {
+    return state == JobState::expired ? std::optional(JobState::registered) : std::nullopt;
+  }
   if (!has_own_rows(kind)) return is_live(state) ? std::optional(state) : std::nullopt;
   for (const Transition& t : transitions) {
     if (t.from == state && t.kind == kind) return t.to;
@@ -481,7 +490,7 @@ Status apply_known(Job& job, const Event& event) {
                                                   job.sequence + 1, kind_of(event), name_of(job.state))};
   }
   if (Status folded = std::visit(Fold{job, event.at_s}, event.body); !folded) return folded;
-  job.state = *next;
+  job.state = std::holds_alternative<JobRevived>(event.body) ? job.state_before_expiry : *next;
   job.updated_s = event.at_s;
   if (is_wanted(event.body.index())) job.active_s = event.at_s;
   ++job.sequence;

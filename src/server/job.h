@@ -107,6 +107,7 @@ struct Job {
   /// Of them, those that a later version wrote, and what could not follow them: the rest of this may be wrong.
   std::int64_t unknown_events = 0;
   JobState state = JobState::none;
+  JobState state_before_expiry = JobState::none;
   std::string reason;  ///< why it is in this state; empty: nothing to say
   double created_s = 0, updated_s = 0;
   double active_s = 0;  ///< when somebody last wanted something of it, as far as the log knows

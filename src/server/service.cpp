@@ -97,13 +97,28 @@ bool begins_anew(const Job& job, const EventBody& event) {
 
 }  // namespace
 
+namespace {
+
+/// To a rank that asks again, also one whose client has given up on a job that is over.
+Error revived_job(const std::string& job) {
+  return {ErrorCode::unavailable, fmt::format("job {} had expired and is revived: ask again", job)};
+}
+
+}  // namespace
+
 void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
   const std::string id = request.job;
-  self->ask(id, {[self, request = std::move(request)](const Job& job, double now_s) -> Result<Decision> {
+  self->ask(id, {[self, request = std::move(request)](const Job& given, double now_s) -> Result<Decision> {
+                   Decision decision;
+                   std::optional<Job> revived;
+                   if (given.state == JobState::expired) {
+                     decision.events.emplace_back(JobRevived{});
+                     revived.emplace(given).state = given.state_before_expiry;
+                   }
+                   const Job& job = revived ? *revived : given;
                    auto rank = decide_rank(job, request);
                    if (!rank) return rank.error();
-                   Decision decision;
                    if (!*rank) return decision;
                    // Iterations are numbered anew: those before are counted first.
                    const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
@@ -159,6 +174,7 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
 
 void Service::State::report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done) {
   const Job& job = live.job;
+  if (revive_if_expired(live)) return done(revived_job(job.id));
   if (!job.live()) return done(Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))});
   for (const Seconds time : request.iteration_time) {
     if (time > Seconds(0) && std::isfinite(time.value())) continue;
@@ -283,6 +299,7 @@ WaitId Service::State::wait(LiveJob& live, const WaitForPlan& request, WaitId id
   if (request.iteration && counts) {
     report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
   }
+  if (revive_if_expired(live)) return done(revived_job(request.job)), 0;
   if (auto answer = plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (draining) return done(Error{ErrorCode::unavailable, "the server is stopping: ask again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(PlanAnswer{nullptr, request.rank, 0}), 0;

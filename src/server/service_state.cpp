@@ -275,6 +275,17 @@ void Service::State::ask(const std::string& id, Command command) {
   });
 }
 
+bool Service::State::revive_if_expired(LiveJob& live) {
+  if (live.job.state != JobState::expired) return false;
+  jobs->execute(live.job.id, {[](const Job& job, double) {
+                                Decision decision;
+                                if (job.state == JobState::expired) decision.events.emplace_back(JobRevived{});
+                                return Result<Decision>(std::move(decision));
+                              },
+                              {}});
+  return true;
+}
+
 bool Service::State::has_rank(const LiveJob& live, int rank) {
   return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
 }

@@ -154,6 +154,8 @@ struct Service::State : std::enable_shared_from_this<State> {
     live->last_seen_s = clock.now_s();
     then(Result<LiveJob*>(live));
   }
+  /// True: it was, and is being revived; ranks are told to ask again.
+  bool revive_if_expired(LiveJob& live);
   static bool has_rank(const LiveJob& live, int rank);
   static bool knows(const LiveJob& live, int rank, std::int64_t version);
   void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);

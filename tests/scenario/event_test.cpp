@@ -47,6 +47,7 @@ std::vector<EventBody> one_of_each_kind() {
       JobSeen{},
       JobFinished{},
       JobExpired{},
+      JobRevived{},
       UnknownEvent{"rank_moved"},
   };
 }

@@ -343,7 +343,8 @@ RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
 TEST(StateMachine, OnlyLiveJobsChange) {
   for (std::size_t kind = 0; kind < num_event_kinds; ++kind) {
     EXPECT_FALSE(next_state(JobState::finished, kind)) << kind_name(kind);
-    EXPECT_FALSE(next_state(JobState::expired, kind)) << kind_name(kind);
+    const bool revives = kind == kind_of_type<JobRevived>();
+    EXPECT_EQ(next_state(JobState::expired, kind).has_value(), revives) << kind_name(kind);
     EXPECT_EQ(next_state(JobState::none, kind).has_value(), kind == kind_of_type<JobRegistered>()) << kind_name(kind);
   }
 }
