@@ -264,7 +264,7 @@ class Limits(ListCase):
             pass
         status, answer = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan", token=mine)
         self.assertEqual(status, 429)
-        self.assertRegex(answer["detail"], r"^waits for plans of the token \w+: 2; allowed: 2$")
+        self.assertRegex(answer["detail"], r"^waits for plans of the token \w+: 3; allowed: 2$")
         for one in connections:
             one.close()
 

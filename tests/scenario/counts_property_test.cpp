@@ -42,8 +42,10 @@ constexpr double highest_j = 500, under_plan_j = 437.5;  // of a rank; exact in 
 constexpr std::int64_t baseline = 4;                     // iterations at the highest clock
 constexpr int most_lead = 6;                             // iterations that a rank is ahead of the slowest one
 constexpr double count_interval_s = 300;
+constexpr int plans_known = 5;  // the one in force and those before it, see earlier_plans
 
-/// A job whose ranks all run the same plan, but sometimes one misses it, or has no energy of an iteration.
+/// A job whose ranks all run the same plan, but sometimes one misses it, has no energy of an iteration, or reports one
+/// so late that the server no longer knows its plan.
 class ReportedTraining {
  public:
   explicit ReportedTraining(ShrinkingDice& dice) : dice_(dice) {
@@ -119,7 +121,7 @@ class ReportedTraining {
  private:
   std::int64_t counted() { return server_.job(job_)->total->iterations; }
 
-  /// Iterations that all ranks ran under one plan, each with its energy.
+  /// Iterations that all ranks ran under one plan that the server knew, each with its energy.
   [[nodiscard]] std::int64_t truth() const {
     const std::int64_t whole = *std::ranges::min_element(reported_);
     return std::ranges::count_if(good_, [&](const auto& one) { return one.first <= whole && one.second; });
@@ -136,9 +138,10 @@ class ReportedTraining {
       request.iteration_energy = {Joules(highest_j)};
       request.plan_version = 0;
       if (iteration > baseline) {
-        const auto version = version_of_.try_emplace(iteration, server_.job(job_)->plan->version).first->second;
+        const std::int64_t in_force = server_.job(job_)->plan->version;
+        const std::int64_t version = version_of_.try_emplace(iteration, in_force).first->second;
         const bool misses = dice_.roll(0, 15) == 0, unmeasured = dice_.roll(0, 15) == 0;
-        good_.try_emplace(iteration, true).first->second &= !misses && !unmeasured;
+        good_.try_emplace(iteration, true).first->second &= !misses && !unmeasured && in_force - version < plans_known;
         request.plan_version = misses ? 0 : version;
         request.iteration_energy = {Joules(misses || unmeasured ? -1 : under_plan_j)};
       }
