@@ -52,19 +52,6 @@ Status check_range(const char* name, std::optional<double> value, double most) {
   return wrong(fmt::format("{}: {}; allowed: 0 to {}", name, *value, most));
 }
 
-Status check_shape(const PipelineShape& shape) {
-  if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {
-    return wrong(fmt::format("split_backward: {}; allowed: between 0 and 1", *shape.split_backward));
-  }
-  for (const Status& status : {check_range("blocking_power_w", number_of(shape.blocking_power), 1e6),
-                               check_range("transfer_latency_s", number_of(shape.transfer_latency), 1e6),
-                               check_range("switch_latency_s", number_of(shape.switch_latency), 1e6),
-                               check_range("min_dwell_s", number_of(shape.min_dwell), 1e6)}) {
-    if (!status) return status;
-  }
-  return Ok{};
-}
-
 Result<Schedule> table_of(const PipelineShape& shape) { return parse_action_table(shape.action_table, "action table"); }
 
 /// Sets chunks and ranks, from the number of stages.
@@ -96,8 +83,40 @@ void add_all_max(CharacterisedPipeline& pipeline) {
 
 }  // namespace
 
+Status check_shape(const PipelineShape& shape, int max_computations) {
+  if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {
+    return wrong(fmt::format("split_backward: {}; allowed: between 0 and 1", *shape.split_backward));
+  }
+  for (const Status& status : {check_range("blocking_power_w", number_of(shape.blocking_power), 1e6),
+                               check_range("transfer_latency_s", number_of(shape.transfer_latency), 1e6),
+                               check_range("switch_latency_s", number_of(shape.switch_latency), 1e6),
+                               check_range("min_dwell_s", number_of(shape.min_dwell), 1e6)}) {
+    if (!status) return status;
+  }
+  if (shape.chunks < 0 || shape.chunks > max_computations) {
+    return wrong(fmt::format("chunks: {}; allowed: 0 to {}", shape.chunks, max_computations));
+  }
+  if (!shape.action_table.empty()) {
+    constexpr std::size_t computation_bytes = 32;
+    const std::size_t most = computation_bytes * static_cast<std::size_t>(max_computations);
+    if (shape.action_table.size() > most) {
+      return Error{ErrorCode::too_large,
+                   fmt::format("action table: {} bytes; allowed: {}", shape.action_table.size(), most)};
+    }
+    const Result<Schedule> table = table_of(shape);
+    return table ? Status(Ok{}) : Status(table.error());
+  }
+  if (std::ranges::find(schedule_names(), shape.schedule) == schedule_names().end()) {
+    return wrong(fmt::format("schedule: '{}'; allowed: {}", shape.schedule, fmt::join(schedule_names(), ", ")));
+  }
+  if (shape.microbatches < 1 || shape.microbatches > max_computations) {
+    return wrong(fmt::format("microbatches: {}; allowed: 1 to {}", shape.microbatches, max_computations));
+  }
+  return Ok{};
+}
+
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits) {
-  if (Status checked = check_shape(shape); !checked) return checked.error();
+  if (Status checked = check_shape(shape, limits.max_computations); !checked) return checked.error();
   const Result<Profile> profile = profile_of(profile_csv, shape);
   if (!profile) return profile.error();
   PipelineInput input{profile_csv, std::move(shape), profile->num_stages(), 0, 0, limits.deadlines};
@@ -111,11 +130,7 @@ Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape sha
       return wrong(fmt::format("the action table has {} stages, the profile {}", table->num_stages, input.stages));
     }
   } else {
-    if (std::ranges::find(schedule_names(), input.shape.schedule) == schedule_names().end()) {
-      return wrong(fmt::format("schedule: '{}'; allowed: {}", input.shape.schedule, fmt::join(schedule_names(), ", ")));
-    }
     input.microbatches = input.shape.microbatches;
-    if (input.microbatches < 1) return wrong(fmt::format("microbatches: {}; allowed: 1 ...", input.microbatches));
     if (Status completed = complete_ranks(input.shape, limits, input.stages, input.ranks); !completed) {
       return completed.error();
     }

@@ -37,6 +37,8 @@ struct InputLimits {
   int max_computations = 1 << 17;
   int deadlines = 1000;
 };
+/// Whether there is a profile that it fits; O(its action table).
+Status check_shape(const PipelineShape& shape, int max_computations);
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits);
 
 std::string format_input(const PipelineInput& input);

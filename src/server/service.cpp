@@ -76,7 +76,11 @@ void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
                               done(RegisteredJob{id, std::string(name_of(now))});
                             }});
   };
-  const auto read = [request = std::move(request), latency_s = state_->options.switch_latency_s](Store& store) {
+  const auto read = [request = std::move(request), latency_s = state_->options.switch_latency_s,
+                     most_computations = state_->options.max_computations](Store& store) -> Result<JobProfiles> {
+    if (request.shape) {
+      if (Status fits = check_shape(*request.shape, most_computations); !fits) return fits.error();
+    }
     return JobProfiles::read(store, request, latency_s);
   };
   state_->store->read<JobProfiles>(read, [weak = std::weak_ptr(state_), pp, create, done](Result<JobProfiles> found) {

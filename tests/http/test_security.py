@@ -328,6 +328,19 @@ class Content(SecurityCase):
 
 
 class Process(SecurityCase):
+    def test_a_pipeline_that_no_profile_fits_is_refused_at_once(self):
+        shape = {"schedule": "1f1b", "microbatches": 6}
+        table = "rank,stage\n" + "0,0F1\n" * 10
+        for wrong, said in [({"microbatches": -1}, "microbatches: -1; allowed: 1 to 131072"),
+                            ({"microbatches": 10**8}, "microbatches: 100000000"), ({"chunks": 10**8}, "chunks: 100000000"),
+                            ({"schedule": "zigzag"}, "zigzag"), ({"action_table": table}, "action table"),
+                            ({"action_table": "0F0," * (2 << 20)}, "action table: 8388608 bytes; allowed: 4194304")]:
+            status, answer = self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 2, "tp": 1},
+                                                                  "profile_online": True, "pipeline": {**shape, **wrong}})
+            self.assertIn(status, (413, 422), answer)
+            self.assertIn(said, answer["detail"])
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[1]["jobs"], [])
+
     def test_files_are_the_user_s_alone(self):
         self.server.ask("PUT", "/v1/profiles/sample", profile_body())
         self.server.stop()
