@@ -16,7 +16,7 @@ import unittest
 import served
 from served import PROFILE, Server
 
-BOUND_S = 60  # generous: a second or so is expected
+BOUND_S = 240  # generous: seconds are expected, but planner threads are the last to run on a busy machine
 
 
 def profile_of(stages, seed):

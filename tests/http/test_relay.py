@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """`perseus relay` between ranks and a real `perseus serve`: what ranks see, and what the server sees of them.
 
 usage: test_relay.py PERSEUS
