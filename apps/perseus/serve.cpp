@@ -243,6 +243,8 @@ Result<int> run_serve(const ServeConfig& config) {
   api_options.later = post_from("exchange");
   api_options.audit = [&log](const std::string& change) { log.audit(change); };
   api_options.longest_wait_s = config.max_wait_s;
+  api_options.jobs_per_token = config.max_live_jobs_per_token;
+  api_options.ranks_per_token = config.max_ranks_per_token;
   api_options.held = {static_cast<std::size_t>(config.max_waits_per_token),
                       static_cast<std::size_t>(config.max_streams_per_token),
                       static_cast<std::size_t>(config.max_streams_per_address)};

@@ -252,6 +252,19 @@ Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
     return Error{ErrorCode::forbidden,
                  fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
   }
+  if (!call.identity.token.empty()) {
+    const JobList::Owned owned = service_.job_list().owned_by(call.identity.token);
+    const double ranks = static_cast<double>(request.degrees.dp) * request.degrees.pp * request.degrees.tp;
+    if (owned.jobs + 1 > options_.jobs_per_token) {
+      return Error{ErrorCode::too_large, fmt::format("live jobs of the token {}: {}; allowed: {}", call.identity.token,
+                                                     owned.jobs + 1, options_.jobs_per_token)};
+    }
+    if (static_cast<double>(owned.ranks) + ranks > static_cast<double>(options_.ranks_per_token)) {
+      return Error{ErrorCode::too_large,
+                   fmt::format("ranks of the token {}: {}; allowed: {}", call.identity.token,
+                               static_cast<double>(owned.ranks) + ranks, options_.ranks_per_token)};
+    }
+  }
   for (const std::string_view fact : {kOwnerFact, team_fact}) request.facts.erase(std::string(fact));
   if (!call.identity.token.empty()) request.facts.emplace(kOwnerFact, call.identity.token);
   if (!call.identity.team.empty()) request.facts.emplace(team_fact, call.identity.team);

@@ -49,7 +49,9 @@ struct ApiOptions {
   /// Who changed what, and whether it was done: a JSON object. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
-  HeldLimits held;                 ///< waits and event streams
+  HeldLimits held;  ///< waits and event streams
+  /// Live jobs of one token, and their ranks together.
+  std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
   double longest_wait_s = 600;     ///< of a wait for a plan of /v1; each ends after half of it to all of it, by chance
   std::function<double()> chance;  ///< from 0 to 1; empty: random
 };

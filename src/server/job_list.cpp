@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "server/job.h"
 #include "server/view_json.h"
 
 namespace perseus::server {
@@ -18,13 +19,12 @@ bool JobList::put(const JobRow& row, const JobSummary& summary, double now_s) {
       known->second->second.made_s = now_s;
       return false;
     }
-    rows_.erase(known->second);
-    by_job_.erase(known);
+    erase(known->second);
   }
-  const auto at =
-      rows_.insert_or_assign({row.created_s, row.job}, Row{row.state, row.name, summary.owner, std::move(text), now_s})
-          .first;
-  by_job_.emplace(row.job, at);
+  const bool is_live = row.state != name_of(JobState::finished) && row.state != name_of(JobState::expired);
+  const Row made{row.state, row.name, summary.owner, std::move(text), now_s, is_live, summary.ranks};
+  count(made, 1);
+  by_job_.emplace(row.job, rows_.insert_or_assign({row.created_s, row.job}, made).first);
   ++revision_;
   if (keeps_changes_) changed_[row.job] = summary.owner;
   return true;
@@ -34,9 +34,27 @@ void JobList::remove(const std::string& job) {
   const auto known = by_job_.find(job);
   if (known == by_job_.end()) return;
   if (keeps_changes_) changed_[job] = known->second->second.owner;
-  rows_.erase(known->second);
-  by_job_.erase(known);
+  erase(known->second);
   ++revision_;
+}
+
+void JobList::erase(Rows::iterator row) {
+  count(row->second, -1);
+  by_job_.erase(row->first.job);
+  rows_.erase(row);
+}
+
+void JobList::count(const Row& row, int sign) {
+  if (!row.is_live || !row.owner || row.owner->empty()) return;
+  Owned& owned = owned_[*row.owner];
+  owned.jobs += sign;
+  owned.ranks += std::int64_t{sign} * row.ranks;
+  if (owned.jobs == 0) owned_.erase(*row.owner);
+}
+
+JobList::Owned JobList::owned_by(const std::string& token) const {
+  const auto found = owned_.find(token);
+  return found == owned_.end() ? Owned{} : found->second;
 }
 
 JobList::Page JobList::page(const Query& query) const {

@@ -32,6 +32,12 @@ class JobList {
     std::optional<std::string> owner;  ///< the token that registered it; empty: none; nothing: not known
     std::string text;                  ///< a JSON object
     double made_s = 0;                 ///< when
+    bool is_live = false;
+    int ranks = 0;  ///< expected
+  };
+  /// Live jobs that one token has registered.
+  struct Owned {
+    std::int64_t jobs = 0, ranks = 0;
   };
   /// The place in the order.
   struct Place {
@@ -61,6 +67,7 @@ class JobList {
   void remove(const std::string& job);
   [[nodiscard]] Page page(const Query& query) const;
   [[nodiscard]] const Row* find(const std::string& job) const;
+  [[nodiscard]] Owned owned_by(const std::string& token) const;
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
@@ -69,8 +76,13 @@ class JobList {
   std::vector<Change> take_changes();
 
  private:
-  std::map<Place, Row> rows_;
-  std::unordered_map<std::string, std::map<Place, Row>::iterator> by_job_;
+  using Rows = std::map<Place, Row>;
+  void erase(Rows::iterator row);
+  void count(const Row& row, int sign);
+
+  Rows rows_;
+  std::unordered_map<std::string, Rows::iterator> by_job_;
+  std::unordered_map<std::string, Owned> owned_;  ///< by token
   std::uint64_t revision_ = 0;
   bool keeps_changes_ = false;
   std::map<std::string, std::optional<std::string>> changed_;  ///< job -> owner

@@ -249,6 +249,27 @@ class Limits(ListCase):
         for stream in (*held, again):
             stream.close()
 
+    def test_a_token_has_so_many_live_jobs_and_ranks(self):
+        self.server.stop()
+        server = self.server = Server(self.data, "--max-live-jobs-per-token", "2", "--max-ranks-per-token", "20")
+        _, mine, other = self.tokens()
+
+        def register(token, dp):
+            return server.ask("POST", "/v1/jobs", {"degrees": {"dp": dp, "pp": 2, "tp": 1}}, token)
+
+        status, first = register(mine, 4)
+        self.assertEqual(status, 200)
+        status, answer = register(mine, 7)
+        self.assertEqual(status, 413, answer)
+        self.assertRegex(answer["detail"], r"^ranks of the token \w+: 22; allowed: 20$")
+        self.assertEqual(register(mine, 6)[0], 200)
+        status, answer = register(mine, 1)
+        self.assertEqual(status, 413, answer)
+        self.assertRegex(answer["detail"], r"^live jobs of the token \w+: 3; allowed: 2$")
+        self.assertEqual(register(other, 1)[0], 200, "others have their own")
+        self.assertEqual(server.ask("POST", f"/v1/jobs/{first['job']}/finish", {}, mine)[0], 200)
+        self.assertEqual(register(mine, 4)[0], 200, "one that has ended does not count")
+
     def test_a_token_holds_so_many_waits(self):
         self.server.stop()
         self.server = Server(self.data, "--max-waits-per-token", "2")
