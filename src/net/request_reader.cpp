@@ -8,6 +8,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
 
 namespace perseus {
@@ -46,8 +47,14 @@ void RequestReader::check_head(std::string_view head) {
   if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
     return fail(400, "this is not an HTTP request that is understood here: Transfer-Encoding may be chunked");
   }
-  for (const char* once : {"Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
+  for (const char* once :
+       {"Content-Length", "Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
     if (fields.count(once) > 1) return fail(400, fmt::format("this is not an HTTP request: two headers {}", once));
+  }
+  // A list of equal lengths, which Beast accepts, is two lengths to other readers.
+  const auto length = fields.find(http::field::content_length);
+  if (length != fields.end() && length->value().find(',') != boost::beast::string_view::npos) {
+    return fail(400, "this is not an HTTP request: two lengths in the header Content-Length");
   }
   const auto hosts = fields.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0())) {
@@ -134,7 +141,15 @@ bool RequestReader::wants_continue() {
   return boost::beast::iequals(parser_->beast.get()[http::field::expect], "100-continue");
 }
 
-bool RequestReader::keep_alive() const { return parser_->beast.keep_alive(); }
+bool RequestReader::keep_alive() const {
+  // Beast ignores `close` in an HTTP/1.0 request that also has `keep-alive`.
+  const auto [begin, end] = parser_->beast.get().equal_range(http::field::connection);
+  const bool closes =
+      std::any_of(begin, end, [](const auto& field) { return http::token_list(field.value()).exists("close"); });
+  return parser_->beast.keep_alive() && !closes;
+}
+
+bool RequestReader::is_head() const { return parser_->beast.get().method() == http::verb::head; }
 
 bool RequestReader::http_1_0() const { return parser_->beast.get().version() == 10; }
 

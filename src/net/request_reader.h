@@ -48,6 +48,8 @@ class RequestReader {
   /// Of a complete request: may another one follow on the same connection?
   [[nodiscard]] bool keep_alive() const;
   [[nodiscard]] bool http_1_0() const;
+  /// Whether the method is HEAD, whose answers have no body, errors included.
+  [[nodiscard]] bool is_head() const;
   /// The complete request, without peer and tls.
   HttpRequest take();
 

@@ -25,6 +25,7 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -203,6 +204,8 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
       {"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n\tb\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5, 5\r\n\r\nabcde", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nabcde", 400},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;x=" + std::string(20000, 'x'), 413},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + many_trailers, 413},
   };
@@ -212,6 +215,19 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
     EXPECT_THAT(answer, AllOf(HasSubstr("Connection: close\r\n"), HasSubstr("{\"detail\":\""))) << bytes;
   }
   EXPECT_EQ(handled_, 0);
+}
+
+TEST_F(HttpServerTest, ARefusedHeadRequestGetsNoBody) {
+  start();
+  const std::string answer = answer_to("HEAD /%zz HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("Content-Length: "), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServerTest, CloseHoldsAgainstKeepAliveInHttp10) {
+  start();
+  const std::string request = "GET / HTTP/1.0\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n";
+  EXPECT_THAT(answer_to(request + request), HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(handled_, 1);
 }
 
 TEST_F(HttpServerTest, WhoMayNotAskNeedNotSendTheBody) {
