@@ -21,6 +21,13 @@ constexpr std::size_t last_chunk_bytes = 5;
 constexpr std::size_t most_framing_bytes = 16U
                                            << 10U;  // a chunk's extensions; and how much the frames of a body may add
 
+/// Whether a header goes on in the next line; `text` begins within the head or at its end.
+bool has_folded_line(std::string_view text) {
+  if (text.starts_with("\r\n")) return false;
+  const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
+}
+
 }  // namespace
 
 struct RequestReader::Parser {
@@ -37,11 +44,7 @@ RequestReader::~RequestReader() = default;
 
 void RequestReader::fail(int status, std::string message) { error_ = {status, std::move(message)}; }
 
-void RequestReader::check_head(std::string_view head) {
-  head = head.substr(0, head.find("\r\n\r\n"));
-  if (head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos) {
-    return fail(400, "this is not an HTTP request: a header goes on in the next line");
-  }
+void RequestReader::check_head() {
   const auto& fields = parser_->beast.get();
   const auto coding = fields.find(http::field::transfer_encoding);
   if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
@@ -102,6 +105,10 @@ std::size_t RequestReader::put(std::string_view bytes) {
   } else if (problem) {
     fail(400, fmt::format("this is not an HTTP request: {}", problem.message()));
   }
+  // Beast takes the headers one by one: those of a head in pieces are not all in the last piece.
+  if (!had_head && !error_ && has_folded_line(text)) {
+    fail(400, "this is not an HTTP request: a header goes on in the next line");
+  }
   if (error_) return bytes.size();
   if (!had_head && parser_->beast.is_header_done()) {
     const auto& head = parser_->beast.get();
@@ -111,7 +118,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
       return bytes.size();
     }
     target_ = std::move(*target);
-    check_head(text);
+    check_head();
     if (error_) return bytes.size();
   }
   if (had_head) behind_head_ += taken;

@@ -57,7 +57,7 @@ class RequestReader {
   struct Parser;
   void fail(int status, std::string message);
   /// What the parser takes and others may read otherwise.
-  void check_head(std::string_view head);
+  void check_head();
   [[nodiscard]] HttpRequest request_without_body() const;
 
   std::unique_ptr<Parser> parser_;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "net/http_client.h"
+#include "net/request_reader.h"
 
 namespace perseus {
 namespace {
@@ -215,6 +216,28 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
     EXPECT_THAT(answer, AllOf(HasSubstr("Connection: close\r\n"), HasSubstr("{\"detail\":\""))) << bytes;
   }
   EXPECT_EQ(handled_, 0);
+}
+
+TEST(RequestReader, RefusesAFoldedHeaderInAnyPieces) {
+  const std::string bytes = "GET / HTTP/1.1\r\nX: a\r\n\tb\r\nHost: h\r\n\r\n";
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    RequestReader reader(RequestLimits{});
+    reader.put(bytes.substr(0, cut));
+    if (!reader.error()) reader.put(bytes.substr(cut));
+    ASSERT_TRUE(reader.error()) << cut;
+    EXPECT_EQ(reader.error()->status, 400) << cut;
+  }
+}
+
+TEST(RequestReader, TakesABodyThatBeginsLikeAFoldedHeader) {
+  const std::string bytes = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 8\r\n\r\n\ta\r\n b\r\n";
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    RequestReader reader(RequestLimits{});
+    reader.put(bytes.substr(0, cut));
+    reader.put(bytes.substr(cut));
+    ASSERT_TRUE(reader.done()) << cut;
+    EXPECT_EQ(reader.take().body, "\ta\r\n b\r\n") << cut;
+  }
 }
 
 TEST_F(HttpServerTest, ARefusedHeadRequestGetsNoBody) {
