@@ -159,8 +159,9 @@ def read_answer(text, method):
     length, codings = length_of(fields), values(fields, b"transfer-encoding")
     if codings and (codings != [b"chunked"] or length is not None):
         raise Malformed("Transfer-Encoding")
-    head_unread = status == 431  # refused by its size: the server does not know its method
-    if (method == b"HEAD" and not head_unread) or status in (204, 304):
+    # A head that is refused by its size may be unread: then the server does not know the method.
+    unread = status == 431 and text.at < len(text.text)
+    if (method == b"HEAD" and not unread) or status in (204, 304):
         return Answer(status, b"", closes)
     if codings:
         return Answer(status, read_chunks(text), closes)
