@@ -79,7 +79,6 @@ void Connection::check_time(SteadyTime now) {
     push_chunk(comment);
   } else if (reader_) {
     ++core_->totals.timed_out;
-    drop_reader();
     reject(error_response(408, "the request took too long to arrive"));
   } else {
     if (!begun_) ++core_->totals.timed_out;
@@ -138,9 +137,7 @@ std::size_t Connection::work(std::string_view bytes) {
     }
     taken += reader_->put(bytes.substr(taken));
     if (reader_->error()) {
-      const RequestError error = *reader_->error();
-      drop_reader();
-      reject(error_response(error.status, error.message));
+      reject(error_response(reader_->error()->status, reader_->error()->message));
     } else if (reader_->done()) {
       dispatch();
       one = true;
@@ -200,9 +197,10 @@ void Connection::dispatch() {
 
 void Connection::reject(const HttpResponse& response) {
   last_ = true;
-  head_only_ = false;
+  head_only_ = reader_ && reader_->is_head();
+  drop_reader();
   if (core_->options.served) core_->options.served({"", response.status, 0});
-  push({head_of(response, response.body->size(), true), response.body, {}});
+  push({head_of(response, response.body->size(), true), head_only_ ? nullptr : response.body, {}});
 }
 
 void Connection::check_unfinished() {
@@ -211,16 +209,12 @@ void Connection::check_unfinished() {
       head->peer = peer_;
       head->tls = tls_;
       head->while_draining = while_draining_;
-      if (const auto refusal = core_->options.refuse(*head)) {
-        drop_reader();
-        return reject(*refusal);
-      }
+      if (const auto refusal = core_->options.refuse(*head)) return reject(*refusal);
     }
   }
   core_->unfinished_bytes += reader_->held_bytes() - unfinished_bytes_;
   unfinished_bytes_ = reader_->held_bytes();
   if (core_->unfinished_bytes > core_->options.unfinished_bytes) {
-    drop_reader();
     HttpResponse busy = error_response(503, "too many requests are being sent at once: try again");
     busy.headers.emplace_back("Retry-After", "1");
     return reject(busy);

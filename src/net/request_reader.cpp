@@ -8,6 +8,7 @@
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/http/string_body.hpp>
 
 namespace perseus {
@@ -19,6 +20,13 @@ namespace {
 constexpr std::size_t last_chunk_bytes = 5;
 constexpr std::size_t most_framing_bytes = 16U
                                            << 10U;  // a chunk's extensions; and how much the frames of a body may add
+
+/// Whether a header goes on in the next line; `text` begins within the head or at its end.
+bool has_folded_line(std::string_view text) {
+  if (text.starts_with("\r\n")) return false;
+  const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -36,18 +44,20 @@ RequestReader::~RequestReader() = default;
 
 void RequestReader::fail(int status, std::string message) { error_ = {status, std::move(message)}; }
 
-void RequestReader::check_head(std::string_view head) {
-  head = head.substr(0, head.find("\r\n\r\n"));
-  if (head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos) {
-    return fail(400, "this is not an HTTP request: a header goes on in the next line");
-  }
+void RequestReader::check_head() {
   const auto& fields = parser_->beast.get();
   const auto coding = fields.find(http::field::transfer_encoding);
   if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
     return fail(400, "this is not an HTTP request that is understood here: Transfer-Encoding may be chunked");
   }
-  for (const char* once : {"Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
+  for (const char* once :
+       {"Content-Length", "Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
     if (fields.count(once) > 1) return fail(400, fmt::format("this is not an HTTP request: two headers {}", once));
+  }
+  // A list of equal lengths, which Beast accepts, is two lengths to other readers.
+  const auto length = fields.find(http::field::content_length);
+  if (length != fields.end() && length->value().find(',') != boost::beast::string_view::npos) {
+    return fail(400, "this is not an HTTP request: two lengths in the header Content-Length");
   }
   const auto hosts = fields.count(http::field::host);
   if (hosts > 1 || (hosts == 0 && !http_1_0())) {
@@ -95,6 +105,10 @@ std::size_t RequestReader::put(std::string_view bytes) {
   } else if (problem) {
     fail(400, fmt::format("this is not an HTTP request: {}", problem.message()));
   }
+  // Beast takes the headers one by one: those of a head in pieces are not all in the last piece.
+  if (!had_head && !error_ && has_folded_line(text)) {
+    fail(400, "this is not an HTTP request: a header goes on in the next line");
+  }
   if (error_) return bytes.size();
   if (!had_head && parser_->beast.is_header_done()) {
     const auto& head = parser_->beast.get();
@@ -104,7 +118,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
       return bytes.size();
     }
     target_ = std::move(*target);
-    check_head(text);
+    check_head();
     if (error_) return bytes.size();
   }
   if (had_head) behind_head_ += taken;
@@ -134,7 +148,15 @@ bool RequestReader::wants_continue() {
   return boost::beast::iequals(parser_->beast.get()[http::field::expect], "100-continue");
 }
 
-bool RequestReader::keep_alive() const { return parser_->beast.keep_alive(); }
+bool RequestReader::keep_alive() const {
+  // Beast ignores `close` in an HTTP/1.0 request that also has `keep-alive`.
+  const auto [begin, end] = parser_->beast.get().equal_range(http::field::connection);
+  const bool closes =
+      std::any_of(begin, end, [](const auto& field) { return http::token_list(field.value()).exists("close"); });
+  return parser_->beast.keep_alive() && !closes;
+}
+
+bool RequestReader::is_head() const { return parser_->beast.get().method() == http::verb::head; }
 
 bool RequestReader::http_1_0() const { return parser_->beast.get().version() == 10; }
 

@@ -48,6 +48,8 @@ class RequestReader {
   /// Of a complete request: may another one follow on the same connection?
   [[nodiscard]] bool keep_alive() const;
   [[nodiscard]] bool http_1_0() const;
+  /// Whether the method is HEAD, whose answers have no body, errors included.
+  [[nodiscard]] bool is_head() const;
   /// The complete request, without peer and tls.
   HttpRequest take();
 
@@ -55,7 +57,7 @@ class RequestReader {
   struct Parser;
   void fail(int status, std::string message);
   /// What the parser takes and others may read otherwise.
-  void check_head(std::string_view head);
+  void check_head();
   [[nodiscard]] HttpRequest request_without_body() const;
 
   std::unique_ptr<Parser> parser_;

@@ -99,10 +99,11 @@ HttpReply part_of(const JsonReader& part) {
 }
 
 HttpResponse response_of(const Result<HttpReply>& reply) {
-  constexpr int no_answer = 503;
-  if (!reply) return error_response(no_answer, reply.error().message);
-  HttpResponse response = json_response(reply->status, reply->body);
-  response.content_type = reply->content_type;
+  constexpr int unavailable = 503;
+  HttpResponse response =
+      reply ? json_response(reply->status, reply->body) : error_response(unavailable, reply.error().message);
+  if (reply) response.content_type = reply->content_type;
+  if (response.status == unavailable) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
 

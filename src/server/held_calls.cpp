@@ -21,8 +21,8 @@ std::optional<std::string> HeldCalls::full(const Caller& caller) const {
   if (caller.kind == Kind::wait) {
     if (token.empty() || count_of(waits_of_token_, token) + caller.waits <= limits_.waits_per_token)
       return std::nullopt;
-    return fmt::format("waits for plans of the token {}: {}; allowed: {}", token, count_of(waits_of_token_, token),
-                       limits_.waits_per_token);
+    return fmt::format("waits for plans of the token {}: {}; allowed: {}", token,
+                       count_of(waits_of_token_, token) + caller.waits, limits_.waits_per_token);
   }
   if (!token.empty() && count_of(streams_of_token_, token) >= limits_.streams_per_token) {
     return fmt::format("event streams of the token {}: {}; allowed: {}", token, limits_.streams_per_token,

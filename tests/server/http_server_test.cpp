@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "net/http_client.h"
+#include "net/request_reader.h"
 
 namespace perseus {
 namespace {
@@ -25,6 +26,7 @@ namespace {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -203,6 +205,8 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
       {"GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n", 400},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400},
       {"GET / HTTP/1.1\r\nHost: h\r\nX: a\r\n\tb\r\n\r\n", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5, 5\r\n\r\nabcde", 400},
+      {"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nabcde", 400},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n1;x=" + std::string(20000, 'x'), 413},
       {"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + many_trailers, 413},
   };
@@ -212,6 +216,41 @@ TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
     EXPECT_THAT(answer, AllOf(HasSubstr("Connection: close\r\n"), HasSubstr("{\"detail\":\""))) << bytes;
   }
   EXPECT_EQ(handled_, 0);
+}
+
+TEST(RequestReader, RefusesAFoldedHeaderInAnyPieces) {
+  const std::string bytes = "GET / HTTP/1.1\r\nX: a\r\n\tb\r\nHost: h\r\n\r\n";
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    RequestReader reader(RequestLimits{});
+    reader.put(bytes.substr(0, cut));
+    if (!reader.error()) reader.put(bytes.substr(cut));
+    ASSERT_TRUE(reader.error()) << cut;
+    EXPECT_EQ(reader.error()->status, 400) << cut;
+  }
+}
+
+TEST(RequestReader, TakesABodyThatBeginsLikeAFoldedHeader) {
+  const std::string bytes = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 8\r\n\r\n\ta\r\n b\r\n";
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut) {
+    RequestReader reader(RequestLimits{});
+    reader.put(bytes.substr(0, cut));
+    reader.put(bytes.substr(cut));
+    ASSERT_TRUE(reader.done()) << cut;
+    EXPECT_EQ(reader.take().body, "\ta\r\n b\r\n") << cut;
+  }
+}
+
+TEST_F(HttpServerTest, ARefusedHeadRequestGetsNoBody) {
+  start();
+  const std::string answer = answer_to("HEAD /%zz HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(answer, AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("Content-Length: "), EndsWith("\r\n\r\n")));
+}
+
+TEST_F(HttpServerTest, CloseHoldsAgainstKeepAliveInHttp10) {
+  start();
+  const std::string request = "GET / HTTP/1.0\r\nConnection: close\r\nConnection: keep-alive\r\n\r\n";
+  EXPECT_THAT(answer_to(request + request), HasSubstr("Connection: close\r\n"));
+  EXPECT_EQ(handled_, 1);
 }
 
 TEST_F(HttpServerTest, WhoMayNotAskNeedNotSendTheBody) {
