@@ -13,9 +13,9 @@
 // share of a disk flush; a read a look-up. jobs() is one scan of the index, so that a server is ready without folding
 // every log. Damage: a row is kept with a checksum and read only if it is what was written; otherwise `internal`, and
 // the message says what is damaged. Everything else goes on. Threads: any. `done` and the foreign-change callbacks run
-// where Post puts them, each write's once, in order. Reads block as long as the database does, so the server's io thread
-// must not call them: it has server/store_access.h. The destructor commits everything that is waiting, and posts its
-// `done`s.
+// where Post puts them, each write's once, in order. Reads block as long as the database does, so the server's io
+// thread must not call them: it has server/store_access.h. The destructor commits everything that is waiting, and posts
+// its `done`s.
 #pragma once
 
 #include <cstdint>
