@@ -67,9 +67,10 @@ def stopped_backends(database):
 @contextlib.contextmanager
 def locked_tables(database):
     """Another session holds every table, as maintenance does."""
-    session = subprocess.Popen([programs() / "psql", "-h", database.folder, "-U", "perseus", "-d", "test", "-q", "-A", "-t"],
+    session = subprocess.Popen([programs() / "psql", "-h", database.folder, "-U", "perseus", "-d", "test", "-q", "-A", "-t",
+                                "-v", "ON_ERROR_STOP=1"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", **database.user)
-    session.stdin.write("BEGIN; LOCK TABLE perseus.job, perseus.event, perseus.blob, perseus.claim, perseus.token; SELECT 'locked';\n")
+    session.stdin.write("BEGIN; LOCK TABLE perseus.jobs, perseus.events, perseus.blobs, perseus.claim, perseus.tokens; SELECT 'locked';\n")
     session.stdin.flush()
     assert session.stdout.readline() == "locked\n"
     try:
