@@ -581,7 +581,7 @@ void measure_hosts(const Load& load, std::vector<Row>& rows) {
   Clock::time_point notice;
   const std::function<void(int)> wait = [&](int host) {
     clients.ask(host, "POST", "/v1/exchange", exchange_json(job, host * ranks_of_a_host, ranks_of_a_host, version),
-                [&, host](const std::string& answer) {
+                [&](const std::string& answer) {
                   for (std::size_t at = 0; (at = answer.find("\"wait\":", at)) != std::string::npos; ++at) ++told;
                   last = since(notice);
                 });

@@ -47,7 +47,8 @@ Status LiveJobs::open(Store& store) {
   if (!rows) return rows.error();
   for (JobIndexRow& row : *rows) {
     if (row.next_wake_s && !row.damaged) wakes_.emplace(*row.next_wake_s, row.job);
-    index_.emplace(row.job, std::move(row));
+    const std::string id = row.job;
+    index_.emplace(id, std::move(row));
   }
   return Ok{};
 }

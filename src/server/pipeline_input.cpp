@@ -199,8 +199,8 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
     });
     auto frontier = plan_exact(pipeline.dag, options, check_estimate);
     if (!frontier && check.stopped()) return frontier.error();
-    if (frontier) pipeline.frontier = *std::move(frontier);
     quick = !frontier;
+    if (frontier) pipeline.frontier = *std::move(frontier);
   }
   if (quick) {
     auto frontier = plan_quick(pipeline.dag, options, check);

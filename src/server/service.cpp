@@ -168,7 +168,8 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
   if (state_->draining) return done(Error{ErrorCode::unavailable, "the server is stopping: report again"});
   const std::string id = request.job;
   const int rank = request.rank;
-  state_->with_rank(id, rank, request.plan_version.value_or(0),
+  const std::int64_t version = request.plan_version.value_or(0);
+  state_->with_rank(id, rank, version,
                     [self = state_.get(), request = std::move(request),
                      done = std::move(done)](const Result<LiveJob*>& live) mutable {
                       if (!live) return done(live.error());

@@ -127,7 +127,7 @@ TEST_P(AnyStore, PacksALogAndReadsTheSame) {
   const std::int64_t bytes = store_->jobs()->front().bytes;
   pack("a");
   EXPECT_EQ(store_->jobs()->front().packed, 3000);
-  if (std::string(GetParam().name) != "memory") EXPECT_LT(store_->jobs()->front().bytes, bytes / 10);
+  if (std::string(GetParam().name) != "memory") { EXPECT_LT(store_->jobs()->front().bytes, bytes / 10); }
   EXPECT_EQ(*store_->read("a", 0), before);
   EXPECT_EQ(*append(to("a", 3000, {"{late}"})), Appended::committed);
   EXPECT_EQ(store_->jobs()->front().last_sequence, 3001);
@@ -136,7 +136,7 @@ TEST_P(AnyStore, PacksALogAndReadsTheSame) {
     ASSERT_EQ(tail.size(), static_cast<std::size_t>(3001 - after));
     EXPECT_EQ(tail.front().sequence, after + 1);
     EXPECT_EQ(tail.back().body, "{late}");
-    if (after < 2999) EXPECT_EQ(tail.front().body, bodies[static_cast<std::size_t>(after)]);
+    if (after < 2999) { EXPECT_EQ(tail.front().body, bodies[static_cast<std::size_t>(after)]); }
   }
   EXPECT_THAT(*store_->read("b", 0), ElementsAre(StoredEvent{1, "{b}"}));
   pack("a");
