@@ -111,6 +111,7 @@ class RelayTest : public ::testing::Test {
     boost::asio::post(server_.io, [=] { asked.responder.send(json_response(status, text)); });
   }
 
+  std::vector<Asked> kept_;  ///< beyond the server's thread, whose they are
   std::mutex mutex_;
   std::deque<Asked> exchanges_;
   OnThread server_, local_;
@@ -184,7 +185,7 @@ TEST_F(RelayTest, WhatTheServerRefusesIsRefusedToAll) {
 
 TEST_F(RelayTest, GoesWhileTheServerIsSilent) {
   auto waiting = wait_for_plan(0);
-  (void)exchange();
+  kept_.push_back(exchange());
   auto report = ask("POST", "/v1/jobs/j/iterations", "{}");
   end_relay();
   for (auto* left : {&waiting, &report}) {  // closed, or told that nobody answers
