@@ -45,20 +45,31 @@ void GroupCommit::commit(std::vector<Write> writes) {
   if (error && error->code == ErrorCode::invalid_input && writes.size() > 1) {
     for (std::size_t i = 0; i < writes.size(); ++i) outcomes[i] = commit_(std::span(writes).subspan(i, 1));
   }
-  auto committed = std::make_shared<Committed>();
-  committed->writes = std::move(writes);
-  committed->outcomes = std::move(outcomes);
-  answer_some(post_, std::move(committed));
+  bool first = false;
+  {
+    const std::lock_guard lock(answers_->mutex);
+    first = answers_->groups.empty();
+    answers_->groups.push_back({.writes = std::move(writes), .outcomes = std::move(outcomes)});
+  }
+  if (first) post_([post = post_, answers = answers_] { answer_some(post, answers); });
 }
 
-void GroupCommit::answer_some(const Post& post, std::shared_ptr<Committed> committed) {
-  post([post, committed = std::move(committed)] {
-    const std::size_t end = std::min(committed->next + kAnswersInTurn, committed->writes.size());
-    for (; committed->next < end; ++committed->next) {
-      committed->writes[committed->next].done(committed->outcomes[committed->next]);
-    }
-    if (end < committed->writes.size()) answer_some(post, committed);
-  });
+void GroupCommit::answer_some(const Post& post, const std::shared_ptr<Answers>& answers) {
+  Committed* group = nullptr;
+  {
+    const std::lock_guard lock(answers->mutex);
+    group = &answers->groups.front();  // stays where it is: others are added at the end, and only this removes
+  }
+  const std::size_t end = std::min(group->next + kAnswersInTurn, group->writes.size());
+  for (; group->next < end; ++group->next) group->writes[group->next].done(group->outcomes[group->next]);
+  if (end == group->writes.size()) {
+    Committed answered;  // freed after the lock
+    const std::lock_guard lock(answers->mutex);
+    answered = std::move(answers->groups.front());
+    answers->groups.pop_front();
+    if (answers->groups.empty()) return;
+  }
+  post([post, answers] { answer_some(post, answers); });
 }
 
 }  // namespace perseus

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -66,11 +67,17 @@ class GroupCommit {
     std::vector<std::optional<Error>> outcomes;
     std::size_t next = 0;  ///< to be answered
   };
+  /// What waits for its answer, oldest first. One turn is posted while there is any: two would mix their answers.
+  struct Answers {
+    std::mutex mutex;
+    std::deque<Committed> groups;
+  };
   /// A group may have thousands of writes: other work has its turn after each few answers.
   static constexpr std::size_t kAnswersInTurn = 32;
-  static void answer_some(const Post& post, std::shared_ptr<Committed> committed);
+  static void answer_some(const Post& post, const std::shared_ptr<Answers>& answers);
 
   Post post_;
+  std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();  ///< outlives this: what was committed is answered
   Commit commit_;
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -1,0 +1,50 @@
+#include "store/group_commit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tests/support/store_executor.h"
+
+namespace perseus {
+namespace {
+
+TEST(GroupCommit, AnswersInTheOrderOfTheCallsWhereAGroupTakesSeveralTurns) {
+  constexpr int kFirst = 100, kSecond = 50;
+  testing::StoreExecutor executor;
+  std::vector<int> answered;
+  std::vector<std::size_t> groups;
+  {
+    std::promise<void> alone, first_added, first_taken, second_added;
+    GroupCommit group(executor.post(), [&](std::span<const GroupCommit::Write> writes) -> std::optional<Error> {
+      groups.push_back(writes.size());
+      if (groups.size() == 2) first_taken.set_value();
+      if (groups.size() == 2) second_added.get_future().wait();
+      for (const GroupCommit::Write& write : writes) write.run();
+      return std::nullopt;
+    });
+    const auto hold = [&] {
+      alone.set_value();
+      first_added.get_future().wait();
+    };
+    group.add({hold, [](const std::optional<Error>&) {}});
+    alone.get_future().wait();
+    const auto add = [&](int i) { group.add({[] {}, [&, i](const std::optional<Error>&) { answered.push_back(i); }}); };
+    for (int i = 0; i < kFirst; ++i) add(i);
+    first_added.set_value();
+    first_taken.get_future().wait();
+    for (int i = kFirst; i < kFirst + kSecond; ++i) add(i);
+    second_added.set_value();
+  }  // the second group is committed before any answer of the first is given
+  ASSERT_THAT(groups, ::testing::ElementsAre(1, kFirst, kSecond));
+  while (answered.size() < kFirst + kSecond) executor.run_one();
+  EXPECT_TRUE(std::ranges::is_sorted(answered));
+}
+
+}  // namespace
+}  // namespace perseus
