@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/cpu_time.h"
 #include "client/call_cost.h"
 
 namespace perseus::client {
@@ -25,12 +26,6 @@ struct BackgroundThread::State {
 };
 
 namespace {
-
-double seconds_of(clockid_t clock) {
-  timespec time{};
-  clock_gettime(clock, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 /// Until the body has returned. One that throws (no memory, no descriptors, no thread) is run again after a pause.
 void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
@@ -57,7 +52,7 @@ void BackgroundThread::start(const char* name, Body body) {
       run(body, token);
       body = nullptr;
       const std::lock_guard lock(state->mutex);
-      state->cpu_s = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+      state->cpu_s = thread_cpu_s();
       state->ended = true;
       state->changed.notify_all();
     });
@@ -106,7 +101,7 @@ double BackgroundThread::cpu_s() const {
     state = state_;
   }
   const std::lock_guard lock(state->mutex);
-  return state->ended ? state->cpu_s : seconds_of(state->cpu_clock);
+  return state->ended ? state->cpu_s : cpu_s_of(state->cpu_clock);
 }
 
 bool sleep_for(const std::stop_token& stop, double seconds) {

@@ -180,13 +180,7 @@ std::int64_t Session::failures() const { return state_->failures; }
 std::optional<HttpReply> Session::State::call(HttpConnection& by, const HttpCall& what, double limit_s,
                                               const std::stop_token& stop) {
   by.set_timeout(milliseconds(limit_s));
-  Result<HttpReply> reply = [&]() -> Result<HttpReply> {
-    try {
-      return by.call(what, stop);
-    } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
-      return Error{ErrorCode::unavailable, fmt::format("{}: cannot connect: {}", peer.url, error.what())};
-    }
-  }();
+  Result<HttpReply> reply = by.call(what, stop);
   if (stop.stop_requested()) return std::nullopt;
   if (!reply) {
     failed(Cause::server, reply.error().message);

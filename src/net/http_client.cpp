@@ -97,6 +97,11 @@ class HttpConnection::Transport {
   HttpPeer& peer() { return peer_; }
   [[nodiscard]] int connections() const { return connections_; }
 
+  [[nodiscard]] Error unavailable(std::string_view why) const {
+    return {ErrorCode::unavailable,
+            fmt::format("{}://{}:{}: {}", url_.tls ? "https" : "http", url_.host, url_.port, why)};
+  }
+
   Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
               bool endless, bool keep, const std::stop_token& stop) {
     bool reusable = false;
@@ -143,8 +148,7 @@ class HttpConnection::Transport {
   [[nodiscard]] Error failure(const error_code& problem) const {
     const std::string why =
         problem == beast::error::timeout ? fmt::format("no answer within {} s", timeout_s()) : problem.message();
-    return {ErrorCode::unavailable,
-            fmt::format("{}://{}:{}: {}", url_.tls ? "https" : "http", url_.host, url_.port, why)};
+    return unavailable(why);
   }
   [[nodiscard]] double timeout_s() const { return static_cast<double>(peer_.timeout.count()) / 1000; }
 
@@ -236,8 +240,12 @@ Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCa
     reply.body += bytes;
     return true;
   };
-  const Status done = transport.talk(call, {}, on_head, on_bytes, false, keep, stop);
-  if (!done) return done.error();
+  try {
+    const Status done = transport.talk(call, {}, on_head, on_bytes, false, keep, stop);
+    if (!done) return done.error();
+  } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
+    return transport.unavailable(fmt::format("cannot connect: {}", error.what()));
+  }
   return reply;
 }
 

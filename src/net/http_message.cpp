@@ -160,6 +160,17 @@ std::string_view reason_phrase(int status) {
   }
 }
 
+std::vector<std::string_view> path_segments(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // '/'
+    const std::size_t end = std::min(path.find('/'), path.size());
+    segments.push_back(path.substr(0, end));
+    path.remove_prefix(end);
+  }
+  return segments;
+}
+
 Result<HttpTarget> parse_target(std::string_view target) {
   if (target.starts_with("http://") || target.starts_with("https://")) {  // the absolute form that proxies get
     const std::size_t slash = target.find('/', target.find("//") + 2);

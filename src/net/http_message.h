@@ -55,6 +55,8 @@ HttpResponse error_response(int status, std::string_view message);
 /// As names of headers and hosts are compared: ASCII letters only.
 bool same_without_case(std::string_view a, std::string_view b);
 std::string_view reason_phrase(int status);
+/// What stands between a path's slashes; views into it.
+std::vector<std::string_view> path_segments(std::string_view path);
 Result<HttpTarget> parse_target(std::string_view target);
 /// For paths and query values: everything but letters, digits and -._~ becomes %XX.
 std::string percent_encode(std::string_view text);

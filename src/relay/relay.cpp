@@ -28,17 +28,6 @@ constexpr std::size_t most_report_bytes = std::size_t{4} << 20U;
 
 milliseconds in_ms(double time_s) { return milliseconds(static_cast<std::int64_t>(time_s * 1e3)); }
 
-std::vector<std::string> segments_of(std::string_view path) {
-  std::vector<std::string> segments;
-  while (!path.empty()) {
-    path.remove_prefix(1);  // '/'
-    const std::size_t end = std::min(path.find('/'), path.size());
-    segments.emplace_back(path.substr(0, end));
-    path.remove_prefix(end);
-  }
-  return segments;
-}
-
 bool is_number(std::string_view text) {
   constexpr std::size_t most_digits = 15;
   return !text.empty() && text.size() <= most_digits &&
@@ -47,7 +36,7 @@ bool is_number(std::string_view text) {
 
 std::string target_of(const HttpRequest& request) {
   std::string target;
-  for (const std::string& segment : segments_of(request.path)) target += "/" + percent_encode(segment);
+  for (const std::string_view segment : path_segments(request.path)) target += "/" + percent_encode(segment);
   char before = '?';
   for (const auto& [name, value] : request.query) {
     target += std::exchange(before, '&') + percent_encode(name) + "=" + percent_encode(value);
@@ -129,9 +118,9 @@ Relay::~Relay() {
 
 void Relay::handle(HttpRequest request, Responder responder) {
   if (auto refusal = refused_across_sites(request, hosts_)) return responder.send(std::move(*refusal));
-  const std::vector<std::string> path = segments_of(request.path);
+  const std::vector<std::string_view> path = path_segments(request.path);
   const bool of_a_job = path.size() >= 2 && path[0] == "v1" && path[1] == "jobs";
-  const std::string last = path.empty() ? "" : path.back();
+  const std::string_view last = path.empty() ? std::string_view() : path.back();
   if (request.path == "/healthz") return responder.send(json_response(200, R"({"status":"ok"})"));
   const bool carried = of_a_job && (request.method == "POST" || request.method == "PUT" ||
                                     (request.method == "GET" && (last == "plan" || path.size() == 3)));
@@ -142,12 +131,13 @@ void Relay::handle(HttpRequest request, Responder responder) {
   }
   constexpr std::size_t plan_path = 6;  // v1/jobs/J/ranks/R/plan
   if (request.method == "GET" && last == "plan" && path.size() == plan_path && is_number(path[4])) {
-    return wait_for_plan(path[2], path[4], request, std::move(responder));
+    return wait_for_plan(std::string(path[2]), std::string(path[4]), request, std::move(responder));
   }
   HttpCall call = call_of(request);
   if (request.method == "POST" && last == "iterations" && path.size() == 4 && !is_of_a_window(request.body)) {
     const std::lock_guard lock(mutex_);
-    group_of(call.authorization).reports.push_back({path[2], std::move(request.body), std::move(responder)});
+    group_of(call.authorization)
+        .reports.push_back({std::string(path[2]), std::move(request.body), std::move(responder)});
     changed_.notify_all();
     return;
   }

@@ -15,17 +15,6 @@
 namespace perseus::server {
 namespace {
 
-std::vector<std::string_view> segments_of(std::string_view path) {
-  std::vector<std::string_view> segments;
-  while (!path.empty()) {
-    path.remove_prefix(1);  // '/'
-    const std::size_t end = std::min(path.find('/'), path.size());
-    segments.push_back(path.substr(0, end));
-    path.remove_prefix(end);
-  }
-  return segments;
-}
-
 bool is_placeholder(std::string_view segment) { return segment.starts_with('{'); }
 
 struct Pattern {
@@ -38,7 +27,7 @@ const std::vector<Pattern>& patterns() {
   static const std::vector<Pattern> made = [] {
     std::vector<Pattern> all;
     for (const Api::Route& route : Api::routes()) {
-      all.push_back({&route, fmt::format("{} {}", route.method, route.path), segments_of(route.path)});
+      all.push_back({&route, fmt::format("{} {}", route.method, route.path), path_segments(route.path)});
     }
     return all;
   }();
@@ -57,7 +46,7 @@ struct Found {
 };
 
 Found route_of(const HttpRequest& request) {
-  const std::vector<std::string_view> path = segments_of(request.path);
+  const std::vector<std::string_view> path = path_segments(request.path);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   Found found;
   for (const Pattern& pattern : patterns()) {
@@ -334,7 +323,7 @@ void Api::handle(HttpRequest request, Responder responder) {
   Call call{HttpRequest(), std::move(responder), {}, {}, {}};
   if (is_audited(route)) call.audit = auditor(request);
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
-  const std::vector<std::string_view> path = segments_of(request.path);
+  const std::vector<std::string_view> path = path_segments(request.path);
   std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string_view segment = found.pattern->segments[i];

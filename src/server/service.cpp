@@ -99,10 +99,6 @@ bool begins_anew(const Job& job, const EventBody& event) {
   return registered != nullptr && job.ranks[registered->rank] && job.ranks[registered->rank]->restarts == job.restarts;
 }
 
-}  // namespace
-
-namespace {
-
 /// To a rank that asks again, also one whose client has given up on a job that is over.
 Error revived_job(const std::string& job) {
   return {ErrorCode::unavailable, fmt::format("job {} had expired and is revived: ask again", job)};

@@ -16,21 +16,11 @@ namespace {
 
 using namespace server;
 
-NamedProfile reported_profile() {
-  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-  std::stringstream text;
-  text << file.rdbuf();
-  NamedProfile profile{"small", text.str(), {}, ""};
-  profile.shape.microbatches = 3;
-  profile.shape.blocking_power = Watts(70);
-  return profile;
-}
-
 /// A database that knows the profile and its frontier, so that no case plans it anew.
 std::shared_ptr<MemoryDatabase> known_reported_profile() {
   static const auto blobs = [] {
     InProcess target;
-    PERSEUS_CHECK(target.put_profile(reported_profile()).ok(), "put_profile");
+    PERSEUS_CHECK(target.put_profile(small_profile("small", 3)).ok(), "put_profile");
     return target.database().blobs;
   }();
   auto database = std::make_shared<MemoryDatabase>();

@@ -16,15 +16,7 @@ using ::testing::HasSubstr;
 class FirstPlan : public ::testing::Test {
  protected:
   FirstPlan() {
-    server::NamedProfile profile;
-    profile.name = "two";
-    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-    std::stringstream text;
-    text << file.rdbuf();
-    profile.profile_csv = text.str();
-    profile.shape.microbatches = 4;
-    profile.shape.blocking_power = Watts(70);
-    EXPECT_TRUE(target.put_profile(profile).ok());
+    EXPECT_TRUE(target.put_profile(small_profile("two", 4)).ok());
     server::RegisterJob request;
     request.degrees.pp = 2;
     request.profile = "two";

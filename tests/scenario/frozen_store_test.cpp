@@ -17,15 +17,7 @@ using namespace server;
 class FrozenStore : public ::testing::Test {
  protected:
   FrozenStore() {
-    NamedProfile profile;
-    profile.name = "small";
-    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-    std::stringstream text;
-    text << file.rdbuf();
-    profile.profile_csv = text.str();
-    profile.shape.microbatches = 4;
-    profile.shape.blocking_power = Watts(70);
-    EXPECT_TRUE(target.put_profile(profile).ok());
+    EXPECT_TRUE(target.put_profile(small_profile("small", 4)).ok());
     RegisterJob request;
     request.degrees = {2, 2, 1};
     request.profile = "small";

@@ -1,6 +1,7 @@
 #include "scenario/in_process.h"
 
 #include <algorithm>
+#include <fstream>
 #include <iterator>
 #include <utility>
 
@@ -202,5 +203,18 @@ int InProcess::wait_for_plan(const WaitForPlan& request) {
 }
 
 std::optional<Result<PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
+
+server::NamedProfile small_profile(const std::string& name, int microbatches) {
+  static const std::string csv = [] {
+    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  server::NamedProfile profile;
+  profile.name = name;
+  profile.profile_csv = csv;
+  profile.shape.microbatches = microbatches;
+  profile.shape.blocking_power = Watts(70);
+  return profile;
+}
 
 }  // namespace perseus::testing

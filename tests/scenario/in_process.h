@@ -83,4 +83,7 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   std::vector<std::shared_ptr<std::optional<Result<server::PlanAnswer>>>> waits_;
 };
 
+/// tests/scenario/small.csv, a profile of two stages, for 1F1B with so many microbatches.
+server::NamedProfile small_profile(const std::string& name, int microbatches);
+
 }  // namespace perseus::testing

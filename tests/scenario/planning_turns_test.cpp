@@ -26,16 +26,8 @@ server::ServiceOptions all_are_long() {
 class PlanningTurns : public ::testing::Test {
  protected:
   /// Of microbatches: another number is another pipeline.
-  server::NamedProfile profile(int microbatches) {
-    server::NamedProfile made;
-    made.name = "p" + std::to_string(microbatches);
-    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-    std::stringstream text;
-    text << file.rdbuf();
-    made.profile_csv = text.str();
-    made.shape.microbatches = microbatches;
-    made.shape.blocking_power = Watts(70);
-    return made;
+  static server::NamedProfile profile(int microbatches) {
+    return small_profile("p" + std::to_string(microbatches), microbatches);
   }
   std::string job(int microbatches, const std::string& team = "") {
     server::RegisterJob request;

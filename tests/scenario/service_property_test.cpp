@@ -22,26 +22,11 @@ namespace {
 
 using namespace server;
 
-std::string small_profile() {
-  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-NamedProfile profile_of(const std::string& name, int microbatches) {
-  static const std::string csv = small_profile();
-  NamedProfile profile{name, csv, {}, ""};
-  profile.shape.microbatches = microbatches;
-  profile.shape.blocking_power = Watts(70);
-  return profile;
-}
-
 /// A database that knows two profiles and their frontiers, so that no case plans them anew.
 std::shared_ptr<MemoryDatabase> known_profiles() {
   static const auto blobs = [] {
     InProcess target;
-    for (const auto& profile : {profile_of("short", 3), profile_of("long", 4)}) {
+    for (const auto& profile : {small_profile("short", 3), small_profile("long", 4)}) {
       PERSEUS_CHECK(target.put_profile(profile).ok(), "put_profile");
     }
     return target.database().blobs;

@@ -20,16 +20,6 @@ using ::testing::IsEmpty;
 
 constexpr double day_s = 86400;
 
-NamedProfile profile_of_years() {
-  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
-  std::stringstream text;
-  text << file.rdbuf();
-  NamedProfile profile{"small", text.str(), {}, ""};
-  profile.shape.microbatches = 3;
-  profile.shape.blocking_power = Watts(70);
-  return profile;
-}
-
 std::string registered(InProcess& target, const std::string& profile = "", const std::string& model = "") {
   RegisterJob job;
   job.degrees = {1, 2, 1};
@@ -87,10 +77,10 @@ TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
   options.keep_finished_s = 10 * day_s;
   options.keep_unused_s = 5 * day_s;
   InProcess target(options);
-  ASSERT_TRUE(target.put_profile(profile_of_years()).ok());
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
   const std::string named = registered(target, "small");
   const std::string own = registered(target, "", "model");
-  NamedProfile other = profile_of_years();
+  NamedProfile other = small_profile("small", 3);
   other.shape.microbatches = 4;
   ASSERT_TRUE(target.upload_profile(own, other).ok());
   EXPECT_THAT(keys(target), ElementsAre("frontier", "frontier", "input", "input", "known", "profile"));
@@ -116,7 +106,7 @@ TEST(Upkeep, ALearnedProfileStaysWhileAJobThatUsesItDoes) {
   options.idle_expiry_s = 1000 * day_s;
   InProcess target(options);
   const std::string first = registered(target, "", "model");
-  ASSERT_TRUE(target.upload_profile(first, profile_of_years()).ok());
+  ASSERT_TRUE(target.upload_profile(first, small_profile("small", 3)).ok());
   const std::string second = registered(target, "", "model");
   ASSERT_TRUE(target.finish_job(first).ok());
   for (int i = 0; i < 60; ++i) target.go_to(target.now_s() - 1'800'000'000 + day_s);
@@ -126,7 +116,7 @@ TEST(Upkeep, ALearnedProfileStaysWhileAJobThatUsesItDoes) {
 
 TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   InProcess target;
-  ASSERT_TRUE(target.put_profile(profile_of_years()).ok());
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
   const std::string damaged = registered(target, "small"), right = registered(target, "small");
   target.database().jobs.at(damaged).damage = "event 2 is not as it was written";
   target.restart();
@@ -148,7 +138,7 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
 
 TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
   InProcess target;
-  ASSERT_TRUE(target.put_profile(profile_of_years()).ok());
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
   for (const auto& [key, bytes] : target.database().blobs) {
     if (key.starts_with("frontier/")) target.database().damaged_blobs.insert(key);
   }
@@ -166,7 +156,7 @@ TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
 class LaterVersion : public ::testing::Test {
  protected:
   LaterVersion() {
-    PERSEUS_CHECK(target_.put_profile(profile_of_years()).ok(), "put_profile");
+    PERSEUS_CHECK(target_.put_profile(small_profile("small", 3)).ok(), "put_profile");
     job_ = registered(target_, "small");
     for (int rank = 0; rank < 2; ++rank) {
       RegisterRank request;
