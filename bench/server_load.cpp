@@ -360,15 +360,22 @@ void measure_serving(const Load& load, std::vector<Row>& rows) {
   const auto begin = Clock::now();
   Clients clients(server.port, load.ranks);
   std::vector<std::string> versions(load.ranks);
+  int asked_again = 0;
   const std::string path = "/v1/jobs/" + job + "/ranks";
   for (int rank = 0; rank < load.ranks; ++rank) {
-    clients.ask(rank, "POST", path, rank_json(rank, load.stages), [&, rank](const std::string&) {
+    clients.ask(rank, "POST", path + "?plan=true", rank_json(rank, load.stages), [&, rank](const std::string& answer) {
+      if (answer.find("\"plan\"") != std::string::npos) {
+        versions[rank] = member(answer, "version");
+        return;
+      }
+      ++asked_again;
       clients.ask(rank, "GET", fmt::format("{}/{}/plan", path, rank), "",
                   [&, rank](const std::string& plan) { versions[rank] = member(plan, "version"); });
     });
   }
   clients.run();
   rows.push_back({"register and hand out: last rank served", "s", since(begin), 1, 0.3});
+  rows.push_back({"register and hand out: ranks that had to ask again for a plan", "", double(asked_again), 0, 0});
   rows.push_back({"register and hand out: server CPU", "s", server.cpu_s() - cpu, 15.3 / 20, 15.3 / 60});
 
   double last = 0;
@@ -555,47 +562,79 @@ void measure_traffic(const Load& load, std::vector<Row>& rows) {
   measure_steady(few, true, false, rows);
 }
 
-/// 100,000 ranks on hosts of 8, each host with a relay: one connection that waits for all of them.
-void measure_hosts(const Load& load, std::vector<Row>& rows) {
-  constexpr int hosts = 12500, ranks_of_a_host = 8, ranks = hosts * ranks_of_a_host;
-  const Server server(load.program, load.data + "/hosts", {"--plan-deadlines", "100"});
+/// Ranks on hosts of 8, each host with a relay: one connection that registers and waits for all of them.
+void measure_hosts_of(const Load& load, int hosts, const std::map<std::string, std::pair<double, double>>& bounds,
+                      std::vector<Row>& rows) {
+  constexpr int ranks_of_a_host = 8;
+  const int ranks = hosts * ranks_of_a_host;
+  const auto row = [&](const std::string& what, const std::string& unit, double value) {
+    const auto bound = bounds.find(what);
+    rows.push_back({fmt::format("{} ranks, a relay on each of {} hosts: {}", ranks, hosts, what), unit, value,
+                    bound == bounds.end() ? 0 : bound->second.first, bound == bounds.end() ? 0 : bound->second.second});
+  };
+  const Server server(load.program, fmt::format("{}/hosts{}", load.data, hosts), {"--plan-deadlines", "100"});
   Clients clients(server.port, hosts);
   clients.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 32));
-  const std::string job = member(
-      clients.once("POST", "/v1/jobs", job_json(ranks / load.stages, load.stages, R"(,"profile":"load")")), "job");
+  const auto new_job = [&](int dp) {
+    return member(clients.once("POST", "/v1/jobs", job_json(dp, load.stages, R"(,"profile":"load")")), "job");
+  };
+  const std::string first = new_job(1);  // so that the profile is characterised
+  for (int rank = 0; rank < load.stages; ++rank) {
+    clients.once("POST", "/v1/jobs/" + first + "/ranks", rank_json(rank, load.stages));
+  }
+  clients.once("GET", "/v1/jobs/" + first + "/ranks/0/plan", "");
+  const std::string job = new_job(ranks / load.stages);
   const std::string path = "/v1/jobs/" + job + "/ranks";
   const double cpu = server.cpu_s();
   const auto begin = Clock::now();
-  const std::function<void(int, int)> register_rank = [&](int host, int at) {
-    if (at == ranks_of_a_host) return;
-    clients.ask(host, "POST", path, rank_json(host * ranks_of_a_host + at, load.stages),
-                [&, host, at](const std::string&) { register_rank(host, at + 1); });
-  };
-  for (int host = 0; host < hosts; ++host) register_rank(host, 0);
+  int registered = 0;
+  std::string version;
+  for (int host = 0; host < hosts; ++host) {
+    std::string text = R"({"wait_s":0,"ranks":[)";
+    for (int rank = host * ranks_of_a_host; rank < (host + 1) * ranks_of_a_host; ++rank) {
+      text += fmt::format(R"({}{{"job":"{}","body":{}}})", text.back() == '[' ? "" : ",", job,
+                          quoted(rank_json(rank, load.stages)));
+    }
+    clients.ask(host, "POST", "/v1/exchange", text + "]}", [&](const std::string& answer) {
+      constexpr std::string_view plan = "\\\"version\\\":";
+      for (std::size_t at = 0; (at = answer.find(plan, at)) != std::string::npos; at += plan.size()) ++registered;
+      const std::size_t at = answer.rfind(plan) + plan.size();
+      version = answer.substr(at, answer.find(',', at) - at);
+    });
+  }
   clients.run();
-  rows.push_back({"100,000 ranks on 12,500 hosts: register", "s", since(begin), 0, 0});
-  rows.push_back({"100,000 ranks: register, server CPU", "s", server.cpu_s() - cpu, 0, 0});
-  const std::string version = member(clients.once("GET", path + "/0/plan", ""), "version");
+  if (registered != ranks) fail(fmt::format("{} of {} ranks got a plan", registered, ranks));
+  row("register and get plans, last of them", "s", since(begin));
+  row("register and get plans, server CPU", "s", server.cpu_s() - cpu);
   int told = 0;
   double last = 0;
   Clock::time_point notice;
-  const std::function<void(int)> wait = [&](int host) {
+  for (int host = 0; host < hosts; ++host) {
     clients.ask(host, "POST", "/v1/exchange", exchange_json(job, host * ranks_of_a_host, ranks_of_a_host, version),
                 [&](const std::string& answer) {
                   for (std::size_t at = 0; (at = answer.find("\"wait\":", at)) != std::string::npos; ++at) ++told;
                   last = since(notice);
                 });
-  };
-  for (int host = 0; host < hosts; ++host) wait(host);
+  }
   Clients other(server.port, 1);
   while (other.once("GET", "/metrics", "").find(fmt::format("perseus_waiting_ranks {}\n", ranks)) ==
          std::string::npos) {}
-  rows.push_back({"100,000 ranks waiting: memory", "MB", server.resident_mb(), 300, 150});
+  row("memory, all of them waiting", "MB", server.resident_mb());
   notice = Clock::now();
   other.once("POST", "/v1/jobs/" + job + "/stragglers", R"({"pipeline":0,"degree":1.1})");
   clients.run();
   if (told != ranks) fail(fmt::format("{} of {} ranks were told", told, ranks));
-  rows.push_back({"100,000 ranks waiting: notice to the last rank's plan", "s", last, 3, 1});
+  row("notice to the last one's plan", "s", last);
+}
+
+void measure_hosts(const Load& load, std::vector<Row>& rows) {
+  measure_hosts_of(load, load.ranks / 8,
+                   {{"register and get plans, last of them", {0.5, 0.2}},
+                    {"register and get plans, server CPU", {0.3, 0.15}},
+                    {"notice to the last one's plan", {0.1, 0.05}}},
+                   rows);
+  measure_hosts_of(load, 12500,
+                   {{"memory, all of them waiting", {300, 150}}, {"notice to the last one's plan", {3, 1}}}, rows);
 }
 
 /// From the start of the process until it says where it listens, with 10,000 jobs of 10 events each in its database.

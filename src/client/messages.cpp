@@ -178,20 +178,10 @@ std::string plan_dropped_body(const DroppedPlan& dropped) {
   return body.done();
 }
 
-Result<std::string> read_registered_job(std::string_view body) {
-  const auto document = parse_json(body, "answer");
-  if (!document) return document.error();
-  JsonFields fields(document->root());
-  const std::string job(fields.string("job"));
-  if (fields.error()) return *fields.error();
-  if (job.empty()) return Error{ErrorCode::invalid_input, "answer: the job's id is empty"};
-  return job;
-}
+namespace {
 
-Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& facts) {
-  const auto document = parse_json(body, "answer");
-  if (!document) return document.error();
-  JsonFields fields(document->root());
+Result<std::unique_ptr<Plan>> plan_from(const JsonReader& answer, const RankFacts& facts) {
+  JsonFields fields(answer);
   if (const auto unchanged = fields.optional("unchanged")) {
     const auto is = unchanged->boolean();
     if (!is) return is.error();
@@ -277,6 +267,32 @@ Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& 
   }
   std::erase_if(plan->clocks, [](const PlannedClock& planned) { return is_constant_time(planned.instruction); });
   return plan;
+}
+
+}  // namespace
+
+Result<std::string> read_registered_job(std::string_view body) {
+  const auto document = parse_json(body, "answer");
+  if (!document) return document.error();
+  JsonFields fields(document->root());
+  const std::string job(fields.string("job"));
+  if (fields.error()) return *fields.error();
+  if (job.empty()) return Error{ErrorCode::invalid_input, "answer: the job's id is empty"};
+  return job;
+}
+
+Result<std::unique_ptr<Plan>> read_plan_of_registration(std::string_view body, const RankFacts& facts) {
+  const auto document = parse_json(body, "answer");
+  if (!document) return document.error();
+  JsonFields fields(document->root());
+  const auto plan = fields.optional("plan");
+  return plan ? plan_from(*plan, facts) : std::unique_ptr<Plan>();
+}
+
+Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& facts) {
+  const auto document = parse_json(body, "answer");
+  if (!document) return document.error();
+  return plan_from(document->root(), facts);
 }
 
 std::string read_refusal(std::string_view body) {

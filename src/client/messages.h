@@ -59,6 +59,8 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations)
 std::string plan_dropped_body(const DroppedPlan& dropped);
 
 Result<std::string> read_registered_job(std::string_view body);
+/// Null: there is none yet.
+Result<std::unique_ptr<Plan>> read_plan_of_registration(std::string_view body, const RankFacts& facts);
 /// Null: unchanged.
 Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& facts);
 /// The server's words about its refusal; else the body's beginning.

@@ -62,10 +62,12 @@ struct Session::State {
   void send_reports(const std::stop_token& stop);
 
   bool register_job(const std::stop_token& stop);
-  bool register_rank(const std::stop_token& stop);
+  bool register_rank(const std::stop_token& stop, std::int64_t& have);
   bool tell_facts(const std::stop_token& stop);
   bool tell_dropped(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
+  /// Null: there is none yet, or none that is new.
+  void take_plan(std::unique_ptr<Plan> plan, std::int64_t& have);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
   std::vector<MeasuredIteration> next_report(bool all);
@@ -244,7 +246,7 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
   while (!stop.stop_requested() && !is_over()) {
     const double asked_s = now_s();
     const std::int64_t had = have;
-    const bool went_well = (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop)) &&
+    const bool went_well = (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop, have)) &&
                            (is_over() || wait_for_plan(stop, have));
     if (went_well) {
       wait_s = timing.least_wait_s;
@@ -297,15 +299,17 @@ bool Session::State::register_job(const std::stop_token& stop) {
   return made.has_value();
 }
 
-bool Session::State::register_rank(const std::stop_token& stop) {
+bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& have) {
   RankFacts known;
   tell([&](const SessionListener&) { known = facts; });
   known.epoch = epoch;
-  const auto reply = call(*for_plans, {"POST", "/v1/jobs/" + percent_encode(job) + "/ranks", rank_body(options, known)},
-                          timing.answer_s, stop);
+  const std::string target = "/v1/jobs/" + percent_encode(job) + "/ranks?plan=true";
+  const auto reply = call(*for_plans, {"POST", target, rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
+    // One that cannot be read is asked for again, and complained about then. An older server sends none.
+    if (auto plan = read_plan_of_registration(reply->body, known)) take_plan(*std::move(plan), have);
     const std::lock_guard lock(mutex);
     rank_known = true;
     facts_are_news = facts_are_news || known.learnt_any();  // at first a server takes what a rank begins with
@@ -410,11 +414,15 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     return false;
   }
   answered();
-  if (*read == nullptr) return true;
-  have = (*read)->version;
-  const std::lock_guard lock(mutex);
-  if (listener) listener->on_plan(std::move(*read));
+  take_plan(*std::move(read), have);
   return true;
+}
+
+void Session::State::take_plan(std::unique_ptr<Plan> plan, std::int64_t& have) {
+  if (plan == nullptr) return;
+  have = plan->version;
+  const std::lock_guard lock(mutex);
+  if (listener) listener->on_plan(std::move(plan));
 }
 
 // ---- Reports

@@ -214,21 +214,27 @@ std::string percent_encode(std::string_view text) {
 
 std::string json_quoted(std::string_view text) {
   std::string quoted = "\"";
+  quoted.reserve(text.size() + text.size() / 4 + 2);
+  std::size_t as_it_is = 0;  // what begins there is appended as a whole
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = utf8_length(text, i);
     const char c = text[i];
+    const std::size_t length = utf8_length(text, i);
+    const bool is_control = static_cast<unsigned char>(c) < 0x20;
+    if (length > 0 && c != '"' && c != '\\' && !is_control) {
+      i += length;
+      continue;
+    }
+    quoted += text.substr(as_it_is, i - as_it_is);
     if (length == 0) {
       quoted += '?';
-    } else if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
+    } else if (is_control) {
       quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
     } else {
-      quoted += text.substr(i, length);
+      (quoted += '\\') += c;
     }
-    i += std::max<std::size_t>(length, 1);
+    as_it_is = ++i;
   }
+  quoted += text.substr(as_it_is);
   return quoted + '"';
 }
 

@@ -23,8 +23,9 @@ constexpr seconds direct_idle{5};
 constexpr milliseconds end_waits_every{500};
 /// For ranks whose plan has just come to ask for the next, so that they are in one exchange.
 constexpr milliseconds gathering{30};
-constexpr std::size_t most_waits = 768, most_reports = 256;  ///< of an exchange; the server takes 1024 together
-constexpr std::size_t most_report_bytes = std::size_t{4} << 20U;
+constexpr std::size_t most_waits = 512,
+                      most_posted = 256;  ///< of an exchange (ranks and reports each); the server takes 1024
+constexpr std::size_t most_posted_bytes = std::size_t{4} << 20U;
 
 milliseconds in_ms(double time_s) { return milliseconds(static_cast<std::int64_t>(time_s * 1e3)); }
 
@@ -134,12 +135,20 @@ void Relay::handle(HttpRequest request, Responder responder) {
     return wait_for_plan(std::string(path[2]), std::string(path[4]), request, std::move(responder));
   }
   HttpCall call = call_of(request);
-  if (request.method == "POST" && last == "iterations" && path.size() == 4 && !is_of_a_window(request.body)) {
+  const bool is_report = last == "iterations" && path.size() == 4 && !is_of_a_window(request.body);
+  // Of an exchange the answers always have plans: one that does not ask for its plan is passed on as it is.
+  const bool is_rank =
+      last == "ranks" && path.size() == 4 && request.query.size() == 1 && request.parameter("plan") == "true";
+  if (request.method == "POST" && (is_report || is_rank)) {
     const std::lock_guard lock(mutex_);
-    group_of(call.authorization)
-        .reports.push_back({std::string(path[2]), std::move(request.body), std::move(responder)});
-    changed_.notify_all();
-    return;
+    Group& group = group_of(call.authorization);
+    // A rank does not stand behind an exchange that waits for plans.
+    if (is_report || !group.asking) {
+      auto& posted = is_rank ? group.ranks : group.reports;
+      posted.push_back({std::string(path[2]), std::move(request.body), std::move(responder)});
+      changed_.notify_all();
+      return;
+    }
   }
   pass_on(std::move(call), responder);
 }
@@ -185,12 +194,13 @@ void Relay::park(const std::string& authorization, Wait wait) {
 
 /// With the lock held, as the next ones.
 Relay::Group& Relay::group_of(const std::string& authorization) {
-  return groups_.try_emplace(authorization, Group{{}, {}, false, {}, HttpConnection(options_.server)}).first->second;
+  return groups_.try_emplace(authorization, Group{{}, {}, {}, false, {}, HttpConnection(options_.server)})
+      .first->second;
 }
 
 void Relay::forget_if_idle(Groups::iterator group) {
   const Group& of = group->second;
-  if (of.waits.empty() && of.reports.empty() && !of.asking) groups_.erase(group);
+  if (of.waits.empty() && of.ranks.empty() && of.reports.empty() && !of.asking) groups_.erase(group);
 }
 
 std::optional<Responder> Relay::take_wait(const std::string& authorization, std::uint64_t wait) {
@@ -274,7 +284,7 @@ Relay::Groups::iterator Relay::next_group() {
   auto next = groups_.end();
   for (auto group = groups_.begin(); group != groups_.end(); ++group) {
     const Group& of = group->second;
-    if (of.asking || (of.waits.empty() && of.reports.empty())) continue;
+    if (of.asking || (of.waits.empty() && of.ranks.empty() && of.reports.empty())) continue;
     if (next == groups_.end() || of.asked_at < next->second.asked_at) next = group;
   }
   return next;
@@ -283,15 +293,22 @@ Relay::Groups::iterator Relay::next_group() {
 Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   Asked asked;
   std::string& body = asked.body;
-  body = fmt::format("{{\"wait_s\":{},\"reports\":[", exchange_s);
-  while (!group.reports.empty() && asked.reports.size() < most_reports && body.size() < most_report_bytes) {
-    const Report& report = group.reports.front();
-    body += fmt::format("{}{{\"job\":{},\"body\":{}}}", asked.reports.empty() ? "" : ",", json_quoted(report.job),
-                        json_quoted(report.body));
-    asked.reports.push_back(std::move(group.reports.front()));
-    group.reports.pop_front();
-  }
-  body += "],\"waits\":[";
+  // Ranks that register are not held up by those that wait.
+  body = fmt::format("{{\"wait_s\":{}", group.ranks.empty() ? exchange_s : 0);
+  const auto take = [&](std::string_view name, std::deque<Posted>& from, std::vector<Posted>& to) {
+    body += fmt::format(",\"{}\":[", name);
+    while (!from.empty() && to.size() < most_posted && body.size() < most_posted_bytes) {
+      const Posted& next = from.front();
+      body += fmt::format("{}{{\"job\":{},\"body\":{}}}", to.empty() ? "" : ",", json_quoted(next.job),
+                          json_quoted(next.body));
+      to.push_back(std::move(from.front()));
+      from.pop_front();
+    }
+    body += "]";
+  };
+  if (!group.ranks.empty()) take("ranks", group.ranks, asked.ranks);
+  take("reports", group.reports, asked.reports);
+  body += ",\"waits\":[";
   for (const auto& [id, wait] : group.waits) {
     if (asked.waits.size() == most_waits) break;
     body +=
@@ -305,17 +322,22 @@ Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
 
 void Relay::exchanged(const std::string& authorization, Asked asked, const Result<HttpReply>& reply) {
   heard(reply);
-  std::vector<std::optional<HttpReply>> reports(asked.reports.size()), waits(asked.waits.size());
+  std::vector<std::optional<HttpReply>> ranks(asked.ranks.size()), reports(asked.reports.size()),
+      waits(asked.waits.size());
   Result<HttpReply> other = reply;  // of what is not in the answer
   if (reply && reply->status == 200) {
     other = Error{ErrorCode::unavailable, fmt::format("{}: an answer that cannot be read", options_.server.url)};
     if (const auto document = parse_json(reply->body, "answer")) {
       JsonFields fields(document->root());
-      std::size_t next = 0;
-      (void)fields.value("reports").for_each([&](const JsonReader& part) -> Status {
-        if (next < reports.size()) reports[next++] = part_of(part);
-        return Ok{};
-      });
+      const auto take = [&](const JsonReader& parts, std::vector<std::optional<HttpReply>>& replies) {
+        std::size_t next = 0;
+        (void)parts.for_each([&](const JsonReader& part) -> Status {
+          if (next < replies.size()) replies[next++] = part_of(part);
+          return Ok{};
+        });
+      };
+      if (const auto list = fields.optional("ranks")) take(*list, ranks);
+      take(fields.value("reports"), reports);
       const Status read = fields.value("waits").for_each([&](const JsonReader& part) -> Status {
         const auto wait = static_cast<std::size_t>(JsonFields(part).integer("wait"));
         if (wait < waits.size()) waits[wait] = part_of(part);
@@ -325,9 +347,13 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
     }
   }
   const bool waits_go_on = other && other->status == 0;
-  for (std::size_t i = 0; i < reports.size(); ++i) {
-    asked.reports[i].responder.send(response_of(reports[i] ? Result<HttpReply>(*reports[i]) : other));
-  }
+  const auto answer = [&](const std::vector<Posted>& posted, const std::vector<std::optional<HttpReply>>& replies) {
+    for (std::size_t i = 0; i < posted.size(); ++i) {
+      posted[i].responder.send(response_of(replies[i] ? Result<HttpReply>(*replies[i]) : other));
+    }
+  };
+  answer(asked.ranks, ranks);
+  answer(asked.reports, reports);
   for (std::size_t i = 0; i < waits.size(); ++i) {
     if (!waits[i] && waits_go_on) continue;
     if (const auto responder = take_wait(authorization, asked.waits[i])) {

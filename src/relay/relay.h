@@ -62,20 +62,21 @@ class Relay {
     std::optional<Time> until;
     Responder responder;
   };
-  struct Report {
+  /// What a rank posts: that it registers, or its iterations.
+  struct Posted {
     std::string job, body;
     Responder responder;
   };
   /// What is asked in one request; the waits by number.
   struct Asked {
     std::vector<std::uint64_t> waits;
-    std::vector<Report> reports;
+    std::vector<Posted> ranks, reports;
     std::string body;
   };
   /// The ranks with one token; there while it has something to ask.
   struct Group {
     std::map<std::uint64_t, Wait> waits;
-    std::deque<Report> reports;
+    std::deque<Posted> ranks, reports;
     bool asking = false;  ///< one thread does
     Time asked_at;
     HttpConnection connection;

@@ -60,12 +60,13 @@ void describe(F& f, S& s) {
   f("energy_j", s.energy_j);
   f("throttled", s.throttled);
 }
-struct ReportBody {
+/// What a rank sends alone to its job's path: a RegisterRank or a ReportIterations.
+struct BodyFor {
   std::string job;
-  std::string body;  ///< a ReportIterations as JSON, as a rank sends it alone
+  std::string body;  ///< JSON
 };
 template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, ReportBody>
+requires std::is_same_v<std::remove_const_t<S>, BodyFor>
 void describe(F& f, S& s) {
   f.always("job", s.job);
   f.always("body", s.body);
@@ -80,13 +81,15 @@ void describe(F& f, S& s) {
 }
 struct ExchangeBody {
   double wait_s = 0;
-  std::vector<ReportBody> reports;
+  std::vector<BodyFor> ranks;
+  std::vector<BodyFor> reports;
   std::vector<WaitForPlan> waits;
 };
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ExchangeBody>
 void describe(F& f, S& s) {
   f("wait_s", s.wait_s);
+  f("ranks", s.ranks);
   f("reports", s.reports);
   f("waits", s.waits);
 }

@@ -5,23 +5,23 @@
 #include <utility>
 
 namespace perseus::server {
+namespace {
+
+/// As members of an object, like Exchange::refused().
+std::string answered_with(std::string_view body) {
+  return fmt::format("\"status\":200,\"body\":{}", json_quoted(body));
+}
+
+}  // namespace
 
 Exchange::Exchange(Service& service, std::function<void(std::function<void()>)> later, Formats formats,
                    std::function<void(std::string)> answer)
     : service_(service), later_(std::move(later)), formats_(std::move(formats)), answer_(std::move(answer)) {}
 
 void Exchange::start(Parts parts) {
-  reports_.resize(parts.reports.size());
-  reports_to_come_ = parts.reports.size();
-  for (std::size_t i = 0; i < parts.reports.size(); ++i) {
-    if (!parts.reports[i]) {
-      report_answered(i, parts.reports[i].error());
-      continue;
-    }
-    service_.report_iterations(
-        *std::move(parts.reports[i]),
-        [self = shared_from_this(), i](const Result<ReportedIterations>& done) { self->report_answered(i, done); });
-  }
+  to_come_ = parts.ranks.size() + parts.reports.size();
+  ask(std::move(parts.ranks), &Service::register_rank, formats_.registered, ranks_);
+  ask(std::move(parts.reports), &Service::report_iterations, formats_.reported, reports_);
   waits_over_ = parts.waits.empty();
   waits_.resize(parts.waits.size());
   bool ends = false;  // one deadline ends them all
@@ -39,11 +39,22 @@ void Exchange::start(Parts parts) {
   finish_soon();
 }
 
-void Exchange::report_answered(std::size_t index, const Result<ReportedIterations>& done) {
-  reports_[index] =
-      done ? fmt::format("\"status\":200,\"body\":{}", json_quoted(formats_.reported(*done))) : refused(done.error());
-  --reports_to_come_;
-  finish_soon();
+template <class Request, class Answer>
+void Exchange::ask(std::vector<Result<Request>> parts, void (Service::*call)(Request, Done<Answer>),
+                   const Format<Answer>& format, std::vector<std::string>& answers) {
+  answers.resize(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto answered = [self = shared_from_this(), &format, &answer = answers[i]](const Result<Answer>& done) {
+      answer = done ? answered_with(format(*done)) : self->refused(done.error());
+      --self->to_come_;
+      self->finish_soon();
+    };
+    if (parts[i]) {
+      (service_.*call)(*std::move(parts[i]), answered);
+    } else {
+      answered(parts[i].error());
+    }
+  }
 }
 
 void Exchange::wait_answered(std::size_t index, const Result<PlanAnswer>& answer) {
@@ -53,9 +64,7 @@ void Exchange::wait_answered(std::size_t index, const Result<PlanAnswer>& answer
   const bool unchanged = answer.ok() && !answer->schedule;
   if (!unchanged) {
     fmt::format_to(std::back_inserter(answered_waits_), "{}{{\"wait\":{},{}}}", answered_waits_.empty() ? "" : ",",
-                   index,
-                   answer ? fmt::format("\"status\":200,\"body\":{}", json_quoted(formats_.plan(*answer)))
-                          : refused(answer.error()));
+                   index, answer ? answered_with(formats_.plan(*answer)) : refused(answer.error()));
   }
   finish_soon();
 }
@@ -67,7 +76,7 @@ std::string Exchange::refused(const Error& error) const {
 
 /// A new plan answers many waits one after another: they leave together.
 void Exchange::finish_soon() {
-  if (over_ || finishing_ || !waits_over_ || reports_to_come_ > 0) return;
+  if (over_ || finishing_ || !waits_over_ || to_come_ > 0) return;
   finishing_ = true;
   later_([self = shared_from_this()] { self->finish(); });
 }
@@ -75,9 +84,12 @@ void Exchange::finish_soon() {
 void Exchange::finish() {
   if (over_) return;
   cancel();
-  std::string text = "{\"reports\":[";
-  for (const std::string& report : reports_) text += (text.back() == '[' ? "{" : ",{") + report + "}";
-  answer_(text + "],\"waits\":[" + answered_waits_ + "]}");
+  const auto list = [](const std::vector<std::string>& answers) {
+    std::string text = "[";
+    for (const std::string& answer : answers) text += (text.back() == '[' ? "{" : ",{") + answer + "}";
+    return text + "]";
+  };
+  answer_(fmt::format("{{\"ranks\":{},\"reports\":{},\"waits\":[{}]}}", list(ranks_), list(reports_), answered_waits_));
 }
 
 void Exchange::cancel() {

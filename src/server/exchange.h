@@ -1,11 +1,11 @@
-// What the ranks of a host say and wait for, in one request: reports of iterations, and waits for plans.
+// What the ranks of a host say and wait for, in one request: who they are, reports of iterations, and waits for plans.
 //
 // Problem: a connection and a request for every rank is what a cluster's server spends most of its time and memory on;
-// a relay on each host (docs/serve.md, "One connection a host") speaks for all of its ranks. Input:   reports and
-// waits, of which each may be of another job; how long to wait. Output:  one answer with what each part would have been
-// answered alone: all reports, and the waits that have a plan or
-//          an error. It leaves as soon as one wait has; the others of that moment come with it. After `wait_s` it
-//          leaves without. Waits that are not in it go on with the relay's next request.
+//          a relay on each host (docs/serve.md, "One connection a host") speaks for all of its ranks.
+// Input:   ranks that register, reports and waits, of which each may be of another job; how long to wait.
+// Output:  one answer with what each part would have been answered alone: all ranks and reports, and the waits that
+//          have a plan or an error. It leaves as soon as one wait has; the others of that moment come with it. After
+//          `wait_s` it leaves without. Waits that are not in it go on with the relay's next request.
 // Errors:  of a part: in the answer, with its status. All of it: unauthorised, once the token is revoked.
 // Cost:    that of its parts; one deadline an exchange.
 // Threads: io thread.
@@ -24,13 +24,15 @@ namespace perseus::server {
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   struct Parts {
-    std::vector<Result<ReportIterations>> reports;  ///< or why it is refused
+    std::vector<Result<RegisterRank>> ranks;  ///< or why it is refused; the same of the others
+    std::vector<Result<ReportIterations>> reports;
     std::vector<Result<WaitForPlan>> waits;
     double wait_s = 0;
   };
   /// The texts that each part would be answered with alone.
   struct Formats {
     std::function<std::string(const PlanAnswer&)> plan;
+    std::function<std::string(const RegisteredRank&)> registered;
     std::function<std::string(const ReportedIterations&)> reported;
     std::function<HttpResponse(const Error&)> error;
   };
@@ -43,7 +45,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void cancel();
 
  private:
-  void report_answered(std::size_t index, const Result<ReportedIterations>& done);
+  template <class Answer>
+  using Format = std::function<std::string(const Answer&)>;
+  /// Asks for all parts of a kind; the answer of each goes to its place in `answers`.
+  template <class Request, class Answer>
+  void ask(std::vector<Result<Request>> parts, void (Service::*call)(Request, Done<Answer>),
+           const Format<Answer>& format, std::vector<std::string>& answers);
   void wait_answered(std::size_t index, const Result<PlanAnswer>& answer);
   void finish_soon();
   void finish();
@@ -54,10 +61,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::function<void(std::function<void()>)> later_;
   Formats formats_;
   std::function<void(std::string)> answer_;
-  std::vector<std::string> reports_;  ///< answers; empty: none yet
+  std::vector<std::string> ranks_, reports_;  ///< answers; empty: none yet
   std::vector<WaitId> waits_;
   std::string answered_waits_;
-  std::size_t reports_to_come_ = 0;
+  std::size_t to_come_ = 0;  ///< of ranks and reports
   bool waits_over_ = false;  ///< one has its answer, or there is none
   bool finishing_ = false, over_ = false;
 };

@@ -105,10 +105,7 @@ struct RegisterRank {
   /// Of the rank's process: a later process has a greater one, counts iterations from 0, and may run elsewhere. 0: not
   /// known.
   std::int64_t epoch = 0;
-};
-struct RegisteredRank {
-  int registered = 0;  ///< ranks so far
-  int expected = 0;
+  bool with_plan = false;  ///< the answer has the rank's plan, if there is one by then
 };
 
 // ---- Plans
@@ -155,6 +152,12 @@ struct PlanAnswer {
   std::shared_ptr<const StageSchedule> schedule;  ///< null: unchanged
   int rank = 0;
   int pipeline = 0;  ///< the rank's
+};
+
+struct RegisteredRank {
+  int registered = 0;  ///< ranks so far
+  int expected = 0;
+  std::optional<PlanAnswer> plan = std::nullopt;
 };
 
 /// Handle of a parked call, to take it back when its connection closes.

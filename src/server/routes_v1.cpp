@@ -102,6 +102,11 @@ std::string plan_json(const PlanAnswer& answer) {
   return fmt::format("{{\"rank\":{},\"pipeline\":{},{}", answer.rank, answer.pipeline, *text);
 }
 
+std::string registered_json(const RegisteredRank& rank) {
+  return fmt::format("{{\"registered\":{},\"expected\":{}{}}}", rank.registered, rank.expected,
+                     rank.plan ? ",\"plan\":" + plan_json(*rank.plan) : "");
+}
+
 std::string reported_json(const ReportedIterations& reported) {
   std::string text = "{\"rejected\":[";
   for (const std::string& why : reported.rejected) text += (text.back() == '[' ? "" : ",") + json_quoted(why);
@@ -227,12 +232,17 @@ void Api::show_job(Call call) {
 }
 
 void Api::register_rank(Call call) {
+  Parameters parameters(call.request);
+  const auto plan = parameters.text("plan");
+  if (plan && *plan != "true" && *plan != "false") {
+    return call.fail(wrong_parameter("plan", *plan, "true or false"));
+  }
+  if (const auto error = parameters.error()) return call.fail(*error);
   auto body = body_of<RegisterRank>(call);
   if (!body) return;
   body->job = call.parts[0];
-  service_.register_rank(std::move(*body), then<RegisteredRank>(call, [](const RegisteredRank& rank) {
-                           return fmt::format("{{\"registered\":{},\"expected\":{}}}", rank.registered, rank.expected);
-                         }));
+  body->with_plan = plan == "true";
+  service_.register_rank(std::move(*body), then<RegisteredRank>(call, registered_json));
 }
 
 void Api::next_plan(Call call) {
@@ -276,18 +286,25 @@ void Api::exchange(Call call) {
     return call.fail(
         wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", longest_exchange_s)));
   }
-  if (body->reports.size() + body->waits.size() > most_in_an_exchange) {
+  const std::size_t count = body->ranks.size() + body->reports.size() + body->waits.size();
+  if (count > most_in_an_exchange) {
     return call.fail(
-        {ErrorCode::too_large, fmt::format("{} reports and waits; allowed: {}",
-                                           body->reports.size() + body->waits.size(), most_in_an_exchange)});
+        {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, most_in_an_exchange)});
   }
   Exchange::Parts parts;
   parts.wait_s = body->wait_s;
-  for (const ReportBody& report : body->reports) {
-    auto read = parse_json_as<ReportIterations>(report.body, "body");
-    if (read) read->job = report.job;
-    if (const Status reached = reached_now(call.identity, report.job); !reached) read = reached.error();
-    parts.reports.push_back(std::move(read));
+  const auto read_part = [&]<class Part>(const BodyFor& part, std::type_identity<Part>) {
+    auto read = parse_json_as<Part>(part.body, "body");
+    if (read) read->job = part.job;
+    if (const Status reached = reached_now(call.identity, part.job); !reached) read = reached.error();
+    return read;
+  };
+  for (const BodyFor& rank : body->ranks) {
+    parts.ranks.push_back(read_part(rank, std::type_identity<RegisterRank>{}));
+    if (parts.ranks.back()) parts.ranks.back()->with_plan = true;
+  }
+  for (const BodyFor& report : body->reports) {
+    parts.reports.push_back(read_part(report, std::type_identity<ReportIterations>{}));
   }
   for (WaitForPlan& wait : body->waits) {
     const Status reached = reached_now(call.identity, wait.job);
@@ -296,12 +313,12 @@ void Api::exchange(Call call) {
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
   if (refuse_if_full(call, HeldCalls::Kind::wait, waits)) return;
   const auto held = std::make_shared<HeldCalls::Id>(0);
-  const auto exchange =
-      std::make_shared<Exchange>(service_, options_.later, Exchange::Formats{plan_json, reported_json, response_of},
-                                 [this, held, responder = call.responder](std::string text) {
-                                   held_.remove(*held);
-                                   responder.send(json_response(200, std::move(text)));
-                                 });
+  const auto exchange = std::make_shared<Exchange>(
+      service_, options_.later, Exchange::Formats{plan_json, registered_json, reported_json, response_of},
+      [this, held, responder = call.responder](std::string text) {
+        held_.remove(*held);
+        responder.send(json_response(200, std::move(text)));
+      });
   *held = held_.add({call.identity, call.request.peer, HeldCalls::Kind::wait, waits},
                     [responder = call.responder, exchange] {
                       exchange->cancel();

@@ -109,7 +109,7 @@ Error revived_job(const std::string& job) {
 void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
   const std::string id = request.job;
-  self->ask(id, {[self, request = std::move(request)](const Job& given, double now_s) -> Result<Decision> {
+  self->ask(id, {[self, request](const Job& given, double now_s) -> Result<Decision> {
                    Decision decision;
                    std::optional<Job> revived;
                    if (given.state == JobState::expired) {
@@ -130,11 +130,17 @@ void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
                    decision.events.emplace_back(**std::move(rank));
                    return decision;
                  },
-                 [self, id, done](const Status& status) {
+                 [this, self, id, rank = request.rank, with_plan = request.with_plan, done](const Status& status) {
                    if (!status) return done(status.error());
                    const LiveJob* now = self->jobs->in_memory(id);
                    if (now == nullptr) return done(RegisteredRank{});
-                   done(RegisteredRank{now->job.ranks_registered, now->job.spec.degrees.world_size()});
+                   RegisteredRank registered{now->job.ranks_registered, now->job.spec.degrees.world_size()};
+                   if (!with_plan) return done(registered);
+                   wait_for_plan({.job = id, .rank = rank, .iteration = std::nullopt, .max_wait_s = 0},
+                                 [registered, done](const Result<PlanAnswer>& answer) mutable {
+                                   if (answer && answer->schedule) registered.plan = *answer;
+                                   done(registered);
+                                 });
                  }});
 }
 

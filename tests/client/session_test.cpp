@@ -86,6 +86,35 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
 }
 
+TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
+  std::mutex mutex;
+  std::string first_have;
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) {
+      EXPECT_EQ(request.parameter("plan").value_or(""), "true");
+      return std::pair(200, R"({"registered":1,"expected":1,"plan":)" + a_plan + "}");
+    }
+    if (request.path.ends_with("/plan")) {
+      const std::lock_guard lock(mutex);
+      if (first_have.empty()) first_have = request.parameter("have").value_or("none");
+    }
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1 && !server.asked("GET", "/plan").empty(); }));
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(first_have, "1");
+}
+
+TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsAskedFor) {
+  ScriptedServer server([&](const HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) return std::pair(200, std::string(R"({"registered":1,"plan":{"kind":7}})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+}
+
 TEST_F(SessionTest, OnlyRank0RegistersAJobOfSeveralRanks) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
   options.rank = 1;

@@ -111,6 +111,31 @@ class RelayTest(unittest.TestCase):
             self.assertEqual((status, plan["rank"]), (200, rank))
             self.assertGreater(plan["version"], version)
 
+    def test_ranks_register_together_and_get_their_plans_at_once(self):
+        job = self.job()
+        self.plan(job, 0)  # planned
+        pipeline = {"schedule": "1f1b", "microbatches": 6, "blocking_power_w": 90}
+        profile = {"profile_csv": served.PROFILE.read_text(), "pipeline": pipeline}
+        self.server.ask("PUT", "/v1/profiles/known", profile)
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}, "profile": "known"})[1]["job"]
+
+        def register(asked, rank):
+            place = {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "host": "node1"}
+            return asked.ask("POST", f"/v1/jobs/{job}/ranks?plan=true", place)
+
+        answers = [self.pool.submit(register, self.relay, rank) for rank in range(RANKS)]
+        for rank, answer in enumerate(answers):
+            status, registered = answer.result()
+            self.assertEqual((status, registered["expected"]), (200, RANKS))
+            self.assertEqual((registered["plan"]["rank"], registered["plan"]["kind"]), (rank, "plan"))
+            direct = self.server.ask("GET", f"/v1/jobs/{job}/ranks/{rank}/plan?wait_s=0")[1]
+            self.assertEqual(registered["plan"], direct)
+            self.assertEqual(register(self.server, rank)[1]["plan"], direct)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks?plan=yes", {})[0], 400)
+        wrong = self.relay.ask("POST", f"/v1/jobs/{job}/ranks?plan=true", {"rank": "x"})
+        self.assertEqual(wrong, self.server.ask("POST", f"/v1/jobs/{job}/ranks?plan=true", {"rank": "x"}))
+        self.assertEqual(wrong[0], 422)
+
     def test_reports_are_those_of_each_rank(self):
         job = self.job()
         version = self.plan(job, 0)[1]["version"]

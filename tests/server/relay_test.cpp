@@ -158,6 +158,19 @@ TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
   end_relay();
 }
 
+TEST_F(RelayTest, RanksThatRegisterTogetherAreOneExchangeThatDoesNotWait) {
+  auto first = ask("POST", "/v1/jobs/j/ranks?plan=true", R"({"rank":0})");
+  Asked asked = exchange();
+  EXPECT_EQ(asked.body, R"({"wait_s":0,"ranks":[{"job":"j","body":"{\"rank\":0}"}],"reports":[],"waits":[]})");
+  // One that comes meanwhile, and one that asks for no plan, are passed on alone.
+  EXPECT_EQ(ask("POST", "/v1/jobs/j/ranks?plan=true", R"({"rank":1})").get()->body, R"({"rank":0,"unchanged":true})");
+  EXPECT_EQ(ask("POST", "/v1/jobs/j/ranks", R"({"rank":2})").get()->body, R"({"rank":0,"unchanged":true})");
+  answer(asked, R"({"ranks":[{"status":409,"body":"{\"other\":1}"}],"reports":[],"waits":[]})");
+  const auto reply = first.get();
+  EXPECT_EQ(reply->status, 409);
+  EXPECT_EQ(reply->body, R"({"other":1})");
+}
+
 TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
   for (const char* nonsense :
        {"{", "[]", R"({"waits":[]})", R"({"reports":[],"waits":[{"wait":-1,"status":1,"body":""}],"x":)"}) {
