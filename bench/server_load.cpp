@@ -587,23 +587,35 @@ void measure_hosts_of(const Load& load, int hosts, const std::map<std::string, s
   const std::string path = "/v1/jobs/" + job + "/ranks";
   const double cpu = server.cpu_s();
   const auto begin = Clock::now();
-  int registered = 0;
+  int planned = 0, asked_again = 0;
   std::string version;
+  const auto plans_in = [&](const std::string& answer) {
+    constexpr std::string_view plan = "\\\"version\\\":";
+    int count = 0;
+    for (std::size_t at = 0; (at = answer.find(plan, at)) != std::string::npos; at += plan.size(), ++count) {
+      version = answer.substr(at + plan.size(), answer.find(',', at) - at - plan.size());
+    }
+    planned += count;
+    return count;
+  };
   for (int host = 0; host < hosts; ++host) {
+    const int first_rank = host * ranks_of_a_host;
     std::string text = R"({"wait_s":0,"ranks":[)";
-    for (int rank = host * ranks_of_a_host; rank < (host + 1) * ranks_of_a_host; ++rank) {
+    for (int rank = first_rank; rank < first_rank + ranks_of_a_host; ++rank) {
       text += fmt::format(R"({}{{"job":"{}","body":{}}})", text.back() == '[' ? "" : ",", job,
                           quoted(rank_json(rank, load.stages)));
     }
-    clients.ask(host, "POST", "/v1/exchange", text + "]}", [&](const std::string& answer) {
-      constexpr std::string_view plan = "\\\"version\\\":";
-      for (std::size_t at = 0; (at = answer.find(plan, at)) != std::string::npos; at += plan.size()) ++registered;
-      const std::size_t at = answer.rfind(plan) + plan.size();
-      version = answer.substr(at, answer.find(',', at) - at);
+    clients.ask(host, "POST", "/v1/exchange", text + "]}", [&, host, first_rank](const std::string& answer) {
+      // The first ones may register before the job has its plan.
+      const int missing = ranks_of_a_host - plans_in(answer);
+      if (missing == 0) return;
+      asked_again += missing;
+      clients.ask(host, "POST", "/v1/exchange", exchange_json(job, first_rank, missing, "0"), plans_in);
     });
   }
   clients.run();
-  if (registered != ranks) fail(fmt::format("{} of {} ranks got a plan", registered, ranks));
+  if (planned != ranks) fail(fmt::format("{} of {} ranks got a plan", planned, ranks));
+  row("ranks that had to ask again for a plan", "", asked_again);
   row("register and get plans, last of them", "s", since(begin));
   row("register and get plans, server CPU", "s", server.cpu_s() - cpu);
   int told = 0;
