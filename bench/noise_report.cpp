@@ -1,0 +1,183 @@
+// Prints the table of docs/fidelity.md on noise: what plans from noisy profiles claim and lose. Needs the published
+// measurements.
+//
+// usage: noise_report [SEEDS [PROFILE]]     5 seeds of all profiles unless told
+//
+// A published profile is the truth. Every time and energy of it is measured once, three or ten times with independent
+// normal noise. Plans are made from the means, as they are ("believed") and pooled (profiling/pooled_profile.h); the
+// plan that is no slower than everything at the highest clock, by what was measured, is run on the truth. Medians over
+// seeds of: how much later it is than its claim, how much dearer, how much later than the true highest clock, and how
+// much energy is lost against the true profile's plan for the time that it really took.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/median.h"
+#include "bench/cases.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "planner/realise.h"
+#include "profiling/curve_family.h"
+#include "profiling/plan_loss.h"
+#include "profiling/pooled_profile.h"
+
+namespace perseus::bench {
+namespace {
+
+struct Truth {
+  const char* name;
+  const char* file;
+  double blocking_power_w;
+};
+constexpr Truth kTruths[] = {{"A100 GPT-3 175B", "emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv", 83.64},
+                             {"A40 GPT-3 175B", "emulation/stage_profile/gpt3-175b+a40_bf16.csv", 70.38},
+                             {"A100_gpt3-xl_pp4", "measured/A100_gpt3-xl_pp4.profile_grid.csv", 83.64},
+                             {"A40_bloom-3b_pp8", "measured/A40_bloom-3b_pp8.profile_grid.csv", 70.38},
+                             {"A40_wide-resnet_pp8", "measured/A40_wide-resnet101_8_pp8.profile_grid.csv", 70.38}};
+
+Profile measured(const Profile& truth, double noise, int samples, std::mt19937_64& engine) {
+  Profile profile = truth;
+  const auto measure = [&](double value, double& stddev) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < samples; ++i) {
+      const double sample = value * (1 + noise * profiling::standard_normal(engine));
+      sum += sample;
+      squares += sample * sample;
+    }
+    const double mean = sum / samples;
+    stddev = samples > 1 ? std::sqrt(std::max(0.0, (squares - samples * mean * mean) / (samples - 1))) : 0;
+    return mean;
+  };
+  for (ProfileEntry& entry : profile.entries) {
+    for (Measurement& m : entry.measurements) {
+      double time_stddev = 0, energy_stddev = 0;
+      m.time = Seconds(measure(m.time.value(), time_stddev));
+      m.energy = Joules(measure(m.energy.value(), energy_stddev));
+      m.time_stddev = Seconds(time_stddev);
+      m.energy_stddev = Joules(energy_stddev);
+      m.samples = samples;
+    }
+  }
+  return profile;
+}
+
+Plan translated(const ComputationDag& from, const Plan& plan, const ComputationDag& to) {
+  Plan result(plan.size());
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const Megahertz clock = from.type_of(static_cast<int>(i)).options[plan[i]].clock;
+    const auto& options = to.type_of(static_cast<int>(i)).options;
+    for (std::size_t o = 0; o < options.size(); ++o) {
+      if (options[o].clock == clock) result[i] = static_cast<std::uint16_t>(o);
+    }
+  }
+  return result;
+}
+
+struct Verdict {
+  std::vector<double> later_pct, dearer_pct, slower_pct, lost_pct, noise_pct;
+  double cpu_ms = 0;
+};
+
+class Judge {
+ public:
+  Judge(const Truth& truth, const Profile& profile)
+      : schedule_(make_schedule("1f1b", {profile.num_stages(), 24, 1}).value()),
+        costs_{Watts(truth.blocking_power_w), Seconds(0)},
+        dag_(build_dag(profile, schedule_, costs_).value()),
+        best_(plan_exact(dag_)),
+        highest_(Realiser(dag_).realise(Plan(dag_.computations.size())).time) {}
+
+  void judge(const Profile& believed, const std::vector<Profile>& draws, Verdict& verdict) const {
+    const ComputationDag dag = build_dag(believed, schedule_, costs_).value();
+    const Frontier frontier = plan_exact(dag);
+    std::vector<ComputationDag> possible;
+    for (const Profile& draw : draws) possible.push_back(build_dag(draw, schedule_, costs_).value());
+    const auto expected = [&](const Plan& plan) {
+      if (possible.empty()) return Realiser(dag).realise(plan).time;
+      Seconds sum;
+      for (const ComputationDag& one : possible) sum = sum + Realiser(one).realise(translated(dag, plan, one)).time;
+      return sum / static_cast<double>(possible.size());
+    };
+    const Seconds deadline = expected(Plan(dag.computations.size()));
+    // Slowest first: the first one that is expected to be in time.
+    const auto in_time =
+        std::partition_point(frontier.points.begin(), frontier.points.end() - 1,
+                             [&](const FrontierPoint& point) { return expected(point.plan) > deadline; });
+    FrontierPoint claimed = *in_time;
+    claimed.time = expected(claimed.plan);
+    const Plan plan = translated(dag, claimed.plan, dag_);
+    const Realiser::Outcome real = Realiser(dag_).realise(plan);
+    const Seconds later = std::max(real.time, claimed.time);
+    const auto energy = [&](Joules effective, Seconds until) {
+      return (effective + dag_.total_blocking_power() * until).value();
+    };
+    verdict.later_pct.push_back(100 * (real.time / claimed.time - 1));
+    verdict.dearer_pct.push_back(100 *
+                                 (energy(real.effective_energy, later) / energy(claimed.effective_energy, later) - 1));
+    verdict.slower_pct.push_back(100 * (real.time / highest_ - 1));
+    verdict.lost_pct.push_back(plan_loss(dag_, best_, plan, real.time).strict_loss_pct);
+  }
+
+ private:
+  Schedule schedule_;
+  PipelineCosts costs_;
+  ComputationDag dag_;
+  Frontier best_;
+  Seconds highest_;
+};
+
+double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+void print(const char* truth, double noise, int samples, const char* how, const Verdict& v) {
+  fmt::print("| {} | {:g} % | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.0f} |\n", truth, 100 * noise,
+             samples, how, median(v.later_pct), median(v.dearer_pct), median(v.slower_pct), median(v.lost_pct),
+             v.noise_pct.empty() ? 0 : median(v.noise_pct), v.cpu_ms / static_cast<double>(v.later_pct.size()));
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace perseus::bench
+
+int main(int argc, char** argv) {
+  using namespace perseus;
+  using namespace perseus::bench;
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 5;
+  fmt::print(
+      "| truth | noise | samples | profile | later than claimed, % | dearer, % | slower than highest, % | lost, % | "
+      "noise found, % | CPU ms |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Truth& truth : kTruths) {
+    if (argc > 2 && std::strcmp(argv[2], truth.name) != 0) continue;
+    const auto profile = read_profile_csv((shared_data() / truth.file).string());
+    if (!profile) {
+      fmt::print(stderr, "noise_report: {}\n", profile.error().message);
+      return 1;
+    }
+    const Judge judge(truth, *profile);
+    for (const double noise : {0.0, 0.003, 0.01, 0.02, 0.04}) {
+      for (const int samples : {1, 3, 10}) {
+        if (noise == 0 && samples > 1) continue;
+        Verdict believed, pooled;
+        for (int seed = 0; seed < (noise == 0 ? 1 : seeds); ++seed) {
+          std::mt19937_64 engine(static_cast<std::uint64_t>(seed) + 1);
+          const Profile one = measured(*profile, noise, samples, engine);
+          judge.judge(one, {}, believed);
+          const double before = cpu_ms();
+          const profiling::PooledProfile less = profiling::pool(one, std::nullopt, 32);
+          pooled.cpu_ms += cpu_ms() - before;
+          pooled.noise_pct.push_back(100 * less.time_noise);
+          judge.judge(less.profile, less.draws, pooled);
+        }
+        print(truth.name, noise, samples, "believed", believed);
+        print(truth.name, noise, samples, "pooled", pooled);
+      }
+    }
+  }
+  return 0;
+}

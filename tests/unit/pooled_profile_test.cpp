@@ -1,0 +1,132 @@
+#include "profiling/pooled_profile.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "profiling/curve_family.h"
+
+namespace perseus::profiling {
+namespace {
+
+/// Stages whose work differs by up to a fifth; above 1300 MHz a power cap holds the clock down: nothing gets faster.
+Profile throttled_truth(int stages) {
+  Profile profile;
+  profile.accelerators.assign(static_cast<std::size_t>(stages), 1);
+  for (int stage = 0; stage < stages; ++stage) {
+    for (const auto& [instruction, work] : {std::pair{"forward", 40.0}, std::pair{"backward", 80.0}}) {
+      ProfileEntry entry{stage, instruction, {}};
+      for (int mhz = 1410; mhz >= 810; mhz -= 15) {
+        const double clock = std::min(mhz, 1300), scale = work * (1 + 0.2 * stage / stages);
+        const double time_s = scale * (0.2 / 1300 + 0.8 / clock), power_w = 90 + 250 * std::pow(clock / 1410, 2.4);
+        entry.measurements.push_back({Megahertz(mhz), Seconds(time_s), Joules(time_s * power_w), {}, {}, 1});
+      }
+      profile.entries.push_back(std::move(entry));
+    }
+  }
+  return profile;
+}
+
+Profile with_noise(Profile profile, double noise, int samples, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  for (ProfileEntry& entry : profile.entries) {
+    for (Measurement& m : entry.measurements) {
+      const double of_mean = noise / std::sqrt(samples);
+      m.time = m.time * (1 + of_mean * standard_normal(engine));
+      m.energy = m.energy * (1 + of_mean * standard_normal(engine));
+      m.samples = samples;
+      if (samples > 1) m.time_stddev = m.time * noise, m.energy_stddev = m.energy * noise;
+    }
+  }
+  return profile;
+}
+
+/// Root of the mean square of the relative errors of times.
+double time_error(const Profile& profile, const Profile& truth) {
+  double squares = 0, count = 0;
+  for (std::size_t e = 0; e < truth.entries.size(); ++e) {
+    for (std::size_t i = 0; i < truth.entries[e].measurements.size(); ++i, ++count) {
+      squares += std::pow(profile.entries[e].measurements[i].time / truth.entries[e].measurements[i].time - 1, 2);
+    }
+  }
+  return std::sqrt(squares / count);
+}
+
+bool same(const Profile& a, const Profile& b) {
+  for (std::size_t e = 0; e < a.entries.size(); ++e) {
+    for (std::size_t i = 0; i < a.entries[e].measurements.size(); ++i) {
+      const Measurement &x = a.entries[e].measurements[i], &y = b.entries[e].measurements[i];
+      if (x.time != y.time || x.energy != y.energy || x.clock != y.clock) return false;
+    }
+  }
+  return a.entries.size() == b.entries.size();
+}
+
+TEST(PooledProfile, WithoutNoiseNothingChanges) {
+  const Profile truth = throttled_truth(8);
+  const PooledProfile pooled = pool(truth, std::nullopt, 4);
+  EXPECT_FALSE(pooled.changed);
+  EXPECT_TRUE(same(pooled.profile, truth));
+  EXPECT_TRUE(pooled.draws.empty());
+}
+
+TEST(PooledProfile, ManySamplesAreBelieved) {
+  const Profile measured = with_noise(throttled_truth(8), 0.02, 100, 3);
+  EXPECT_TRUE(same(pool(measured).profile, measured));
+}
+
+TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
+  const Profile truth = throttled_truth(8);
+  for (const double noise : {0.01, 0.03}) {
+    const Profile measured = with_noise(truth, noise, 1, 5);
+    const PooledProfile pooled = pool(measured);
+    EXPECT_TRUE(pooled.changed);
+    EXPECT_NEAR(pooled.time_noise / noise, 1, 0.3);
+    EXPECT_LT(time_error(pooled.profile, truth), 0.4 * time_error(measured, truth));
+    // Above the cap: as fast as at 1305 MHz, and not what a curve through the lower clocks would say (6 % less).
+    for (const ProfileEntry& entry : pooled.profile.entries) {
+      const double highest = entry.measurements.front().time.value(), at_cap = entry.measurements[7].time.value();
+      EXPECT_NEAR(highest / at_cap, 1, noise) << entry.stage << entry.instruction;
+    }
+  }
+}
+
+TEST(PooledProfile, RepeatsSayHowNoisyTheyAre) {
+  const Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
+  const PooledProfile pooled = pool(measured);
+  EXPECT_NEAR(pooled.time_noise, 0.02, 1e-3);
+  EXPECT_LT(time_error(pooled.profile, truth), 0.5 * time_error(measured, truth));
+}
+
+TEST(PooledProfile, DrawsHoldTheTruth) {
+  const Profile truth = throttled_truth(8), measured = with_noise(truth, 0.01, 1, 11);
+  constexpr int draws = 200;
+  const PooledProfile pooled = pool(measured, std::nullopt, draws);
+  ASSERT_EQ(pooled.draws.size(), static_cast<std::size_t>(draws));
+  int inside = 0, count = 0;
+  for (std::size_t e = 0; e < truth.entries.size(); ++e) {
+    for (std::size_t i = 0; i < truth.entries[e].measurements.size(); ++i, ++count) {
+      const Seconds real = truth.entries[e].measurements[i].time;
+      const auto below = std::ranges::count_if(
+          pooled.draws, [&](const Profile& draw) { return draw.entries[e].measurements[i].time < real; });
+      inside += below >= draws / 20 && below <= draws - draws / 20;
+    }
+  }
+  EXPECT_GT(inside, 0.75 * count);
+}
+
+TEST(PooledProfile, ConstantTimesAndFewClocksStay) {
+  Profile profile = with_noise(throttled_truth(2), 0.02, 1, 13);
+  profile.entries.push_back({0, "load", {{Megahertz(0), Seconds(0.1), Joules(3), {}, {}, 1}}});
+  ProfileEntry few{1, "recompute", {profile.entries[0].measurements[0], profile.entries[0].measurements[1]}};
+  profile.entries.push_back(few);
+  const PooledProfile pooled = pool(profile);
+  EXPECT_TRUE(pooled.changed);
+  EXPECT_EQ(pooled.profile.entries[4].measurements[0].time, Seconds(0.1));
+  EXPECT_EQ(pooled.profile.entries[5].measurements[1].time, few.measurements[1].time);
+}
+
+}  // namespace
+}  // namespace perseus::profiling
