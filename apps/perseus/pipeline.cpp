@@ -10,6 +10,7 @@
 #include "model/blocking_power.h"
 #include "model/derived_instructions.h"
 #include "model/schedule.h"
+#include "profiling/pooled_profile.h"
 #include "wire/action_table.h"
 #include "wire/dag_json.h"
 #include "wire/pipeline_constants.h"
@@ -95,6 +96,12 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
           ->check(number_within(1e-6, 1 - 1e-6, ""))
           ->type_name("FRACTION")
           ->group(group);
+  auto* noise = app.add_option("--noise", options.noise_pct,
+                               "How noisy one sample of the profile is, in percent; 0: it is taken as it is. Unless "
+                               "given, it is estimated, and a profile above 0.35 % is pooled over stages and clocks")
+                    ->check(number_within(0, 50, "%"))
+                    ->type_name("PERCENT")
+                    ->group(group);
   app.add_option("--action-table", options.action_table, "Instead of --schedule: PyTorch's table of actions")
       ->type_name("FILE.csv")
       ->excludes(schedule)
@@ -116,6 +123,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
       ->excludes(blocking)
       ->excludes(constants)
       ->excludes(split)
+      ->excludes(noise)
       ->group(group);
 }
 
@@ -138,6 +146,10 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
   return options;
 }
 
+std::optional<double> relative(std::optional<double> percent) {
+  return percent ? std::optional(*percent / 100) : std::nullopt;
+}
+
 }  // namespace
 
 Result<Pipeline> read_pipeline(const PipelineOptions& given) {
@@ -151,6 +163,8 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   if (!options.dag.empty()) return pipeline_from_dag(options);
   Result<Profile> profile = read_profile_csv(options.profile);
   if (!profile) return profile.error();
+  profiling::PooledProfile pooled = profiling::pool(*profile, relative(options.noise_pct));
+  profile = std::move(pooled.profile);
   if (options.split_backward) {
     profile = split_backward(*std::move(profile), *options.split_backward);
     if (!profile) return profile.error();
@@ -174,6 +188,10 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
                                schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)},
       {"blocking power", fmt::format("{:g} W{}", blocking.value(), pipeline.default_blocking ? " (a guess)" : "")},
   };
+  if (pooled.changed) {
+    pipeline.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
+                                                               100 * pooled.time_noise, 100 * pooled.power_noise)});
+  }
   if (options.transfer_latency_s > 0) {
     pipeline.facts.push_back({"transfer latency", fmt::format("{:g} s{}", options.transfer_latency_s,
                                                               options.blocking_transfers ? ", the sender waits" : "")});

@@ -27,6 +27,7 @@ struct PipelineOptions {
   bool blocking_transfers = false;
   std::string constants;  ///< instead of the four above and the schedule: a file, see wire/pipeline_constants.h
   std::optional<double> split_backward;
+  std::optional<double> noise_pct;  ///< of a single sample of the profile; nothing: as the profile shows
 };
 
 struct Pipeline {

@@ -136,7 +136,8 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
               std::mt19937_64& engine) {
   const bool known = noise.has_value();
   const double bound = known ? *noise : bound_on_noise(family, values);
-  if (smallest_stddev(variances(family, bound)) < kLeastNoise) return {values, {}, bound, false};
+  const double least = known ? kLeastNoise : kLeastEstimatedNoise;
+  if (smallest_stddev(variances(family, bound)) < least) return {values, {}, bound, false};
   double centre = 0, count = 0;
   for (const auto& of_member : values) {
     for (const double value : of_member) centre += value, ++count;
@@ -151,7 +152,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
     best.emplace(std::move(tried));
     result.noise = share * bound;
   }
-  if (smallest_stddev(variances(family, result.noise)) < kLeastNoise) return {values, {}, result.noise, false};
+  if (smallest_stddev(variances(family, result.noise)) < least) return {values, {}, result.noise, false};
   const auto at_its_clocks = [&](std::size_t member, const std::vector<double>& on_grid) {
     std::vector<double> its;
     for (const Measurement& m : family.members[member]->measurements) {
@@ -195,7 +196,7 @@ PooledProfile pool(const Profile& profile, std::optional<double> noise, int draw
     }
     const Pooled power = pooled(family, powers, noise ? noise : noise_of_repeats(family, false), draws, engine);
     result.time_noise = std::max(result.time_noise, time.noise);
-    result.energy_noise = std::max(result.energy_noise, power.noise);
+    result.power_noise = std::max(result.power_noise, power.noise);
     result.changed = result.changed || time.changed || power.changed;
     if (!time.changed && !power.changed) continue;
     const auto set = [](const Family& to, const Values& log_times, const Values& log_powers) {

@@ -6,8 +6,8 @@
 // Output:  the same entries and clocks, with times and energies shrunk toward what the other clocks of the instruction
 //          and the same clock of other stages say, by how much the data allow; and the noise of a single sample that
 //          was assumed; draws of what the profile may really be, by which a plan's expected time is judged. Nothing
-//          changes where the noise of the means is below kLeastNoise: real steps (throttling at a power cap) stay in
-//          any case, since stages share them.
+//          changes where the noise of the means is less than kLeastNoise or kLeastEstimatedNoise: real steps
+//          (throttling at a power cap) stay in any case, since stages share them.
 // Model:   profiling/curve_family.h, a family per instruction for log time and one for log power. The noise is known
 //          from repeats (samples > 1); without them it is estimated: how far each clock lies off the line between its
 //          neighbors bounds it, and of that bound and shares of it the most likely one counts.
@@ -24,13 +24,14 @@
 
 namespace perseus::profiling {
 
-/// Of a mean, relative. Below it a profile is taken as it is.
-inline constexpr double kLeastNoise = 0.0025;
+/// Of a mean, relative: below it a profile is taken as it is. Where the noise is estimated, what real profiles have of
+/// curvature and steps between neighbors would be taken for it.
+inline constexpr double kLeastNoise = 0.001, kLeastEstimatedNoise = 0.0035;
 
 struct PooledProfile {
   Profile profile;
-  double time_noise = 0;    ///< of a single sample, relative; the largest of all instructions
-  double energy_noise = 0;  ///< likewise, of the power
+  double time_noise = 0;   ///< of a single sample, relative; the largest of all instructions
+  double power_noise = 0;  ///< likewise
   bool changed = false;
   /// Profiles that the measurements leave possible, each as likely as the others; none where nothing changed.
   std::vector<Profile> draws;

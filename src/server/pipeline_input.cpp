@@ -12,6 +12,7 @@
 #include "planner/exact.h"
 #include "planner/quick.h"
 #include "planner/realise.h"
+#include "profiling/pooled_profile.h"
 #include "server/describe.h"
 #include "server/json_fields.h"
 #include "wire/action_table.h"
@@ -39,9 +40,9 @@ constexpr int interleaved_chunks = 2;
 constexpr std::string_view quick_suffix = ".quick";
 constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
 
-Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
-  Result<Profile> profile = parse_profile_csv(csv, "profile");
-  if (profile && shape.split_backward) return split_backward(*std::move(profile), *shape.split_backward);
+/// With the instructions that the schedule needs beyond those measured.
+Result<Profile> derived(Profile profile, const PipelineShape& shape) {
+  if (shape.split_backward) return split_backward(std::move(profile), *shape.split_backward);
   return profile;
 }
 
@@ -117,7 +118,8 @@ Status check_shape(const PipelineShape& shape, int max_computations) {
 
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits) {
   if (Status checked = check_shape(shape, limits.max_computations); !checked) return checked.error();
-  const Result<Profile> profile = profile_of(profile_csv, shape);
+  Result<Profile> profile = parse_profile_csv(profile_csv, "profile");
+  if (profile) profile = derived(*std::move(profile), shape);
   if (!profile) return profile.error();
   PipelineInput input{profile_csv, std::move(shape), profile->num_stages(), 0, 0, limits.deadlines};
   if (!input.shape.blocking_power) input.shape.blocking_power = guessed_blocking_power(*profile);
@@ -178,7 +180,9 @@ std::string_view input_of_frontier(std::string_view frontier_key) {
 
 Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
                                            const CharacterisationEffort& effort, StopCheck& check) {
-  const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
+  Result<Profile> profile = parse_profile_csv(input.profile_csv, "profile");
+  if (!profile) return profile.error();
+  profile = derived(profiling::pool(*profile).profile, input.shape);
   if (!profile) return profile.error();
   Result<ComputationDag> dag = dag_of(input, *profile);
   if (!dag) return dag.error();

@@ -73,7 +73,7 @@ TEST(PooledProfile, WithoutNoiseNothingChanges) {
 }
 
 TEST(PooledProfile, ManySamplesAreBelieved) {
-  const Profile measured = with_noise(throttled_truth(8), 0.02, 100, 3);
+  const Profile measured = with_noise(throttled_truth(8), 0.02, 1000, 3);
   EXPECT_TRUE(same(pool(measured).profile, measured));
 }
 
