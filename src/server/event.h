@@ -63,6 +63,20 @@ struct ProfileKnown {
   bool fixed_latency = false;
   bool operator==(const ProfileKnown&) const = default;
 };
+/// A profile that an earlier job of the same set-up learned. It is compared with this job's first iterations at the
+/// highest clock before it is used (server/profile_trial.h).
+struct ProfileOnTrial {
+  ProfileKnown profile;       ///< becomes the job's if they agree
+  std::string learned;        ///< key of the learned profile
+  std::string learned_input;  ///< LearnedProfile::input when it was read
+  std::string learned_by;     ///< the job that learned it
+  bool operator==(const ProfileOnTrial&) const = default;
+};
+struct TrialEnded {
+  bool agreed = false;
+  std::string text;  ///< for people: the figures that decided
+  bool operator==(const TrialEnded&) const = default;
+};
 /// These pipelines have no profile: all run the windows' clocks, the first one's ranks measure.
 struct ProfilingStarted {
   std::vector<int> pipelines;
@@ -222,7 +236,7 @@ using EventBody =
                  ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
-                 RefinementEnded, JobRevived, UnknownEvent>;
+                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

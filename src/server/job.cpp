@@ -238,6 +238,16 @@ struct Fold {
     if (!e.text.empty()) job.profiled.text = e.text;
     const bool all_known = std::ranges::none_of(job.input_of, [](const std::string& input) { return input.empty(); });
     if (all_known) profiling_is_over();
+    if (all_known && job.tries_profile()) job.trial.reset();
+    return Ok{};
+  }
+  Status operator()(const ProfileOnTrial& e) {
+    job.trial = Job::Trial{e, std::nullopt};
+    return Ok{};
+  }
+  Status operator()(const TrialEnded& e) {
+    if (!job.tries_profile()) return broken("no profile is on trial");
+    job.trial->ended = e;
     return Ok{};
   }
   Status operator()(const ProfilingStarted& e) {

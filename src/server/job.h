@@ -133,6 +133,12 @@ struct Job {
   std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
   std::map<std::string, std::string> unrefined;        ///< by input: why it has no other than the quick frontier
 
+  struct Trial {
+    ProfileOnTrial candidate;
+    std::optional<TrialEnded> ended;
+    bool operator==(const Trial&) const = default;
+  };
+  std::optional<Trial> trial;  ///< of a learned profile
   std::optional<ProfilingStarted> profiling;
   std::int64_t profiling_since = 0;      ///< number of the event that began it
   std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
@@ -195,6 +201,8 @@ struct Job {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
   }
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
+  /// A learned profile is being compared with the job's iterations.
+  [[nodiscard]] bool tries_profile() const { return trial && !trial->ended; }
   /// The ranks of this pipeline measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
   /// A rank that sets no clocks; -1: there is none.

@@ -161,6 +161,12 @@ Result<Schedule> schedule_of(const PipelineShape& shape, int ranks) {
   return make_schedule(shape.schedule, {ranks, shape.microbatches, std::max(1, shape.chunks)});
 }
 
+Result<ComputationDag> dag_of(const PipelineInput& input) {
+  const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
+  if (!profile) return profile.error();
+  return dag_of(input, *profile);
+}
+
 std::string format_input(const PipelineInput& input) { return json_text(input); }
 
 Result<PipelineInput> parse_input(std::string_view text, const std::string& name) {
@@ -178,9 +184,7 @@ std::string_view input_of_frontier(std::string_view frontier_key) {
 
 Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
                                            const CharacterisationEffort& effort, StopCheck& check) {
-  const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
-  if (!profile) return profile.error();
-  Result<ComputationDag> dag = dag_of(input, *profile);
+  Result<ComputationDag> dag = dag_of(input);
   if (!dag) return dag.error();
   PlannerOptions options;
   // More plans of so many computations fit neither memory nor a file.

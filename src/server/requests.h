@@ -226,6 +226,9 @@ struct LearnedProfile {
   std::string id;  ///< the key without its prefix; not part of what is kept
   std::string input, team, model, job;
   double learned_at_s = 0;
+  int confirmed = 0;            ///< jobs whose iterations agreed with it
+  std::string doubted_by = {};  ///< a job whose iterations did not: it is not tried again
+  std::string doubted_because = {};
 };
 
 // ---- Policies
@@ -339,6 +342,13 @@ struct JobView {
     std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
+  /// Of a learned profile, see server/profile_trial.h.
+  struct ProfileTrial {
+    std::string state;       ///< under_way, confirmed, doubted
+    std::string learned_by;  ///< job
+    std::string text;        ///< the figures that decided
+  };
+  std::optional<ProfileTrial> profile_trial;
 
   struct PlanInForce {
     std::int64_t version = 0, from_iteration = 0;

@@ -498,9 +498,14 @@ void Api::list_learned(Call call) {
     std::string text = "{\"profiles\":[";
     for (const LearnedProfile& one : all) {
       if (!is_for(identity, one)) continue;
-      text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{}}}",
+      text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{},\"confirmed\":{}",
                           text.back() == '[' ? "" : ",", json_quoted(one.id), json_quoted(one.team),
-                          json_quoted(one.model), json_quoted(one.job), one.learned_at_s);
+                          json_quoted(one.model), json_quoted(one.job), one.learned_at_s, one.confirmed);
+      if (!one.doubted_by.empty()) {
+        text += fmt::format(",\"doubted_by\":{},\"doubted_because\":{}", json_quoted(one.doubted_by),
+                            json_quoted(one.doubted_because));
+      }
+      text += '}';
     }
     return text + "]}";
   };

@@ -37,9 +37,15 @@ struct JobProfiles {
     std::string name;
     std::vector<int> pipelines;  ///< empty: all
     bool fixed_latency = false;  ///< as ProfileKnown's
-    std::string learned = {};    ///< key of the learned profile that it is from; empty: none
   };
   std::vector<Given> given;
+  /// That an earlier job of the same set-up has learned, to be tried.
+  struct Learned {
+    std::string key;
+    LearnedProfile profile;
+    Given given;
+  };
+  std::optional<Learned> learned;
 };
 
 struct Service::State : std::enable_shared_from_this<State> {
@@ -126,6 +132,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// Which ranks are late; empty: none.
   [[nodiscard]] std::string why_overdue(const Job& job) const;
   void decide_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling);
+  void submit_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling, ProfilingQuestion question);
   void profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling, int window,
                          const ProfilingDecision& decided);
   /// The profiling window that a report is of, if it is of one.
@@ -190,6 +197,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   [[nodiscard]] InputLimits limits(int ranks) const;
   /// Later runs as this job's measure anew.
   void forget_learned(const Job& job, Done<Ok> done);
+  /// Notes with the learned profile what the job's trial of it found.
+  void note_trial(const std::string& id, const ProfileOnTrial& candidate, const TrialEnded& ended);
   /// Events and blobs of the profiles.
   void complete_profiles(JobProfiles profiles, int ranks, std::function<void(State&, Result<Decision>)> then);
   /// Runs `work` on the executor, and then `then` with what it returned, here.

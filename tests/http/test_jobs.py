@@ -96,7 +96,10 @@ class Profiling(JobCase):
         known.register()
         view = known.run_until(("deployed", "failed"))
         self.assertEqual((view["state"], view["facts"]["profile"]), ("deployed", "known from an earlier run"))
-        self.assertNotIn("profiling", view)
+        # It was used after five iterations at the highest clock, and these are noted with it.
+        self.assertEqual((view["profile_trial"]["state"], view["profile_trial"]["learned_by"]), ("confirmed", job))
+        self.assertEqual((view["profiling"]["windows"], view["profiling"]["iterations"]), (1, 5))
+        self.wait_until(lambda: self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"][0]["confirmed"] == 1)
         other = self.job(profile_online=True, facts={"model": "other"}, pipeline=ONLINE["pipeline"])
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}")[1]["state"], "registered")
         log = [line for line in self.server.log if job in line and "profile_known" in line or "known" in line]

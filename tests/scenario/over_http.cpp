@@ -325,6 +325,11 @@ Result<JobView> OverHttp::job(const std::string& job) {
   view.ranks_registered = JsonFields(fields.value("ranks")).integer("registered");
   if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
   if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
+  if (const auto trial = fields.optional("profile_trial")) {
+    JsonFields members(*trial);
+    view.profile_trial = {std::string(members.string("state")), std::string(members.string("learned_by")),
+                          members.optional("text") ? std::string(members.string("text")) : ""};
+  }
   if (const auto dropped = fields.optional("plans_dropped")) {
     const Status read = dropped->for_each([&](const JsonReader& text) -> Status {
       view.dropped.emplace_back(*text.string());

@@ -209,7 +209,9 @@ class Player {
       simulation.energy_breakdown = step.text("iteration_energies") != "yes";
       training_.erase(request.name);
       auto& training =
-          training_.try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation)
+          training_
+              .try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation, 1,
+                           InventedGpu{.time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
               .first->second;
       if (step.text("energies") == "no") training.without_energies();
     }
@@ -467,6 +469,10 @@ class Player {
         numbers["cost_worst_pct"] = profiling->cost->worst_slowdown_pct;
         if (profiling->cost->earned_back_after) numbers["earned_back_after"] = *profiling->cost->earned_back_after;
       }
+    }
+    if (const auto& trial = view->profile_trial) {
+      texts["trial"] = trial->state;
+      texts["trial_text"] = trial->text;
     }
     if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
     if (view->total) {
