@@ -80,6 +80,7 @@ void describe(F& f, S& e) {
   f("switch_latency_s", e.switch_latency_s);
   f("instructions", e.instructions);
   f("epoch", e.epoch);
+  f("process", e.process);
   f("control", e.control);
   f("control_reason", e.control_reason);
 }

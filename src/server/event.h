@@ -39,6 +39,8 @@ struct RankRegistered {
   std::vector<std::string> instructions;
   std::int64_t epoch = 0;                         ///< as RegisterRank's; greater than before: the rank has restarted
   std::string control = {}, control_reason = {};  ///< as RegisterRank's; empty: it sets clocks
+  /// What the process called itself, where the server gave it `epoch`; 0: nothing.
+  std::optional<std::int64_t> process = std::nullopt;
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank learnt while it ran; what is left out stays as it was.

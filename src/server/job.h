@@ -55,7 +55,11 @@ struct Rank {
   std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
   std::int64_t epoch = 0;  ///< of its process
   int restarts = 0;
-  std::string control = {}, control_reason = {};  ///< "advice" or "none"; empty: it sets clocks
+  std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
+  std::optional<std::int64_t> process = std::nullopt;  ///< as RankRegistered's
+  [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
+  /// A process of that epoch registered it last.
+  [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
   bool operator==(const Rank&) const = default;
 };
 

@@ -80,6 +80,8 @@ struct RegisterJob {
   std::optional<Seconds> switch_latency = std::nullopt;  ///< instead of the profile's and of what ranks measure
   std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
   bool detect_stragglers = false;            ///< from reported iteration times
+  /// A key that the client makes up, with the hash of what it sent: the same key again is the same job. Empty: none.
+  std::string idempotency_key = {}, fingerprint = {};
 };
 struct RegisteredJob {
   std::string job;
@@ -105,10 +107,13 @@ struct RegisterRank {
   /// Of the rank's process: a later process has a greater one, counts iterations from 0, and may run elsewhere. 0: not
   /// known.
   std::int64_t epoch = 0;
+  bool replaces = false;  ///< it takes the rank over, though its epoch is not greater: the clocks of hosts differ
 };
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far
   int expected = 0;
+  /// Of the process that holds the rank now, the one that has registered. It names itself by this from now on.
+  std::int64_t epoch = 0;
 };
 
 // ---- Plans
@@ -147,6 +152,7 @@ struct WaitForPlan {
   std::int64_t have_version = 0;
   std::optional<std::int64_t> iteration;  ///< the one that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
+  std::int64_t epoch = 0;  ///< as RegisteredRank's; one that is no longer the rank's is refused. 0: not known
   /// The client asks at its start and never again, and waits for the answer: before long it gets the highest clocks,
   /// unless the job is being profiled.
   bool asks_once = false;
@@ -175,6 +181,7 @@ struct ReportIterations {
   Breakdown time_s;                      ///< instruction -> per iteration -> per occurrence
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration; empty: not known
+  std::int64_t epoch = 0;       ///< as WaitForPlan's
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
@@ -187,6 +194,7 @@ struct DropPlan {
   std::int64_t version = 0;
   std::string reason;  ///< for people; may be empty
   Seconds measured, promised;
+  std::int64_t epoch = 0;  ///< as WaitForPlan's
 };
 
 // ---- Stragglers

@@ -96,6 +96,9 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   // ---- Requests in parts
 
+  void make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done);
+  /// What its registration answers.
+  [[nodiscard]] RegisteredJob registered(const std::string& id);
   void report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done);
   /// The live jobs with that accelerator.
   void with_accelerator(const std::string& accelerator, Done<std::vector<std::string>> done);
@@ -164,6 +167,10 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// True: it was, and is being revived; ranks are told to ask again.
   bool revive_if_expired(LiveJob& live);
   static bool has_rank(const LiveJob& live, int rank);
+  /// For how long the rank has not called this server; nothing: not for its lease, or it waits for a plan.
+  [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
+  /// Ends waits of processes that no longer hold their rank.
+  void end_waits_of_earlier(LiveJob& live, int rank);
   static bool knows(const LiveJob& live, int rank, std::int64_t version);
   void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
   WaitId wait(LiveJob& live, const WaitForPlan& request, WaitId id, Done<PlanAnswer> done);

@@ -176,7 +176,7 @@ void describe(F& f, const JobAnswer& answer) {
   f("facts", view.facts);
   f("detect_stragglers", view.detect_stragglers);
   if (view.profiling) f.always("profiling", *view.profiling);
-  f("profile_trial", view.profile_trial);
+  if (view.profile_trial) f.always("profile_trial", *view.profile_trial);
   f("plan", view.plan);
   f("plans_dropped", view.dropped);
   f.always("pipelines", view.pipelines);

@@ -365,6 +365,7 @@ int OverHttp::wait_for_plan(const WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
   if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
+  if (request.epoch != 0) target += fmt::format("&epoch={}", request.epoch);
   waits_.push_back(std::make_unique<Client>(io_, api_->port(), request_text("GET", target, "")));
   // It has begun when the server has answered what came after it.
   (void)ask("GET", "/healthz").ok();
