@@ -367,6 +367,32 @@ class RegisteringTwice(JobCase):
         self.assertEqual(self.jobs(), [])
 
 
+@unittest.skipUnless(postgres.programs(), "no PostgreSQL")
+class RegisteringAtTwoServers(unittest.TestCase):
+    def test_at_the_same_moment(self):
+        database = postgres.Postgres()
+        servers = [Server(database.url) for _ in range(2)]
+        try:
+            for key in range(8):
+                answers = []
+
+                def register(server, key=key, answers=answers):
+                    answers.append(server.ask("POST", "/v1/jobs", RegisteringTwice.BODY,
+                                              headers={"Idempotency-Key": f"at-the-same-moment-{key}"}))
+
+                threads = [threading.Thread(target=register, args=(server,)) for server in servers * 4]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual({status for status, _ in answers}, {200}, answers)
+                self.assertEqual(len({answer["job"] for _, answer in answers}), 1, answers)
+        finally:
+            for server in servers:
+                server.stop()
+            database.close()
+
+
 class ExistingClients(JobCase):
     """Ranks of clients that ask once and wait while the server is killed."""
 
