@@ -243,7 +243,8 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const ProfileOnTrial& e) {
-    job.trial = Job::Trial{e, std::nullopt};
+    const bool wanted = std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
+    if (wanted) job.trial = Job::Trial{e, std::nullopt};
     return Ok{};
   }
   Status operator()(const TrialEnded& e) {

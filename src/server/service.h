@@ -2,12 +2,12 @@
 //
 // Problem: see docs/server.md. Input: requests (server/requests.h). Output: every mutation answers once, after what it
 // says is durable in the store; reads answer at once if what they ask for is in memory. Same request twice: the same
-// answer and no second effect, where the request names what it makes (a rank, a named profile); registering a job twice
-// makes two jobs, but under an idempotency key. Errors: usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's
-// state does not allow it; too_large: a limit; unavailable: the store. An error changes nothing, but a change that the
-// store has not answered in time may still be made. Cost: O(1) per rank and request, some microseconds; looking a plan
-// up O(pipelines + log points); planning runs on the executor. Threads: one, the io thread: every call, every answer,
-// every callback. Answers may come inside the call or later. Source: paper sections 3.2 and 5; docs/decisions/0008.
+// answer and no second effect, where the request names what it makes (a rank, a profile, a job's key). Errors:
+// usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's state does not allow it;
+// too_large: a limit; unavailable: the store. An error changes nothing, but a change that the store has not answered in
+// time may still be made. Cost: O(1) per rank and request; looking a plan up O(pipelines + log points); planning runs
+// on the executor. Threads: one, the io thread: every call, every answer, every callback. Answers may come inside the
+// call or later. Source: paper sections 3.2 and 5; docs/decisions/0008.
 #pragma once
 
 #include <cstdint>

@@ -359,6 +359,15 @@ class RegisteringTwice(JobCase):
         self.assertEqual(len(self.jobs()), 1)
         self.assertEqual({(status, answer["job"]) for status, answer in answers}, {(200, self.jobs()[0])})
 
+    def test_the_last_job_that_a_token_may_have(self):
+        self.server.stop()
+        self.server = Server(self.data, "--max-live-jobs-per-token", "1")
+        token = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]
+        status, first = self.register("the-key-of-the-last-one", token=token)
+        self.assertEqual(status, 200, first)
+        self.assertEqual(self.register("the-key-of-the-last-one", token=token), (200, first))
+        self.assertEqual(self.register("the-key-of-another-one", token=token)[0], 413)
+
     def test_keys_that_can_be_guessed_are_refused(self):
         for key in ("1", "x" * 15, "x" * 129, "with a space in it", '"' + "x" * 15 + '"'):
             status, answer = self.register(key)
