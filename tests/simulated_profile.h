@@ -13,6 +13,8 @@ struct InventedGpu {
   int clocks = 12;         ///< from 1400 MHz down by 50
   double steps = 0.003;    ///< how far each clock is off a smooth curve, the same in all stages
   double different = 0.2;  ///< how far stages differ in size
+  double time = 1;         ///< of every computation, times as much
+  double power = 1;
 };
 
 /// Forward and backward of every stage: time a + b / f, power c + d f^3.
@@ -31,8 +33,8 @@ inline Profile invented_profile(const InventedGpu& gpu, std::uint64_t seed) {
         const int mhz = 1400 - 50 * c;
         const double f = mhz / 1400.0;
         const auto& [time_step, energy_step] = steps[static_cast<std::size_t>(c + (backward ? gpu.clocks : 0))];
-        const double time = size * (backward ? 0.1 : 0.05) * (0.3 + 0.7 / f) * time_step;
-        const double power = (backward ? 130 : 120) + 250 * f * f * f;
+        const double time = gpu.time * size * (backward ? 0.1 : 0.05) * (0.3 + 0.7 / f) * time_step;
+        const double power = gpu.power * ((backward ? 130 : 120) + 250 * f * f * f);
         entry.measurements.push_back({Megahertz(mhz), Seconds(time), Joules(time * power * energy_step), {}, {}, 1});
       }
       profile.entries.push_back(std::move(entry));

@@ -138,15 +138,17 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   rank.text("control", facts.control);
   rank.text("control_reason", facts.control_reason);
   if (facts.epoch != 0) rank.raw("epoch", std::to_string(facts.epoch));
+  if (facts.replaces) rank.raw("replaces", "true");
   if (!facts.instructions.empty()) {
     rank.raw("instructions", list(facts.instructions, [](const std::string& name) { return json_quoted(name); }));
   }
   return rank.done();
 }
 
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations) {
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch) {
   Members body;
   body.raw("rank", std::to_string(rank));
+  if (epoch != 0) body.raw("epoch", std::to_string(epoch));
   const MeasuredIteration last = iterations.back();
   if (last.window >= 0) body.raw("window", std::to_string(last.window));
   body.raw("last_iteration", std::to_string(last.iteration));
@@ -169,8 +171,9 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations)
   return body.done();
 }
 
-std::string plan_dropped_body(const DroppedPlan& dropped) {
+std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch) {
   Members body;
+  if (epoch != 0) body.raw("epoch", std::to_string(epoch));
   body.raw("version", std::to_string(dropped.version));
   body.raw("reason", json_quoted(dropped.reason));
   body.raw("measured_time_s", number(dropped.measured_s));
@@ -279,6 +282,15 @@ Result<std::string> read_registered_job(std::string_view body) {
   if (fields.error()) return *fields.error();
   if (job.empty()) return Error{ErrorCode::invalid_input, "answer: the job's id is empty"};
   return job;
+}
+
+std::int64_t read_registered_epoch(std::string_view body) {
+  const auto document = parse_json(body, "answer");
+  if (!document) return 0;
+  JsonFields fields(document->root());
+  const double epoch = fields.optional("epoch") ? fields.number("epoch") : 0;
+  constexpr double kMost = 9007199254740992;  // 2^53
+  return !fields.error() && epoch > 0 && epoch <= kMost ? static_cast<std::int64_t>(epoch) : 0;
 }
 
 Result<std::unique_ptr<Plan>> read_plan_of_registration(std::string_view body, const RankFacts& facts) {

@@ -28,6 +28,7 @@ struct RankFacts {
   std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: it sets clocks
   std::string control_reason = {};  ///< why it sets none
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
+  bool replaces = false;            ///< a restarted process, which takes the rank over whatever the hosts' clocks say
   [[nodiscard]] bool learnt_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
@@ -54,13 +55,16 @@ struct MeasuredIteration {
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Iterations one after another, all of one plan version, and of one window or none.
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations);
+/// `epoch`: what the server calls this process, as in the next one; 0: it does not say.
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0);
 
-std::string plan_dropped_body(const DroppedPlan& dropped);
+std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0);
 
 Result<std::string> read_registered_job(std::string_view body);
 /// Null: there is none yet.
 Result<std::unique_ptr<Plan>> read_plan_of_registration(std::string_view body, const RankFacts& facts);
+/// What the server calls this process from now on; 0: an older server, which takes no epoch in other calls.
+std::int64_t read_registered_epoch(std::string_view body);
 /// Null: unchanged.
 Result<std::unique_ptr<Plan>> read_plan(std::string_view body, const RankFacts& facts);
 /// The server's words about its refusal; else the body's beginning.

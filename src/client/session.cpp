@@ -1,10 +1,14 @@
 #include "client/session.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -23,6 +27,19 @@ constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is awa
 
 double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
+/// 128 random bits, or without a source of them the time.
+std::string random_key(std::int64_t now) {
+  std::array<std::uint64_t, 2> bits{static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(getpid())};
+  (void)getrandom(bits.data(), sizeof(bits), GRND_NONBLOCK);
+  return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
+}
+
+/// torch elastic has restarted the job's processes, this one among them.
+bool is_restarted() {
+  const char* const count = std::getenv("TORCHELASTIC_RESTART_COUNT");
+  return count != nullptr && std::atoi(count) > 0;
+}
+
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::max(seconds, 0.001) * 1000));
 }
@@ -36,7 +53,9 @@ struct Session::State {
   HttpPeer peer;
   std::optional<HttpConnection> for_plans, for_reports;  ///< each of the thread that asks or reports
   bool own_job = false;
+  std::string job_key;     ///< of the request that registers the job, however often it is sent
   std::int64_t epoch = 0;  ///< of day: greater in a later process
+  bool restarted = false;  ///< by torch elastic; until the server knows this process
 
   std::mutex mutex;  ///< of everything below
   std::condition_variable_any changed;
@@ -50,6 +69,7 @@ struct Session::State {
   bool rank_known = false;
   std::optional<double> silent_since_s;
   bool held = false;
+  std::atomic<std::int64_t> known_as{0};  ///< what the server calls this process; 0: it takes no epoch
   std::deque<MeasuredIteration> iterations;
   std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
   bool window_ready = false;              ///< a whole one is among them
@@ -62,6 +82,7 @@ struct Session::State {
   void send_reports(const std::stop_token& stop);
 
   bool register_job(const std::stop_token& stop);
+  [[nodiscard]] HttpCall new_job_call() const;
   bool register_rank(const std::stop_token& stop, std::int64_t& have);
   bool tell_facts(const std::stop_token& stop);
   bool tell_dropped(const std::stop_token& stop);
@@ -95,6 +116,8 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.facts = std::move(facts);
   s.epoch = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
                 .count();
+  s.job_key = random_key(s.epoch);
+  s.restarted = is_restarted();
   s.timing = options.timing;
   s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
   s.for_plans.emplace(s.peer);
@@ -276,7 +299,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
     changed.notify_all();
     return false;
   }
-  const auto reply = call(*for_plans, {"POST", "/v1/jobs", new_job_body(options)}, timing.answer_s, stop);
+  const auto reply = call(*for_plans, new_job_call(), timing.answer_s, stop);
   std::optional<std::string> made;
   if (reply) {
     if (reply->status / 100 != 2) {
@@ -299,15 +322,24 @@ bool Session::State::register_job(const std::stop_token& stop) {
   return made.has_value();
 }
 
+HttpCall Session::State::new_job_call() const {
+  HttpCall call{"POST", "/v1/jobs", new_job_body(options)};
+  call.idempotency_key = job_key;
+  return call;
+}
+
 bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& have) {
   RankFacts known;
   tell([&](const SessionListener&) { known = facts; });
   known.epoch = epoch;
+  known.replaces = restarted;
   const std::string target = "/v1/jobs/" + percent_encode(job) + "/ranks?plan=true";
   const auto reply = call(*for_plans, {"POST", target, rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();
+    known_as = read_registered_epoch(reply->body);
+    restarted = false;
     // One that cannot be read is asked for again, and complained about then. An older server sends none.
     if (auto plan = read_plan_of_registration(reply->body, known)) take_plan(*std::move(plan), have);
     const std::lock_guard lock(mutex);
@@ -361,7 +393,7 @@ bool Session::State::tell_dropped(const std::stop_token& stop) {
   const auto reply =
       call(*for_reports,
            {"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", percent_encode(of_job), options.rank),
-            plan_dropped_body(*telling)},
+            plan_dropped_body(*telling, known_as)},
            timing.answer_s, stop);
   if (!reply) return false;
   const std::lock_guard lock(mutex);
@@ -371,8 +403,8 @@ bool Session::State::tell_dropped(const std::stop_token& stop) {
 
 HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const {
   return {"GET",
-          fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}", percent_encode(job), options.rank,
-                      have, iteration, wait_s),
+          fmt::format("/v1/jobs/{}/ranks/{}/plan?have={}&iteration={}&wait_s={}{}", percent_encode(job), options.rank,
+                      have, iteration, wait_s, known_as != 0 ? fmt::format("&epoch={}", known_as.load()) : ""),
           "", ""};
 }
 
@@ -491,10 +523,10 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   std::string of_job;
   tell([&](const SessionListener&) { of_job = job; });
   if (of_job.empty()) return true;
-  const auto reply =
-      call(*for_reports,
-           {"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report)},
-           timing.answer_s, stop);
+  const auto reply = call(
+      *for_reports,
+      {"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report, known_as)},
+      timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
     answered();

@@ -160,6 +160,7 @@ class HttpConnection::Transport {
     const std::string& token = peer_.token.empty() ? url_.password : peer_.token;
     if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
     if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
+    if (!call.idempotency_key.empty()) request.set("Idempotency-Key", call.idempotency_key);
     if (!last_id.empty()) request.set("Last-Event-ID", last_id);
     if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
     request.body() = call.body;

@@ -33,7 +33,8 @@ struct HttpCall {
   std::string target;  ///< "/v1/jobs", encoded
   std::string body;
   std::string content_type = "application/json";
-  std::string authorization = {};  ///< the header's value, instead of the peer's token
+  std::string authorization = {};    ///< the header's value, instead of the peer's token
+  std::string idempotency_key = {};  ///< the header's value; empty: none
 };
 
 struct HttpReply {

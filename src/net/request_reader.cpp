@@ -50,8 +50,8 @@ void RequestReader::check_head() {
   if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
     return fail(400, "this is not an HTTP request that is understood here: Transfer-Encoding may be chunked");
   }
-  for (const char* once :
-       {"Content-Length", "Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site", "Content-Type"}) {
+  for (const char* once : {"Content-Length", "Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site",
+                           "Content-Type", "Idempotency-Key"}) {
     if (fields.count(once) > 1) return fail(400, fmt::format("this is not an HTTP request: two headers {}", once));
   }
   // A list of equal lengths, which Beast accepts, is two lengths to other readers.

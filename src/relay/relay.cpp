@@ -53,6 +53,7 @@ HttpCall call_of(const HttpRequest& request) {
   HttpCall call{request.method, target_of(request), request.body, "application/json",
                 header_of(request, "Authorization")};
   if (const auto type = request.header("Content-Type")) call.content_type = *type;
+  call.idempotency_key = header_of(request, "Idempotency-Key");
   return call;
 }
 
@@ -155,7 +156,7 @@ void Relay::handle(HttpRequest request, Responder responder) {
 
 /// Asked at once whether there is one, and kept here if not.
 void Relay::wait_for_plan(std::string job, std::string rank, const HttpRequest& request, Responder responder) {
-  Wait wait{std::move(job), std::move(rank), "0", "", std::nullopt, responder};
+  Wait wait{std::move(job), std::move(rank), "0", "", "", std::nullopt, responder};
   bool plain = true;
   double wait_s = -1;
   for (const auto& [name, value] : request.query) {
@@ -163,6 +164,8 @@ void Relay::wait_for_plan(std::string job, std::string rank, const HttpRequest& 
       wait.have = value;
     } else if (name == "iteration" && is_number(value)) {
       wait.iteration = value;
+    } else if (name == "epoch" && is_number(value)) {
+      wait.epoch = value;
     } else if (name == "wait_s" &&
                std::from_chars(value.data(), value.data() + value.size(), wait_s).ec == std::errc{} && wait_s >= 0) {
       wait.until = steady_clock::now() + in_ms(std::min(wait_s, 1e6));
@@ -177,6 +180,7 @@ void Relay::wait_for_plan(std::string job, std::string rank, const HttpRequest& 
   HttpCall call{"GET", fmt::format("/v1/jobs/{}/ranks/{}/plan?have=0&wait_s=0", percent_encode(wait.job), wait.rank),
                 "", "", authorization};
   if (!wait.iteration.empty()) call.target += "&iteration=" + wait.iteration;
+  if (!wait.epoch.empty()) call.target += "&epoch=" + wait.epoch;
   ask_directly({std::move(call), [this, authorization, wait = std::move(wait)](const Result<HttpReply>& reply) mutable {
                   if (reply && is_unchanged(*reply)) return park(authorization, std::move(wait));
                   heard(reply);
@@ -311,9 +315,10 @@ Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   body += ",\"waits\":[";
   for (const auto& [id, wait] : group.waits) {
     if (asked.waits.size() == most_waits) break;
-    body +=
-        fmt::format("{}{{\"job\":{},\"rank\":{},\"have\":{}{}}}", asked.waits.empty() ? "" : ",", json_quoted(wait.job),
-                    wait.rank, wait.have, wait.iteration.empty() ? "" : ",\"iteration\":" + wait.iteration);
+    body += fmt::format("{}{{\"job\":{},\"rank\":{},\"have\":{}{}{}}}", asked.waits.empty() ? "" : ",",
+                        json_quoted(wait.job), wait.rank, wait.have,
+                        wait.iteration.empty() ? "" : ",\"iteration\":" + wait.iteration,
+                        wait.epoch.empty() ? "" : ",\"epoch\":" + wait.epoch);
     asked.waits.push_back(id);
   }
   body += "]}";

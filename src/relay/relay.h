@@ -58,7 +58,7 @@ class Relay {
   using Time = std::chrono::steady_clock::time_point;
   /// A rank that waits for a plan.
   struct Wait {
-    std::string job, rank, have, iteration;  ///< as the request has them, numbers
+    std::string job, rank, have, iteration, epoch;  ///< as the request has them, numbers
     std::optional<Time> until;
     Responder responder;
   };

@@ -45,6 +45,7 @@ void describe(F& f, S& s) {
   f("control", s.control);
   f("control_reason", s.control_reason);
   f("epoch", s.epoch);
+  f("replaces", s.replaces);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>
@@ -59,6 +60,7 @@ void describe(F& f, S& s) {
   f("time_s", s.time_s);
   f("energy_j", s.energy_j);
   f("throttled", s.throttled);
+  f("epoch", s.epoch);
 }
 /// What a rank sends alone to its job's path: a RegisterRank or a ReportIterations.
 struct BodyFor {
@@ -78,6 +80,7 @@ void describe(F& f, S& s) {
   f.always("rank", s.rank);
   f("have", s.have_version);
   f("iteration", s.iteration);
+  f("epoch", s.epoch);
 }
 struct ExchangeBody {
   double wait_s = 0;
@@ -100,6 +103,7 @@ void describe(F& f, S& s) {
   f("reason", s.reason);
   f("measured_time_s", s.measured);
   f("promised_time_s", s.promised);
+  f("epoch", s.epoch);
 }
 /// A profile as it is sent; the name is in the path.
 template <class F, class S>

@@ -40,6 +40,8 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "reports_kept",
     "refinement_ended",
     "job_revived",
+    "profile_on_trial",
+    "trial_ended",
     "unknown",
 };
 
@@ -78,6 +80,7 @@ void describe(F& f, S& e) {
   f("switch_latency_s", e.switch_latency_s);
   f("instructions", e.instructions);
   f("epoch", e.epoch);
+  f("process", e.process);
   f("control", e.control);
   f("control_reason", e.control_reason);
 }
@@ -103,6 +106,20 @@ void describe(F& f, S& e) {
   f("text", e.text);
   f("switch_latency_s", e.switch_latency_s);
   f("fixed_latency", e.fixed_latency);
+}
+template <class F, class S>
+requires is_one_of<S, ProfileOnTrial>
+void describe(F& f, S& e) {
+  f.always("profile", e.profile);
+  f.always("learned", e.learned);
+  f.always("learned_input", e.learned_input);
+  f("learned_by", e.learned_by);
+}
+template <class F, class S>
+requires is_one_of<S, TrialEnded>
+void describe(F& f, S& e) {
+  f.always("agreed", e.agreed);
+  f("text", e.text);
 }
 template <class F, class S>
 requires is_one_of<S, ProfilingStarted>
@@ -396,6 +413,14 @@ struct EventText {
   std::string operator()(const ProfileKnown& e) const {
     return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
                        e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
+  }
+  std::string operator()(const ProfileOnTrial& e) const {
+    return fmt::format(
+        "the profile that job {} learned is on trial: it is compared with iterations at the highest clock",
+        e.learned_by);
+  }
+  std::string operator()(const TrialEnded& e) const {
+    return fmt::format("the profile of an earlier run is {}: {}", e.agreed ? "confirmed" : "doubted", e.text);
   }
   std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
   std::string operator()(const WindowHandedOut& e) const {

@@ -39,6 +39,8 @@ struct RankRegistered {
   std::vector<std::string> instructions;
   std::int64_t epoch = 0;                         ///< as RegisterRank's; greater than before: the rank has restarted
   std::string control = {}, control_reason = {};  ///< as RegisterRank's; empty: it sets clocks
+  /// What the process called itself, where the server gave it `epoch`; 0: nothing.
+  std::optional<std::int64_t> process = std::nullopt;
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank learnt while it ran; what is left out stays as it was.
@@ -62,6 +64,20 @@ struct ProfileKnown {
   std::optional<double> switch_latency_s = std::nullopt;
   bool fixed_latency = false;
   bool operator==(const ProfileKnown&) const = default;
+};
+/// A profile that an earlier job of the same set-up learned. It is compared with this job's first iterations at the
+/// highest clock before it is used (server/profile_trial.h).
+struct ProfileOnTrial {
+  ProfileKnown profile;       ///< becomes the job's if they agree
+  std::string learned;        ///< key of the learned profile
+  std::string learned_input;  ///< LearnedProfile::input when it was read
+  std::string learned_by;     ///< the job that learned it
+  bool operator==(const ProfileOnTrial&) const = default;
+};
+struct TrialEnded {
+  bool agreed = false;
+  std::string text;  ///< for people: the figures that decided
+  bool operator==(const TrialEnded&) const = default;
 };
 /// These pipelines have no profile: all run the windows' clocks, the first one's ranks measure.
 struct ProfilingStarted {
@@ -222,7 +238,7 @@ using EventBody =
                  ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
-                 RefinementEnded, JobRevived, UnknownEvent>;
+                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

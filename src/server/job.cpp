@@ -145,8 +145,8 @@ struct Fold {
   /// A client that names its process reports the switch latency once it has measured it, if it sets clocks.
   void note_latency(int index) {
     const Rank& rank = *job.ranks[index];
-    const bool awaited =
-        rank.epoch > 0 && rank.control.empty() && !job.clock_sets[rank.clock_set].empty() && !rank.switch_latency_s;
+    const bool awaited = rank.names_process() && rank.control.empty() && !job.clock_sets[rank.clock_set].empty() &&
+                         !rank.switch_latency_s;
     if (awaited) {
       job.without_latency.insert(index);
     } else {
@@ -157,7 +157,7 @@ struct Fold {
   Status restarted(const RankRegistered& e, int there) {
     Rank& rank = *job.ranks[e.rank];
     if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
-    job.names_processes = true;
+    job.names_processes |= e.process.value_or(e.epoch) > 0;
     const bool moved = rank.accelerator != e.accelerator;
     if (moved) {
       if (const auto ranks = job.ranks_of_accelerator.find(rank.accelerator); ranks != job.ranks_of_accelerator.end()) {
@@ -174,6 +174,7 @@ struct Fold {
     rank.accelerator = e.accelerator;
     rank.host = e.host;
     rank.epoch = e.epoch;
+    rank.process = e.process;
     rank.control = e.control;
     rank.control_reason = e.control_reason;
     if (e.control.empty()) {
@@ -238,6 +239,17 @@ struct Fold {
     if (!e.text.empty()) job.profiled.text = e.text;
     const bool all_known = std::ranges::none_of(job.input_of, [](const std::string& input) { return input.empty(); });
     if (all_known) profiling_is_over();
+    if (all_known && job.tries_profile()) job.trial.reset();
+    return Ok{};
+  }
+  Status operator()(const ProfileOnTrial& e) {
+    const bool wanted = std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
+    if (wanted) job.trial = Job::Trial{e, std::nullopt};
+    return Ok{};
+  }
+  Status operator()(const TrialEnded& e) {
+    if (!job.tries_profile()) return broken("no profile is on trial");
+    job.trial->ended = e;
     return Ok{};
   }
   Status operator()(const ProfilingStarted& e) {

@@ -55,7 +55,11 @@ struct Rank {
   std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
   std::int64_t epoch = 0;  ///< of its process
   int restarts = 0;
-  std::string control = {}, control_reason = {};  ///< "advice" or "none"; empty: it sets clocks
+  std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
+  std::optional<std::int64_t> process = std::nullopt;  ///< as RankRegistered's
+  [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
+  /// A process of that epoch registered it last.
+  [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
   bool operator==(const Rank&) const = default;
 };
 
@@ -133,6 +137,12 @@ struct Job {
   std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
   std::map<std::string, std::string> unrefined;        ///< by input: why it has no other than the quick frontier
 
+  struct Trial {
+    ProfileOnTrial candidate;
+    std::optional<TrialEnded> ended;
+    bool operator==(const Trial&) const = default;
+  };
+  std::optional<Trial> trial;  ///< of a learned profile
   std::optional<ProfilingStarted> profiling;
   std::int64_t profiling_since = 0;      ///< number of the event that began it
   std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
@@ -195,6 +205,8 @@ struct Job {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
   }
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
+  /// A learned profile is being compared with the job's iterations.
+  [[nodiscard]] bool tries_profile() const { return trial && !trial->ended; }
   /// The ranks of this pipeline measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
   /// A rank that sets no clocks; -1: there is none.

@@ -91,14 +91,6 @@ std::vector<std::vector<int>> numbers_of(const std::vector<std::vector<Megahertz
   return converted<int, Megahertz>(clocks, [](Megahertz clock) { return clock.value(); });
 }
 
-std::vector<int> unprofiled_pipelines(const Job& job) {
-  std::vector<int> pipelines;
-  for (int p = 0; p < job.num_pipelines(); ++p) {
-    if (job.input_of[p].empty()) pipelines.push_back(p);
-  }
-  return pipelines;
-}
-
 /// Ok if the rank runs what the schedule says, or has not said what it runs.
 Status check_instructions(const Job& job, int rank, const Schedule& schedule) {
   std::vector<std::string> wanted;
@@ -153,6 +145,14 @@ RankResult rank_result(const Job& job, const ResultReported& reported, const Sch
 }
 
 }  // namespace
+
+std::vector<int> unprofiled_pipelines(const Job& job) {
+  std::vector<int> pipelines;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    if (job.input_of[p].empty()) pipelines.push_back(p);
+  }
+  return pipelines;
+}
 
 bool awaits_profiling(const Job& job) {
   const bool open =
@@ -226,7 +226,10 @@ std::string text_of_cost(const Job& job) {
       static_cast<double>(job.profiling->pipelines.size()) * profiled.extra_j);
 }
 
-ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+namespace {
+
+using NextStep = decltype(ProfilingDecision::next);
+NextStep next_step(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
   WindowHandedOut window;
   window.number = question.window;
   window.overdue = question.overdue;
@@ -262,6 +265,19 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
   return ProfileMeasured{*std::move(known)};
+}
+
+}  // namespace
+
+ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+  std::optional<TrialEnded> ended;
+  if (question.trial) ended = judge_trial(*question.trial);
+  if (ended && ended->agreed) return {ProfileConfirmed{}, ended};
+  NextStep next = next_step(profiler, question);
+  auto* const window = std::get_if<WindowHandedOut>(&next);
+  const bool for_trial = question.trial && !ended && window != nullptr && window->highest;
+  if (for_trial) window->iterations = std::max(window->iterations, kTrialIterations);
+  return {std::move(next), ended};
 }
 
 JobProfiling::JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler)
@@ -363,6 +379,15 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   question.shape = shape_of(job);
   question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
+  if (job.tries_profile()) {
+    TrialQuestion& trial = question.trial.emplace();
+    for (const auto& clocks : job.profiling->clocks_mhz) trial.highest_mhz.push_back(clocks.front());
+    const bool usable = !job.windows.empty() && job.windows.back().highest && !job.windows.back().warm_up;
+    for (const ResultReported& result : job.results) {
+      if (!usable || result.window != job.windows.back().number || !result.missed.empty()) continue;
+      trial.results.push_back(rank_result(job, result, schedule_));
+    }
+  }
   return question;
 }
 

@@ -21,6 +21,7 @@
 
 #include "profiling/online_profiler.h"
 #include "server/known_profile.h"
+#include "server/profile_trial.h"
 
 namespace perseus::server {
 
@@ -28,6 +29,8 @@ namespace perseus::server {
 bool awaits_profiling(const Job& job);
 /// Measuring is under way.
 bool is_profiled(const Job& job);
+/// Those without a profile.
+std::vector<int> unprofiled_pipelines(const Job& job);
 /// ProfilingStarted or ProfilingFailed; every rank must be registered.
 EventBody profiling_start(const Job& job);
 /// Why no window can be measured: a rank that sets no clocks. Nothing: all that are known do.
@@ -54,11 +57,18 @@ struct ProfilingQuestion {
   PipelineShape shape;
   bool fixed_latency = false;  ///< see ProfileKnown
   InputLimits limits;
+  /// A learned profile is on trial: what it is, and the last window's results if they can be compared with it.
+  std::optional<TrialQuestion> trial;
 };
 struct ProfileMeasured {
   KnownInput known;
 };
-using ProfilingDecision = std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed>;
+/// The job's profile is the one that was on trial.
+struct ProfileConfirmed {};
+struct ProfilingDecision {
+  std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed, ProfileConfirmed> next;
+  std::optional<TrialEnded> trial = std::nullopt;
+};
 ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question);
 
 /// See ServiceOptions.

@@ -193,6 +193,13 @@ JobView view_of(const LiveJob& live, double now_s) {
   if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
   view.detect_stragglers = job.spec.detect_stragglers;
   if (job.profiling) view.profiling = profiling_of(live);
+  if (job.trial) {
+    const auto& ended = job.trial->ended;
+    view.profile_trial = {!ended          ? "under_way"
+                          : ended->agreed ? "confirmed"
+                                          : "doubted",
+                          job.trial->candidate.learned_by, ended ? ended->text : ""};
+  }
   if (job.plan) {
     view.plan = plan_of(live);
     view.total = total_of(live, now_s);

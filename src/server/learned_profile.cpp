@@ -17,6 +17,9 @@ void describe(F& f, S& s) {
   f("model", s.model);
   f("job", s.job);
   f("learned_at_s", s.learned_at_s);
+  f("confirmed", s.confirmed);
+  f("doubted_by", s.doubted_by);
+  f("doubted_because", s.doubted_because);
 }
 
 namespace {
@@ -60,9 +63,11 @@ void note_learned(const Job& job, const ProfileKnown& profile, double now_s, Dec
   const std::string key = learned_key(job.spec.degrees, facts, job.spec.shape);
   if (key.empty() || !profile.pipelines.empty()) return;
   decision.blobs.push_back(
-      {key,
-       json_text(LearnedProfile{"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s}),
-       {"input/" + profile.input, "frontier/" + profile.input}});
+      learned_blob(key, {"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s}));
+}
+
+Blob learned_blob(const std::string& key, const LearnedProfile& learned) {
+  return {key, json_text(learned), {"input/" + learned.input, "frontier/" + learned.input}};
 }
 
 Result<LearnedProfile> parse_learned(const std::string& key, const std::string& bytes) {

@@ -3,7 +3,8 @@
 // Input: what a job says of itself: degrees, facts, the pipeline's shape; its team is the fact "team", set by the
 // server. Output: learned_key(): where the store keeps the profile of such a set-up, whatever the number of its
 // pipelines and
-//   microbatches; empty if too little is said of it to know it again. Two teams have two keys.
+//   microbatches; empty if too little is said of it to know it again. Two teams have two keys. A job whose iterations
+//   agreed with the profile, or did not, is noted with it (server/profile_trial.h).
 // Errors: invalid_input for what is kept under a key and cannot be read.
 // Cost: a hash.
 // Threads: pure functions.
@@ -22,11 +23,15 @@ namespace perseus::server {
 constexpr std::string_view team_fact = "team";
 /// The fact that names the token that registered a job.
 constexpr std::string_view kOwnerFact = "token";
+/// The fact with the hash of the request that registered a job under an idempotency key.
+constexpr std::string_view kRequestFact = "idempotency";
 constexpr std::string_view learned_prefix = "known/";
 
 std::string learned_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,
                         const std::optional<PipelineShape>& shape);
 
+/// As the store keeps it.
+Blob learned_blob(const std::string& key, const LearnedProfile& learned);
 /// Adds to the decision that the job's profile is to be known again: one of all its pipelines, if enough is said of it.
 void note_learned(const Job& job, const ProfileKnown& profile, double now_s, Decision& decision);
 Result<LearnedProfile> parse_learned(const std::string& key, const std::string& bytes);

@@ -118,6 +118,8 @@ std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Rea
   if (live != nullptr && live->appending_) return Result<LiveJob*>(live);
   if (read->job.state == JobState::none && read->job.unknown_events > 0) return Result<LiveJob*>(later_version(id));
   if (read->job.state == JobState::none) {
+    // It was made while the store was read.
+    if (live != nullptr && live->committed > 0 && !live->stale_) return Result<LiveJob*>(live);
     index_.erase(id);
     forget(id);
     return Result<LiveJob*>(no_job(id));

@@ -65,6 +65,7 @@ struct Waiter {
   std::optional<double> deadline_s;
   Done<PlanAnswer> done;
   bool asks_once = false;  ///< as WaitForPlan's
+  std::int64_t epoch = 0;  ///< likewise
 };
 
 /// A job with what this process alone knows of it.
@@ -90,6 +91,7 @@ struct LiveJob {
     int run = -1;     ///< the last one that it reported here
   };
   std::unordered_map<int, RankWindows> windows_of;  ///< by rank
+  std::vector<double> heard_s;                      ///< by rank: its last call here; short: none
   std::map<WaitId, Waiter> waiters;
   /// Of the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
   std::map<std::array<int, 4>, std::shared_ptr<const StageSchedule>> schedules;
@@ -113,6 +115,10 @@ struct LiveJob {
   [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
   /// What other servers have written meanwhile is not read before that is over.
   [[nodiscard]] bool is_appending() const { return appending_; }
+  void hears(int rank, double now_s) {
+    if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
+    heard_s[rank] = now_s;
+  }
   /// As far as is known here, no iteration has followed a plan.
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;

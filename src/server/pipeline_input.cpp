@@ -40,9 +40,13 @@ constexpr int interleaved_chunks = 2;
 constexpr std::string_view quick_suffix = ".quick";
 constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
 
+enum class Noise { as_measured, pooled };
+
 /// With the instructions that the schedule needs beyond those measured.
-Result<Profile> derived(Profile profile, const PipelineShape& shape) {
-  if (shape.split_backward) return split_backward(std::move(profile), *shape.split_backward);
+Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape, Noise noise = Noise::as_measured) {
+  Result<Profile> profile = parse_profile_csv(csv, "profile");
+  if (profile && noise == Noise::pooled) profile = profiling::pool(*profile).profile;
+  if (profile && shape.split_backward) return split_backward(*std::move(profile), *shape.split_backward);
   return profile;
 }
 
@@ -118,8 +122,7 @@ Status check_shape(const PipelineShape& shape, int max_computations) {
 
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits) {
   if (Status checked = check_shape(shape, limits.max_computations); !checked) return checked.error();
-  Result<Profile> profile = parse_profile_csv(profile_csv, "profile");
-  if (profile) profile = derived(*std::move(profile), shape);
+  const Result<Profile> profile = profile_of(profile_csv, shape);
   if (!profile) return profile.error();
   PipelineInput input{profile_csv, std::move(shape), profile->num_stages(), 0, 0, limits.deadlines};
   if (!input.shape.blocking_power) input.shape.blocking_power = guessed_blocking_power(*profile);
@@ -163,6 +166,12 @@ Result<Schedule> schedule_of(const PipelineShape& shape, int ranks) {
   return make_schedule(shape.schedule, {ranks, shape.microbatches, std::max(1, shape.chunks)});
 }
 
+Result<ComputationDag> dag_of(const PipelineInput& input) {
+  const Result<Profile> profile = profile_of(input.profile_csv, input.shape);
+  if (!profile) return profile.error();
+  return dag_of(input, *profile);
+}
+
 std::string format_input(const PipelineInput& input) { return json_text(input); }
 
 Result<PipelineInput> parse_input(std::string_view text, const std::string& name) {
@@ -180,9 +189,7 @@ std::string_view input_of_frontier(std::string_view frontier_key) {
 
 Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
                                            const CharacterisationEffort& effort, StopCheck& check) {
-  Result<Profile> profile = parse_profile_csv(input.profile_csv, "profile");
-  if (!profile) return profile.error();
-  profile = derived(profiling::pool(*profile).profile, input.shape);
+  const Result<Profile> profile = profile_of(input.profile_csv, input.shape, Noise::pooled);
   if (!profile) return profile.error();
   Result<ComputationDag> dag = dag_of(input, *profile);
   if (!dag) return dag.error();

@@ -41,6 +41,9 @@ struct InputLimits {
 Status check_shape(const PipelineShape& shape, int max_computations);
 Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape shape, const InputLimits& limits);
 
+/// Its computations with their options.
+Result<ComputationDag> dag_of(const PipelineInput& input);
+
 std::string format_input(const PipelineInput& input);
 Result<PipelineInput> parse_input(std::string_view text, const std::string& name);
 

@@ -171,7 +171,23 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
                        number_of(request.switch_latency)};
 }
 
-Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request) {
+namespace {
+
+std::string text_of_holder(const Rank& rank) {
+  return fmt::format("{}{}", rank.epoch, rank.host.empty() ? "" : " on host " + rank.host);
+}
+
+}  // namespace
+
+Status check_holder(const Job& job, int rank, std::int64_t epoch) {
+  const Rank& known = *job.ranks[rank];
+  if (epoch == 0 || epoch >= known.epoch || known.is_held_by(epoch)) return Ok{};
+  return Error{ErrorCode::conflict, fmt::format("job {}: a later process holds rank {}: epoch {}; this one's is {}",
+                                                job.id, rank, text_of_holder(known), epoch)};
+}
+
+Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request,
+                                             std::optional<double> silent_s) {
   const Degrees& d = job.spec.degrees;
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
@@ -206,11 +222,7 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
     return usage(fmt::format("epoch: {}; allowed: 0 to 2^53", request.epoch));
   }
   if (const auto& known = job.ranks[request.rank]; known) {
-    if (request.epoch != 0 && request.epoch < known->epoch) {
-      return Error{ErrorCode::conflict,
-                   fmt::format("job {}: a later process has registered rank {}", job.id, request.rank)};
-    }
-    if (request.epoch > known->epoch && there == request.rank) return std::optional<EventBody>(std::move(event));
+    const bool holds = known->is_held_by(request.epoch);
     const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
     const bool same_instructions =
         instructions.empty() || event.instructions.empty() || instructions == event.instructions;
@@ -218,6 +230,24 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
     const bool same_clocks = clocks.empty() || event.clocks_mhz.empty() || clocks == event.clocks_mhz;
     const bool same = there == request.rank && same_clocks && same_instructions &&
                       known->accelerator == event.accelerator && known->host == event.host;
+    const bool later = request.epoch > known->epoch;
+    // A process without an epoch that says the same as before may be the one that is known.
+    const bool takes_over = later || request.replaces || (silent_s && (request.epoch != 0 || !same));
+    if (!holds && takes_over && there == request.rank) {
+      if (!later) {
+        event.process = request.epoch;
+        event.epoch = known->epoch + 1;
+      }
+      return std::optional<EventBody>(std::move(event));
+    }
+    const char* const how =
+        "a process takes it over with a greater epoch, with \"replaces\": true, or once the other "
+        "one has been silent for a minute";
+    if (request.epoch != 0 && !holds) {
+      return Error{ErrorCode::conflict, fmt::format("job {}: a later process has registered rank {}: epoch {}; this "
+                                                    "one's is {}; {}",
+                                                    job.id, request.rank, text_of_holder(*known), request.epoch, how)};
+    }
     if (same) {
       return decide_measured(
           job, *known,
@@ -226,7 +256,7 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
            request.control_reason});
     }
     return Error{ErrorCode::conflict,
-                 fmt::format("job {}: rank {} is registered already, with other data", job.id, request.rank)};
+                 fmt::format("job {}: rank {} is registered already, with other data; {}", job.id, request.rank, how)};
   }
   if (there >= 0) {
     return Error{ErrorCode::conflict, fmt::format("job {}: dp {}, pp {}, tp {} is rank {} already", job.id,

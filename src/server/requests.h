@@ -80,6 +80,8 @@ struct RegisterJob {
   std::optional<Seconds> switch_latency = std::nullopt;  ///< instead of the profile's and of what ranks measure
   std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
   bool detect_stragglers = false;            ///< from reported iteration times
+  /// A key that the client makes up, with the hash of what it sent: the same key again is the same job. Empty: none.
+  std::string idempotency_key = {}, fingerprint = {};
 };
 struct RegisteredJob {
   std::string job;
@@ -106,6 +108,7 @@ struct RegisterRank {
   /// known.
   std::int64_t epoch = 0;
   bool with_plan = false;  ///< the answer has the rank's plan, if there is one by then
+  bool replaces = false;  ///< it takes the rank over, though its epoch is not greater: the clocks of hosts differ
 };
 
 // ---- Plans
@@ -144,6 +147,7 @@ struct WaitForPlan {
   std::int64_t have_version = 0;
   std::optional<std::int64_t> iteration;  ///< the one that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
+  std::int64_t epoch = 0;  ///< as RegisteredRank's; one that is no longer the rank's is refused. 0: not known
   /// The client asks at its start and never again, and waits for the answer: before long it gets the highest clocks,
   /// unless the job is being profiled.
   bool asks_once = false;
@@ -157,6 +161,8 @@ struct PlanAnswer {
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far
   int expected = 0;
+  /// Of the process that holds the rank now, the one that has registered. It names itself by this from now on.
+  std::int64_t epoch = 0;
   std::optional<PlanAnswer> plan = std::nullopt;
 };
 
@@ -178,6 +184,7 @@ struct ReportIterations {
   Breakdown time_s;                      ///< instruction -> per iteration -> per occurrence
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration; empty: not known
+  std::int64_t epoch = 0;       ///< as WaitForPlan's
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
@@ -190,6 +197,7 @@ struct DropPlan {
   std::int64_t version = 0;
   std::string reason;  ///< for people; may be empty
   Seconds measured, promised;
+  std::int64_t epoch = 0;  ///< as WaitForPlan's
 };
 
 // ---- Stragglers
@@ -229,6 +237,9 @@ struct LearnedProfile {
   std::string id;  ///< the key without its prefix; not part of what is kept
   std::string input, team, model, job;
   double learned_at_s = 0;
+  int confirmed = 0;            ///< jobs whose iterations agreed with it
+  std::string doubted_by = {};  ///< a job whose iterations did not: it is not tried again
+  std::string doubted_because = {};
 };
 
 // ---- Policies
@@ -342,6 +353,13 @@ struct JobView {
     std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
+  /// Of a learned profile, see server/profile_trial.h.
+  struct ProfileTrial {
+    std::string state;       ///< under_way, confirmed, doubted
+    std::string learned_by;  ///< job
+    std::string text;        ///< the figures that decided
+  };
+  std::optional<ProfileTrial> profile_trial;
 
   struct PlanInForce {
     std::int64_t version = 0, from_iteration = 0;

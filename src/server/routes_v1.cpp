@@ -9,6 +9,7 @@
 #include "server/api.h"
 #include "server/api_bodies.h"
 #include "server/exchange.h"
+#include "server/identity.h"
 #include "server/json_fields.h"
 #include "server/learned_profile.h"
 #include "server/registration.h"
@@ -103,7 +104,7 @@ std::string plan_json(const PlanAnswer& answer) {
 }
 
 std::string registered_json(const RegisteredRank& rank) {
-  return fmt::format("{{\"registered\":{},\"expected\":{}{}}}", rank.registered, rank.expected,
+  return fmt::format("{{\"registered\":{},\"expected\":{},\"epoch\":{}{}}}", rank.registered, rank.expected, rank.epoch,
                      rank.plan ? ",\"plan\":" + plan_json(*rank.plan) : "");
 }
 
@@ -148,6 +149,20 @@ std::string straggler_json(const StragglerSet& set) {
                         json_quoted(notice.job), json_quoted(notice.id), notice.pipeline, notice.at_s);
   }
   return text + "]}";
+}
+
+/// Empty: the request has none. The draft standard's quotes may be left out.
+Result<std::string> idempotency_key_of(const HttpRequest& request) {
+  constexpr std::size_t kShortest = 16, kLongest = 128;
+  std::string_view key = request.header("Idempotency-Key").value_or("");
+  if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
+  if (!request.header("Idempotency-Key")) return std::string();
+  const bool plain = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7F && c != '"' && c != '\\'; });
+  if (plain && key.size() >= kShortest && key.size() <= kLongest) return std::string(key);
+  return Error{ErrorCode::usage,
+               fmt::format("Idempotency-Key: {} bytes; allowed: {} to {} visible ASCII characters without quotes, such "
+                           "as a UUID",
+                           key.size(), kShortest, kLongest)};
 }
 
 constexpr double longest_exchange_s = 60;
@@ -219,11 +234,22 @@ void Api::register_job(Call call) {
     if (!number) return call.fail(number.error());
     body->job.profile_of.emplace(*number, profile);
   }
-  auto job = owned(call, std::move(body->job));
-  if (!job) return call.fail(job.error());
-  service_.register_job(*std::move(job), then<RegisteredJob>(call, [](const RegisteredJob& made) {
+  const auto key = idempotency_key_of(call.request);
+  if (!key) return call.fail(key.error());
+  body->job.idempotency_key = *key;
+  body->job.fingerprint = key->empty() ? "" : content_key(call.request.body);
+  const auto answer = then<RegisteredJob>(call, [](const RegisteredJob& made) {
     return fmt::format("{{\"job\":{},\"state\":\"{}\"}}", json_quoted(made.job), made.state);
-  }));
+  });
+  RegisterJob repeated = body->job;
+  if (!call.identity.token.empty()) repeated.facts[std::string(kOwnerFact)] = call.identity.token;
+  auto job = owned(call, std::move(body->job));
+  if (job) return service_.register_job(*std::move(job), answer);
+  if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
+  // The token's last job counts already.
+  service_.registered_before(repeated, [answer, refused = job.error()](const Result<RegisteredJob>& before) {
+    answer(before || before.error().code != ErrorCode::not_found ? before : Result<RegisteredJob>(refused));
+  });
 }
 
 void Api::show_job(Call call) {
@@ -254,6 +280,7 @@ void Api::next_plan(Call call) {
   wait.rank = *rank;
   wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
+  wait.epoch = parameters.take<std::int64_t>("epoch", "the epoch of the rank's process").value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
   // Not all ranks of a cluster ask again in the same moment.
@@ -515,9 +542,14 @@ void Api::list_learned(Call call) {
     std::string text = "{\"profiles\":[";
     for (const LearnedProfile& one : all) {
       if (!is_for(identity, one)) continue;
-      text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{}}}",
+      text += fmt::format("{}{{\"id\":{},\"team\":{},\"model\":{},\"job\":{},\"learned_at_s\":{},\"confirmed\":{}",
                           text.back() == '[' ? "" : ",", json_quoted(one.id), json_quoted(one.team),
-                          json_quoted(one.model), json_quoted(one.job), one.learned_at_s);
+                          json_quoted(one.model), json_quoted(one.job), one.learned_at_s, one.confirmed);
+      if (!one.doubted_by.empty()) {
+        text += fmt::format(",\"doubted_by\":{},\"doubted_because\":{}", json_quoted(one.doubted_by),
+                            json_quoted(one.doubted_because));
+      }
+      text += '}';
     }
     return text + "]}";
   };

@@ -8,6 +8,7 @@
 
 #include "server/identity.h"
 #include "server/job_view.h"
+#include "server/learned_profile.h"
 #include "server/pipeline_input.h"
 #include "server/registration.h"
 #include "server/service_state.h"
@@ -58,32 +59,89 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
   return std::unique_ptr<Service>(new Service(std::move(state)));
 }
 
+namespace {
+
+std::string fact_of(const std::map<std::string, std::string>& facts, std::string_view name) {
+  const auto found = facts.find(std::string(name));
+  return found == facts.end() ? std::string() : found->second;
+}
+
+/// The same for the same key of the same token: so two servers cannot make two jobs of it.
+std::string id_of_key(const RegisterJob& request) {
+  return "j_" + content_key(fmt::format("job\n{}\n{}", fact_of(request.facts, kOwnerFact), request.idempotency_key));
+}
+
+Status check_same_request(const Job& job, const RegisterJob& request) {
+  if (fact_of(job.spec.facts, kRequestFact) == request.fingerprint) return Ok{};
+  return Error{ErrorCode::invalid_input,
+               fmt::format("Idempotency-Key: '{}' has made job {} from another body; allowed: "
+                           "the same body, or another key",
+                           request.idempotency_key, job.id)};
+}
+
+}  // namespace
+
+void Service::registered_before(const RegisterJob& request, Done<RegisteredJob> done) {
+  const std::string id = id_of_key(request);
+  state_->jobs->execute(id, {[request](const Job& job, double) -> Result<Decision> {
+                               if (Status same = check_same_request(job, request); !same) return same.error();
+                               return Decision{};
+                             },
+                             [self = state_.get(), id, done = std::move(done)](const Status& status) {
+                               if (!status) return done(status.error());
+                               done(self->registered(id));
+                             }});
+}
+
 void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
-  const auto registered = decide_job(request, state_->options.max_ranks);
+  if (request.idempotency_key.empty()) {
+    std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
+    return state_->make_job(prefix + state_->options.random_id(), std::move(request), std::move(done));
+  }
+  registered_before(request, [weak = std::weak_ptr(state_), request, done](const Result<RegisteredJob>& before) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (before || before.error().code != ErrorCode::not_found) return done(before);
+    self->make_job(id_of_key(request), request, done);
+  });
+}
+
+RegisteredJob Service::State::registered(const std::string& id) {
+  const LiveJob* const live = jobs->in_memory(id);
+  return {id, std::string(name_of(live == nullptr ? JobState::registered : live->job.state))};
+}
+
+void Service::State::make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done) {
+  auto registered = decide_job(request, options.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
-  const std::string id = request.id_prefix.empty() ? "j_" + state_->options.random_id()
-                                                   : request.id_prefix + "+" + state_->options.random_id();
+  registered->facts.erase(std::string(kRequestFact));
+  if (!request.idempotency_key.empty()) registered->facts.emplace(kRequestFact, request.fingerprint);
   const int pp = request.degrees.pp;
-  const auto create = [registered = *registered, id, done](State& state, Result<Decision> known) {
+  const auto create = [registered = *registered, request, id, done](State& state, Result<Decision> known) {
     if (!known) return done(known.error());
     known->events.insert(known->events.begin(), registered);
-    state.jobs->create(id, {[decision = *std::move(known)](const Job&, double) -> Result<Decision> { return decision; },
-                            [self = &state, id, done](const Status& status) {
-                              if (!status) return done(status.error());
-                              const LiveJob* live = self->jobs->in_memory(id);
-                              const JobState now = live == nullptr ? JobState::registered : live->job.state;
-                              done(RegisteredJob{id, std::string(name_of(now))});
-                            }});
+    const auto decide = [decision = *std::move(known), request](const Job& job, double) -> Result<Decision> {
+      if (job.state == JobState::none) return decision;
+      // The same key came twice at once, here or at another server.
+      if (Status same = check_same_request(job, request); !same) return same.error();
+      return Decision{};
+    };
+    const auto told = [self = &state, id, done](const Status& status) {
+      if (!status) return done(status.error());
+      done(self->registered(id));
+    };
+    if (state.jobs->in_memory(id) != nullptr) return state.jobs->execute(id, {decide, told});
+    state.jobs->create(id, {decide, told});
   };
-  const auto read = [request = std::move(request), latency_s = state_->options.switch_latency_s,
-                     most_computations = state_->options.max_computations](Store& store) -> Result<JobProfiles> {
+  const auto read = [request = std::move(request), latency_s = options.switch_latency_s,
+                     most_computations = options.max_computations](Store& from) -> Result<JobProfiles> {
     if (request.shape) {
       if (Status fits = check_shape(*request.shape, most_computations); !fits) return fits.error();
     }
-    return JobProfiles::read(store, request, latency_s);
+    return JobProfiles::read(from, request, latency_s);
   };
-  state_->store->read<JobProfiles>(read, [weak = std::weak_ptr(state_), pp, create, done](Result<JobProfiles> found) {
+  store->read<JobProfiles>(read, [weak = weak_from_this(), pp, create, done](Result<JobProfiles> found) {
     const auto self = weak.lock();
     if (!self) return;
     if (!found) return done(found.error());
@@ -109,39 +167,47 @@ Error revived_job(const std::string& job) {
 void Service::register_rank(RegisterRank request, Done<RegisteredRank> done) {
   State* self = state_.get();
   const std::string id = request.job;
-  self->ask(id, {[self, request](const Job& given, double now_s) -> Result<Decision> {
-                   Decision decision;
-                   std::optional<Job> revived;
-                   if (given.state == JobState::expired) {
-                     decision.events.emplace_back(JobRevived{});
-                     revived.emplace(given).state = given.state_before_expiry;
-                   }
-                   const Job& job = revived ? *revived : given;
-                   auto rank = decide_rank(job, request);
-                   if (!rank) return rank.error();
-                   if (!*rank) return decision;
-                   // Iterations are numbered anew: those before are counted first.
-                   const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
-                   if (current != nullptr) {
-                     for (const IterationsCounted& count : counts_since(*current, now_s)) {
-                       decision.events.emplace_back(count);
-                     }
-                   }
-                   decision.events.emplace_back(**std::move(rank));
-                   return decision;
-                 },
-                 [this, self, id, rank = request.rank, with_plan = request.with_plan, done](const Status& status) {
-                   if (!status) return done(status.error());
-                   const LiveJob* now = self->jobs->in_memory(id);
-                   if (now == nullptr) return done(RegisteredRank{});
-                   RegisteredRank registered{now->job.ranks_registered, now->job.spec.degrees.world_size()};
-                   if (!with_plan) return done(registered);
-                   wait_for_plan({.job = id, .rank = rank, .iteration = std::nullopt, .max_wait_s = 0},
-                                 [registered, done](const Result<PlanAnswer>& answer) mutable {
-                                   if (answer && answer->schedule) registered.plan = *answer;
-                                   done(registered);
-                                 });
-                 }});
+  const int number = request.rank;
+  const bool with_plan = request.with_plan;
+  self->ask(id,
+            {[self, request = std::move(request)](const Job& given, double now_s) -> Result<Decision> {
+               Decision decision;
+               std::optional<Job> revived;
+               if (given.state == JobState::expired) {
+                 decision.events.emplace_back(JobRevived{});
+                 revived.emplace(given).state = given.state_before_expiry;
+               }
+               const Job& job = revived ? *revived : given;
+               const LiveJob* const live = self->jobs->in_memory(job.id);
+               const bool known = live != nullptr && State::has_rank(*live, request.rank);
+               auto rank = decide_rank(job, request, known ? self->silence_of(*live, request.rank) : std::nullopt);
+               if (!rank) return rank.error();
+               if (!*rank) return decision;
+               // Iterations are numbered anew: those before are counted first.
+               const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
+               if (current != nullptr) {
+                 for (const IterationsCounted& count : counts_since(*current, now_s)) {
+                   decision.events.emplace_back(count);
+                 }
+               }
+               decision.events.emplace_back(**std::move(rank));
+               return decision;
+             },
+             [this, self, id, number, with_plan, done](const Status& status) {
+               if (!status) return done(status.error());
+               LiveJob* const now = self->jobs->in_memory(id);
+               if (now == nullptr || !State::has_rank(*now, number)) return done(RegisteredRank{});
+               now->hears(number, self->clock.now_s());
+               const Job& job = now->job;
+               RegisteredRank registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[number]->epoch};
+               if (!with_plan) return done(registered);
+               wait_for_plan(
+                   {.job = id, .rank = number, .iteration = std::nullopt, .max_wait_s = 0, .epoch = registered.epoch},
+                   [registered, done](const Result<PlanAnswer>& answer) mutable {
+                     if (answer && answer->schedule) registered.plan = *answer;
+                     done(registered);
+                   });
+             }});
 }
 
 namespace {
@@ -181,6 +247,8 @@ void Service::report_iterations(ReportIterations request, Done<ReportedIteration
 
 void Service::State::report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done) {
   const Job& job = live.job;
+  if (Status held = check_holder(job, request.rank, request.epoch); !held) return done(held.error());
+  live.hears(request.rank, clock.now_s());
   if (revive_if_expired(live)) return done(revived_job(job.id));
   if (!job.live()) return done(Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))});
   for (const Seconds time : request.iteration_time) {
@@ -218,6 +286,7 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
   }
   const std::string id = request.job;
   const int rank = request.rank;
+  const std::int64_t epoch = request.epoch;
   const auto dropped = std::make_shared<bool>(false);
   const auto decide = [request = std::move(request), dropped](const Job& job, double) -> Result<Decision> {
     Decision decision;
@@ -236,8 +305,9 @@ void Service::drop_plan(DropPlan request, Done<Ok> done) {
     if (status && *dropped && now != nullptr) return state->forget_learned(now->job, done);
     status ? done(Ok{}) : done(status.error());
   };
-  state_->with_rank(id, rank, 0, [self = state_.get(), id, decide, told](const Result<LiveJob*>& live) {
+  state_->with_rank(id, rank, 0, [self = state_.get(), id, rank, epoch, decide, told](const Result<LiveJob*>& live) {
     if (!live) return told(live.error());
+    if (Status held = check_holder((*live)->job, rank, epoch); !held) return told(held);
     self->jobs->execute(id, {decide, told});
   });
 }
@@ -302,6 +372,8 @@ WaitId Service::State::wait(LiveJob& live, const WaitForPlan& request, WaitId id
     done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
     return 0;
   }
+  if (Status held = check_holder(live.job, request.rank, request.epoch); !held) return done(held.error()), 0;
+  live.hears(request.rank, now_s);
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
     report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
@@ -310,7 +382,7 @@ WaitId Service::State::wait(LiveJob& live, const WaitForPlan& request, WaitId id
   if (auto answer = plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (draining) return done(Error{ErrorCode::unavailable, "the server is stopping: ask again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(PlanAnswer{nullptr, request.rank, 0}), 0;
-  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once};
+  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
   const auto most_s = request.asks_once ? std::optional(options.maximum_clock_after_s) : request.max_wait_s;
   if (most_s) {
     waiter.deadline_s = now_s + *most_s;

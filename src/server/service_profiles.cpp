@@ -33,7 +33,14 @@ Result<Decision> completed(const JobProfiles& profiles, const InputLimits& limit
     if (!known) return known.error();
     decision.events.emplace_back(std::move(known->event));
     decision.blobs.push_back(std::move(known->blob));
-    if (!given.learned.empty()) decision.holds.push_back(given.learned);
+  }
+  if (profiles.learned) {
+    const auto& [key, learned, given] = *profiles.learned;
+    auto known = known_input(given.csv, given.shape, limits, given.name, {}, given.fixed_latency);
+    if (!known) return decision;  // learned with a shape that this job does not have
+    decision.events.emplace_back(ProfileOnTrial{std::move(known->event), key, learned.input, learned.job});
+    decision.blobs.push_back(std::move(known->blob));
+    decision.holds.push_back(key);
   }
   return decision;
 }
@@ -98,18 +105,22 @@ Result<std::optional<std::string>> undamaged(Store& store, const std::string& ke
   return kept;
 }
 
-/// What an earlier run of the same training has learned, if one has.
-Result<std::optional<PipelineInput>> learned_input(Store& store, const std::string& key) {
-  const std::optional<PipelineInput> nothing;
+struct LearnedInput {
+  LearnedProfile profile;
+  PipelineInput input;
+};
+/// The profile that an earlier run of the same training has learned and none has doubted since.
+Result<std::optional<LearnedInput>> learned_input(Store& store, const std::string& key) {
+  const std::optional<LearnedInput> nothing;
   const auto kept = undamaged(store, key);
   if (!kept) return kept.error();
   const auto learned = *kept ? parse_learned(key, **kept) : Error{ErrorCode::not_found, "nothing learned"};
-  if (!learned) return nothing;
+  if (!learned || !learned->doubted_by.empty()) return nothing;
   const auto text = undamaged(store, "input/" + learned->input);
   if (!text) return text.error();
   if (!*text) return nothing;
   auto known = parse_input(**text, "input/" + learned->input);
-  return known ? std::optional(*std::move(known)) : nothing;
+  return known ? std::optional(LearnedInput{*learned, *std::move(known)}) : nothing;
 }
 
 Result<std::vector<LearnedProfile>> all_learned(Store& store) {
@@ -141,7 +152,7 @@ Result<JobProfiles> JobProfiles::read(Store& store, const RegisterJob& request, 
     if (request.switch_latency) shape.switch_latency = request.switch_latency;
     const bool fixed = shape.switch_latency.has_value();
     if (!fixed && switch_latency_s > 0) shape.switch_latency = Seconds(switch_latency_s);
-    profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed, {}});
+    profiles.given.push_back({std::move(csv), std::move(shape), name, std::move(pipelines), fixed});
   };
   const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
     auto profile = named_profile(store, name);
@@ -151,14 +162,17 @@ Result<JobProfiles> JobProfiles::read(Store& store, const RegisterJob& request, 
   };
   if (!request.profile.empty()) {
     if (Status added = add(request.profile, {}); !added) return added.error();
-  } else if (const std::string key = learned_key(request.degrees, request.facts, request.shape); !key.empty()) {
+  } else if (const std::string key = learned_key(request.degrees, request.facts, request.shape);
+             request.profile_online && !key.empty()) {
     const auto known = learned_input(store, key);
     if (!known) return known.error();
     if (*known) {  // the same computations, perhaps in another number
-      PipelineShape shape = request.shape.value_or((*known)->shape);
-      if (!shape.blocking_power) shape.blocking_power = (*known)->shape.blocking_power;
-      add_given((*known)->profile_csv, std::move(shape), "known from an earlier run", {});
-      profiles.given.back().learned = key;
+      const auto& [learned, input] = **known;
+      PipelineShape shape = request.shape.value_or(input.shape);
+      if (!shape.blocking_power) shape.blocking_power = input.shape.blocking_power;
+      add_given(input.profile_csv, std::move(shape), "known from an earlier run", {});
+      profiles.learned = {key, learned, std::move(profiles.given.back())};
+      profiles.given.pop_back();
     }
   }
   std::map<std::string, std::vector<int>> others;
@@ -179,9 +193,29 @@ void Service::State::forget_learned(const Job& job, Done<Ok> done) {
   store->remove_blob(key, std::move(done));
 }
 
+void Service::State::note_trial(const std::string& id, const ProfileOnTrial& candidate, const TrialEnded& ended) {
+  const std::string& key = candidate.learned;
+  store->read<std::optional<std::string>>(
+      [key](Store& from) { return from.blob(key); },
+      [weak = weak_from_this(), id, candidate, ended](const Result<std::optional<std::string>>& kept) {
+        const auto self = weak.lock();
+        if (!self || !kept || !*kept) return;
+        auto learned = parse_learned(candidate.learned, **kept);
+        // A profile that was learned meanwhile is another one.
+        if (!learned || learned->input != candidate.learned_input) return;
+        if (ended.agreed) {
+          ++learned->confirmed;
+        } else {
+          learned->doubted_by = id;
+          learned->doubted_because = ended.text;
+        }
+        self->store->put_blob(learned_blob(candidate.learned, *learned), [](const Result<Ok>&) {});
+      });
+}
+
 void Service::State::complete_profiles(JobProfiles profiles, int ranks,
                                        std::function<void(State&, Result<Decision>)> then) {
-  if (profiles.given.empty()) return then(*this, completed(profiles, limits(ranks)));
+  if (profiles.given.empty() && !profiles.learned) return then(*this, completed(profiles, limits(ranks)));
   away<Result<Decision>>(
       [profiles = std::move(profiles), limits = limits(ranks)] { return completed(profiles, limits); },
       std::move(then));

@@ -14,14 +14,14 @@ void Service::State::go_on_profiling(LiveJob& live) {
     live.windows_of.clear();
     auto made = JobProfiling::create(live.job, {options.profiling_tolerance_pct, options.profiling_iterations,
                                                 options.profiling_slowdown_pct, options.profiling_worst_slowdown_pct});
-    if (!made) return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{made.error().message});
+    if (!made) return profiling_decided(live.job.id, nullptr, windows, {ProfilingFailed{made.error().message}});
     live.profiling = *std::move(made);
   }
   JobProfiling& profiling = *live.profiling;
   const double now_s = clock.now_s();
   if (profiling.deciding) return;
   if (!profiling.broken().empty()) {
-    return profiling_decided(live.job.id, nullptr, windows, ProfilingFailed{profiling.broken()});
+    return profiling_decided(live.job.id, nullptr, windows, {ProfilingFailed{profiling.broken()}});
   }
   if (profiling.windows() != windows) return;  // one is being committed
   if (profiling.look_again_s && now_s < *profiling.look_again_s) return;
@@ -68,6 +68,26 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
   }
   const Job& job = live->job;
   auto question = profiling->question(job, why_overdue(job), options.max_computations, options.plan_deadlines);
+  if (!question.trial || question.trial->results.empty()) return submit_window(id, profiling, std::move(question));
+  store->read<std::optional<std::string>>(
+      [input = "input/" + job.trial->candidate.profile.input](Store& from) { return from.blob(input); },
+      [weak = weak_from_this(), id, profiling,
+       question = std::move(question)](const Result<std::optional<std::string>>& text) mutable {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!text && text.error().code == ErrorCode::unavailable) {
+          profiling->deciding = false;
+          profiling->look_again_s = self->clock.now_s() + retry_after_s;
+          if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
+          return;
+        }
+        question.trial->input = text && *text ? **text : "";
+        self->submit_window(id, profiling, std::move(question));
+      });
+}
+
+void Service::State::submit_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
+                                   ProfilingQuestion question) {
   executor.submit(Executor::Kind::planning,
                   [weak = weak_from_this(), id, profiling, profiler = profiling->lend(),
                    question = std::move(question)]() -> std::function<void()> {
@@ -83,32 +103,48 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
 
 void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
                                        int window, const ProfilingDecision& decided) {
-  const auto decide = [self = this, window, decided](const Job& job, double now_s) -> Result<Decision> {
+  const auto judged = std::make_shared<std::optional<ProfileOnTrial>>();
+  const auto decide = [self = this, window, decided, judged](const Job& job, double now_s) -> Result<Decision> {
     Decision decision;
+    judged->reset();
     if (!is_profiled(job) || static_cast<int>(job.windows.size()) != window) return decision;
-    if (const auto* next = std::get_if<WindowHandedOut>(&decided)) {
+    if (decided.trial && job.tries_profile()) {
+      *judged = job.trial->candidate;
+      decision.events.emplace_back(*decided.trial);
+    }
+    if (std::holds_alternative<ProfileConfirmed>(decided.next)) {
+      if (!*judged) return decision;
+      ProfileKnown known = (*judged)->profile;
+      known.pipelines = unprofiled_pipelines(job);
+      if (static_cast<int>(known.pipelines.size()) == job.num_pipelines()) known.pipelines.clear();
+      known.text = decided.trial->text;
+      decision.events.emplace_back(std::move(known));
+    } else if (const auto* next = std::get_if<WindowHandedOut>(&decided.next)) {
       WindowHandedOut event = *next;
       event.version = job.version + 1;
       const LiveJob* const live = self->jobs->in_memory(job.id);
       event.from_iteration =
           first_iteration_of(event, job, live == nullptr ? 0 : self->next_common_iteration(*live, now_s));
       decision.events.emplace_back(std::move(event));
-    } else if (const auto* measured = std::get_if<ProfileMeasured>(&decided)) {
+    } else if (const auto* measured = std::get_if<ProfileMeasured>(&decided.next)) {
       ProfileKnown event = measured->known.event;
       event.text += text_of_cost(job);
       decision.events.emplace_back(std::move(event));
       decision.blobs.push_back(measured->known.blob);
       note_learned(job, measured->known.event, now_s, decision);
     } else {
-      decision.events.emplace_back(std::get<ProfilingFailed>(decided));
+      decision.events.emplace_back(std::get<ProfilingFailed>(decided.next));
     }
     return decision;
   };
-  jobs->execute(id, {decide, [weak = weak_from_this(), id, profiling](const Status&) {
-                       if (profiling) profiling->deciding = false;
-                       const auto self = weak.lock();
-                       if (self) self->store->release("profile/" + id, self->options.owner);
-                     }});
+  jobs->execute(id,
+                {decide, [weak = weak_from_this(), id, profiling, judged, ended = decided.trial](const Status& done) {
+                   if (profiling) profiling->deciding = false;
+                   const auto self = weak.lock();
+                   if (!self) return;
+                   self->store->release("profile/" + id, self->options.owner);
+                   if (done && *judged) self->note_trial(id, **judged, *ended);
+                 }});
 }
 
 std::optional<int> Service::State::window_of(const LiveJob& live, const ReportIterations& request) {

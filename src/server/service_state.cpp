@@ -6,6 +6,7 @@
 #include "server/job_view.h"
 #include "server/known_profile.h"
 #include "server/pipeline_input.h"
+#include "server/registration.h"
 #include "server/savings.h"
 #include "server/stage_schedule.h"
 #include "server/stragglers.h"
@@ -114,6 +115,9 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
     if (const auto* count = std::get_if<IterationsCounted>(&event.event.body)) {
       live.followed.counted_to(count->last_iteration);
       live.uncounted_since_s.reset();
+    }
+    if (const auto* rank = std::get_if<RankRegistered>(&event.event.body); rank != nullptr && rank->epoch > 0) {
+      end_waits_of_earlier(live, rank->rank);
     }
     if (std::holds_alternative<WindowHandedOut>(event.event.body)) new_plan = true;
     if (std::holds_alternative<PlanDeployed>(event.event.body)) {
@@ -288,6 +292,30 @@ bool Service::State::revive_if_expired(LiveJob& live) {
 
 bool Service::State::has_rank(const LiveJob& live, int rank) {
   return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
+}
+
+std::optional<double> Service::State::silence_of(const LiveJob& live, int rank) const {
+  const bool waits = std::ranges::any_of(live.waiters, [&](const auto& entry) { return entry.second.rank == rank; });
+  if (waits) return std::nullopt;
+  const bool heard = static_cast<std::size_t>(rank) < live.heard_s.size();
+  const double silent_s = clock.now_s() - std::max({opened_s, live.job.created_s, heard ? live.heard_s[rank] : 0});
+  return silent_s >= options.rank_lease_s ? std::optional(silent_s) : std::nullopt;
+}
+
+void Service::State::end_waits_of_earlier(LiveJob& live, int rank) {
+  std::vector<std::pair<Done<PlanAnswer>, Error>> over;
+  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+    const Waiter& waits = waiter->second;
+    const Status held = waits.rank == rank ? check_holder(live.job, rank, waits.epoch) : Status(Ok{});
+    if (held) {
+      ++waiter;
+      continue;
+    }
+    over.emplace_back(std::move(waiter->second.done), held.error());
+    forget_wait(waiter->first, waits);
+    waiter = live.waiters.erase(waiter);
+  }
+  for (const auto& [done, why] : over) done(why);
 }
 
 bool Service::State::knows(const LiveJob& live, int rank, std::int64_t version) {
@@ -473,12 +501,20 @@ void Service::State::end_wait(WaitId id) {
   // Nothing: it is being read. Null: there is nothing to count the instructions by, yet.
   const bool has_input = !job.input_of[rank.dp_rank].empty();
   const auto shape = has_input ? max_clock_shape(*live, rank.dp_rank) : std::optional<const PipelineShape*>(nullptr);
-  if (!shape || *shape == nullptr || awaits_profiling(job) || is_profiled(job)) {
+  const bool lists_instructions = !job.instruction_sets[rank.instruction_set].empty();
+  if (!shape || awaits_profiling(job) || is_profiled(job)) {
     waiter->deadline_s = clock.now_s() + (shape ? options.maximum_clock_after_s : retry_after_s);
     wait_deadlines.emplace(*waiter->deadline_s, id);
     job_of_wait.emplace(id, job.id);
     live->waiters.emplace(id, *std::move(waiter));
     return;
+  }
+  if (*shape == nullptr && !lists_instructions) {
+    return waiter->done(Error{
+        ErrorCode::conflict,
+        fmt::format("job {} has no {}, so it is not known how many clocks rank {} needs: name a stored profile in "
+                    "job_metadata, or upload one to the job, and ask again",
+                    job.id, has_input ? "profile that can be read" : "profile", waiter->rank)});
   }
   answer.schedule = make_maximum_clock_schedule(job, rank, *shape);
   answer.pipeline = rank.dp_rank;

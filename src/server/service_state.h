@@ -37,9 +37,15 @@ struct JobProfiles {
     std::string name;
     std::vector<int> pipelines;  ///< empty: all
     bool fixed_latency = false;  ///< as ProfileKnown's
-    std::string learned = {};    ///< key of the learned profile that it is from; empty: none
   };
   std::vector<Given> given;
+  /// That an earlier job of the same set-up has learned, to be tried.
+  struct Learned {
+    std::string key;
+    LearnedProfile profile;
+    Given given;
+  };
+  std::optional<Learned> learned;
 };
 
 struct Service::State : std::enable_shared_from_this<State> {
@@ -90,6 +96,9 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   // ---- Requests in parts
 
+  void make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done);
+  /// What its registration answers.
+  [[nodiscard]] RegisteredJob registered(const std::string& id);
   void report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done);
   /// The live jobs with that accelerator.
   void with_accelerator(const std::string& accelerator, Done<std::vector<std::string>> done);
@@ -126,6 +135,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// Which ranks are late; empty: none.
   [[nodiscard]] std::string why_overdue(const Job& job) const;
   void decide_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling);
+  void submit_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling, ProfilingQuestion question);
   void profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling, int window,
                          const ProfilingDecision& decided);
   /// The profiling window that a report is of, if it is of one.
@@ -157,6 +167,10 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// True: it was, and is being revived; ranks are told to ask again.
   bool revive_if_expired(LiveJob& live);
   static bool has_rank(const LiveJob& live, int rank);
+  /// For how long the rank has not called this server; nothing: not for its lease, or it waits for a plan.
+  [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
+  /// Ends waits of processes that no longer hold their rank.
+  void end_waits_of_earlier(LiveJob& live, int rank);
   static bool knows(const LiveJob& live, int rank, std::int64_t version);
   void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
   WaitId wait(LiveJob& live, const WaitForPlan& request, WaitId id, Done<PlanAnswer> done);
@@ -190,6 +204,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   [[nodiscard]] InputLimits limits(int ranks) const;
   /// Later runs as this job's measure anew.
   void forget_learned(const Job& job, Done<Ok> done);
+  /// Notes with the learned profile what the job's trial of it found.
+  void note_trial(const std::string& id, const ProfileOnTrial& candidate, const TrialEnded& ended);
   /// Events and blobs of the profiles.
   void complete_profiles(JobProfiles profiles, int ranks, std::function<void(State&, Result<Decision>)> then);
   /// Runs `work` on the executor, and then `then` with what it returned, here.

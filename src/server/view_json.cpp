@@ -122,6 +122,12 @@ void describe(F& f, const JobView::Profiling& profiling) {
   f("cost", profiling.cost);
 }
 template <class F>
+void describe(F& f, const JobView::ProfileTrial& trial) {
+  f.always("state", trial.state);
+  f.always("learned_by", trial.learned_by);
+  f("text", trial.text);
+}
+template <class F>
 void describe(F& f, const JobView::StragglerView& straggler) {
   f.always("id", straggler.id);
   f.always("target", text_of(straggler.target));
@@ -170,6 +176,7 @@ void describe(F& f, const JobAnswer& answer) {
   f("facts", view.facts);
   f("detect_stragglers", view.detect_stragglers);
   if (view.profiling) f.always("profiling", *view.profiling);
+  if (view.profile_trial) f.always("profile_trial", *view.profile_trial);
   f("plan", view.plan);
   f("plans_dropped", view.dropped);
   f.always("pipelines", view.pipelines);

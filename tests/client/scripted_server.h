@@ -65,6 +65,15 @@ class ScriptedServer {
     }
     return bodies;
   }
+  /// The requests themselves.
+  std::vector<HttpRequest> requests(const std::string& method, const std::string& end) {
+    const std::lock_guard lock(mutex_);
+    std::vector<HttpRequest> found;
+    for (const HttpRequest& request : requests_) {
+      if (request.method == method && request.path.ends_with(end)) found.push_back(request);
+    }
+    return found;
+  }
 
  private:
   std::mutex mutex_;

@@ -36,9 +36,9 @@ class Server:
         self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)
         self.reader.start()
 
-    def ask(self, method, path, body=None, token=None, raw=False):
+    def ask(self, method, path, body=None, token=None, raw=False, headers=()):
         connection = http.client.HTTPConnection(self.address, timeout=600)
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **dict(headers)}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         text = body if isinstance(body, (str, bytes)) else None if body is None else json.dumps(body)

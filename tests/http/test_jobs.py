@@ -4,11 +4,14 @@
 usage: test_jobs.py PERSEUS [unittest's arguments]
 """
 
+import http.client
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
+import urllib.parse
 
 import postgres
 import served
@@ -96,7 +99,10 @@ class Profiling(JobCase):
         known.register()
         view = known.run_until(("deployed", "failed"))
         self.assertEqual((view["state"], view["facts"]["profile"]), ("deployed", "known from an earlier run"))
-        self.assertNotIn("profiling", view)
+        # It was used after five iterations at the highest clock, and these are noted with it.
+        self.assertEqual((view["profile_trial"]["state"], view["profile_trial"]["learned_by"]), ("confirmed", job))
+        self.assertEqual((view["profiling"]["windows"], view["profiling"]["iterations"]), (1, 5))
+        self.wait_until(lambda: self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"][0]["confirmed"] == 1)
         other = self.job(profile_online=True, facts={"model": "other"}, pipeline=ONLINE["pipeline"])
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}")[1]["state"], "registered")
         log = [line for line in self.server.log if job in line and "profile_known" in line or "known" in line]
@@ -313,6 +319,149 @@ class Restarts(JobCase):
         view = training.run_until(("deployed", "failed"))
         self.assertEqual(view["state"], "deployed", view)
         self.assertLess(view["profiling"]["cost"]["iterations"], len(training.times) + 1)
+
+
+class RegisteringTwice(JobCase):
+    """A job is registered under a key; the answer is lost, and the request is sent again."""
+
+    BODY = {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "name": "once"}
+
+    def register(self, key, body=None, token=None):
+        return self.server.ask("POST", "/v1/jobs", body or self.BODY, token, headers={"Idempotency-Key": key})
+
+    def jobs(self):
+        return [job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]]
+
+    def test_it_is_one_job_also_after_a_crash(self):
+        key = '"8e03978e-40d5-43dd-bc93-6894a57f9324"'
+        status, first = self.register(key)
+        self.assertEqual(status, 200, first)
+        self.assertEqual(self.register(key), (200, first))
+        self.assertEqual(self.register(key.strip('"')), (200, first))
+        self.restart_server()
+        self.assertEqual(self.register(key), (200, first))
+        self.server.cli("job", "finish", first["job"])
+        self.assertEqual(self.register(key), (200, {"job": first["job"], "state": "finished"}))
+        self.assertEqual(self.jobs(), [first["job"]])
+        status, refused = self.register(key, {**self.BODY, "name": "twice"})
+        self.assertEqual((status, refused["error"]["code"]), (422, "invalid_input"), refused)
+        self.assertIn(first["job"], refused["detail"])
+        self.server.cli("job", "delete", first["job"])
+        self.assertEqual(self.register(key)[0], 200, "the key is as new")
+
+    def test_at_the_same_moment(self):
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.register("at-the-same-moment"))) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(self.jobs()), 1)
+        self.assertEqual({(status, answer["job"]) for status, answer in answers}, {(200, self.jobs()[0])})
+
+    def test_the_last_job_that_a_token_may_have(self):
+        self.server.stop()
+        self.server = Server(self.data, "--max-live-jobs-per-token", "1")
+        token = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]
+        status, first = self.register("the-key-of-the-last-one", token=token)
+        self.assertEqual(status, 200, first)
+        self.assertEqual(self.register("the-key-of-the-last-one", token=token), (200, first))
+        self.assertEqual(self.register("the-key-of-another-one", token=token)[0], 413)
+
+    def test_keys_that_can_be_guessed_are_refused(self):
+        for key in ("1", "x" * 15, "x" * 129, "with a space in it", '"' + "x" * 15 + '"'):
+            status, answer = self.register(key)
+            self.assertEqual(status, 400, answer)
+            self.assertIn("allowed: 16 to 128 visible ASCII characters", answer["detail"])
+        self.assertEqual(self.jobs(), [])
+
+
+@unittest.skipUnless(postgres.programs(), "no PostgreSQL")
+class RegisteringAtTwoServers(unittest.TestCase):
+    def test_at_the_same_moment(self):
+        database = postgres.Postgres()
+        servers = [Server(database.url) for _ in range(2)]
+        try:
+            for key in range(8):
+                answers = []
+
+                def register(server, key=key, answers=answers):
+                    answers.append(server.ask("POST", "/v1/jobs", RegisteringTwice.BODY,
+                                              headers={"Idempotency-Key": f"at-the-same-moment-{key}"}))
+
+                threads = [threading.Thread(target=register, args=(server,)) for server in servers * 4]
+                for thread in threads:
+                    thread.start()
+                for thread in threads:
+                    thread.join()
+                self.assertEqual({status for status, _ in answers}, {200}, answers)
+                self.assertEqual(len({answer["job"] for _, answer in answers}), 1, answers)
+        finally:
+            for server in servers:
+                server.stop()
+            database.close()
+
+
+class ExistingClients(JobCase):
+    """Ranks of clients that ask once and wait while the server is killed."""
+
+    RANK = {"dp_rank": 0, "tp_rank": 0, "pipe_schedule": ["forward", "backward"], "power_state_range": [1410, 1200]}
+
+    def wait_for_schedule(self, job, rank=0):
+        """The answer, or the exception that the client's HTTP library raises, once there is one."""
+        answers = []
+
+        def ask():
+            try:
+                answers.append(self.server.ask("GET", f"/schedule/{job}?rank={rank}"))
+            except (OSError, http.client.HTTPException) as problem:
+                answers.append(problem)
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        return thread, answers
+
+    def waiting(self, job):
+        return self.server.ask("GET", f"/v1/jobs/{job}")[1]["ranks"]["waiting"]
+
+    def test_the_next_call_after_a_crash_is_answered(self):
+        status, job = self.server.ask(
+            "POST", "/register_job",
+            {"job_id": "", "pp_degree": 2, "dp_degree": 1, "tp_degree": 1, "world_size": 2, "framework": "Megatron",
+             "model_name": "new", "partition_method": "param", "microbatch_size": 4, "num_microbatches": 1})
+        self.assertEqual(status, 200, job)
+        self.server.ask("POST", "/register_rank", {"job_id": job, "rank": 0, "pp_rank": 0, **self.RANK})
+        job = urllib.parse.quote(job)
+        for how in (signal.SIGKILL, signal.SIGTERM):
+            thread, answers = self.wait_for_schedule(job)
+            self.wait_until(lambda: self.waiting(job) == 1)
+            self.restart_server(how)
+            thread.join(60)
+            if how == signal.SIGTERM:
+                self.assertEqual(answers[0][0], 503, answers)
+                self.assertIn("the server is stopping: ask again", answers[0][1]["detail"])
+            else:
+                self.assertIsInstance(answers[0], Exception, "its connection ends, so it does not wait for ever")
+        # The rank that asks again waits for the others, and is answered when they are there.
+        thread, answers = self.wait_for_schedule(job)
+        self.wait_until(lambda: self.waiting(job) == 1)
+        self.server.ask("POST", "/register_rank",
+                        {"job_id": urllib.parse.unquote(job), "rank": 1, "pp_rank": 1, **self.RANK})
+        thread.join(60)
+        self.assertEqual(answers, [(200, {"rank": 0, "power_states": [1410, 1410]})])
+
+    def test_a_server_that_kept_nothing_says_so(self):
+        self.push()
+        zeus = {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "job_metadata": "sample"}
+        job = urllib.parse.quote(self.server.ask("POST", "/register_job", zeus)[1])
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data + "2")
+        for call in (("GET", f"/schedule/{job}?rank=0"),
+                     ("POST", f"/register_rank/{job}", {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0,
+                                                        "available_frequencies": [1410]})):
+            status, answer = self.server.ask(*call)
+            self.assertEqual(status, 404, answer)
+            self.assertIn("no job", answer["detail"])
 
 
 if __name__ == "__main__":

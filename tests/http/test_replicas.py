@@ -73,7 +73,7 @@ def what_one_is_told_the_other_says(url):
         status, answer = (one, other)[rank % 2].ask(
             "POST", f"/v1/jobs/{job}/ranks",
             {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "accelerator": f"both-{rank}"})
-        assert (status, answer) == (200, {"registered": rank + 1, "expected": DP * PP}), answer
+        assert (status, answer) == (200, {"registered": rank + 1, "expected": DP * PP, "epoch": 0}), answer
     path = f"/v1/jobs/{job}/ranks/0/plan"
     plan = one.ask("GET", path)[1]
     assert plan["kind"] == "plan" and plan == other.ask("GET", path)[1]

@@ -174,17 +174,18 @@ class Tokens(SecurityCase):
         vision, vision_too = (self.make("job", boss, team="vision") for _ in range(2))
         language = self.make("job", boss, team="language")
         alone = self.make("job", boss)
-        request = {"degrees": DEGREES, "facts": {"model": "gpt", "team": "language"}}
+        request = {"degrees": DEGREES, "facts": {"model": "gpt", "team": "language"}, "profile_online": True,
+                   "pipeline": profile_body()["pipeline"]}
 
         def register(token):
             job = self.server.ask("POST", "/v1/jobs", request, token)[1]["job"]
-            return job, self.server.ask("GET", f"/v1/jobs/{job}", token=token)[1]["facts"].get("profile")
+            return job, self.server.ask("GET", f"/v1/jobs/{job}", token=token)[1].get("profile_trial")
 
         teacher, source = register(vision)
         self.assertIsNone(source)
         self.assertEqual(self.server.ask("PUT", f"/v1/jobs/{teacher}/profile", profile_body(), vision)[0], 200)
         self.assertEqual([register(token)[1] for token in (vision, vision_too, language, alone)],
-                         ["known from an earlier run"] * 2 + [None] * 2)
+                         [{"state": "under_way", "learned_by": teacher}] * 2 + [None] * 2)
         seen = {token: self.server.ask("GET", "/v1/learned_profiles", token=token)[1]["profiles"]
                 for token in (boss, vision_too, language, alone)}
         self.assertEqual([len(seen[token]) for token in (boss, vision_too, language, alone)], [1, 1, 0, 0])

@@ -48,6 +48,8 @@ std::vector<EventBody> one_of_each_kind() {
       JobFinished{},
       JobExpired{},
       JobRevived{},
+      ProfileOnTrial{{"key", "known", {}, "1f1b", 8, "", 0.003, true}, "known/1", "key0", "j_1"},
+      TrialEnded{true, "+1 %"},
       UnknownEvent{"rank_moved"},
   };
 }

@@ -325,6 +325,11 @@ Result<JobView> OverHttp::job(const std::string& job) {
   view.ranks_registered = JsonFields(fields.value("ranks")).integer("registered");
   if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
   if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
+  if (const auto trial = fields.optional("profile_trial")) {
+    JsonFields members(*trial);
+    view.profile_trial = {std::string(members.string("state")), std::string(members.string("learned_by")),
+                          members.optional("text") ? std::string(members.string("text")) : ""};
+  }
   if (const auto dropped = fields.optional("plans_dropped")) {
     const Status read = dropped->for_each([&](const JsonReader& text) -> Status {
       view.dropped.emplace_back(*text.string());
@@ -360,6 +365,7 @@ int OverHttp::wait_for_plan(const WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
   if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
+  if (request.epoch != 0) target += fmt::format("&epoch={}", request.epoch);
   waits_.push_back(std::make_unique<Client>(io_, api_->port(), request_text("GET", target, "")));
   // It has begun when the server has answered what came after it.
   (void)ask("GET", "/healthz").ok();

@@ -209,7 +209,9 @@ class Player {
       simulation.energy_breakdown = step.text("iteration_energies") != "yes";
       training_.erase(request.name);
       auto& training =
-          training_.try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation)
+          training_
+              .try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation, 1,
+                           InventedGpu{.time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
               .first->second;
       if (step.text("energies") == "no") training.without_energies();
     }
@@ -229,6 +231,7 @@ class Player {
     }
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
     request.epoch = step.whole("epoch", 0);
+    request.replaces = step.text("replaces") == "yes";
     return request;
   }
 
@@ -247,6 +250,7 @@ class Player {
     request.rank = step.whole("rank", 0);
     request.version = step.whole("version", 0);
     request.reason = step.text("because");
+    request.epoch = step.whole("epoch", 0);
     request.measured = Seconds(step.number("measured", 0));
     request.promised = Seconds(step.number("promised", 0));
     return target_.drop_plan(request);
@@ -294,6 +298,7 @@ class Player {
     if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
     if (step.find("window")) request.window = step.whole("window", 0);
     request.missed = step.text("missed");
+    request.epoch = step.whole("epoch", 0);
     for (int n = step.whole("times", 1); n > 0; --n) {
       if (Status reported = target_.report_iterations(request); !reported) return reported;
     }
@@ -366,6 +371,7 @@ class Player {
     request.have_version = earlier == waits_.end() ? step.whole("have", 0) : version_of(earlier->second);
     if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
     if (step.find("most")) request.max_wait_s = step.number("most", 0);
+    request.epoch = step.whole("epoch", 0);
     const int wait = target_.wait_for_plan(request);
     waits_[step.text("as", "w")] = wait;
     const auto answer = target_.answer_of(wait);
@@ -467,6 +473,10 @@ class Player {
         numbers["cost_worst_pct"] = profiling->cost->worst_slowdown_pct;
         if (profiling->cost->earned_back_after) numbers["earned_back_after"] = *profiling->cost->earned_back_after;
       }
+    }
+    if (const auto& trial = view->profile_trial) {
+      texts["trial"] = trial->state;
+      texts["trial_text"] = trial->text;
     }
     if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
     if (view->total) {

@@ -119,9 +119,9 @@ class RelayTest : public ::testing::Test {
 };
 
 TEST_F(RelayTest, WaitsThatAreNotAnsweredGoIntoTheNextExchange) {
-  auto first = wait_for_plan(3);
+  auto first = ask("GET", "/v1/jobs/j/ranks/3/plan?have=1&epoch=77&wait_s=50");
   Asked asked = exchange();
-  EXPECT_EQ(asked.body, R"({"wait_s":0.2,"reports":[],"waits":[{"job":"j","rank":3,"have":1}]})");
+  EXPECT_EQ(asked.body, R"({"wait_s":0.2,"reports":[],"waits":[{"job":"j","rank":3,"have":1,"epoch":77}]})");
   EXPECT_EQ(asked.token, "some");
   auto second = wait_for_plan(4);
   answer(asked, R"({"reports":[],"waits":[]})");
