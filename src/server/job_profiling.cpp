@@ -226,7 +226,8 @@ std::string text_of_cost(const Job& job) {
       static_cast<double>(job.profiling->pipelines.size()) * profiled.extra_j);
 }
 
-ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+std::optional<ProfilingDecision> decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question,
+                                                  StopCheck& check) {
   WindowHandedOut window;
   window.number = question.window;
   window.overdue = question.overdue;
@@ -238,8 +239,9 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
   }
   std::string why = question.overdue;
   if (!question.give_up) {
-    const ProfilingStep next = profiler.next();
-    if (const ProfilingWindow* found = next.window()) {
+    const std::optional<ProfilingStep> next = profiler.next(check);
+    if (!next) return std::nullopt;
+    if (const ProfilingWindow* found = next->window()) {
       window.iterations = found->iterations;
       window.warm_up = found->warm_up;
       window.confirming = found->confirming;
@@ -247,11 +249,11 @@ ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const Profili
       window.rest = found->rest;
       window.slowdown_pct = found->slowdown_pct;
       window.highest = window.clocks_mhz == question.maximum_clocks;
-      window.uncertainty_pct = next.doubt.worst_pct();
-      window.text = next.doubt.text;
+      window.uncertainty_pct = next->doubt.worst_pct();
+      window.text = next->doubt.text;
       return window;
     }
-    why = next.done()->why;
+    why = next->done()->why;
   }
   const auto estimate = profiler.estimate();
   if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
