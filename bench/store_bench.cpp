@@ -104,6 +104,16 @@ void ranks_of_one_job(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kRanks);
 }
 
+template <class Database>
+void open_and_read_index(benchmark::State& state, const Database& database, StoreExecutor& executor, std::size_t jobs) {
+  for (auto _ : state) {
+    auto store = database.open()(executor.post());
+    if (!store) return state.SkipWithError(store.error().message.c_str());
+    const auto index = (*store)->jobs();
+    if (!index.ok() || index->size() != jobs) return state.SkipWithError("jobs are missing");
+  }
+}
+
 /// Opens the database of 10,000 jobs with so many events each, and reads the index: then a server is ready.
 template <class Database>
 void start_with_10000_jobs(benchmark::State& state) {
@@ -120,12 +130,7 @@ void start_with_10000_jobs(benchmark::State& state) {
     }
     while (answered < kJobs) executor.run_one();
   }
-  for (auto _ : state) {
-    auto store = database.open()(executor.post());
-    if (!store) return state.SkipWithError(store.error().message.c_str());
-    const auto jobs = (*store)->jobs();
-    if (!jobs.ok() || jobs->size() != kJobs) return state.SkipWithError("jobs are missing");
-  }
+  open_and_read_index(state, database, executor, kJobs);
 }
 
 /// The same with 100,000 jobs that have ended, 8 events each, packed as they are after a while.
@@ -152,12 +157,7 @@ void start_with_100000_ended_jobs(benchmark::State& state) {
     for (const JobIndexRow& row : *jobs) bytes += row.bytes;
     state.counters["log_bytes_per_job"] = static_cast<double>(bytes) / kJobs;
   }
-  for (auto _ : state) {
-    auto store = database.open()(executor.post());
-    if (!store) return state.SkipWithError(store.error().message.c_str());
-    const auto jobs = (*store)->jobs();
-    if (!jobs.ok() || jobs->size() != kJobs) return state.SkipWithError("jobs are missing");
-  }
+  open_and_read_index(state, database, executor, kJobs);
 }
 
 /// Only where there is a PostgreSQL to start.

@@ -22,6 +22,13 @@ struct RelaySettings {
 Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
   const auto address = parse_host_port(settings.listen);
   if (!address) return Error{ErrorCode::usage, "--listen: " + address.error().message};
+  if (!is_loopback_host(address->host)) {
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--listen: {}: anybody may come, and a relay speaks for the ranks of its own host; allowed: "
+                    "localhost, 127.0.0.0/8 and [::1]",
+                    settings.listen)};
+  }
   const auto url = parse_url(server.url);
   if (!url) return Error{ErrorCode::usage, "--server: " + url.error().message};
   if (!url->password.empty()) {
@@ -43,7 +50,8 @@ Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
   signals.async_wait([&](boost::system::error_code stopped, int) {
     if (!stopped) io.stop();
   });
-  print(fmt::format("perseus: relaying on http://{}:{} for {}\n", address->host, *port, server.url));
+  print(fmt::format("perseus: relaying on http://{} for {}\n", format_host_port({address->host, *port}),
+                    without_user(server.url)));
   io.run();
   return 0;
 }

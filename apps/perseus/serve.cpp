@@ -1,8 +1,6 @@
 // perseus serve: the cluster-wide server.
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,13 +24,14 @@
 #include "openapi_text.h"
 #include "report/dashboard.h"
 #include "serve_config.h"
+#include "serve_options.h"
 #include "server/api.h"
-#include "server/identity.h"
 #include "server/metrics.h"
 #include "server/service.h"
 #include "server/store_access.h"
 #include "server/tokens.h"
 #include "server/worker_pool.h"
+#include "server_log.h"
 #include "server_store.h"
 #include "service_manager.h"
 
@@ -62,28 +61,6 @@ Status check_files(rlim_t allowed) {
                fmt::format("open files: {} (ulimit -n), of which {} are in use; allowed: at least {}", allowed, in_use,
                            in_use + least_files)};
 }
-
-/// One JSON object a line, on standard error.
-class Log {
- public:
-  explicit Log(const std::string& level) : logger_(spdlog::stderr_logger_st("perseus")) {
-    logger_->set_pattern(R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})",
-                         spdlog::pattern_time_type::utc);
-    logger_->set_level(spdlog::level::from_str(level));
-  }
-  ~Log() { spdlog::drop("perseus"); }
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
-  void info(std::string_view message) { logger_->info(json_quoted(message)); }
-  void debug(std::string_view message) { logger_->debug(json_quoted(message)); }
-  void warn(std::string_view message) { logger_->warn(json_quoted(message)); }
-  void error(std::string_view message) { logger_->error(json_quoted(message)); }
-  /// `change`: a JSON object.
-  void audit(const std::string& change) { logger_->info("\"change\",\"change\":" + change); }
-
- private:
-  std::shared_ptr<spdlog::logger> logger_;
-};
 
 /// Makes room for that many connections; how many files there may be. To be called while there is one thread: with
 /// more, the kernel doubles its table of open files only after every processor has passed a quiet moment, tens of
@@ -151,22 +128,65 @@ class Watchdog {
   ServiceManager& manager_;
 };
 
-bool is_loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+struct ServeOptions {
+  std::map<std::string, std::string> flags;
+  std::string file;
+  bool print_config = false;
+};
 
-HttpServerOptions server_options(const ServeConfig& config) {
-  HttpServerOptions options;
-  options.limits.body_bytes = static_cast<std::size_t>(config.max_body_mb) << 20U;
-  options.connections = static_cast<std::size_t>(config.max_connections);
-  options.connections_per_address = static_cast<std::size_t>(config.max_connections_per_address);
-  options.is_reader = server::Api::is_reader;
-  options.request_time = std::chrono::seconds(config.request_time_s);
-  return options;
+/// What a reload reaches.
+struct RunningServer {
+  ServeConfig& config;
+  ServerLog& log;
+  server::Api& api;
+  server::Service& service;
+  server::Tokens& tokens;
+  HttpServer& http;
+  rlim_t most_files;
+};
+
+void warn_of_few_files(ServerLog& log, int connections, rlim_t most_files) {
+  if (most_files >= static_cast<rlim_t>(connections)) return;
+  log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
+                       connections, most_files));
 }
 
-Result<int> run_serve(const ServeConfig& config) {
+/// Reads settings, tokens and the certificate anew, and opens the log anew. What is wrong leaves what was.
+void reload(const RunningServer& server, const ServeOptions& given) {
+  const auto reread = reread_config(server.config, given.flags, given.file);
+  const ServeConfig& config = reread ? reread->config : server.config;
+  if (const Status opened = server.log.open(config.log_level, config.log_file); !opened) {
+    server.log.error("the log stays where it is: " + opened.error().message);
+  }
+  if (!reread) {
+    server.log.error("the settings stay as they were: " + reread.error().message);
+  } else {
+    server.config = reread->config;
+    server.http.set_limits(http_options(config));
+    server.api.set_limits(api_options(config));
+    server.service.set_limits(service_options(config));
+    server.log.info(
+        fmt::format("read the settings again; changed: {}",
+                    reread->changed.empty() ? "none" : fmt::format("{}", fmt::join(reread->changed, ", "))));
+    if (!reread->kept.empty()) {
+      server.log.warn(fmt::format("these settings need a restart to change: {}; they stay as they were",
+                                  fmt::join(reread->kept, ", ")));
+    }
+    warn_of_few_files(server.log, config.max_connections, server.most_files);
+  }
+  server.tokens.refresh([&server](const Error& error) { server.log.error("tokens: " + error.message); });
+  if (config.tls_certificate.empty()) return;
+  const auto tls = server_tls(config.tls_certificate, config.tls_key);
+  if (tls) server.http.use_certificate(*tls);
+  tls ? server.log.info("read the certificate again")
+      : server.log.error("the certificate stays as it was: " + tls.error().message);
+}
+
+Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   const auto address = parse_host_port(config.listen);
   if (!address) return Error{ErrorCode::usage, "listen: " + address.error().message};
-  HttpServerOptions options = server_options(config);
+  HttpServerOptions options = http_options(config);
+  options.is_reader = server::Api::is_reader;
   if (!config.tls_certificate.empty()) {
     auto tls = server_tls(config.tls_certificate, config.tls_key);
     if (!tls) return tls.error();
@@ -176,7 +196,9 @@ Result<int> run_serve(const ServeConfig& config) {
   if (Status enough = check_files(most_files); !enough) return enough.error();
   ignore_closed_pipes();
   ServiceManager manager;
-  Log log(config.log_level);
+  ServerLog log(config.log_level);
+  keep_to_ourselves();
+  if (const Status opened = log.open(config.log_level, config.log_file); !opened) return opened.error();
   asio::io_context io(1);
   const auto metrics = std::make_shared<server::Metrics>();
   const auto post_from = [&io, metrics](std::string_view whom) -> Post {
@@ -194,7 +216,7 @@ Result<int> run_serve(const ServeConfig& config) {
     log.warn("known plans are served, and nothing can be changed: " + why);
   }
 
-  const bool local = is_loopback(address->host);
+  const bool local = is_loopback_host(address->host);
   server::Tokens tokens(**store, local);
   if (const Status loaded = tokens.load(); !loaded) return loaded.error();
   if (!local && tokens.list().empty()) {
@@ -205,26 +227,11 @@ Result<int> run_serve(const ServeConfig& config) {
   }
 
   server::WorkerPool workers(config.workers, post_from("workers"));
-  server::ServiceOptions service_options;
-  service_options.owner = config.database.empty() ? "server" : server::random_hex_id();
-  service_options.idle_expiry_s = config.idle_expiry_s;
-  constexpr double day_s = 86400;
-  service_options.keep_finished_s = config.keep_finished_days * day_s;
-  service_options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;
-  service_options.keep_unused_s = config.keep_unused_days * day_s;
-  service_options.max_ranks = config.max_ranks;
-  service_options.plan_deadlines = config.plan_deadlines;
-  service_options.planners = config.workers;
-  service_options.planning_budget_s = config.planning_budget_s;
-  service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;
-  service_options.profiling_iterations = config.profiling_iterations;
-  service_options.profiling_slowdown_pct = config.profiling_slowdown;
-  service_options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
-  service_options.switch_latency_s = config.switch_latency;
-  service_options.tokens_changed = [&] {
+  server::ServiceOptions options_of_service = service_options(config);
+  options_of_service.tokens_changed = [&] {
     tokens.refresh([&](const Error& error) { log.error("tokens: " + error.message); });
   };
-  auto service = server::Service::open(service_options, **store, clock, workers);
+  auto service = server::Service::open(std::move(options_of_service), **store, clock, workers);
   if (!service) return service.error();
   tokens.serve((*service)->store_access());
 
@@ -234,31 +241,21 @@ Result<int> run_serve(const ServeConfig& config) {
     log.info(fmt::format("job {}: {}", event.job, event.text));
   });
 
-  server::ApiOptions api_options;
-  api_options.metrics = metrics;
-  api_options.version = PERSEUS_VERSION;
-  api_options.openapi = openapi_text();
-  api_options.dashboard = dashboard_page();
-  api_options.hosts = config.hosts;
-  api_options.later = post_from("exchange");
-  api_options.audit = [&log](const std::string& change) { log.audit(change); };
-  api_options.longest_wait_s = config.max_wait_s;
-  api_options.jobs_per_token = config.max_live_jobs_per_token;
-  api_options.ranks_per_token = config.max_ranks_per_token;
-  api_options.held = {static_cast<std::size_t>(config.max_waits_per_token),
-                      static_cast<std::size_t>(config.max_streams_per_token),
-                      static_cast<std::size_t>(config.max_streams_per_address)};
-  if (config.price_per_kwh > 0) api_options.factors.price_per_kwh = config.price_per_kwh;
-  if (config.carbon_g_per_kwh > 0) api_options.factors.carbon_g_per_kwh = config.carbon_g_per_kwh;
-  api_options.factors.currency = config.currency;
+  server::ApiOptions options_of_api = api_options(config);
+  options_of_api.metrics = metrics;
+  options_of_api.version = PERSEUS_VERSION;
+  options_of_api.openapi = openapi_text();
+  options_of_api.dashboard = dashboard_page();
+  options_of_api.later = post_from("exchange");
+  options_of_api.audit = [&log](const std::string& change) { log.audit(change); };
   std::optional<DiskWatch> disk;
   if (config.database.empty()) {
     disk.emplace(config.data, workers);
-    api_options.disk = [&] { return disk->look(); };
+    options_of_api.disk = [&] { return disk->look(); };
   }
   HttpServer* running = nullptr;
-  api_options.connections = [&] { return running->counts(); };
-  server::Api api(**service, tokens, clock, api_options);
+  options_of_api.connections = [&] { return running->counts(); };
+  server::Api api(**service, tokens, clock, std::move(options_of_api));
   options.served = [&](const ServedRequest& served) {
     metrics->served(served);
     constexpr int unavailable = 503;  // the course of things while the server stops or its database is away
@@ -275,17 +272,11 @@ Result<int> run_serve(const ServeConfig& config) {
   const Ticker ticker(io, **service, api, clock, *metrics);
 
   asio::signal_set hangups(io, SIGHUP);
+  const RunningServer server{config, log, api, **service, tokens, http, most_files};
   const std::function<void()> read_again = [&] {
     hangups.async_wait([&](boost::system::error_code stopped, int) {
       if (stopped) return;
-      if (options.tls) {
-        const auto tls = server_tls(config.tls_certificate, config.tls_key);
-        if (tls) http.use_certificate(*tls);
-        tls ? log.info("read the certificate again")
-            : log.error("the certificate stays as it was: " + tls.error().message);
-      } else {
-        log.info("nothing to read again: there is no certificate");
-      }
+      reload(server, given);
       read_again();
     });
   };
@@ -311,21 +302,18 @@ Result<int> run_serve(const ServeConfig& config) {
     });
     http.drain(grace, one_done);
   });
-  const std::string host = address->host.find(':') == std::string::npos ? address->host : "[" + address->host + "]";
-  print(fmt::format("perseus: serving on {}://{}:{}\n", options.tls ? "https" : "http", host, *port));
-  log.info(fmt::format("serving on {}:{}{}", host, *port, tokens.required() ? "" : ", without tokens"));
+  const std::string where = format_host_port({address->host, *port});
+  print(fmt::format("perseus: serving on {}://{}\n", options.tls ? "https" : "http", where));
+  log.info(fmt::format("serving on {}{}", where, tokens.required() ? "" : ", without tokens"));
   if (!tokens.required()) {
     log.info(
         "whoever reaches this server may do everything; to make the first token: perseus token create --role "
         "infrastructure --token " +
         tokens.first_secret());
   }
-  if (most_files < static_cast<rlim_t>(config.max_connections)) {
-    log.warn(fmt::format("max_connections is {}, but only {} files may be open: raise that limit (ulimit -n)",
-                         config.max_connections, most_files));
-  }
+  warn_of_few_files(log, config.max_connections, most_files);
   const Watchdog watchdog(io, manager);
-  manager.ready(fmt::format("serving on {}:{}", host, *port));
+  manager.ready("serving on " + where);
   io.run();
   log.info("stopped");
   // The threads that wait for a store that does not answer cannot be ended in any other way. What was acknowledged is
@@ -333,12 +321,6 @@ Result<int> run_serve(const ServeConfig& config) {
   if ((*service)->store_access()->is_busy()) std::_Exit(exit_code);
   return exit_code;
 }
-
-struct ServeOptions {
-  std::map<std::string, std::string> flags;
-  std::string file;
-  bool print_config = false;
-};
 
 }  // namespace
 
@@ -371,7 +353,7 @@ void add_serve(CLI::App& app, Command& command) {
       }
       const auto config = read_config(options->flags, options->file);
       if (!config) return config.error();
-      return run_serve(*config);
+      return run_serve(*config, *options);
     };
   });
 }

@@ -107,6 +107,7 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
 Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config) {
   for (const ConfigKey& key : config_table()) {
     const Setting& setting = settings.at(std::string(key.name));
+    config.texts[std::string(key.name)] = setting.value;
     if (const Status set = key.set(config, setting.value); !set) {
       return Error{ErrorCode::usage, fmt::format("{}: {}: {}", setting.from, key.name, set.error().message)};
     }
@@ -119,15 +120,16 @@ Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config
 std::span<const ConfigKey> config_table() {
   using C = ServeConfig;
   static const std::vector<ConfigKey> table{
-      {"listen", "HOST:PORT", "127.0.0.1:7787", "where to listen; beyond loopback only with tokens", text(&C::listen)},
+      {"listen", "HOST:PORT", "127.0.0.1:7787", "where to listen; beyond loopback only with tokens", text(&C::listen),
+       true},
       {"hosts", "NAMES", "", "its names besides localhost, separated by commas; none: any, once tokens are required",
        hosts},
-      {"data", "DIR", "", "directory of the SQLite database; made if it is not there", text(&C::data)},
-      {"database", "URL", "", "postgresql://... instead of `data`, for several servers", text(&C::database)},
-      {"tls_certificate", "FILE", "", "PEM certificate chain: speak HTTPS", text(&C::tls_certificate)},
-      {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key)},
-      {"workers", "N", "1", "threads that plan, at lower priority", number(&C::workers, 1, 1024)},
-      {"plan_deadlines", "N", "1000", "points of a frontier, about", number(&C::plan_deadlines, 2, 100000)},
+      {"data", "DIR", "", "directory of the SQLite database; made if it is not there", text(&C::data), true},
+      {"database", "URL", "", "postgresql://... instead of `data`, for several servers", text(&C::database), true},
+      {"tls_certificate", "FILE", "", "PEM certificate chain: speak HTTPS", text(&C::tls_certificate), true},
+      {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key), true},
+      {"workers", "N", "1", "threads that plan, at lower priority", number(&C::workers, 1, 1024), true},
+      {"plan_deadlines", "N", "1000", "points of a frontier, about", number(&C::plan_deadlines, 2, 100000), true},
       {"planning_budget_s", "S", "600", "CPU seconds that the planner spends on a pipeline at most",
        number(&C::planning_budget_s, 0.001, 1e6)},
       {"profiling_tolerance_pct", "P", "0.15", "online profiling ends when the plan is expected to lose less energy",
@@ -139,7 +141,7 @@ std::span<const ConfigKey> config_table() {
       {"profiling_worst_slowdown", "P", "30", "slowdown in percent of the slowest iteration while profiling",
        number(&C::profiling_worst_slowdown, 0.01, 1000)},
       {"switch_latency", "S", "0", "time until a clock takes effect, unless profile, job or ranks know it",
-       number(&C::switch_latency, 0, 1e6)},
+       number(&C::switch_latency, 0, 1e6), true},
       {"idle_expiry_s", "S", "604800", "jobs that nobody asked about for so long expire",
        number(&C::idle_expiry_s, 1, 1e10)},
       {"keep_finished_days", "D", "365", "jobs that ended so long ago are removed with their logs; 0: never",
@@ -161,6 +163,12 @@ std::span<const ConfigKey> config_table() {
       {"max_live_jobs_per_token", "N", "1000", "that one token has registered",
        number(&C::max_live_jobs_per_token, 1, 1 << 24)},
       {"max_ranks_per_token", "N", "1048576", "of its live jobs together", number(&C::max_ranks_per_token, 1, 1 << 30)},
+      {"max_stored_mb_per_token", "MB", "2000",
+       "logs of its jobs, profiles and frontiers that they hold; then no new ones",
+       number(&C::max_stored_mb_per_token, 1, 1 << 30)},
+      {"max_planner_s_per_token", "S", "1800",
+       "CPU seconds of planning in an hour for a team or token; then all others come first",
+       number(&C::max_planner_s_per_token, 0.001, 1e9)},
       {"max_streams_per_token", "N", "256", "event streams that one token holds open",
        number(&C::max_streams_per_token, 1, 1 << 24)},
       {"max_streams_per_address", "N", "256", "event streams from one address; loopback: any number",
@@ -172,6 +180,8 @@ std::span<const ConfigKey> config_table() {
       {"currency", "TEXT", "", "of the price", text(&C::currency)},
       {"carbon_g_per_kwh", "G", "0", "for the dashboard; 0: not known", number(&C::carbon_g_per_kwh, 0, 1e6)},
       {"log_level", "LEVEL", "info", "debug, info, warning or error", log_level},
+      {"log_file", "FILE", "", "append the log to it instead of standard error; SIGHUP opens it anew",
+       text(&C::log_file)},
   };
   return table;
 }
@@ -189,11 +199,11 @@ std::string environment_of(const ConfigKey& key) {
   return name;
 }
 
-Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags, const std::string& file) {
-  const auto settings = settings_of(flags, file);
-  if (!settings) return settings.error();
+namespace {
+
+Result<ServeConfig> config_of(const std::map<std::string, Setting>& settings) {
   ServeConfig config;
-  if (const Status set = apply(*settings, config); !set) return set.error();
+  if (const Status set = apply(settings, config); !set) return set.error();
   if (config.data.empty() == config.database.empty()) {
     return Error{
         ErrorCode::usage,
@@ -205,6 +215,33 @@ Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags,
     return Error{ErrorCode::usage, "--tls-certificate and --tls-key belong together"};
   }
   return config;
+}
+
+}  // namespace
+
+Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags, const std::string& file) {
+  const auto settings = settings_of(flags, file);
+  if (!settings) return settings.error();
+  return config_of(*settings);
+}
+
+Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std::string, std::string>& flags,
+                                   const std::string& file) {
+  auto settings = settings_of(flags, file);
+  if (!settings) return settings.error();
+  if (const auto all = config_of(*settings); !all) return all.error();
+  RereadConfig reread;
+  for (const ConfigKey& key : config_table()) {
+    const std::string name(key.name);
+    Setting& setting = settings->at(name);
+    if (setting.value == before.texts.at(name)) continue;
+    (key.needs_restart ? reread.kept : reread.changed).push_back(name);
+    if (key.needs_restart) setting.value = before.texts.at(name);
+  }
+  auto config = config_of(*settings);
+  if (!config) return config.error();
+  reread.config = *std::move(config);
+  return reread;
 }
 
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file) {

@@ -17,15 +17,16 @@
 namespace perseus {
 
 struct ServeConfig {
-  std::string listen, data, database, tls_certificate, tls_key, log_level, currency;
+  std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency;
   double idle_expiry_s = 0, keep_finished_days = 0, keep_unused_days = 0, grace_s = 0, price_per_kwh = 0,
          carbon_g_per_kwh = 0, profiling_tolerance_pct = 0, profiling_slowdown = 0, profiling_worst_slowdown = 0,
-         switch_latency = 0, planning_budget_s = 0, max_wait_s = 0;
+         switch_latency = 0, planning_budget_s = 0, max_wait_s = 0, max_planner_s_per_token = 0;
   int workers = 0, max_connections = 0, max_connections_per_address = 0, max_waits_per_token = 0,
       max_live_jobs_per_token = 0, max_ranks_per_token = 0, max_streams_per_token = 0, max_streams_per_address = 0,
       max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0, profiling_iterations = 0,
-      keep_finished_mb = 0;
+      keep_finished_mb = 0, max_stored_mb_per_token = 0;
   std::vector<std::string> hosts;
+  std::map<std::string, std::string> texts;  ///< every setting by name, as it was given
 };
 
 struct ConfigKey {
@@ -34,6 +35,7 @@ struct ConfigKey {
   std::string_view fallback;  ///< default
   std::string_view meaning;
   std::function<Status(ServeConfig&, const std::string& text)> set;
+  bool needs_restart = false;  ///< a running server keeps the value that it began with
 };
 
 std::span<const ConfigKey> config_table();
@@ -42,6 +44,14 @@ std::string environment_of(const ConfigKey& key);
 
 /// `flags`: by name, as far as they were given. `file` may be empty.
 Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags, const std::string& file);
+struct RereadConfig {
+  ServeConfig config;                ///< with the new values; where a setting needs a restart, with the old one
+  std::vector<std::string> changed;  ///< names of the settings with new values
+  std::vector<std::string> kept;     ///< names of the settings whose new values need a restart
+};
+/// The settings of a running server, read anew.
+Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std::string, std::string>& flags,
+                                   const std::string& file);
 /// The settings that would hold, as a TOML file with comments.
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file);
 

@@ -51,6 +51,7 @@ struct Session::State {
   ClientOptions options;
   SessionTiming timing;
   HttpPeer peer;
+  std::string shown_url;                                 ///< the server's, without credentials
   std::optional<HttpConnection> for_plans, for_reports;  ///< each of the thread that asks or reports
   bool own_job = false;
   std::string job_key;     ///< of the request that registers the job, however often it is sent
@@ -120,6 +121,7 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.restarted = is_restarted();
   s.timing = options.timing;
   s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
+  s.shown_url = without_user(options.server);
   s.for_plans.emplace(s.peer);
   s.for_reports.emplace(s.peer);
   s.own_job = options.job.empty();
@@ -212,7 +214,7 @@ std::optional<HttpReply> Session::State::call(HttpConnection& by, const HttpCall
     return std::nullopt;
   }
   if (reply->status >= 500 || reply->status == 401 || reply->status == 403 || reply->status == 429) {
-    failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
+    failed(Cause::server, fmt::format("{} answered {}: {}", shown_url, reply->status, read_refusal(reply->body)));
     return std::nullopt;
   }
   return std::move(*reply);
@@ -238,8 +240,8 @@ void Session::State::answered() {
   if (over) return;
   silent_since_s.reset();
   if (complaints != nullptr) {
-    complaints->clear(Cause::server, peer.url + " answers again");
-    complaints->clear(Cause::job, fmt::format("{} knows job {} again", peer.url, job));
+    complaints->clear(Cause::server, shown_url + " answers again");
+    complaints->clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job));
   }
   if (held && listener) listener->on_held(false);
   held = false;
@@ -253,9 +255,9 @@ void Session::State::job_is_over(const std::string& how) {
   if (std::exchange(over, true)) return;
   iterations.clear();
   if (complaints != nullptr) {
-    complaints->clear(Cause::server, peer.url + " answers again");
-    complaints->clear(Cause::job, fmt::format("{} knows job {} again", peer.url, job));
-    complaints->say(LogLevel::info, fmt::format("{}: {}", peer.url, how));
+    complaints->clear(Cause::server, shown_url + " answers again");
+    complaints->clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job));
+    complaints->say(LogLevel::info, fmt::format("{}: {}", shown_url, how));
   }
   if (listener && !held) listener->on_held(true);
   held = true;
@@ -303,11 +305,11 @@ bool Session::State::register_job(const std::stop_token& stop) {
   std::optional<std::string> made;
   if (reply) {
     if (reply->status / 100 != 2) {
-      failed(Cause::job, fmt::format("{} did not take the job: {}", peer.url, read_refusal(reply->body)));
+      failed(Cause::job, fmt::format("{} did not take the job: {}", shown_url, read_refusal(reply->body)));
     } else if (auto read = read_registered_job(reply->body)) {
       made = std::move(*read);
     } else {
-      failed(Cause::server, fmt::format("{}: {}", peer.url, read.error().message));
+      failed(Cause::server, fmt::format("{}: {}", shown_url, read.error().message));
     }
   }
   {
@@ -350,7 +352,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   }
   if (reply->status == job_over_status && job_has_ended(stop)) return true;
   failed(Cause::job,
-         fmt::format("{} did not take rank {} of job {}: {}", peer.url, options.rank, job, read_refusal(reply->body)));
+         fmt::format("{} did not take rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
   // A job of one rank is nobody else's: a new one does as well.
   if (reply->status == 404 && own_job && options.world_size() == 1) {
     const std::lock_guard lock(mutex);
@@ -426,7 +428,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
   const auto reply = call(*for_plans, plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status == 404) {
-    failed(Cause::job, fmt::format("{}: {}", peer.url, read_refusal(reply->body)));
+    failed(Cause::job, fmt::format("{}: {}", shown_url, read_refusal(reply->body)));
     have = 0;
     const std::lock_guard lock(mutex);
     rank_known = false;
@@ -437,12 +439,12 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     return true;
   }
   if (reply->status != 200) {
-    failed(Cause::server, fmt::format("{} answered {}: {}", peer.url, reply->status, read_refusal(reply->body)));
+    failed(Cause::server, fmt::format("{} answered {}: {}", shown_url, reply->status, read_refusal(reply->body)));
     return false;
   }
   Result<std::unique_ptr<Plan>> read = read_plan(reply->body, known);
   if (!read) {
-    failed(Cause::server, fmt::format("{} sent what is no plan: {}", peer.url, read.error().message));
+    failed(Cause::server, fmt::format("{} sent what is no plan: {}", shown_url, read.error().message));
     return false;
   }
   answered();
@@ -531,13 +533,13 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   if (reply->status / 100 == 2) {
     answered();
     const std::lock_guard lock(mutex);
-    if (complaints != nullptr) complaints->clear(Cause::reports, peer.url + " accepts iterations again");
+    if (complaints != nullptr) complaints->clear(Cause::reports, shown_url + " accepts iterations again");
   } else if (reply->status == job_over_status) {
     job_is_over(read_refusal(reply->body));
   } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) {
-      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", peer.url,
+      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", shown_url,
                                                     report.back().iteration, read_refusal(reply->body)));
     }
   }

@@ -20,9 +20,9 @@ bool has_no_body(int status) { return status == 204 || status == 304; }
 
 }  // namespace
 
-Exchange::Exchange(const std::shared_ptr<Connection>& from) : connection(from) {}
+PendingAnswer::PendingAnswer(const std::shared_ptr<Connection>& from) : connection(from) {}
 
-Exchange::~Exchange() {
+PendingAnswer::~PendingAnswer() {
   const auto open = connection.lock();
   if (!open) return;
   if (stream) {
@@ -180,7 +180,7 @@ void Connection::dispatch() {
   last_ = last_ || !keep_alive || core_->draining;
   active_ = true;
   deadline_ = SteadyTime::max();
-  auto exchange = std::make_shared<Exchange>(self);
+  auto exchange = std::make_shared<PendingAnswer>(self);
   exchange_ = exchange;
   const HttpServerOptions& options = core_->options;
   if (!options.is_reader || !options.is_reader(request)) {
@@ -246,7 +246,7 @@ std::string Connection::head_of(const HttpResponse& response, std::size_t length
   return fmt::to_string(head);
 }
 
-void Connection::answer(Exchange& exchange, const HttpResponse& response) {
+void Connection::answer(PendingAnswer& exchange, const HttpResponse& response) {
   if (closed_ || exchange.answered) return;
   exchange.answered = true;
   exchange.closed = {};
@@ -260,7 +260,7 @@ void Connection::answer(Exchange& exchange, const HttpResponse& response) {
   push({head_of(response, response.body ? response.body->size() : 0, last_), with_body ? response.body : nullptr, {}});
 }
 
-void Connection::open_stream(Exchange& exchange) {
+void Connection::open_stream(PendingAnswer& exchange) {
   if (closed_ || exchange.answered || stream_) return;
   exchange.answered = true;
   exchange.stream = true;

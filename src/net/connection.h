@@ -82,12 +82,12 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
 };
 
 /// One request and its answer; what a Responder shares. Knows its connection only as long as that is there.
-class Exchange {
+class PendingAnswer {
  public:
-  explicit Exchange(const std::shared_ptr<Connection>& connection);
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-  ~Exchange();
+  explicit PendingAnswer(const std::shared_ptr<Connection>& connection);
+  PendingAnswer(const PendingAnswer&) = delete;
+  PendingAnswer& operator=(const PendingAnswer&) = delete;
+  ~PendingAnswer();
 
   std::weak_ptr<Connection> connection;
   std::function<void()> closed;
@@ -112,8 +112,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Writes, unless it is writing already.
   void flush();
 
-  void answer(Exchange& exchange, const HttpResponse& response);
-  void open_stream(Exchange& exchange);
+  void answer(PendingAnswer& exchange, const HttpResponse& response);
+  void open_stream(PendingAnswer& exchange);
   /// Kept until the stream has its turn.
   bool stream_event(std::shared_ptr<const std::string> event);
   /// After the events that wait.
@@ -189,7 +189,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string pending_;                    ///< bytes behind the request that is being answered, from `taken_` on
   std::size_t taken_ = 0;
   std::vector<Outgoing> outgoing_;
-  std::weak_ptr<Exchange> exchange_;
+  std::weak_ptr<PendingAnswer> exchange_;
   SteadyTime deadline_;
   std::size_t outgoing_bytes_ = 0;
   std::size_t unfinished_bytes_ = 0;  ///< as counted in the core

@@ -247,7 +247,8 @@ Result<Url> parse_url(std::string_view url) {
     rest.remove_prefix(8);
     parsed.tls = true;
   } else {
-    return Error{ErrorCode::usage, fmt::format("'{}' is not a URL: it must start with http:// or https://", url)};
+    return Error{ErrorCode::usage,
+                 fmt::format("'{}' is not a URL: it must start with http:// or https://", without_user(url))};
   }
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   parsed.path = rest.substr(slash);
@@ -269,6 +270,15 @@ Result<Url> parse_url(std::string_view url) {
   return parsed;
 }
 
+std::string without_user(std::string_view url) {
+  const std::size_t scheme_end = url.find("://");
+  const std::size_t begin = scheme_end == std::string_view::npos ? 0 : scheme_end + 3;
+  const std::string_view authority = url.substr(begin, url.find('/', begin) - begin);
+  const std::size_t at = authority.rfind('@');
+  if (at == std::string_view::npos) return std::string(url);
+  return std::string(url.substr(0, begin)) + std::string(url.substr(begin + at + 1));
+}
+
 Result<HostPort> parse_host_port(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   std::string_view host = text.substr(0, std::min(colon, text.size()));
@@ -281,6 +291,17 @@ Result<HostPort> parse_host_port(std::string_view text) {
   if (!port) return port.error();
   if (bracketed) host = host.substr(1, host.size() - 2);
   return HostPort{std::string(host), *port};
+}
+
+bool is_loopback_host(std::string_view host) {
+  const bool is_number = host.find_first_not_of("0123456789.") == std::string_view::npos;
+  return host == "localhost" || host == "::1" || (is_number && host.starts_with("127."));
+}
+
+std::string format_host_port(const HostPort& address) {
+  const bool is_ipv6 = address.host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", address.host, address.port)
+                 : fmt::format("{}:{}", address.host, address.port);
 }
 
 }  // namespace perseus

@@ -72,6 +72,8 @@ struct Url {
 };
 /// http:// or https://, a host, perhaps a port and a path.
 Result<Url> parse_url(std::string_view url);
+/// The URL for logs and errors: what stands before '@' may be a token.
+std::string without_user(std::string_view url);
 
 struct HostPort {
   std::string host;
@@ -79,5 +81,9 @@ struct HostPort {
 };
 /// "127.0.0.1:7787", "[::1]:7787", "localhost:0".
 Result<HostPort> parse_host_port(std::string_view text);
+/// Whether only this machine can connect to a listener there.
+bool is_loopback_host(std::string_view host);
+/// The same text again: an IPv6 address in brackets.
+std::string format_host_port(const HostPort& address);
 
 }  // namespace perseus

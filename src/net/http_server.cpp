@@ -47,7 +47,7 @@ ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, Ht
 Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
   const auto fail = [&](const error_code& problem) {
     return Error{ErrorCode::usage,
-                 fmt::format("cannot listen on {}:{}: {}", address.host, address.port, problem.message())};
+                 fmt::format("cannot listen on {}: {}", format_host_port(address), problem.message())};
   };
   error_code problem;
   tcp::resolver resolver(io);
@@ -236,6 +236,13 @@ void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> do
 void HttpServer::use_certificate(TlsContext tls) {
   PERSEUS_CHECK(core_->options.tls && tls, "a server speaks TLS from its start or never");
   core_->options.tls = std::move(tls);
+}
+
+void HttpServer::set_limits(const HttpServerOptions& options) {
+  core_->options.limits = options.limits;
+  core_->options.connections = options.connections;
+  core_->options.connections_per_address = options.connections_per_address;
+  core_->options.request_time = options.request_time;
 }
 
 HttpServerCounts HttpServer::counts() const {

@@ -25,14 +25,14 @@
 
 namespace perseus {
 
-class Exchange;
+class PendingAnswer;
 class ServerCore;
 
 /// The right to answer one request: copyable, used once, at any later time. When the last copy goes unused, the client
 /// gets a 500. Answering a client that has gone away does nothing.
 class Responder {
  public:
-  explicit Responder(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  explicit Responder(std::shared_ptr<PendingAnswer> exchange) : exchange_(std::move(exchange)) {}
 
   void send(HttpResponse response) const;
   /// Calls back once if the client goes away before its answer or before the stream has ended.
@@ -51,7 +51,7 @@ class Responder {
   [[nodiscard]] bool open() const;
 
  private:
-  std::shared_ptr<Exchange> exchange_;
+  std::shared_ptr<PendingAnswer> exchange_;
 };
 
 /// One server-sent event; empty id or name are left out.
@@ -111,6 +111,8 @@ class HttpServer {
   [[nodiscard]] HttpServerCounts counts() const;
   /// For connections from now on, of a server that began with a certificate.
   void use_certificate(TlsContext tls);
+  /// Takes over the limits of requests and connections, and the time for a request, for what comes from now on.
+  void set_limits(const HttpServerOptions& options);
 
  private:
   std::shared_ptr<ServerCore> core_;

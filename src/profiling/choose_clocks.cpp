@@ -27,7 +27,7 @@ struct Weights {
 };
 
 std::vector<Weights> weigh_clocks(const Layout& layout, const PlanningProblem& problem, const TimeEnergyModel& model,
-                                  double slowest_deadline, std::mt19937_64& engine) {
+                                  double slowest_deadline, std::mt19937_64& engine, StopCheck& check) {
   std::vector<Weights> weights;
   for (const ProfiledType& type : layout.types) {
     weights.push_back({std::vector<double>(type.clocks.size()), std::vector<double>(type.clocks.size())});
@@ -36,14 +36,17 @@ std::vector<Weights> weigh_clocks(const Layout& layout, const PlanningProblem& p
   const std::vector<ComputationDag> draws = problem.draws(kDraws, model, engine);
   const Kinds kinds = make_kinds(dag);
   Relaxation fastest(dag, kinds), relaxation(dag, kinds);
-  fastest.lower_deadline(Seconds(0));
+  fastest.lower_deadline(Seconds(0), check);
+  if (check.stopped()) return weights;
   const Seconds t_min = fastest.deadline();
   for (int d = 0; d < kDeadlines; ++d) {
-    relaxation.lower_deadline(t_min * (slowest_deadline + (1 - slowest_deadline) * d / (kDeadlines - 1)));
+    relaxation.lower_deadline(t_min * (slowest_deadline + (1 - slowest_deadline) * d / (kDeadlines - 1)), check);
+    if (check.stopped()) return weights;
     for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
       const int dag_type = dag.computations[i].type, t = problem.profiled_type(dag_type);
       const double price = relaxation.price(i).value();
       const double cost_of_time = price - dag.blocking_power_of(i).value();
+      if (check.stop(static_cast<long>(draws.size() * draws.front().types[dag_type].options.size()))) return weights;
       for (const ComputationDag& draw : draws) {
         const std::vector<Measurement>& options = draw.types[dag_type].options;
         std::size_t best = 0;
@@ -218,10 +221,10 @@ ClockChoice one_clock_per_rank(const Layout& layout, ClockChoice choice, std::mt
 }
 
 ClockChoice next_clocks(const Layout& layout, const PlanningProblem& problem, TimeEnergyModel model,
-                        double slowest_deadline, std::mt19937_64& engine) {
-  const std::vector<Weights> weights = weigh_clocks(layout, problem, model, slowest_deadline, engine);
+                        double slowest_deadline, std::mt19937_64& engine, StopCheck& check) {
+  const std::vector<Weights> weights = weigh_clocks(layout, problem, model, slowest_deadline, engine, check);
   ClockChoice choice(layout.types.size());
-  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+  for (int rank = 0; rank < layout.num_ranks() && !check.stopped(); ++rank) {
     std::vector<int> own;
     for (int t = 0; t < layout.num_types(); ++t) {
       if (layout.types[t].rank != rank) continue;
@@ -249,6 +252,7 @@ ClockChoice next_clocks(const Layout& layout, const PlanningProblem& problem, Ti
       shuffle(choice[t], engine);
     }
     model.expect(rank, more);
+    check.stop(StopCheck::kCostBetweenQuestions);
   }
   return choice;
 }

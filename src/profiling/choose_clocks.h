@@ -16,6 +16,7 @@
 #include <random>
 #include <vector>
 
+#include "base/stop_check.h"
 #include "profiling/planning.h"
 #include "profiling/time_energy_model.h"
 
@@ -32,7 +33,8 @@ ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::m
 /// Of each rank's chosen clocks one, drawn at random, for all its computations.
 ClockChoice one_clock_per_rank(const Layout& layout, ClockChoice choice, std::mt19937_64& engine);
 
+/// Where `check` stops it, the choice is not complete.
 ClockChoice next_clocks(const Layout& layout, const PlanningProblem& problem, TimeEnergyModel model,
-                        double slowest_deadline, std::mt19937_64& engine);
+                        double slowest_deadline, std::mt19937_64& engine, StopCheck& check);
 
 }  // namespace perseus::profiling

@@ -21,7 +21,7 @@ Seconds least_time(const ComputationDag& dag) {
   return Realiser(dag).realise(plan).time;
 }
 
-Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines) {
+Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check) {
   const Kinds kinds = make_kinds(dag);
   Relaxation relaxation(dag, kinds);
   Rounding rounding(dag, kinds, relaxation);
@@ -30,7 +30,8 @@ Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines) {
   deadlines.emplace_back(0);  // the sweep goes from T* to T_min, whatever is asked of it
   Frontier frontier;
   for (const Seconds deadline : deadlines) {
-    relaxation.lower_deadline(deadline);
+    relaxation.lower_deadline(deadline, check);
+    if (check.stopped()) break;
     FrontierPoint point;
     point.plan = kinds.plan_of(rounding.round(Rounding::best_discount));
     const Realiser::Outcome outcome = realiser.realise(point.plan);

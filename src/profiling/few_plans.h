@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "model/computation_dag.h"
 #include "model/frontier.h"
@@ -17,7 +18,7 @@ namespace perseus::profiling {
 /// The least time that any plan can have.
 Seconds least_time(const ComputationDag& dag);
 
-/// The points alone, without the bound.
-Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines);
+/// The points alone, without the bound. Where `check` stops it, they are not all there.
+Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check);
 
 }  // namespace perseus::profiling

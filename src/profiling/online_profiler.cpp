@@ -121,7 +121,8 @@ struct OnlineProfiler::State {
   /// The plan itself, for that multiple of T_max: what it needs to be right about is measured where it matters.
   [[nodiscard]] ProfilingWindow window_of_plan(const ComputationDag& dag, double slowdown) const {
     const Seconds deadline = time_at_highest(dag) * slowdown;
-    const Frontier frontier = few_plans(dag, {deadline});
+    StopCheck never;
+    const Frontier frontier = few_plans(dag, {deadline}, never);
     const Plan& plan = look_up(frontier, deadline).plan;
     ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
     for (const std::vector<int>& computations : dag.rank_order) {
@@ -232,27 +233,31 @@ struct OnlineProfiler::State {
     }
     return model.by_iteration() ? SharedClock::type : SharedClock::computation;
   }
-  [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const;
-  [[nodiscard]] ProfilingStep next_adaptive() const;
+  /// Empty where `check` stopped it.
+  [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                            StopCheck& check) const;
+  [[nodiscard]] std::optional<ProfilingStep> next_adaptive(StopCheck& check) const;
   [[nodiscard]] ProfilingStep next_plain() const;
   [[nodiscard]] Status check_report(int rank, int replica, int window) const;
 };
 
-PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model) const {
+PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                                   StopCheck& check) const {
   const auto deadlines_of = [&](const ComputationDag& dag) {
     std::vector<Seconds> deadlines;
     for (const double slowdown : options.slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
     return deadlines;
   };
   const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
-  const Frontier planned = few_plans(problem.mean(), planned_deadlines);
+  const Frontier planned = few_plans(problem.mean(), planned_deadlines, check);
   const int size = static_cast<int>(problem.mean().computations.size());
   const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
   std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
   std::mt19937_64 random = engine();
   for (const ComputationDag& possible : problem.draws(count, model, random)) {
     const std::vector<Seconds> deadlines = deadlines_of(possible);
-    const Frontier best = few_plans(possible, deadlines);
+    const Frontier best = few_plans(possible, deadlines, check);
+    if (check.stopped()) return {};
     for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
       const FrontierPoint& point = look_up(planned, planned_deadlines[k]);
       const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
@@ -283,24 +288,24 @@ std::optional<double> PlanUncertainty::worst_pct() const {
   return worst;
 }
 
-ProfilingStep OnlineProfiler::State::next_adaptive() const {
+std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& check) const {
   std::mt19937_64 random = engine();
   const int first = warm_up_windows();
   if (static_cast<int>(windows.size()) < first) {
-    return {window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
+    return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
   }
   if (const Status enough = sampled(); !enough) {
     // The highest clock costs nothing, and is what all else is compared with.
     if (iterations() < std::min(options.max_iterations, kMostUnusable * options.iterations_per_window)) {
-      return {window_of(uniform(std::vector<int>(layout.types.size())), false), {}};
+      return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), false), {}};
     }
     const std::string why =
         fmt::format("{} iterations gave no usable sample: {}", iterations(), enough.error().message);
-    return {ProfilingDone{why}, {}};
+    return ProfilingStep{ProfilingDone{why}, {}};
   }
   const TimeEnergyModel now = model();
   const Result<PlanningProblem> problem = PlanningProblem::build(layout, samples, now, options.lowest_clock_share);
-  if (!problem) return {ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
+  if (!problem) return ProfilingStep{ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
   const double most_slowdown =
       std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
   const SharedClock shared = shared_clock(now);
@@ -313,9 +318,10 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
     return with_rest(std::move(window), doubt);
   };
   if (!varied() && iterations() < options.max_iterations) {
-    return {bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
+    return ProfilingStep{bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
   }
-  PlanUncertainty doubt = uncertainty(*problem, now);
+  PlanUncertainty doubt = uncertainty(*problem, now, check);
+  if (check.stopped()) return std::nullopt;
   const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
   const bool sure = worst <= tolerance;
   std::vector<double> confirmable;
@@ -333,10 +339,13 @@ ProfilingStep OnlineProfiler::State::next_adaptive() const {
     return done(fmt::format("after {} iterations, more of which no longer make the plan better, ", iterations()));
   }
   if (sure) {
-    return {with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt), doubt};
+    return ProfilingStep{with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt),
+                         doubt};
   }
   const double slowest = *std::ranges::max_element(options.slowdowns);
-  return {bounded(next_clocks(layout, *problem, now, std::max(slowest, 1.05), random), doubt), doubt};
+  ClockChoice clocks = next_clocks(layout, *problem, now, std::max(slowest, 1.05), random, check);
+  if (check.stopped()) return std::nullopt;
+  return ProfilingStep{bounded(std::move(clocks), doubt), doubt};
 }
 
 ProfilingStep OnlineProfiler::State::next_plain() const {
@@ -363,7 +372,12 @@ Result<OnlineProfiler> OnlineProfiler::create(ProfilingJob job, ProfilingOptions
 }
 
 ProfilingStep OnlineProfiler::next() const {
-  return state_->options.mode == ProfilingMode::plain ? state_->next_plain() : state_->next_adaptive();
+  StopCheck never;
+  return *next(never);
+}
+
+std::optional<ProfilingStep> OnlineProfiler::next(StopCheck& check) const {
+  return state_->options.mode == ProfilingMode::plain ? state_->next_plain() : state_->next_adaptive(check);
 }
 
 Status OnlineProfiler::hand_out(ProfilingWindow window) {
@@ -513,7 +527,8 @@ Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
   const Result<PlanningProblem> problem =
       PlanningProblem::build(state_->layout, state_->samples, model, state_->options.lowest_clock_share);
   if (!problem) return problem.error();
-  return state_->uncertainty(*problem, model);
+  StopCheck never;
+  return state_->uncertainty(*problem, model, never);
 }
 
 Profile for_planning(const ProfileEstimate& estimate) {

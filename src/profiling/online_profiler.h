@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "model/computation_dag.h"
 #include "model/profile.h"
@@ -158,6 +159,8 @@ class OnlineProfiler {
 
   /// What should run next, given all that was handed out and reported; changes nothing. Call it when window_complete().
   [[nodiscard]] ProfilingStep next() const;
+  /// The same; nothing where `check` stopped the search.
+  [[nodiscard]] std::optional<ProfilingStep> next(StopCheck& check) const;
   /// That window now runs. Takes any window of the right shape and the next number, so that a log of another version
   /// replays. Errors: a wrong number or shape.
   Status hand_out(ProfilingWindow window);

@@ -256,7 +256,7 @@ void Relay::end_waits() {
 /// Says once that the server does not answer, and once that it does again.
 void Relay::heard(const Result<HttpReply>& reply) {
   if (std::exchange(silent_, !reply) == !reply || !options_.log) return;
-  options_.log(reply ? options_.server.url + " answers again" : reply.error().message);
+  options_.log(reply ? without_user(options_.server.url) + " answers again" : reply.error().message);
 }
 
 // ---- One request for all
@@ -331,7 +331,8 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
       waits(asked.waits.size());
   Result<HttpReply> other = reply;  // of what is not in the answer
   if (reply && reply->status == 200) {
-    other = Error{ErrorCode::unavailable, fmt::format("{}: an answer that cannot be read", options_.server.url)};
+    other = Error{ErrorCode::unavailable,
+                  fmt::format("{}: an answer that cannot be read", without_user(options_.server.url))};
     if (const auto document = parse_json(reply->body, "answer")) {
       JsonFields fields(document->root());
       const auto take = [&](const JsonReader& parts, std::vector<std::optional<HttpReply>>& replies) {

@@ -110,6 +110,17 @@ Api::Api(Service& service, Tokens& tokens, const Clock& clock, ApiOptions option
   });
 }
 
+void Api::set_limits(const ApiOptions& options) {
+  options_.hosts = hosts_.names = options.hosts;
+  options_.factors = options.factors;
+  options_.longest_wait_s = options.longest_wait_s;
+  options_.jobs_per_token = options.jobs_per_token;
+  options_.ranks_per_token = options.ranks_per_token;
+  options_.stored_bytes_per_token = options.stored_bytes_per_token;
+  options_.held = options.held;
+  held_.set_limits(options.held);
+}
+
 Api::~Api() {
   tokens_.on_change([] {});
   service_.on_list_changed({});
@@ -236,13 +247,24 @@ void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Ca
   });
 }
 
+Status Api::has_room(const Identity& identity) const {
+  const std::int64_t stored = service_.stored_bytes_of(identity.token);
+  if (identity.token.empty() || stored < options_.stored_bytes_per_token) return Ok{};
+  return Error{
+      ErrorCode::too_large,
+      fmt::format("bytes that jobs of the token {} take in the database: {}; allowed: {}; remove jobs that have "
+                  "ended (DELETE /v1/jobs/JOB)",
+                  identity.token, stored, options_.stored_bytes_per_token)};
+}
+
 Result<RegisterJob> Api::owned(const Call& call, RegisterJob request) const {
   if (!call.identity.job.empty()) {
     return Error{ErrorCode::forbidden,
                  fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
   }
   if (!call.identity.token.empty()) {
-    const JobList::Owned owned = service_.job_list().owned_by(call.identity.token);
+    if (Status room = has_room(call.identity); !room) return room.error();
+    const JobList::Owned owned = service_.owned_by(call.identity.token);
     const double ranks = static_cast<double>(request.degrees.dp) * request.degrees.pp * request.degrees.tp;
     if (owned.jobs + 1 > options_.jobs_per_token) {
       return Error{ErrorCode::too_large, fmt::format("live jobs of the token {}: {}; allowed: {}", call.identity.token,

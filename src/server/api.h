@@ -52,6 +52,8 @@ struct ApiOptions {
   HeldLimits held;  ///< waits and event streams
   /// Live jobs of one token, and their ranks together.
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
+  /// Logs of one token's jobs, and the blobs that they hold.
+  std::int64_t stored_bytes_per_token = 2'000'000'000;
   double longest_wait_s = 600;     ///< of a wait for a plan of /v1; each ends after half of it to all of it, by chance
   std::function<double()> chance;  ///< from 0 to 1; empty: random
 };
@@ -92,6 +94,8 @@ class Api {
   void handle(HttpRequest request, Responder responder);
   /// The answer to a request that would be refused whatever its body is; nothing: let the body come.
   std::optional<HttpResponse> refuse(const HttpRequest& head);
+  /// Takes over the limits per token and address, the longest wait, the hosts and the prices, for calls from now on.
+  void set_limits(const ApiOptions& options);
   /// From now on /readyz says no.
   void drain() { draining_ = true; }
   /// Requests that are answered after those of ranks: lists, what dashboards show, metrics.
@@ -117,6 +121,8 @@ class Api {
   void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
   Result<RegisterJob> owned(const Call& call, RegisterJob request) const;
+  /// too_large where the caller's jobs take as much of the database as they may.
+  [[nodiscard]] Status has_room(const Identity& identity) const;
   void end_expired();
   /// Answers 429 if the caller has as many of these open as it may.
   bool refuse_if_full(const Call& call, HeldCalls::Kind kind, std::size_t waits = 1) const;

@@ -21,11 +21,18 @@ Characterisations::Characterisations(const ServiceOptions& options, StoreAccess&
     : owner_(options.owner),
       lease_s_(options.lease_s),
       planners_(options.planners),
-      budget_s_(options.planning_budget_s),
       quick_above_s_(options.quick_above_s),
+      slice_s_(options.refinement_slice_s),
       store_(store),
       clock_(clock),
-      executor_(executor) {}
+      executor_(executor) {
+  set_limits(options);
+}
+
+void Characterisations::set_limits(const ServiceOptions& options) {
+  budget_s_ = options.planning_budget_s;
+  queue_.set_quota(options.planner_s_per_owner);
+}
 
 Characterisations::~Characterisations() {
   for (auto& [key, work] : work_) {
@@ -79,6 +86,7 @@ void Characterisations::forget(const std::string& key, const std::string& wanter
 
 void Characterisations::stop(std::function<void()> released) {
   stopping_ = true;
+  others_.clear();
   auto missing = std::make_shared<int>(1);
   const auto one_less = [missing, released = std::move(released)] {
     if (--*missing == 0 && released) released();
@@ -159,33 +167,54 @@ void Characterisations::enqueue(const std::string& key) {
   start_next();
 }
 
+void Characterisations::in_turn(const std::string& key, const std::string& owner,
+                                std::function<void(OtherTurn)> begin) {
+  if (stopping_) return;
+  others_[key] = std::move(begin);
+  queue_.put(key, PlanningQueue::Kind::first, {owner});
+  start_next();
+}
+
 void Characterisations::start_next() {
   if (std::exchange(starting_, true)) return;  // a store that does not answer refuses inside the call
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
     // Not that it would keep first frontiers waiting: it gives way. But they come first.
-    if (kind == PlanningQueue::Kind::refinement && queue_.waiting(PlanningQueue::Kind::first) > 0) break;
+    if (kind == PlanningQueue::Kind::refinement && queue_.has(PlanningQueue::Kind::first, clock_.now_s())) break;
     while (!stopping_ && under_way_[kind] < planners_) {
       const auto next = queue_.take(kind, clock_.now_s());
       if (!next) break;
       ++under_way_[kind];
+      const Turn turn{kind, next->owner, std::make_shared<std::atomic<bool>>(false)};
+      if (auto other = others_.extract(next->key)) {
+        const auto as = kind == PlanningQueue::Kind::first ? Executor::Kind::planning : Executor::Kind::refining;
+        other.mapped()({as, [weak = weak_from_this(), turn](double planner_s) {
+                          if (const auto self = weak.lock()) self->turn_is_over(turn, planner_s);
+                        }});
+        continue;
+      }
       work_[next->key].queued = false;
-      claim_and_compute(next->key, kind, next->owner);
+      if (kind == PlanningQueue::Kind::refinement) refining_.push_back(turn);
+      claim_and_compute(next->key, turn);
     }
+  }
+  for (const Turn& turn : refining_) {
+    *turn.others_wait = queue_.others_wait(PlanningQueue::Kind::refinement, turn.owner, clock_.now_s());
   }
   starting_ = false;
 }
 
-void Characterisations::slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s) {
-  --under_way_[kind];
-  queue_.done(owner, planner_s, clock_.now_s());
+void Characterisations::turn_is_over(const Turn& turn, double planner_s) {
+  --under_way_[turn.kind];
+  std::erase_if(refining_, [&](const Turn& one) { return one.others_wait == turn.others_wait; });
+  queue_.done(turn.owner, planner_s, clock_.now_s());
   planner_s_ += planner_s;
   start_next();
 }
 
-void Characterisations::claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner) {
+void Characterisations::claim_and_compute(const std::string& key, const Turn& turn) {
   const double now_s = clock_.now_s();
   store_.claim("characterise/" + key, owner_, now_s, lease_s_,
-               [weak = weak_from_this(), key, kind, owner, now_s](const Result<bool>& claimed) {
+               [weak = weak_from_this(), key, turn, now_s](const Result<bool>& claimed) {
                  const auto self = weak.lock();
                  if (!self) return;
                  const auto found = self->work_.find(key);
@@ -194,7 +223,7 @@ void Characterisations::claim_and_compute(const std::string& key, PlanningQueue:
                  if (claimed && *claimed) {
                    work.claimed = true;
                    work.renew_s = now_s + self->lease_s_ / 3;
-                   if (!self->stopping_ && !work.wanters.empty()) return self->compute(key, kind, owner);
+                   if (!self->stopping_ && !work.wanters.empty()) return self->compute(key, turn);
                    self->release(key, work);
                  }
                  if (!claimed) {
@@ -204,43 +233,43 @@ void Characterisations::claim_and_compute(const std::string& key, PlanningQueue:
                  } else {
                    work.look_again_s = now_s + self->lease_s_ / 4;
                  }
-                 self->slot_is_free(kind, owner, 0);
+                 self->turn_is_over(turn, 0);
                });
 }
 
-void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner) {
+void Characterisations::compute(const std::string& key, const Turn& turn) {
   const std::string input_key(input_of_frontier(key));
   store_.read<Bytes>(
       [input_key](Store& store) { return store.blob("input/" + input_key); },
-      [weak = weak_from_this(), key, kind, owner, input_key](Result<Bytes> input) {
+      [weak = weak_from_this(), key, turn, input_key](Result<Bytes> input) {
         const auto self = weak.lock();
         if (!self) return;
-        if (input && *input) return self->compute(key, kind, owner, std::move(**input));
+        if (input && *input) return self->compute(key, turn, std::move(**input));
         const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)};
         self->finish(key, input ? missing : input.error());
-        self->slot_is_free(kind, owner, 0);
+        self->turn_is_over(turn, 0);
       });
 }
 
-void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner,
-                                std::string text) {
+void Characterisations::compute(const std::string& key, const Turn& turn, std::string text) {
   Work& work = work_[key];
   if (stopping_ || work.wanters.empty()) {
     if (work.claimed) release(key, work);
     if (work.wanters.empty()) work_.erase(key);
-    return slot_is_free(kind, owner, 0);
+    return turn_is_over(turn, 0);
   }
   work.planning.emplace();
   CharacterisationEffort effort{};
-  effort.quick_above_s = kind == PlanningQueue::Kind::first ? std::optional(quick_above_s_) : std::nullopt;
+  const bool refines = work.quick != nullptr;
+  effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
   effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
   if (is_quick_frontier_key(key)) effort.quick_above_s = 0;
-  const bool gives_way = kind == PlanningQueue::Kind::refinement;
+  const bool gives_way = turn.kind == PlanningQueue::Kind::refinement;
   executor_.submit(
       gives_way ? Executor::Kind::refining : Executor::Kind::planning,
-      [weak = weak_from_this(), key, kind, owner, text = std::move(text),
-       input_key = std::string(input_of_frontier(key)), effort, gives_way, stop = work.planning->get_token(),
-       left_s = budget_s_ - work.planner_s, executor = &executor_]() -> std::function<void()> {
+      [weak = weak_from_this(), key, turn, text = std::move(text), input_key = std::string(input_of_frontier(key)),
+       effort, refines, gives_way, stop = work.planning->get_token(), budget_s = budget_s_,
+       slice_s = std::max(slice_s_, work.slice_s), executor = &executor_]() -> std::function<void()> {
         Planned planned;
         const double begin_s = thread_cpu_s();
         double away_s = 0;  // of others' work
@@ -250,9 +279,11 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
             executor->give_way();
             away_s += thread_cpu_s() - leave_s;
           }
+          const double spent_s = thread_cpu_s() - begin_s - away_s;
           // A quick frontier is always worth its time.
-          planned.over_budget = gives_way && thread_cpu_s() - begin_s - away_s > left_s;
-          return planned.over_budget || stop.stop_requested();
+          planned.over_budget = refines && spent_s > budget_s;
+          planned.turn_is_over = gives_way && spent_s > slice_s && *turn.others_wait;
+          return planned.over_budget || planned.turn_is_over || stop.stop_requested();
         });
         if (const auto parsed = parse_input(text, "input/" + input_key); !parsed) {
           planned.error = parsed.error();
@@ -267,12 +298,12 @@ void Characterisations::compute(const std::string& key, PlanningQueue::Kind kind
           planned.frontier = std::make_shared<const CharacterisedPipeline>(*std::move(made));
         }
         planned.planner_s = thread_cpu_s() - begin_s - away_s;
-        return [weak, key, kind, owner, planned = std::move(planned)]() mutable {
+        return [weak, key, turn, planned = std::move(planned)]() mutable {
           const auto self = weak.lock();
           if (!self) return;
           const double planner_s = planned.planner_s;
           self->planned(key, std::move(planned));
-          self->slot_is_free(kind, owner, planner_s);
+          self->turn_is_over(turn, planner_s);
         };
       });
 }
@@ -281,11 +312,16 @@ void Characterisations::planned(const std::string& key, Planned planned) {
   Work& work = work_[key];
   const bool was_stopped = work.planning->stop_requested() && planned.error;
   work.planning.reset();
-  work.planner_s += planned.planner_s;
   if (was_stopped) ++stopped_;
   if (stopping_) return;
   if (was_stopped) {
     // Somebody may want it again by now.
+    release(key, work);
+    return enqueue(key);
+  }
+  if (planned.error && planned.turn_is_over && !planned.over_budget) {
+    // It begins anew with twice the time: all attempts before the last one take less than twice its time.
+    work.slice_s = 2 * planned.planner_s;
     release(key, work);
     return enqueue(key);
   }
@@ -361,6 +397,7 @@ void Characterisations::tick(double now_s) {
     }
   }
   for (const std::string& key : again) start(key);
+  start_next();  // an owner may be within the quota again
 }
 
 std::optional<double> Characterisations::next_wake() const {

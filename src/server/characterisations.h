@@ -16,6 +16,7 @@
 // Source:  docs/decisions/0033.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -54,8 +55,19 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   /// That wanter is answered no more. Planning that nobody else wants stops.
   void forget(const std::string& key, const std::string& wanter);
 
+  /// Another piece of the planners' work, whose turn has come.
+  struct OtherTurn {
+    Executor::Kind kind = Executor::Kind::planning;  ///< to be done as that
+    std::function<void(double planner_s)> over;      ///< to be called at its end
+  };
+  /// Calls `begin` when it is the owner's turn, as for a first frontier. The keys have no frontier's name.
+  void in_turn(const std::string& key, const std::string& owner, std::function<void(OtherTurn)> begin);
+
   /// Stops all planning, releases its claims, and starts no other; calls `released` then.
   void stop(std::function<void()> released);
+
+  /// Takes over the budget and the quota, for what is planned from now on.
+  void set_limits(const ServiceOptions& options);
 
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
@@ -65,6 +77,10 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   [[nodiscard]] std::int64_t stopped() const { return stopped_; }
   [[nodiscard]] std::int64_t running() const { return static_cast<std::int64_t>(work_.size()); }
   [[nodiscard]] std::int64_t waiting(PlanningQueue::Kind kind) const { return queue_.waiting(kind); }
+  [[nodiscard]] std::int64_t under_way(PlanningQueue::Kind kind) const {
+    const auto found = under_way_.find(kind);
+    return found == under_way_.end() ? 0 : found->second;
+  }
   [[nodiscard]] double planner_s() const { return planner_s_; }
 
  private:
@@ -84,8 +100,14 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
     std::optional<std::stop_source> planning;  ///< stops the planner
     std::optional<double> look_again_s;        ///< another server is at it
     double renew_s = 0;
-    Frontier quick;        ///< was answered
-    double planner_s = 0;  ///< spent on it
+    Frontier quick;      ///< was answered
+    double slice_s = 0;  ///< planner seconds that its next refinement has before others have their turn
+  };
+  /// Of one planning: the turn that it takes, and in whose name.
+  struct Turn {
+    PlanningQueue::Kind kind = PlanningQueue::Kind::first;
+    std::string owner;
+    std::shared_ptr<std::atomic<bool>> others_wait;  ///< other owners, for such a turn
   };
   struct Planned {
     Frontier frontier;
@@ -93,16 +115,17 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
     std::optional<Error> error;
     double planner_s = 0;
     bool over_budget = false;
+    bool turn_is_over = false;
   };
 
   void start(const std::string& key);
   void read_frontier(const std::string& key, const std::string& blob_key, std::string bytes);
   void enqueue(const std::string& key);
   void start_next();
-  void claim_and_compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
-  void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner);
-  void compute(const std::string& key, PlanningQueue::Kind kind, const std::string& owner, std::string text);
-  void slot_is_free(PlanningQueue::Kind kind, const std::string& owner, double planner_s);
+  void claim_and_compute(const std::string& key, const Turn& turn);
+  void compute(const std::string& key, const Turn& turn);
+  void compute(const std::string& key, const Turn& turn, std::string text);
+  void turn_is_over(const Turn& turn, double planner_s);
   void planned(const std::string& key, Planned planned);
   void save(const std::string& key, Frontier frontier, std::string bytes);
   void offer_quick(const std::string& key, const Frontier& quick);
@@ -113,15 +136,17 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   std::string owner_;
   double lease_s_;
   int planners_;
-  double budget_s_, quick_above_s_;
+  double budget_s_ = 0, quick_above_s_, slice_s_;
   StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;
   std::map<std::string, std::weak_ptr<const CharacterisedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< kept though no job holds them
   std::map<std::string, Work> work_;
+  std::map<std::string, std::function<void(OtherTurn)>> others_;  ///< that wait for their turns
   PlanningQueue queue_;
   std::map<PlanningQueue::Kind, int> under_way_;
+  std::vector<Turn> refining_;  ///< turns of refinements that are under way
   bool stopping_ = false;
   bool starting_ = false;
   std::int64_t computed_ = 0;

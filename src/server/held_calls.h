@@ -41,6 +41,8 @@ class HeldCalls {
   };
 
   explicit HeldCalls(HeldLimits limits = {}) : limits_(limits) {}
+  /// For calls from now on.
+  void set_limits(HeldLimits limits) { limits_ = limits; }
   /// Why there is no room for one more; nothing: there is.
   [[nodiscard]] std::optional<std::string> full(const Caller& caller) const;
   Id add(const Caller& caller, std::function<void()> end);

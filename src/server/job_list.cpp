@@ -45,6 +45,8 @@ void JobList::erase(Rows::iterator row) {
 }
 
 void JobList::count(const Row& row, int sign) {
+  states_[row.state] += sign;
+  if (row.is_live) live_ranks_ += std::int64_t{sign} * row.ranks;
   if (!row.is_live || !row.owner || row.owner->empty()) return;
   Owned& owned = owned_[*row.owner];
   owned.jobs += sign;

@@ -68,6 +68,10 @@ class JobList {
   [[nodiscard]] Page page(const Query& query) const;
   [[nodiscard]] const Row* find(const std::string& job) const;
   [[nodiscard]] Owned owned_by(const std::string& token) const;
+  /// By state; states without jobs may be missing.
+  [[nodiscard]] const std::map<std::string, std::int64_t, std::less<>>& states() const { return states_; }
+  /// Expected ranks of all live jobs.
+  [[nodiscard]] std::int64_t live_ranks() const { return live_ranks_; }
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
@@ -83,6 +87,8 @@ class JobList {
   Rows rows_;
   std::unordered_map<std::string, Rows::iterator> by_job_;
   std::unordered_map<std::string, Owned> owned_;  ///< by token
+  std::map<std::string, std::int64_t, std::less<>> states_;
+  std::int64_t live_ranks_ = 0;
   std::uint64_t revision_ = 0;
   bool keeps_changes_ = false;
   std::map<std::string, std::optional<std::string>> changed_;  ///< job -> owner

@@ -229,7 +229,8 @@ std::string text_of_cost(const Job& job) {
 namespace {
 
 using NextStep = decltype(ProfilingDecision::next);
-NextStep next_step(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+/// Nothing where `check` stopped the search.
+std::optional<NextStep> next_step(const OnlineProfiler& profiler, const ProfilingQuestion& question, StopCheck& check) {
   WindowHandedOut window;
   window.number = question.window;
   window.overdue = question.overdue;
@@ -241,8 +242,9 @@ NextStep next_step(const OnlineProfiler& profiler, const ProfilingQuestion& ques
   }
   std::string why = question.overdue;
   if (!question.give_up) {
-    const ProfilingStep next = profiler.next();
-    if (const ProfilingWindow* found = next.window()) {
+    const std::optional<ProfilingStep> next = profiler.next(check);
+    if (!next) return std::nullopt;
+    if (const ProfilingWindow* found = next->window()) {
       window.iterations = found->iterations;
       window.warm_up = found->warm_up;
       window.confirming = found->confirming;
@@ -250,11 +252,11 @@ NextStep next_step(const OnlineProfiler& profiler, const ProfilingQuestion& ques
       window.rest = found->rest;
       window.slowdown_pct = found->slowdown_pct;
       window.highest = window.clocks_mhz == question.maximum_clocks;
-      window.uncertainty_pct = next.doubt.worst_pct();
-      window.text = next.doubt.text;
+      window.uncertainty_pct = next->doubt.worst_pct();
+      window.text = next->doubt.text;
       return window;
     }
-    why = next.done()->why;
+    why = next->done()->why;
   }
   const auto estimate = profiler.estimate();
   if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
@@ -269,15 +271,17 @@ NextStep next_step(const OnlineProfiler& profiler, const ProfilingQuestion& ques
 
 }  // namespace
 
-ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question) {
+std::optional<ProfilingDecision> decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question,
+                                                  StopCheck& check) {
   std::optional<TrialEnded> ended;
   if (question.trial) ended = judge_trial(*question.trial);
-  if (ended && ended->agreed) return {ProfileConfirmed{}, ended};
-  NextStep next = next_step(profiler, question);
-  auto* const window = std::get_if<WindowHandedOut>(&next);
+  if (ended && ended->agreed) return ProfilingDecision{ProfileConfirmed{}, ended};
+  std::optional<NextStep> next = next_step(profiler, question, check);
+  if (!next) return std::nullopt;
+  auto* const window = std::get_if<WindowHandedOut>(&*next);
   const bool for_trial = question.trial && !ended && window != nullptr && window->highest;
   if (for_trial) window->iterations = std::max(window->iterations, kTrialIterations);
-  return {std::move(next), ended};
+  return ProfilingDecision{*std::move(next), ended};
 }
 
 JobProfiling::JobProfiling(std::int64_t since, Schedule schedule, OnlineProfiler profiler)

@@ -15,6 +15,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <variant>
 #include <vector>
@@ -69,7 +71,9 @@ struct ProfilingDecision {
   std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed, ProfileConfirmed> next;
   std::optional<TrialEnded> trial = std::nullopt;
 };
-ProfilingDecision decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question);
+/// Nothing where `check` stopped the search.
+std::optional<ProfilingDecision> decide_profiling(const OnlineProfiler& profiler, const ProfilingQuestion& question,
+                                                  StopCheck& check);
 
 /// See ServiceOptions.
 struct ProfilingLimits {
@@ -83,6 +87,10 @@ class JobProfiling {
   /// From a job all of whose events are durable, or that has no window yet.
   /// The job's own budget comes before the server's; the plain mode has none of all this.
   static Result<std::shared_ptr<JobProfiling>> create(const Job& job, const ProfilingLimits& limits);
+  JobProfiling(const JobProfiling&) = delete;
+  JobProfiling& operator=(const JobProfiling&) = delete;
+  /// Stops the search for the next window.
+  ~JobProfiling() { search.request_stop(); }
 
   /// An event became durable. Kept for later while the profiler is lent; those from before profiling began (again) are
   /// another's.
@@ -107,6 +115,8 @@ class JobProfiling {
   [[nodiscard]] const std::string& broken() const { return broken_; }
 
   bool deciding = false;               ///< somebody works on the next window
+  std::stop_source search;             ///< stops that work, if it is this server's
+  double planner_s = 0;                ///< spent on it by this server, since it began or started
   std::optional<double> look_again_s;  ///< another server does
 
  private:

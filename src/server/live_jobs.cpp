@@ -382,6 +382,12 @@ void LiveJobs::flush(LiveJob& live) {
   live.appending_ = true;
   if (append.bodies.empty()) return appended(live.job.id, Appended::committed);
   append.index = row_of(live, clock_.now_s());
+  if (hooks_.writing) {
+    std::size_t bytes = 0;
+    for (const std::string& body : append.bodies) bytes += body.size();
+    for (const Blob& blob : append.blobs) bytes += blob.bytes.size();
+    hooks_.writing(live, static_cast<std::int64_t>(bytes));
+  }
   const auto told = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
     return [weak, id, what] {
       if (const auto self = weak.lock()) ((*self).*what)(id);

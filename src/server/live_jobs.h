@@ -130,6 +130,9 @@ struct LiveJob {
     const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
     return usable ? known_.get() : nullptr;
   }
+  /// The job as it may be shown: without changes that are not durable; with what time makes due where the store does
+  /// not take it. Null: that is `job`.
+  [[nodiscard]] Job* answered_job() const { return shadow ? shadow.get() : known_.get(); }
   /// Version of what ranks are told now.
   [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
   /// The store has failed or is slow: what time makes due goes into the shadow.
@@ -174,6 +177,8 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
     std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
     /// The job was removed from the store: it is about to leave memory.
     std::function<void(LiveJob&)> removed;
+    /// So many bytes of the job are on their way to the store. May be empty.
+    std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
     /// What ranks are told has changed, though nothing became durable.
     std::function<void(LiveJob&)> shown;
   };

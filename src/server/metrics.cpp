@@ -2,6 +2,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include <cmath>
+
 #include "server/process_metrics.h"
 
 namespace perseus::server {
@@ -18,6 +20,44 @@ MetricFamily one(MetricType type, const char* name, const char* help, Number num
   prometheus::ClientMetric metric;
   (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = static_cast<double>(number);
   return {std::string("perseus_") + name, help, type, {metric}};
+}
+
+prometheus::ClientMetric gauge(std::vector<prometheus::ClientMetric::Label> labels, std::int64_t value) {
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  metric.gauge.value = static_cast<double>(value);
+  return metric;
+}
+
+MetricFamily planning_queue(const ServiceCounts& service) {
+  MetricFamily family{
+      "perseus_planning_queue", "Pipelines that wait for a planner, or are with one", MetricType::Gauge, {}};
+  for (const auto& [kind, waiting, running] : service.planning) {
+    family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "waiting"}}, waiting));
+    family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "running"}}, running));
+  }
+  return family;
+}
+
+MetricFamily jobs_by_state(const ServiceCounts& service) {
+  MetricFamily family{"perseus_jobs", "Jobs that the database has, by state", MetricType::Gauge, {}};
+  for (const auto& [state, jobs] : service.jobs_by_state) {
+    family.metric.push_back(gauge({{"state", std::string(state)}}, jobs));
+  }
+  return family;
+}
+
+MetricFamily commit_times(const CommitCounts& commits) {
+  prometheus::ClientMetric metric;
+  std::uint64_t cumulative = 0;
+  for (std::size_t i = 0; i < commits.took.size(); ++i) {
+    cumulative += static_cast<std::uint64_t>(commits.took[i]);
+    const bool last = i == CommitCounts::kUpTo_s.size();
+    metric.histogram.bucket.push_back({cumulative, last ? INFINITY : CommitCounts::kUpTo_s[i]});
+  }
+  metric.histogram.sample_count = cumulative;
+  metric.histogram.sample_sum = commits.seconds;
+  return {"perseus_store_commit_seconds", "Time of commits of the database", MetricType::Histogram, {metric}};
 }
 
 }  // namespace
@@ -50,14 +90,18 @@ std::string Metrics::text(const std::string& version, const ServiceCounts& servi
       one(Counter, "characterisations_failed_total", "Frontiers that could not be computed",
           service.characterisations_failed),
       one(Gauge, "characterisations_running", "Pipelines being planned, or waiting for it", service.characterising),
-      one(Gauge, "planning_first_waiting", "Pipelines that wait for a planner, without a frontier",
-          service.first_frontiers_waiting),
-      one(Gauge, "planning_refinements_waiting", "Pipelines that wait for a planner, with a quick frontier",
-          service.refinements_waiting),
+      planning_queue(service),
       one(Counter, "planning_seconds_total", "CPU seconds spent on planning", service.planner_s),
       one(Counter, "planning_stopped_total", "Plannings stopped because their results were not needed",
           service.plannings_stopped),
+      jobs_by_state(service),
+      one(Gauge, "ranks", "Ranks of jobs that are alive", service.ranks),
+      commit_times(service.commits),
+      one(Counter, "store_commits_failed_total", "Commits that the database did not make", service.commits.failed),
   };
+  if (service.database_bytes) {
+    families.push_back(one(Gauge, "database_bytes", "Size of the database on its disk", *service.database_bytes));
+  }
   if (http) {
     for (const MetricFamily& family : {
              one(Gauge, "connections", "Open connections", http->connections),

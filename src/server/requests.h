@@ -108,7 +108,7 @@ struct RegisterRank {
   /// known.
   std::int64_t epoch = 0;
   bool with_plan = false;  ///< the answer has the rank's plan, if there is one by then
-  bool replaces = false;  ///< it takes the rank over, though its epoch is not greater: the clocks of hosts differ
+  bool replaces = false;   ///< it takes the rank over, though its epoch is not greater: the clocks of hosts differ
 };
 
 // ---- Plans

@@ -363,6 +363,7 @@ void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(cal
 void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call)); }
 
 void Api::upload_profile(Call call) {
+  if (Status room = has_room(call.identity); !room) return call.fail(room.error());
   auto body = body_of<ProfileBody>(call);
   if (!body) return;
   service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));

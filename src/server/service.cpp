@@ -18,6 +18,14 @@
 
 namespace perseus::server {
 
+namespace {
+
+Keep keep_of(const ServiceOptions& options) {
+  return {options.keep_finished_s, options.keep_finished_bytes, options.keep_unused_s};
+}
+
+}  // namespace
+
 Service::Service(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Service::~Service() { state_->end_waits(); }
@@ -34,6 +42,10 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
   hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
   hooks.summary = [](const LiveJob& live, double now_s) { return format_summary(summary_of(live, now_s)); };
   hooks.next_wake = [self](const LiveJob& live, double now_s) { return self->next_wake_of(live, now_s); };
+  hooks.writing = [self](const LiveJob& live, std::int64_t bytes) {
+    const auto owner = live.job.spec.facts.find(std::string(kOwnerFact));
+    if (owner != live.job.spec.facts.end()) self->stored_bytes->add(owner->second, bytes);
+  };
   hooks.removed = [self](LiveJob& live) { self->removed(live); };
   hooks.shown = [self](LiveJob& live) { self->wake_waiters(live); };
   state->jobs = std::make_shared<LiveJobs>(*state->store, clock, std::move(hooks));
@@ -41,12 +53,12 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
     if (self->earlier_wake) self->earlier_wake();
   };
   if (Status opened = state->jobs->open(store); !opened) return opened.error();
-  const Keep keep{state->options.keep_finished_s, state->options.keep_finished_bytes, state->options.keep_unused_s};
-  state->upkeep = std::make_shared<Upkeep>(keep, *state->store, clock,
+  state->upkeep = std::make_shared<Upkeep>(keep_of(state->options), *state->store, clock,
                                            [self](const std::string& id, std::function<void(const Status&)> done) {
                                              self->jobs->remove(id, std::move(done));
                                            });
   state->upkeep->earlier_wake = state->jobs->earlier_wake;
+  state->stored_bytes = std::make_shared<StoredBytes>(*state->store);
   state->jobs->index().on_erased = [self](const JobIndexRow& gone) { self->removed(gone); };
   state->jobs->index().on_changed = [self](const std::string&) {
     if (self->list_changed) self->list_changed();
@@ -112,6 +124,7 @@ RegisteredJob Service::State::registered(const std::string& id) {
 }
 
 void Service::State::make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done) {
+  done = counted_as_owned(request, std::move(done));
   auto registered = decide_job(request, options.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
@@ -569,11 +582,11 @@ std::vector<JobList::Change> Service::take_job_changes() {
 void Service::on_list_changed(std::function<void()> changed) { state_->list_changed = std::move(changed); }
 
 void Service::job(const std::string& job, Done<JobView> done) {
-  state_->look(job, [self = state_.get(), done = std::move(done)](const Result<LiveJob*>& live) {
-    if (!live) return done(live.error());
-    self->want_frontiers_to_show(**live);  // after a restart, for the next one who asks
-    done(view_of(**live, self->clock.now_s()));
-  });
+  const auto make = [self = state_.get()](LiveJob& live) -> Result<JobView> {
+    self->want_frontiers_to_show(live);  // after a restart, for the next one who asks
+    return view_of(live, self->clock.now_s());
+  };
+  state_->show<JobView>(job, make, std::move(done));
 }
 
 namespace {
@@ -601,17 +614,18 @@ Result<TimelineView> timeline_of(const Job& job, int pipeline, const Frontier& f
 }  // namespace
 
 void Service::frontier(const std::string& job, int pipeline, Done<Frontier> done) {
-  state_->look(job, [self = state_.get(), pipeline, done = std::move(done)](const Result<LiveJob*>& live) {
-    done(live ? frontier_of(**live, pipeline, *self->characterisations) : Result<Frontier>(live.error()));
-  });
+  const auto make = [self = state_.get(), pipeline](const LiveJob& live) {
+    return frontier_of(live, pipeline, *self->characterisations);
+  };
+  state_->show<Frontier>(job, make, std::move(done));
 }
 
 void Service::timeline(const std::string& job, int pipeline, Done<TimelineView> done) {
-  state_->look(job, [self = state_.get(), pipeline, done = std::move(done)](const Result<LiveJob*>& live) {
-    if (!live) return done(live.error());
-    const auto frontier = frontier_of(**live, pipeline, *self->characterisations);
-    done(frontier ? timeline_of((*live)->job, pipeline, *frontier) : Result<TimelineView>(frontier.error()));
-  });
+  const auto make = [self = state_.get(), pipeline](const LiveJob& live) {
+    const auto frontier = frontier_of(live, pipeline, *self->characterisations);
+    return frontier ? timeline_of(live.job, pipeline, *frontier) : Result<TimelineView>(frontier.error());
+  };
+  state_->show<TimelineView>(job, make, std::move(done));
 }
 
 StoreHealth Service::store_health() {
@@ -620,6 +634,34 @@ StoreHealth Service::store_health() {
 }
 
 std::shared_ptr<StoreAccess> Service::store_access() const { return state_->store; }
+
+JobList::Owned Service::owned_by(const std::string& token) {
+  JobList::Owned owned = job_list().owned_by(token);
+  if (const auto under_way = state_->registering.find(token); under_way != state_->registering.end()) {
+    owned.jobs += under_way->second.jobs;
+    owned.ranks += under_way->second.ranks;
+  }
+  return owned;
+}
+
+Done<RegisteredJob> Service::State::counted_as_owned(const RegisterJob& request, Done<RegisteredJob> done) {
+  const auto owner = request.facts.find(std::string(kOwnerFact));
+  if (owner == request.facts.end()) return done;
+  const std::int64_t ranks = request.degrees.world_size();
+  const auto count = [self = this, token = owner->second, ranks](int sign) {
+    JobList::Owned& owned = self->registering[token];
+    owned.jobs += sign;
+    owned.ranks += sign * ranks;
+    if (owned.jobs == 0) self->registering.erase(token);
+  };
+  count(1);
+  return [weak = weak_from_this(), count, done = std::move(done)](const Result<RegisteredJob>& registered) {
+    if (const auto self = weak.lock()) count(-1);
+    done(registered);
+  };
+}
+
+std::int64_t Service::stored_bytes_of(const std::string& token) const { return state_->stored_bytes->of(token); }
 
 ServiceCounts Service::counts() const {
   ServiceCounts counts;
@@ -630,10 +672,24 @@ ServiceCounts Service::counts() const {
   counts.characterisations = state_->characterisations->computed();
   counts.characterisations_failed = state_->characterisations->failed();
   counts.characterising = state_->characterisations->running();
-  counts.first_frontiers_waiting = state_->characterisations->waiting(PlanningQueue::Kind::first);
-  counts.refinements_waiting = state_->characterisations->waiting(PlanningQueue::Kind::refinement);
+  const Characterisations& planning = *state_->characterisations;
+  for (const auto& [kind, name] : {std::pair{PlanningQueue::Kind::first, std::string_view("first")},
+                                   {PlanningQueue::Kind::refinement, std::string_view("refinement")}}) {
+    counts.planning.push_back({name, planning.waiting(kind), planning.under_way(kind)});
+  }
   counts.plannings_stopped = state_->characterisations->stopped();
   counts.planner_s = state_->characterisations->planner_s();
+  state_->update_list();
+  const auto& states = state_->list.states();
+  const auto count_state = [&](std::string_view name) {
+    const auto found = states.find(name);
+    counts.jobs_by_state.emplace_back(name, found == states.end() ? 0 : found->second);
+  };
+  for (std::size_t state = 1; state < num_job_states; ++state) count_state(name_of(static_cast<JobState>(state)));
+  count_state(kDamagedState);
+  counts.ranks = state_->list.live_ranks();
+  counts.commits = state_->store->commits();
+  counts.database_bytes = state_->store->size_bytes();
   for (const auto& [id, live] : state_->jobs->live()) {
     counts.stragglers_in_force += std::ranges::count(live->job.notices, true, &Notice::in_force);
   }
@@ -740,6 +796,7 @@ void Service::tick() {
   for (const std::string& id : state_->jobs->take_due(now_s)) state_->wake(id);
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
   state_->upkeep->tick(now_s);
+  state_->stored_bytes->tick(now_s);
 }
 
 void Service::State::wake(const std::string& id) {
@@ -780,11 +837,33 @@ std::optional<double> Service::next_wake() const {
 
 void Service::on_earlier_wake(std::function<void()> changed) { state_->earlier_wake = std::move(changed); }
 
+void Service::set_limits(const ServiceOptions& options) {
+  ServiceOptions& now = state_->options;
+  now.idle_expiry_s = options.idle_expiry_s;
+  now.keep_finished_s = options.keep_finished_s;
+  now.keep_finished_bytes = options.keep_finished_bytes;
+  now.keep_unused_s = options.keep_unused_s;
+  now.max_ranks = options.max_ranks;
+  now.planning_budget_s = options.planning_budget_s;
+  now.planner_s_per_owner = options.planner_s_per_owner;
+  now.profiling_tolerance_pct = options.profiling_tolerance_pct;
+  now.profiling_iterations = options.profiling_iterations;
+  now.profiling_slowdown_pct = options.profiling_slowdown_pct;
+  now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
+  state_->characterisations->set_limits(now);
+  state_->upkeep->set_keep(keep_of(now));
+  const double now_s = state_->clock.now_s();
+  for (const auto& [id, live] : state_->jobs->live()) state_->jobs->set_wake(*live, now_s);
+}
+
 void Service::drain(double store_answers_s, Done<Ok> kept) {
   state_->store->set_limit(store_answers_s);
   state_->end_waits();
   std::vector<std::string> jobs;
-  for (const auto& [id, live] : state_->jobs->live()) jobs.push_back(id);
+  for (const auto& [id, live] : state_->jobs->live()) {
+    jobs.push_back(id);
+    if (live->profiling) live->profiling->search.request_stop();
+  }
   auto missing = std::make_shared<std::size_t>(jobs.size() + 2);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {

@@ -15,12 +15,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "server/job_list.h"
 #include "server/requests.h"
+#include "store/commit_counts.h"
 
 namespace perseus {
 class Store;
@@ -80,6 +83,8 @@ struct ServiceOptions {
   double store_answers_s = 10;               ///< a call that the store has not answered by then is `unavailable`
   int planners = 1;                          ///< plannings of a kind that the executor is given at a time
   double planning_budget_s = 600;            ///< planner seconds of a pipeline; then its quick frontier stays
+  double planner_s_per_owner = 1800;         ///< in an hour; then all others come first
+  double refinement_slice_s = 30;            ///< planner seconds before refinements of others have their turn
   double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
   double maximum_clock_after_s = 20;  ///< of a rank whose client asks for its plan once; see WaitForPlan
   int finished_jobs_in_memory = 100;  ///< more are read again when asked about
@@ -92,8 +97,17 @@ struct ServiceCounts {
   std::int64_t jobs_in_memory = 0, waiting_ranks = 0, subscriptions = 0;
   std::int64_t plans_deployed = 0, characterisations = 0, characterisations_failed = 0, characterising = 0;
   std::int64_t stragglers_in_force = 0;
-  std::int64_t first_frontiers_waiting = 0, refinements_waiting = 0, plannings_stopped = 0;
+  struct Planning {
+    std::string_view kind;
+    std::int64_t waiting = 0, running = 0;
+  };
+  std::vector<Planning> planning;
+  std::int64_t plannings_stopped = 0;
   double planner_s = 0;
+  std::vector<std::pair<std::string_view, std::int64_t>> jobs_by_state;  ///< every state
+  std::int64_t ranks = 0;                                                ///< of live jobs
+  CommitCounts commits;
+  std::optional<std::int64_t> database_bytes;  ///< nothing: not known yet
 };
 
 class Service {
@@ -147,6 +161,10 @@ class Service {
   void refresh_row(const std::string& job);
   /// The token that registered the job, from the index; empty: none. Nothing: not known without its log.
   [[nodiscard]] std::optional<std::string> owner_of(const std::string& job);
+  /// Live jobs that the token has registered, with registrations under way.
+  [[nodiscard]] JobList::Owned owned_by(const std::string& token);
+  /// See server/stored_bytes.h.
+  [[nodiscard]] std::int64_t stored_bytes_of(const std::string& token) const;
   /// Keeps the changes of the list for take_job_changes() from now on, or no longer.
   void keep_job_changes(bool keep);
   [[nodiscard]] std::vector<JobList::Change> take_job_changes();
@@ -176,6 +194,10 @@ class Service {
   [[nodiscard]] std::optional<double> next_wake() const;
   /// Called whenever next_wake() has become earlier.
   void on_earlier_wake(std::function<void()> changed);
+
+  /// Takes over the limits, times and budgets of these options, for what comes from now on: idle_expiry_s, keep_...,
+  /// max_ranks, planning_budget_s and profiling_... . The others stay.
+  void set_limits(const ServiceOptions& options);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
   /// down what ranks have reported. Calls `kept` once that is durable, or with the error of the store; from now on that

@@ -1,6 +1,7 @@
 // Online profiling within the service: see server/job_profiling.h.
 #include <fmt/format.h>
 
+#include "base/cpu_time.h"
 #include "server/learned_profile.h"
 #include "server/registration.h"
 #include "server/service_state.h"
@@ -8,7 +9,10 @@
 namespace perseus::server {
 
 void Service::State::go_on_profiling(LiveJob& live) {
-  if (!is_profiled(live.job)) return;
+  if (draining || !is_profiled(live.job)) {
+    if (live.profiling) live.profiling->search.request_stop();
+    return;
+  }
   const auto windows = static_cast<int>(live.job.windows.size());
   if (!live.profiling || live.profiling->since() != live.job.profiling_since) {
     live.windows_of.clear();
@@ -88,17 +92,53 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
 
 void Service::State::submit_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
                                    ProfilingQuestion question) {
-  executor.submit(Executor::Kind::planning,
-                  [weak = weak_from_this(), id, profiling, profiler = profiling->lend(),
-                   question = std::move(question)]() -> std::function<void()> {
-                    auto decided = decide_profiling(*profiler, question);
-                    return [weak, id, profiling, window = question.window, decided = std::move(decided)] {
-                      const auto self = weak.lock();
-                      if (!self) return;
-                      if (const LiveJob* now = self->jobs->in_memory(id)) profiling->give_back(now->job);
-                      self->profiling_decided(id, profiling, window, decided);
-                    };
-                  });
+  const LiveJob* const live = jobs->in_memory(id);
+  if (live == nullptr) return;
+  const auto owner = planning_owner_of(live->job);
+  profiling->search = std::stop_source();
+  const auto search = [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), pool = &executor,
+                       stop = profiling->search.get_token(), left_s = options.planning_budget_s - profiling->planner_s,
+                       budget_s = options.planning_budget_s,
+                       question = std::move(question)](Characterisations::OtherTurn turn) mutable {
+    pool->submit(
+        turn.kind,
+        [weak, id, profiling, profiler, pool, stop, left_s, budget_s, question,
+         turn]() mutable -> std::function<void()> {
+          const double begin_s = thread_cpu_s();
+          double away_s = 0;  // of others' work
+          bool over_budget = false;
+          StopCheck check([&] {
+            if (turn.kind == Executor::Kind::refining) {
+              const double leave_s = thread_cpu_s();
+              pool->give_way();
+              away_s += thread_cpu_s() - leave_s;
+            }
+            over_budget = thread_cpu_s() - begin_s - away_s > left_s;
+            return over_budget || stop.stop_requested();
+          });
+          auto decided = decide_profiling(*profiler, question, check);
+          if (!decided && over_budget && !stop.stop_requested()) {
+            question.give_up = true;
+            question.overdue = fmt::format(
+                "the search for clocks to measure took longer than its budget of {:g} s (planning_budget_s)", budget_s);
+            StopCheck never;
+            decided = decide_profiling(*profiler, question, never);
+          }
+          const double planner_s = thread_cpu_s() - begin_s - away_s;
+          return [weak, id, profiling, turn, planner_s, window = question.window, decided = std::move(decided)] {
+            const auto self = weak.lock();
+            if (!self) return;
+            profiling->planner_s += planner_s;
+            turn.over(planner_s);
+            if (const LiveJob* now = self->jobs->in_memory(id)) profiling->give_back(now->job);
+            if (decided) return self->profiling_decided(id, profiling, window, *decided);
+            profiling->deciding = false;
+            self->store->release("profile/" + id, self->options.owner);
+            if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
+          };
+        });
+  };
+  characterisations->in_turn("profile/" + id, owner, search);
 }
 
 void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,

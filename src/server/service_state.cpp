@@ -177,16 +177,13 @@ void Service::State::update_row(const std::string& job) {
   const LiveJob* const live = jobs->in_memory(job);
   const double now_s = clock.now_s();
   if (row.damaged) {
-    list.put({valid_utf8(row.job), "", "damaged", 0, 0}, {}, now_s);
+    list.put({valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}, now_s);
     return;
   }
   list.put({row.job, row.name, row.state, row.created_s, row.updated_s},
            live != nullptr ? summary_of(*live, now_s) : parse_summary(row.summary), now_s);
 }
 
-namespace {
-
-/// Who planning for the job counts for: its team, else its token, else the job itself.
 std::string planning_owner_of(const Job& job) {
   for (const char* const fact : {"team", "token"}) {
     const auto known = job.spec.facts.find(fact);
@@ -194,8 +191,6 @@ std::string planning_owner_of(const Job& job) {
   }
   return "job " + job.id;
 }
-
-}  // namespace
 
 void Service::State::want_frontiers(LiveJob& live) {
   forget_frontiers(live);
@@ -338,7 +333,6 @@ void Service::State::look(const std::string& id, LiveJobs::Found then) {
   jobs->with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) {
     LiveJob* const known = jobs->in_memory(id);
     if (live || known == nullptr || live.error().code == ErrorCode::not_found) return then(live);
-    const AsShown as_shown(*known, known->shadow.get());
     then(Result<LiveJob*>(known));
   });
 }

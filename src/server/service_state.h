@@ -12,6 +12,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,11 +21,16 @@
 #include "server/job_profiling.h"
 #include "server/live_jobs.h"
 #include "server/service.h"
+#include "server/stored_bytes.h"
 #include "server/upkeep.h"
 
 namespace perseus::server {
 
 inline constexpr double retry_after_s = 1;
+/// Who planning for the job counts for: its team, else its token, else the job itself.
+std::string planning_owner_of(const Job& job);
+/// What lists say of a job whose row in the index is damaged.
+inline constexpr std::string_view kDamagedState = "damaged";
 
 /// The profiles that a new job names or that are known for it, as they are stored.
 struct JobProfiles {
@@ -71,6 +77,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   std::shared_ptr<Characterisations> characterisations;
   std::shared_ptr<LiveJobs> jobs;
   std::shared_ptr<Upkeep> upkeep;
+  std::shared_ptr<StoredBytes> stored_bytes;
+  std::unordered_map<std::string, JobList::Owned> registering;  ///< by token; neither in the list nor refused yet
   std::unordered_map<WaitId, std::string> job_of_wait;
   std::unordered_map<WaitId, Done<PlanAnswer>> waits_to_begin;  ///< their job is being read
   std::set<std::pair<double, WaitId>> wait_deadlines;
@@ -99,6 +107,8 @@ struct Service::State : std::enable_shared_from_this<State> {
   void make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done);
   /// What its registration answers.
   [[nodiscard]] RegisteredJob registered(const std::string& id);
+  /// The same answer; until then the job counts as its token's.
+  Done<RegisteredJob> counted_as_owned(const RegisterJob& request, Done<RegisteredJob> done);
   void report(LiveJob& live, ReportIterations request, Done<ReportedIterations> done);
   /// The live jobs with that accelerator.
   void with_accelerator(const std::string& accelerator, Done<std::vector<std::string>> done);
@@ -174,8 +184,11 @@ struct Service::State : std::enable_shared_from_this<State> {
   static bool knows(const LiveJob& live, int rank, std::int64_t version);
   void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
   WaitId wait(LiveJob& live, const WaitForPlan& request, WaitId id, Done<PlanAnswer> done);
-  /// Calls `then` with the job as ranks see it: also where the store does not answer, if it is in memory.
+  /// Calls `then` with the job: also where the store does not answer, if it is in memory.
   void look(const std::string& id, LiveJobs::Found then);
+  /// Answers with what `make` says of the job as it may be shown, see LiveJob::answered_job().
+  template <class T, class Make>
+  void show(const std::string& id, Make make, Done<T> done);
   /// What is in force for a rank: a plan, a profiling window, or the highest clocks. Null: it is not known yet.
   std::shared_ptr<const StageSchedule> schedule_for(LiveJob& live, const Rank& rank, std::int64_t shown_version);
   std::shared_ptr<const StageSchedule> plan_schedule(LiveJob& live, const Rank& rank);
@@ -256,5 +269,17 @@ class AsShown {
   LiveJob& live_;
   Job* shown_;
 };
+
+template <class T, class Make>
+void Service::State::show(const std::string& id, Make make, Done<T> done) {
+  look(id, [make = std::move(make), done = std::move(done)](const Result<LiveJob*>& live) {
+    if (!live) return done(live.error());
+    // What is called back changes the job itself.
+    done([&]() -> Result<T> {
+      const AsShown as_shown(**live, (*live)->answered_job());
+      return make(**live);
+    }());
+  });
+}
 
 }  // namespace perseus::server

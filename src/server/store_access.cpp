@@ -41,43 +41,35 @@ void StoreAccess::append(Append append, Done<Appended> done, std::function<void(
 }
 
 void StoreAccess::remove_job(std::string job, Done<Ok> done) {
-  if (writes_late()) return done(not_answered());
-  store_.remove_job(std::move(job), watched<Ok>(writes, std::move(done)));
+  write(std::move(done), [&](Done<Ok> then) { store_.remove_job(std::move(job), std::move(then)); });
 }
 void StoreAccess::pack_job(std::string job, Done<bool> done) {
-  if (writes_late()) return done(not_answered());
-  store_.pack_job(std::move(job), watched<bool>(writes, std::move(done)));
+  write(std::move(done), [&](Done<bool> then) { store_.pack_job(std::move(job), std::move(then)); });
 }
 void StoreAccess::sweep(Sweep sweep, Done<bool> done) {
-  if (writes_late()) return done(not_answered());
-  store_.sweep(std::move(sweep), watched<bool>(writes, std::move(done)));
+  write(std::move(done), [&](Done<bool> then) { store_.sweep(std::move(sweep), std::move(then)); });
 }
 void StoreAccess::put_blob(Blob blob, Done<Ok> done) {
-  if (writes_late()) return done(not_answered());
-  store_.put_blob(std::move(blob), watched<Ok>(writes, std::move(done)));
+  write(std::move(done), [&](Done<Ok> then) { store_.put_blob(std::move(blob), std::move(then)); });
 }
 void StoreAccess::remove_blob(std::string key, Done<Ok> done) {
-  if (writes_late()) return done(not_answered());
-  store_.remove_blob(std::move(key), watched<Ok>(writes, std::move(done)));
+  write(std::move(done), [&](Done<Ok> then) { store_.remove_blob(std::move(key), std::move(then)); });
 }
 void StoreAccess::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
-  if (writes_late()) return done(not_answered());
-  store_.claim(std::move(work), std::move(owner), now_s, lease_s, watched<bool>(writes, std::move(done)));
+  write(std::move(done),
+        [&](Done<bool> then) { store_.claim(std::move(work), std::move(owner), now_s, lease_s, std::move(then)); });
+}
+void StoreAccess::put_token(TokenRow token, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.put_token(std::move(token), std::move(then)); });
+}
+void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.revoke_token(std::move(hash), std::move(then)); });
 }
 void StoreAccess::release(std::string work, std::string owner, std::function<void()> released) {
   store_.release(std::move(work), std::move(owner),
                  watched<Ok>(writes, [released = std::move(released)](const Result<Ok>&) {
                    if (released) released();
                  }));
-}
-
-void StoreAccess::put_token(TokenRow token, Done<Ok> done) {
-  if (writes_late()) return done(not_answered());
-  store_.put_token(std::move(token), watched<Ok>(writes, std::move(done)));
-}
-void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
-  if (writes_late()) return done(not_answered());
-  store_.revoke_token(std::move(hash), watched<Ok>(writes, std::move(done)));
 }
 
 void StoreAccess::tick(double now_s) {
@@ -112,7 +104,8 @@ void StoreAccess::probe() {
     const auto self = weak.lock();
     if (!self) return;
     // Only a write that the store takes shows that a disk is no longer full.
-    if (!self->failed_[writes] || self->writes_late()) return void(self->probing_ = false);
+    const bool may_write = !self->failed_[writes] && self->store_.read_only().empty();
+    if (may_write || self->writes_late()) return void(self->probing_ = false);
     self->put_blob({"probe", ""}, [weak](const Result<Ok>&) {
       if (const auto now = weak.lock()) now->probing_ = false;
     });
@@ -124,6 +117,19 @@ void StoreAccess::probe() {
         return blob ? Result<Ok>(Ok{}) : Result<Ok>(blob.error());
       },
       write);
+}
+
+std::optional<std::int64_t> StoreAccess::size_bytes() {
+  if (!std::exchange(measuring_, true)) {
+    read<std::int64_t>([](Store& store) { return store.size_bytes(); },
+                       [weak = weak_from_this()](const Result<std::int64_t>& bytes) {
+                         const auto self = weak.lock();
+                         if (!self) return;
+                         self->measuring_ = false;
+                         if (bytes) self->size_bytes_ = *bytes;
+                       });
+  }
+  return size_bytes_;
 }
 
 bool StoreAccess::is_busy() const {

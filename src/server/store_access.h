@@ -69,6 +69,10 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
 
   [[nodiscard]] bool is_busy() const;
 
+  /// Of the database, when it was last asked; asks anew, for the next call. Nothing: not known yet.
+  std::optional<std::int64_t> size_bytes();
+  [[nodiscard]] CommitCounts commits() const { return store_.commits(); }
+
   /// Asks the store something small, to know how it is. At most one such question at a time.
   void probe();
   [[nodiscard]] StoreHealth health() const;
@@ -101,6 +105,13 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
     };
   }
 
+  /// Refuses the write where new ones would only queue up behind a late one.
+  template <class T, class Start>
+  void write(Done<T> done, Start start) {
+    if (writes_late()) return done(not_answered());
+    start(watched<T>(writes, std::move(done)));
+  }
+
   Store& store_;
   const Clock& clock_;
   Executor& executor_;
@@ -116,6 +127,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   std::array<std::optional<Failure>, 2> failed_;
   Calls unhurried_;  ///< of open_: not slow yet
   bool probing_ = false;
+  bool measuring_ = false;
+  std::optional<std::int64_t> size_bytes_;
 };
 
 }  // namespace perseus::server

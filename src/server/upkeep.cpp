@@ -52,6 +52,11 @@ void Upkeep::tick(double now_s) {
   for (Task& task : now) begin(std::move(task));
 }
 
+void Upkeep::set_keep(Keep keep) {
+  keep_ = keep;
+  rest(0);
+}
+
 std::optional<double> Upkeep::next_wake() const {
   if (!keep_.any() || looking_ || under_way_ > 0) return std::nullopt;
   return next_s_;

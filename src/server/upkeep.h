@@ -43,6 +43,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
       : keep_(keep), store_(store), clock_(clock), remove_(std::move(remove)) {}
 
   void tick(double now_s);
+  void set_keep(Keep keep);
   [[nodiscard]] std::optional<double> next_wake() const;
   std::function<void()> earlier_wake;
 

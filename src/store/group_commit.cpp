@@ -1,6 +1,7 @@
 #include "store/group_commit.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -39,11 +40,25 @@ void GroupCommit::work() {
   }
 }
 
+CommitCounts GroupCommit::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::optional<Error> GroupCommit::timed_commit(std::span<const Write> writes) {
+  const auto began = std::chrono::steady_clock::now();
+  std::optional<Error> error = commit_(writes);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  const std::lock_guard lock(mutex_);
+  error ? void(++counts_.failed) : counts_.succeeded_in(took.count());
+  return error;
+}
+
 void GroupCommit::commit(std::vector<Write> writes) {
-  const std::optional<Error> error = commit_(writes);
+  const std::optional<Error> error = timed_commit(writes);
   std::vector<std::optional<Error>> outcomes(writes.size(), error);
   if (error && error->code == ErrorCode::invalid_input && writes.size() > 1) {
-    for (std::size_t i = 0; i < writes.size(); ++i) outcomes[i] = commit_(std::span(writes).subspan(i, 1));
+    for (std::size_t i = 0; i < writes.size(); ++i) outcomes[i] = timed_commit(std::span(writes).subspan(i, 1));
   }
   bool first = false;
   {

@@ -38,6 +38,7 @@ class GroupCommit {
   GroupCommit& operator=(const GroupCommit&) = delete;
 
   void add(Write write);
+  [[nodiscard]] CommitCounts counts() const;
 
   /// The usual write: `run` makes a T, which `done` gets once it is durable.
   template <class T, class Run>
@@ -62,6 +63,7 @@ class GroupCommit {
  private:
   void work();
   void commit(std::vector<Write> writes);
+  std::optional<Error> timed_commit(std::span<const Write> writes);
   struct Committed {
     std::vector<Write> writes;
     std::vector<std::optional<Error>> outcomes;
@@ -79,7 +81,8 @@ class GroupCommit {
   Post post_;
   std::shared_ptr<Answers> answers_ = std::make_shared<Answers>();  ///< outlives this: what was committed is answered
   Commit commit_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  CommitCounts counts_;
   std::condition_variable wake_;
   std::vector<Write> waiting_;
   bool stopping_ = false;

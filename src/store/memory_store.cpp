@@ -214,6 +214,26 @@ Result<std::vector<TokenRow>> MemoryStore::tokens() {
   return rows;
 }
 
+Result<std::int64_t> MemoryStore::size_bytes() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::size_t bytes = 0;
+  for (const auto& [id, job] : database_->jobs) bytes += static_cast<std::size_t>(job.index.bytes);
+  for (const auto& [key, blob] : database_->blobs) bytes += blob.size();
+  return static_cast<std::int64_t>(bytes);
+}
+
+Result<std::vector<HeldBlob>> MemoryStore::held_blobs() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  constexpr std::string_view job = "job/";
+  std::vector<HeldBlob> held;
+  for (const auto& [holder, key] : database_->holds) {
+    const auto blob = database_->blobs.find(key);
+    if (!holder.starts_with(job) || blob == database_->blobs.end()) continue;
+    held.push_back({holder.substr(job.size()), key, static_cast<std::int64_t>(blob->second.size())});
+  }
+  return held;
+}
+
 void MemoryStore::on_foreign(Foreign foreign) { *foreign_ = std::move(foreign); }
 
 Status MemoryStore::backup(const std::string& path) {

@@ -65,6 +65,8 @@ class MemoryStore final : public Store {
   void revoke_token(std::string hash, Done<Ok> done) override;
   Result<std::vector<TokenRow>> tokens() override;
   void on_foreign(Foreign foreign) override;
+  Result<std::int64_t> size_bytes() override;
+  Result<std::vector<HeldBlob>> held_blobs() override;
   Status backup(const std::string& path) override;
 
  private:

@@ -615,6 +615,28 @@ class PostgresStore final : public Store {
     return *std::move(read);
   }
 
+  [[nodiscard]] CommitCounts commits() const override { return group_.counts(); }
+
+  Result<std::int64_t> size_bytes() override {
+    return reading<std::int64_t>([](PostgresConnection& connection) {
+      return connection.run("SELECT pg_database_size(current_database())", {}).integer(0, 0);
+    });
+  }
+
+  Result<std::vector<HeldBlob>> held_blobs() override {
+    return reading<std::vector<HeldBlob>>([](PostgresConnection& connection) {
+      const PostgresRows rows = connection.run(
+          "SELECT substr(holder, 5), key, octet_length(bytes) FROM holds JOIN blobs USING (key) "
+          "WHERE starts_with(holder, 'job/') ORDER BY holder, key",
+          {});
+      std::vector<HeldBlob> held;
+      for (int row = 0; row < rows.size(); ++row) {
+        held.push_back({rows.text(row, 0), rows.text(row, 1), rows.integer(row, 2)});
+      }
+      return held;
+    });
+  }
+
   void on_foreign(Foreign foreign) override { listener_.tell(std::move(foreign)); }
 
   Status backup(const std::string& path) override {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
@@ -104,6 +105,8 @@ class LockFile {
   ~LockFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
+  /// False: there is no room for the file, and another server would find it missing too.
+  [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
 
  private:
   explicit LockFile(int descriptor) : descriptor_(descriptor) {}
@@ -334,20 +337,66 @@ bool has_damaged_names(SQLite::Database& database) {
   return false;
 }
 
+struct Connections {
+  std::unique_ptr<Connection> writer;  ///< null: nothing can be written
+  std::unique_ptr<Connection> reader;
+};
+
+/// Throws what SQLite throws.
+Result<Connections> connect(const std::string& path, const SqliteOptions& options) {
+  auto writer = std::make_unique<Connection>(path);
+  if (auto error = check_and_migrate(path, writer->database())) return *std::move(error);
+  if (options.max_pages > 0) writer->database().exec(fmt::format("PRAGMA max_page_count = {}", options.max_pages));
+  return Connections{std::move(writer), std::make_unique<Connection>(path)};
+}
+
+/// Without a write, a lock or a file of shared memory: none of them can be made. Throws what SQLite throws.
+Result<Connections> connect_read_only(const std::string& path) {
+  std::error_code missing;
+  const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
+  std::string uri = "file:";
+  for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
+  // A log is indexed in the memory of the only connection, without locks; without one, the file is all there is.
+  uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
+  auto reader = std::make_unique<Connection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
+  if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
+  if (auto wrong = check(path, reader->database())) return *std::move(wrong);
+  const int version = reader->database().execAndGet("PRAGMA user_version").getInt();
+  if (version != sqlite_version) {
+    return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
+                                                      path, version, sqlite_version)};
+  }
+  return Connections{nullptr, std::move(reader)};
+}
+
+/// Whether a page can be written beside the database, which costs less than to open it.
+bool has_room(const std::string& path) {
+  const std::string name = path + ".room";
+  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return false;
+  const std::string page(1U << 16U, 'x');
+  const bool written =
+      ::write(file, page.data(), page.size()) == static_cast<ssize_t>(page.size()) && ::fsync(file) == 0;
+  ::close(file);
+  ::unlink(name.c_str());
+  return written;
+}
+
 class SqliteStore final : public Store {
  public:
-  SqliteStore(std::string path, LockFile lock, std::unique_ptr<Connection> writer, std::unique_ptr<Connection> reader,
-              Post post)
+  SqliteStore(std::string path, SqliteOptions options, LockFile lock, Connections connections, Post post)
       : path_(std::move(path)),
+        options_(options),
         lock_(std::move(lock)),
-        writer_(std::move(writer)),
-        reader_(std::move(reader)),
+        writer_(std::move(connections.writer)),
+        reader_(std::move(connections.reader)),
         damaged_names_(has_damaged_names(reader_->database())),
+        may_write_(writer_ != nullptr),
         group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {
     if (writer_) checkpointer_.emplace(path_, writer_->database());
   }
 
-  [[nodiscard]] std::string read_only() const override { return writer_ ? "" : kReadOnly; }
+  [[nodiscard]] std::string read_only() const override { return may_write_ ? "" : kReadOnly; }
 
   void append(Append append, Done<Appended> done) override {
     group_.add<Appended>([this, append = std::move(append)] { return append_now(append); }, std::move(done));
@@ -491,6 +540,32 @@ class SqliteStore final : public Store {
     return *std::move(rows);
   }
 
+  [[nodiscard]] CommitCounts commits() const override { return group_.counts(); }
+
+  Result<std::int64_t> size_bytes() override {
+    std::int64_t bytes = 0;
+    for (const char* const file : {"", "-wal"}) {
+      std::error_code missing;
+      const auto size = std::filesystem::file_size(path_ + file, missing);
+      if (!missing) bytes += static_cast<std::int64_t>(size);
+    }
+    return bytes;
+  }
+
+  Result<std::vector<HeldBlob>> held_blobs() override {
+    return reading<std::vector<HeldBlob>>([](Connection& connection) {
+      SQLite::Statement& found = connection.bound(
+          "SELECT substr(holder, 5), holds.key, length(bytes) FROM holds JOIN blob ON blob.key = holds.key "
+          "WHERE holder > 'job/' AND holder < 'job0' ORDER BY holder, holds.key");
+      std::vector<HeldBlob> held;
+      while (found.executeStep()) {
+        held.push_back({found.getColumn(0).getString(), found.getColumn(1).getString(), found.getColumn(2).getInt64()});
+      }
+      found.reset();
+      return held;
+    });
+  }
+
   void on_foreign(Foreign) override {}  // the lock keeps others out
 
   /// On a connection of its own: reads need not wait for it.
@@ -498,10 +573,36 @@ class SqliteStore final : public Store {
 
  private:
   static constexpr const char* kReadOnly =
-      "the file system was full or read-only when the server started; make room and restart it";
+      "the file system has been full or read-only since the server started; make room";
+
+  /// Where the store was opened without room: opens the database anew once there is. On the writer's thread.
+  bool can_write() {
+    if (writer_) return true;
+    if (!has_room(path_)) return false;
+    if (!lock_->is_held()) {
+      auto lock = LockFile::take(path_);
+      if (!lock || !lock->is_held()) return false;
+      lock_.emplace(*std::move(lock));
+    }
+    const std::lock_guard lock(reader_mutex_);
+    reader_.reset();  // closing a file ends the process's locks on it, so it comes before the new ones
+    try {
+      if (auto opened = connect(path_, options_)) {
+        checkpointer_.emplace(path_, opened->writer->database());
+        writer_ = std::move(opened->writer);
+        reader_ = std::move(opened->reader);
+        may_write_ = true;
+        return true;
+      }
+    } catch (const SQLite::Exception&) {}  // the disk is full again
+    try {
+      if (auto opened = connect_read_only(path_)) reader_ = std::move(opened->reader);
+    } catch (const SQLite::Exception&) {}  // with the next write
+    return false;
+  }
 
   std::optional<Error> commit(std::span<const GroupCommit::Write> writes) {
-    if (!writer_) return Error{ErrorCode::unavailable, fmt::format("database: {}", kReadOnly)};
+    if (!can_write()) return Error{ErrorCode::unavailable, fmt::format("database: {}", kReadOnly)};
     try {
       writer_->run("BEGIN IMMEDIATE");
       for (const GroupCommit::Write& write : writes) write.run();
@@ -519,6 +620,7 @@ class SqliteStore final : public Store {
   template <class T, class Work>
   Result<T> reading(Work work) {
     const std::lock_guard lock(reader_mutex_);
+    if (!reader_) return Error{ErrorCode::unavailable, fmt::format("database: {}", kReadOnly)};
     try {
       return work(*reader_);
     } catch (const SQLite::Exception& exception) {
@@ -711,11 +813,13 @@ class SqliteStore final : public Store {
   }
 
   std::string path_;
-  LockFile lock_;
+  SqliteOptions options_;
+  std::optional<LockFile> lock_;
   std::unique_ptr<Connection> writer_;  // the writer thread's; null: nothing can be written
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_;
   bool damaged_names_;
+  std::atomic<bool> may_write_;
   std::optional<Checkpointer> checkpointer_;
   GroupCommit group_;  // last: its thread uses the writer
 };
@@ -730,40 +834,14 @@ bool flush_to_disk(const std::string& path) {
 
 }  // namespace
 
-namespace {
-
-/// Without a write, a lock or a file of shared memory: none of them can be made.
-Result<std::unique_ptr<Store>> open_read_only(const std::string& path, LockFile lock, Post post) {
-  std::error_code missing;
-  const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
-  std::string uri = "file:";
-  for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
-  // A log is indexed in the memory of the only connection, without locks; without one, the file is all there is.
-  uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
-  auto reader = std::make_unique<Connection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
-  if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
-  if (auto wrong = check(path, reader->database())) return *std::move(wrong);
-  const int version = reader->database().execAndGet("PRAGMA user_version").getInt();
-  if (version != sqlite_version) {
-    return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
-                                                      path, version, sqlite_version)};
-  }
-  return std::unique_ptr<Store>(
-      std::make_unique<SqliteStore>(path, std::move(lock), nullptr, std::move(reader), std::move(post)));
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post post, const SqliteOptions& options) {
   auto lock = LockFile::take(path);
   if (!lock) return lock.error();
   try {
-    auto writer = std::make_unique<Connection>(path);
-    if (auto error = check_and_migrate(path, writer->database())) return *std::move(error);
-    if (options.max_pages > 0) writer->database().exec(fmt::format("PRAGMA max_page_count = {}", options.max_pages));
-    auto reader = std::make_unique<Connection>(path);
+    auto connections = connect(path, options);
+    if (!connections) return connections.error();
     return std::unique_ptr<Store>(
-        std::make_unique<SqliteStore>(path, std::move(*lock), std::move(writer), std::move(reader), post));
+        std::make_unique<SqliteStore>(path, options, std::move(*lock), *std::move(connections), post));
   } catch (const SQLite::Exception& exception) {
     const bool is_damaged = exception.getErrorCode() == SQLITE_NOTADB || exception.getErrorCode() == SQLITE_CORRUPT;
     if (is_damaged) {
@@ -779,9 +857,12 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post p
         { const LockFile given_up = std::move(*lock); }
         auto again = LockFile::take(path);
         if (!again) return again.error();
-        auto store = open_read_only(path, *std::move(again), std::move(post));
-        if (store) return store;
-        if (store.error().code == ErrorCode::invalid_input) return store.error();
+        auto connections = connect_read_only(path);
+        if (connections) {
+          return std::unique_ptr<Store>(std::make_unique<SqliteStore>(path, options, *std::move(again),
+                                                                      *std::move(connections), std::move(post)));
+        }
+        if (connections.error().code == ErrorCode::invalid_input) return connections.error();
       } catch (const SQLite::Exception&) {}  // the first error says more
     }
     return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be opened: {}", path, exception.what())};

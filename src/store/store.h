@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "store/commit_counts.h"
 
 namespace perseus {
 
@@ -60,6 +61,14 @@ struct Blob {
   std::string key;
   std::string bytes;
   std::vector<std::string> holds = {};  ///< keys of blobs that sweep() leaves while this one is there
+};
+
+/// A blob that a job holds.
+struct HeldBlob {
+  std::string job;
+  std::string key;
+  std::int64_t bytes = 0;
+  bool operator==(const HeldBlob&) const = default;
 };
 
 /// Events, the job's new index row, and the blobs that the events speak of: all of it or nothing.
@@ -120,6 +129,8 @@ class Store {
   virtual Result<std::optional<std::string>> blob(std::string_view key) = 0;
   virtual Result<std::vector<std::string>> blob_keys(std::string_view prefix) = 0;
   virtual void remove_blob(std::string key, Done<Ok> done) = 0;
+  /// Of all jobs, sorted by job and key.
+  virtual Result<std::vector<HeldBlob>> held_blobs() = 0;
   /// Also gives space back to the file system, a little at a time. True: call again, there is more to do.
   virtual void sweep(Sweep sweep, Done<bool> done) = 0;
 
@@ -146,8 +157,13 @@ class Store {
   virtual void on_foreign(Foreign foreign) = 0;
 
   /// Why no write is possible, where it was opened on a full or read-only file system; "": writes are possible. Writes
-  /// fail with `unavailable` then.
+  /// fail with `unavailable` then, until there is room: each one looks whether there is.
   [[nodiscard]] virtual std::string read_only() const { return ""; }
+
+  /// For metrics. Never blocks.
+  [[nodiscard]] virtual CommitCounts commits() const { return {}; }
+  /// What the database takes on its disk.
+  virtual Result<std::int64_t> size_bytes() = 0;
 
   /// A consistent copy of everything in a new file, while the server works; it appears whole or not at all.
   virtual Status backup(const std::string& path) = 0;

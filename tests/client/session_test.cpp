@@ -542,5 +542,16 @@ TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
               AllOf(Not(HasSubstr("energy_j")), HasSubstr(R"("rank":2)"), HasSubstr("time_s")));
 }
 
+TEST_F(SessionTest, NoMessageShowsWhatTheUrlHasOfCredentials) {
+  ScriptedServer server([](const HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  start("http://any:perseus_secret@" + server.url().substr(std::string("http://").size()));
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("no database"), 1);
+  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(said.count("answers again"), 1);
+  EXPECT_EQ(said.count("perseus_secret"), 0);
+}
+
 }  // namespace
 }  // namespace perseus::client

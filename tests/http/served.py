@@ -48,10 +48,11 @@ class Server:
         connection.close()
         return reply.status, content if raw else json.loads(content) if content else None
 
-    def first_secret(self):
-        """From the log of a server that requires no tokens yet."""
+    def first_secret(self, lines=None):
+        """From the log of a server that requires no tokens yet; `lines`: its lines, if it is a file."""
         while True:
-            found = [word for line in list(self.log) for word in line.split() if word.startswith("perseus_first_")]
+            log = lines() if lines else list(self.log)
+            found = [word for line in log for word in line.split() if word.startswith("perseus_first_")]
             if found:
                 return found[0].rstrip('"}')
             time.sleep(0.01)

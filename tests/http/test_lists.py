@@ -270,6 +270,43 @@ class Limits(ListCase):
         self.assertEqual(server.ask("POST", f"/v1/jobs/{first['job']}/finish", {}, mine)[0], 200)
         self.assertEqual(register(mine, 4)[0], 200, "one that has ended does not count")
 
+    def test_a_burst_of_registrations_does_not_pass_the_limit(self):
+        self.server.stop()
+        server = self.server = Server(self.data, "--max-live-jobs-per-token", "5")
+        mine = self.tokens()[1]
+        answers = []
+
+        def register():
+            for _ in range(4):
+                answers.append(server.ask("POST", "/v1/jobs", {"degrees": DEGREES}, mine)[0])
+
+        threads = [threading.Thread(target=register) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((answers.count(200), answers.count(413)), (5, 59))
+
+    def test_a_tokens_jobs_store_so_much(self):
+        self.server.stop()
+        server = self.server = Server(self.data, "--max-stored-mb-per-token", "1")
+        boss, mine, other = self.tokens()
+        job = self.job("run", mine)
+        rows = [f"{stage},{instruction},{clock},0.{clock:04}1234567,{clock / 7:.9f}" for stage in range(4)
+                for instruction in ("forward", "backward") for clock in range(1000, 3000)]
+        body = {"profile_csv": "\n".join(["stage,instruction,frequency,time,energy", *rows]),
+                "pipeline": {"schedule": "1f1b", "microbatches": 4, "blocking_power_w": 90}}
+        self.assertEqual(server.ask("PUT", f"/v1/jobs/{job}/profile", body, mine)[0], 200)
+        body["pipeline"]["microbatches"] = 5
+        server.ask("PUT", f"/v1/jobs/{job}/profile", body, mine)
+        for method, path, content in (("POST", "/v1/jobs", {"degrees": DEGREES}), ("PUT", f"/v1/jobs/{job}/profile", body)):
+            status, answer = server.ask(method, path, content, mine)
+            self.assertEqual(status, 413, answer)
+            self.assertRegex(answer["detail"], r"^bytes that jobs of the token \w+ take in the database: \d+; allowed: 1000000;")
+        self.rank(job, mine)  # a job that runs goes on
+        self.job("run", other)
+        self.assertEqual(server.ask("POST", f"/v1/jobs/{job}/finish", {}, mine)[0], 200)
+
     def test_a_token_holds_so_many_waits(self):
         self.server.stop()
         self.server = Server(self.data, "--max-waits-per-token", "2")

@@ -91,6 +91,13 @@ class RelayTest(unittest.TestCase):
         while self.metric("perseus_waiting_ranks") != count:
             pass
 
+    def test_it_listens_for_its_own_host_only(self):
+        for listen in ("0.0.0.0:0", "[::]:0", "192.0.2.1:7788"):
+            refused = subprocess.run([served.PROGRAM, "relay", "--server", "http://127.0.0.1:1", "--listen", listen],
+                                     capture_output=True, text=True, timeout=60)
+            self.assertEqual(refused.returncode, 64, refused.stderr)
+            self.assertIn("speaks for the ranks of its own host", refused.stderr)
+
     def test_ranks_get_their_plans_and_the_next_ones_over_one_connection(self):
         job = self.job()
         version = set()

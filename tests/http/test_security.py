@@ -356,7 +356,7 @@ class Process(SecurityCase):
         self.server.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
         self.assertEqual(self.server.stop(), 0)
-        self.assertTrue(any("read again" in line for line in self.server.log))
+        self.assertTrue(any("read the settings again" in line for line in self.server.log))
 
     def test_settings_are_shown_without_the_password(self):
         for url in ("postgresql://perseus:hunter2@db:5432/perseus", "postgresql://db/perseus?user=a&password=hunter2&x=1"):

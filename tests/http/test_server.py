@@ -39,6 +39,9 @@ PERSEUS = ""
 PUSH = ["--schedule", "1f1b", "--microbatches", "12", "--blocking-power", "90"]
 
 
+BOUND_S = 120
+
+
 class ServerCase(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -409,9 +412,33 @@ class Operations(ServerCase):
         self.assertGreater(float(figures["process_resident_memory_bytes"]), 1e6)
         self.assertGreaterEqual(float(figures["process_open_fds"]), 4)
         self.assertIn(b'perseus_build_info{version="', text)
+        for series in (b'jobs{state="deployed"} 0', b'jobs{state="damaged"} 0', b"ranks 0",
+                       b'planning_queue{kind="first",state="waiting"} 0',
+                       b'planning_queue{kind="refinement",state="running"} 0', b"store_commits_failed_total 0"):
+            self.assertIn(b"\nperseus_" + series + b"\n", text)
         if promtool := shutil.which("promtool"):
             checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, b""))
+
+    def test_metrics_of_jobs_and_of_the_database(self):
+        def figure(name):
+            text = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+            found = re.search(rf"^perseus_{re.escape(name)} (.*)$", text, re.M)
+            return float(found[1]) if found else None
+
+        before = figure("store_commit_seconds_count")
+        self.push()
+        self.zeus_job(ranks=4, dp=2)
+        self.assertGreater(figure("store_commit_seconds_count"), before)
+        self.assertEqual(figure("ranks"), 8)
+        end = time.monotonic() + BOUND_S
+        while figure('jobs{state="deployed"}') != 1:
+            self.assertLess(time.monotonic(), end)
+        while (size := figure("database_bytes")) is None:
+            self.assertLess(time.monotonic(), end)
+        self.assertGreater(size, 4096)
+        count = figure("store_commit_seconds_count")
+        self.assertGreaterEqual(figure('store_commit_seconds_bucket{le="+Inf"}'), count)
 
     def test_there_is_room_for_all_connections_from_the_start(self):
         """The table of open files does not grow while ranks connect, when that would hold everybody up."""
@@ -603,6 +630,35 @@ class Operations(ServerCase):
 
     def test_it_starts_on_a_full_disk_after_a_crash(self):
         self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGKILL)
+
+    def becomes_writable(self, stop):
+        """A server that started on a full disk takes changes once there is room, and its readers see them."""
+        self.push()
+        job, other = self.zeus_job(), self.zeus_job()
+        plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
+        self.server.stop(stop)
+        self.server = Server(self.data, prefix=["prlimit", "--fsize=0:unlimited", "env"])
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1], plan)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 503)
+        self.assertEqual(self.server.ask("GET", "/readyz")[0], 503)
+        resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        end = time.monotonic() + BOUND_S
+        while self.server.ask("GET", "/readyz")[0] != 200:  # without any change that a client asks for
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}/ranks/0/plan")[0], 200)
+        self.push("another")
+        self.assertEqual(self.server.ask("GET", "/v1/profiles/another")[0], 200)
+        self.server.stop()
+        self.server = Server(self.data)
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["state"], "finished")
+
+    def test_it_starts_on_a_full_disk_and_recovers(self):
+        self.becomes_writable(signal.SIGTERM)
+
+    def test_it_starts_on_a_full_disk_after_a_crash_and_recovers(self):
+        self.becomes_writable(signal.SIGKILL)
 
     @unittest.skipIf(subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode != 0,
                      "file systems may not be mounted here")

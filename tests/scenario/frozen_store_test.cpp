@@ -163,5 +163,51 @@ TEST_F(FrozenStore, IsUnhealthyWhileItsDiskIsFullAndThenNoLonger) {
   EXPECT_TRUE(target.service().store_health().answers);
 }
 
+TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
+  std::optional<Result<Ok>> finished;
+  std::optional<Result<StragglerSet>> changed;
+  const std::string before = target.job(job)->row.state;
+  target.freeze_store(true);
+  target.service().set_straggler(straggler(1.2), into(changed));
+  target.service().finish_job(job, into(finished));
+  for (const double seconds : {0.1, 2.0, 9.9, 10.1, 60.0}) {
+    target.go_to(seconds);
+    std::optional<Result<JobView>> shown;
+    target.service().job(job, into(shown));
+    target.settle();
+    ASSERT_TRUE(shown && *shown) << seconds;
+    EXPECT_EQ((*shown)->row.state, before) << seconds;
+    EXPECT_EQ((*shown)->stragglers.size(), 0U) << seconds;
+  }
+  EXPECT_TRUE(is_unavailable(finished));
+  target.freeze_store(false);
+  EXPECT_EQ(target.job(job)->row.state, "finished");
+  EXPECT_EQ(target.job(job)->stragglers.size(), 1U);
+}
+
+TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
+  RegisterJob request;
+  request.degrees = {2, 3, 1};
+  request.facts["token"] = "mine";
+  target.freeze_store(true);
+  std::optional<Result<RegisteredJob>> first, second;
+  target.service().register_job(request, into(first));
+  target.service().register_job(request, into(second));
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 2);
+  EXPECT_EQ(target.service().owned_by("mine").ranks, 12);
+  EXPECT_EQ(target.service().owned_by("other").jobs, 0);
+  target.freeze_store(false);
+  ASSERT_TRUE(first && *first && second && *second);
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 2) << "once each";
+  target.freeze_store(true);
+  std::optional<Result<RegisteredJob>> lost;
+  target.service().register_job(request, into(lost));
+  target.go_to(11);
+  ASSERT_TRUE(is_unavailable(lost));
+  target.freeze_store(false);
+  target.settle();
+  EXPECT_LE(target.service().owned_by("mine").jobs, 3);
+}
+
 }  // namespace
 }  // namespace perseus::testing

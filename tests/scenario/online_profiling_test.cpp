@@ -179,5 +179,38 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
   EXPECT_EQ(training.run_window().value(), 2) << "and on it goes";
 }
 
+TEST(OnlineProfilingBudget, ASearchForClocksThatTakesLongerEndsProfilingWithWhatIsKnown) {
+  ServiceOptions options;
+  options.planning_budget_s = 1e-9;
+  InProcess target(options);
+  const Degrees degrees{1, 2, 1};
+  const std::string job = target.register_job(online_job(degrees)).value().job;
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(10).ok());
+  const JobView now = target.job(job).value();
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_THAT(now.profiling->text,
+              HasSubstr("the search for clocks to measure took longer than its budget of 1e-09 s (planning_budget_s)"));
+}
+
+TEST_F(OnlineProfiling, ASearchIsPlannersWorkAndEndsWithItsJob) {
+  const Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_window().ok());
+  const double before_s = target.service().counts().planner_s;
+  EXPECT_GT(before_s, 0);
+  target.hold_work(true);
+  ASSERT_TRUE(training.run_window().ok());
+  EXPECT_EQ(target.service().counts().planning.front().running, 1);
+  ASSERT_TRUE(target.finish_job(job).ok());
+  target.hold_work(false);
+  EXPECT_EQ(target.service().counts().planning.front().running, 0);
+  EXPECT_THAT(target.database().claims, ::testing::IsEmpty());
+  EXPECT_EQ(view(job).row.state, "finished");
+}
+
 }  // namespace
 }  // namespace perseus::testing

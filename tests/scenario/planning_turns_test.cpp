@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "scenario/in_process.h"
@@ -103,7 +104,7 @@ TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTu
   target.hold_work(true);
   for (const int microbatches : {3, 4, 5}) names[job(microbatches, "a")] = "a" + std::to_string(microbatches);
   names[job(6, "b")] = "b6";
-  EXPECT_EQ(target.service().counts().first_frontiers_waiting, 3);  // one is under way
+  EXPECT_EQ(target.service().counts().planning.front().waiting, 3);  // one is under way
   target.hold_work(false);
   EXPECT_THAT(order, ElementsAre("quick a3", "quick b6", ::testing::_, ::testing::_, ::testing::_, ::testing::_,
                                  ::testing::_, ::testing::_));
@@ -128,7 +129,7 @@ TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
   target.hold_work(true);
   const std::string a = job(4), b = job(5);
   ASSERT_TRUE(target.finish_job(b).ok());
-  EXPECT_EQ(target.service().counts().first_frontiers_waiting, 0);
+  EXPECT_EQ(target.service().counts().planning.front().waiting, 0);
   target.hold_work(false);
   EXPECT_EQ(stored_frontiers().size(), 2U);  // a's
   EXPECT_EQ(view(a).row.state, "deployed");
@@ -232,6 +233,69 @@ TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
   ASSERT_TRUE((*answer)->schedule);
   EXPECT_EQ((*answer)->schedule->kind, server::StageSchedule::Kind::maximum_clock);
   EXPECT_EQ((*answer)->schedule->clocks.size(), 8U);
+}
+
+TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
+  server::ServiceOptions options = all_are_long();
+  options.refinement_slice_s = 0;
+  InProcess target(options);
+  std::map<std::string, std::string> names;
+  std::vector<std::string> refined;
+  target.service().subscribe_all([&](const server::JobEvent& event) {
+    if (event.kind == "characterised" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
+  });
+  target.hold_refining(true);
+  for (const auto& [team, microbatches] : {std::pair{"long", 60}, {"short", 3}}) {
+    server::RegisterJob request;
+    request.degrees.pp = 2;
+    request.facts["team"] = team;
+    const std::string id = target.register_job(request).value().job;
+    names[id] = team;
+    ASSERT_TRUE(target.upload_profile(id, small_profile(team, microbatches)).ok());
+  }
+  target.hold_refining(false);
+  EXPECT_THAT(refined, ElementsAre("short", "long"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
+  InProcess target;
+  const auto job = [&](const std::string& token) {
+    server::RegisterJob request;
+    request.degrees.pp = 2;
+    request.facts["token"] = token;
+    const std::string id = target.register_job(request).value().job;
+    EXPECT_TRUE(target.upload_profile(id, small_profile("p", 4)).ok());
+    return id;
+  };
+  const auto exactly = [&](const std::vector<std::string>& jobs) {
+    std::set<std::string> held;
+    std::int64_t bytes = 0;
+    for (const std::string& id : jobs) {
+      bytes += target.database().jobs.at(id).index.bytes;
+      for (const auto& [holder, key] : target.database().holds) {
+        if (holder == "job/" + id) held.insert(key);
+      }
+    }
+    for (const std::string& key : held) {
+      const auto blob = target.database().blobs.find(key);
+      if (blob != target.database().blobs.end()) bytes += static_cast<std::int64_t>(blob->second.size());
+    }
+    return bytes;
+  };
+  const std::string a = job("mine"), b = job("mine"), c = job("other");
+  EXPECT_GT(target.service().stored_bytes_of("mine"), target.service().stored_bytes_of("other"));
+  EXPECT_GT(target.service().stored_bytes_of("other"), 0);
+  target.go_to(700);
+  EXPECT_EQ(target.service().stored_bytes_of("mine"), exactly({a, b}));
+  EXPECT_EQ(target.service().stored_bytes_of("other"), exactly({c}));
+  ASSERT_TRUE(target.finish_job(c).ok());
+  target.service().remove_job(c, [](const Result<Ok>& removed) { EXPECT_TRUE(removed.ok()); });
+  target.settle();
+  target.go_to(1400);
+  EXPECT_EQ(target.service().stored_bytes_of("other"), 0);
+  EXPECT_EQ(target.service().stored_bytes_of("nobody"), 0);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace perseus::server {
 namespace {
 
 /// Of a client that is gone: events lead nowhere.
-Responder nobody() { return Responder(std::make_shared<Exchange>(nullptr)); }
+Responder nobody() { return Responder(std::make_shared<PendingAnswer>(nullptr)); }
 
 TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   JobChanges changes;

@@ -72,5 +72,32 @@ TEST(PlanningQueue, WhatWasRemovedIsNotPlanned) {
   EXPECT_EQ(next_of(queue, refinement), "nothing");
 }
 
+TEST(PlanningQueue, WhoIsOverItsQuotaWaitsUntilNobodyElseDoes) {
+  PlanningQueue queue;
+  queue.set_quota(100);
+  queue.put("1", first, {"greedy"});
+  (void)queue.take(first, 0);
+  queue.done("greedy", 101, 0);
+  queue.put("new", first, {"greedy"});
+  queue.put("other", refinement, {"modest"});
+  queue.put("shared", first, {"greedy", "modest"});
+  EXPECT_EQ(next_of(queue, first), "shared for modest");
+  EXPECT_EQ(next_of(queue, first), "nothing");
+  EXPECT_EQ(next_of(queue, refinement), "other for modest");
+  EXPECT_TRUE(queue.others_wait(refinement, "modest", 0));
+  EXPECT_FALSE(queue.others_wait(refinement, "greedy", 0));
+  EXPECT_EQ(next_of(queue, refinement), "new for greedy") << "an idle planner is no use to anybody";
+}
+
+TEST(PlanningQueue, AQuotaIsOverASlidingHour) {
+  PlanningQueue queue;
+  queue.set_quota(100);
+  for (int minute = 0; minute < 30; minute += 10) queue.done("a", 40, 60.0 * minute);
+  queue.put("1", first, {"a"});
+  EXPECT_FALSE(queue.has(first, 1800));
+  EXPECT_FALSE(queue.has(first, PlanningQueue::kQuotaOver - 1));
+  EXPECT_TRUE(queue.has(first, PlanningQueue::kQuotaOver + 1)) << "the first 40 s are an hour old";
+}
+
 }  // namespace
 }  // namespace perseus::server

@@ -234,4 +234,22 @@ TEST_P(AnyStore, LeavesWithEverythingCommitted) {
   EXPECT_EQ(store_->read("a", 0)->size(), 50U);
 }
 
+TEST_P(AnyStore, SaysWhatJobsHoldAndHowMuchThatIs) {
+  Append first = to("a", 0, {"1"});
+  first.blobs = {{"input/x", std::string(1000, 'x')}};
+  first.holds = {"input/x", "frontier/later"};
+  ASSERT_TRUE(append(first).ok());
+  Append second = to("b", 0, {"1"});
+  second.holds = {"input/x"};
+  ASSERT_TRUE(append(second).ok());
+  put_blob("known/y", "yy", {"input/x"});  // no job
+  EXPECT_THAT(store_->held_blobs().value(),
+              ElementsAre(HeldBlob{"a", "input/x", 1000}, HeldBlob{"b", "input/x", 1000}));
+  put_blob("frontier/later", "1234");
+  EXPECT_EQ(store_->held_blobs().value().front(), (HeldBlob{"a", "frontier/later", 4}));
+  remove_job("a");
+  EXPECT_THAT(store_->held_blobs().value(), ElementsAre(HeldBlob{"b", "input/x", 1000}));
+  EXPECT_GE(store_->size_bytes().value(), 1000);
+}
+
 }  // namespace perseus::testing

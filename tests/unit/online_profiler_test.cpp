@@ -526,5 +526,22 @@ TEST(OnlineProfiler, BlockingPowerIsWhatIsLeftOverWhileWaiting) {
   EXPECT_NEAR(estimate.blocking_power.value(), 83.64, 1e-6);
 }
 
+TEST(OnlineProfiler, ASearchCanBeStoppedAndChangesNothing) {
+  SimulatedJob job = small_job();
+  auto profiler = OnlineProfiler::create(job.job()).value();
+  EXPECT_EQ(run(profiler, job, 4), "");
+  for (const long interval : {1L, 1000L, 100000L}) {
+    int asked = 0;
+    StopCheck second([&] { return ++asked == 2; }, interval);
+    const auto stopped = profiler.next(second);
+    EXPECT_EQ(stopped.has_value(), asked < 2) << interval;
+    EXPECT_LE(asked, 2) << "it is not asked again";
+  }
+  StopCheck never;
+  const auto found = profiler.next(never);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->window()->clocks, next_window(profiler).clocks);
+}
+
 }  // namespace
 }  // namespace perseus

@@ -1,0 +1,40 @@
+// The log of `perseus serve`: one JSON object a line, on standard error or appended to a file.
+//
+// Input:   a level, and a file; without a file, standard error.
+// Errors:  open(): the file cannot be opened for appending; the log goes on where it was.
+// Threads: one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace spdlog {
+class logger;
+}
+
+namespace perseus {
+
+class ServerLog {
+ public:
+  /// On standard error, until open() names another place.
+  explicit ServerLog(const std::string& level);
+  ServerLog(const ServerLog&) = delete;
+  ServerLog& operator=(const ServerLog&) = delete;
+  /// Opens the file anew under its name, as after a log rotation moved the old one.
+  Status open(const std::string& level, const std::string& file);
+
+  void debug(std::string_view message);
+  void info(std::string_view message);
+  void warn(std::string_view message);
+  void error(std::string_view message);
+  /// `change`: a JSON object.
+  void audit(const std::string& change);
+
+ private:
+  std::shared_ptr<spdlog::logger> logger_;
+};
+
+}  // namespace perseus

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""SIGHUP: log files, settings, tokens and what of them a running server takes over. Usage: test_reload.py PERSEUS"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import unittest
+
+import served
+from served import Server
+
+BOUND_S = 120
+
+
+class Reload(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.at = pathlib.Path(self.folder.name)
+        self.log, self.config = self.at / "perseus.log", self.at / "perseus.toml"
+        self.configure()
+        self.server = Server(str(self.at / "data"), "--config", str(self.config))
+
+    def tearDown(self):
+        self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def configure(self, **settings):
+        settings = {"log_file": str(self.log), **settings}
+        self.config.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items()))
+
+    def messages(self):
+        return [json.loads(line)["message"] for line in self.log.read_text().splitlines()] if self.log.exists() else []
+
+    def hang_up(self, expected):
+        """Returns what the server logs from the signal to the expected words."""
+        before = len(self.messages())
+        self.server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + BOUND_S
+        while not any(expected in message for message in self.messages()[before:]):
+            self.assertLess(time.monotonic(), end, self.messages())
+            time.sleep(0.02)
+        return self.messages()[before:]
+
+    def status_of_two_megabytes(self):
+        try:
+            return self.server.ask("POST", "/v1/jobs", " " * (2 << 20))[0]
+        except ConnectionError:  # refused before the body was sent
+            return 413
+
+    def test_limits_change_and_what_needs_a_restart_is_named_and_kept(self):
+        self.assertNotEqual(self.status_of_two_megabytes(), 413)
+        self.configure(max_body_mb=1, listen="127.0.0.1:1", workers=3)
+        messages = self.hang_up("need a restart")
+        self.assertIn("read the settings again; changed: max_body_mb", messages)
+        self.assertEqual([message for message in messages if "restart" in message],
+                         ["these settings need a restart to change: workers; they stay as they were"])  # --listen is a flag
+        self.assertEqual(self.status_of_two_megabytes(), 413)
+        self.configure()
+        self.hang_up("changed: max_body_mb")
+        self.assertNotEqual(self.status_of_two_megabytes(), 413)
+
+    def test_a_wrong_file_leaves_the_settings_as_they_were(self):
+        self.configure(max_body_mb=1)
+        self.hang_up("read the settings again")
+        for text in ("max_body_mb = 'many'\n", "max_bdoy_mb = 3\n", "max_body_mb = \n"):
+            self.config.write_text(text)
+            messages = self.hang_up("the settings stay as they were")
+            self.assertEqual(len(messages), 1, messages)
+            self.assertIn("perseus.toml:1", messages[0])
+            self.assertEqual(self.status_of_two_megabytes(), 413)
+
+    def test_the_log_file_is_opened_anew(self):
+        old = self.log.rename(self.at / "perseus.log.1")
+        self.hang_up("read the settings again")
+        length = old.stat().st_size
+        self.assertGreater(length, 0)
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/p", {})[0], 422)
+        self.assertTrue(any("PUT /v1/profiles/p" in line for line in self.log.read_text().splitlines()))
+        self.assertEqual(old.stat().st_size, length)
+        self.assertEqual(self.log.stat().st_mode & 0o077, 0)
+
+    def test_a_log_file_that_cannot_be_opened_leaves_the_log_where_it_is(self):
+        self.configure(log_file=str(self.at / "nowhere" / "perseus.log"))
+        (self.at / "nowhere").write_text("a file")
+        self.assertTrue(any("the log stays where it is" in message for message in self.hang_up("read the settings again")))
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+
+    def test_tokens_are_read_again(self):
+        secret = self.server.first_secret(self.messages)
+        made = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure", "name": "first"}, token=secret)[1]
+        other = self.server.ask("POST", "/v1/tokens", {"role": "read-only", "name": "other"}, token=made["token"])[1]
+        self.assertEqual(self.server.ask("GET", "/v1/jobs", token=other["token"])[0], 200)
+        with contextlib.closing(sqlite3.connect(self.at / "data" / "perseus.db")) as database:
+            database.execute("DELETE FROM token WHERE name = 'other'")
+            database.commit()
+        self.assertEqual(self.server.ask("GET", "/v1/jobs", token=other["token"])[0], 200)
+        self.server.process.send_signal(signal.SIGHUP)
+        end = time.monotonic() + BOUND_S
+        while self.server.ask("GET", "/v1/jobs", token=other["token"])[0] != 401:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)
