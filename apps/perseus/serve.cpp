@@ -214,6 +214,7 @@ Result<int> run_serve(const ServeConfig& config) {
   service_options.keep_unused_s = config.keep_unused_days * day_s;
   service_options.max_ranks = config.max_ranks;
   service_options.plan_deadlines = config.plan_deadlines;
+  service_options.slowdown = config.slowdown;
   service_options.planners = config.workers;
   service_options.planning_budget_s = config.planning_budget_s;
   service_options.profiling_tolerance_pct = config.profiling_tolerance_pct;
