@@ -90,7 +90,7 @@ std::string a_day() {
   for (const char* method : {"all-max", "exact"}) {
     const MethodPlans plans = needed(plan_method(method, kinds, scenario));
     Emulator emulator(scenario, kinds, plans);
-    for (const Response response : {Response::fastest_plans, Response::look_up}) {
+    for (const Response response : {Response::default_plans, Response::look_up}) {
       const Emulation run = emulator.run(stragglers, response);
       energies.push_back(run.energy_per_iteration());
       segments += run.segments.size();

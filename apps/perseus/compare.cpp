@@ -16,6 +16,7 @@
 #include <iterator>
 #include <memory>
 
+#include "baselines/best_of_all.h"
 #include "baselines/methods.h"
 #include "command.h"
 #include "effort.h"
@@ -26,6 +27,8 @@
 #include "planner/perseus_method.h"
 #include "progress.h"
 #include "report/comparison.h"
+#include "report/timeline.h"
+#include "slowdown.h"
 #include "wire/plan_file.h"
 
 namespace perseus {
@@ -38,6 +41,7 @@ struct CompareOptions {
   double tau_s = 0.001;
   std::string effort = "normal";
   std::vector<std::string> methods;  ///< none: all
+  std::string slowdown = "0%";
   std::string out;
   std::optional<bool> progress;
 };
@@ -49,32 +53,38 @@ std::vector<std::string> method_names() {
 }
 
 /// Those asked for, in the order of method_names(); every frontier has the lower bound.
-Result<std::vector<ComparedMethod>> run_methods(const ComputationDag& dag, const CompareOptions& options) {
+Result<std::vector<ComparedMethod>> run_methods(const ComputationDag& dag, const CompareOptions& options,
+                                                double slowdown) {
   const auto wanted = [&](std::string_view name) {
     return options.methods.empty() || std::ranges::find(options.methods, name) != options.methods.end();
   };
-  std::vector<ComparedMethod> methods;
-  LowerBound bound;
-  if (wanted("exact")) {
-    PlannerOptions planner;
-    planner.effort = effort_named(options.effort);
-    ProgressLine progress("planning, exact", options.progress);
-    planner.progress = progress.callback();
-    methods.push_back(
-        {"exact", "lower bound by parametric flow, rounded to real clocks", "", plan_exact(dag, planner)});
-    bound = methods.front().frontier.bound;
-  } else {
-    bound = compute_lower_bound(dag).bound;
-  }
+  std::vector<Plan> published;
   if (wanted("perseus")) {
     ProgressLine progress("planning, as published", options.progress);
     Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
     if (!run) return run.error();
     Frontier frontier = run->frontier();
-    std::vector<Plan> plans;
-    for (FrontierPoint& point : frontier.points) plans.push_back(std::move(point.plan));
+    for (FrontierPoint& point : frontier.points) published.push_back(std::move(point.plan));
+  }
+  std::vector<ComparedMethod> methods;
+  LowerBound bound;
+  if (wanted("exact")) {
+    PlannerOptions planner;
+    planner.effort = effort_named(options.effort);
+    if (slowdown > 0) planner.also = {(1 + slowdown) * timeline_of(dag, all_maximum_clock(dag)).makespan};
+    planner.candidates = published;
+    ProgressLine progress("planning, exact", options.progress);
+    planner.progress = progress.callback();
+    Result<Frontier> frontier = plan_best_of_all(dag, planner);
+    if (!frontier) return frontier.error();
+    methods.push_back({"exact", "lower bound by parametric flow, rounded to real clocks", "", *std::move(frontier)});
+    bound = methods.front().frontier.bound;
+  } else {
+    bound = compute_lower_bound(dag).bound;
+  }
+  if (wanted("perseus")) {
     methods.push_back({"perseus", "the published method", fmt::format("tau {:g} s", options.tau_s),
-                       judge(dag, std::move(plans), bound)});
+                       judge(dag, std::move(published), bound)});
   }
   for (const BaselineMethod& baseline : baseline_methods()) {
     if (!wanted(baseline.name)) continue;
@@ -206,7 +216,7 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
     if (!written) return written.error();
   }
   for (const ComparedMethod& method : input.methods) {
-    Metadata metadata{{"method", method.name}};
+    Metadata metadata{{"method", method.name}, {slowdown_key, fmt::format("{}", input.slowdown)}};
     for (const ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
     const Status written = file(method.name + "/plans.json", [&](const Sink& sink) {
       sink(format_plan_file(pipeline.dag, method.frontier, metadata));
@@ -217,6 +227,8 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
 }
 
 Result<int> run_compare(const CompareOptions& options, bool as_json) {
+  const Result<double> slowdown = slowdown_of(options.slowdown);
+  if (!slowdown) return slowdown.error();
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const ComputationDag& dag = pipeline->dag;
@@ -228,10 +240,10 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
     if (!probe) return probe.error();
   }
-  const Result<std::vector<ComparedMethod>> methods = run_methods(dag, options);
+  const Result<std::vector<ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
   const std::vector<PairComparison> pairs = compare_pairs(dag, *methods);
-  const ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts};
+  const ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts, *slowdown};
   if (!options.out.empty()) {
     const Status written = write_comparison(options.out, *pipeline, input, pairs);
     die_if_interrupted();
@@ -245,8 +257,12 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   }
   for (const ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
   print("\n" + terminal_methods(input) + "\n" + terminal_pairs(input, pairs));
+  print(fmt::format(
+      "\nsaving: against everything at maximum clock, each at its own time. In time: the slowest plan that is at most "
+      "{:g} % slower than\neverything at maximum clock. ",
+      100 * *slowdown));
   print(
-      "\nsaving: against everything at maximum clock, each at its own time. Shares are of T from T_min to T*; at equal "
+      "Shares are of T from T_min to T*; at equal "
       "T "
       "each method\nruns its slowest plan that is no slower, and waits. Mean saving: of the first, over the T that "
       "both "
@@ -282,6 +298,7 @@ void add_compare(CLI::App& app, Command& command) {
       ->type_name("S")
       ->group(methods);
   const std::string output = "The output";
+  add_slowdown_option(*compare, options->slowdown)->group(output);
   compare
       ->add_option(
           "--out", options->out,

@@ -9,6 +9,7 @@
 #include "demo_course.h"
 #include "interrupt.h"
 #include "model/schedule.h"
+#include "slowdown.h"
 #include "wire/number.h"
 
 namespace perseus {
@@ -179,6 +180,7 @@ void add_demo(CLI::App& app, Command& command) {
       ->check(whole_number_within(2, 10000))
       ->type_name("N")
       ->group(course);
+  add_slowdown_option(*demo, options->slowdown)->group(course);
   demo->add_option("--straggler", options->straggler_slowdown,
                    "How much slower the straggler is to be; the power limit nearest to it is taken")
       ->capture_default_str()

@@ -196,14 +196,14 @@ class DemoCourse::Course {
   int workers() const { return ranks() * o_.replicas; }
 
   Status start_server() {
-    auto server =
-        ChildProcess::start({{folder_ + "/perseus", "serve", "--listen", fmt::format("127.0.0.1:{}", o_.server_port),
-                              "--data", scratch_.file("server"), "--log-level", "warning",
-                              // A minute's demo: good enough, not as good as it gets.
-                              "--profiling-tolerance-pct", "1", "--profiling-iterations", "20"},
-                             {},
-                             scratch_.file("server.log"),
-                             true});
+    auto server = ChildProcess::start(
+        {{folder_ + "/perseus", "serve", "--listen", fmt::format("127.0.0.1:{}", o_.server_port), "--data",
+          scratch_.file("server"), "--log-level", "warning",
+          // A minute's demo: good enough, not as good as it gets.
+          "--profiling-tolerance-pct", "1", "--profiling-iterations", "20", "--slowdown", o_.slowdown},
+         {},
+         scratch_.file("server.log"),
+         true});
     if (!server) return server.error();
     server_ = std::make_unique<ChildProcess>(*std::move(server));
     const std::string line = server_->read_line(30), marker = "serving on ";

@@ -391,7 +391,7 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const S
          {},
          method_table(report.methods),
          "Saving: of energy per iteration, against everything at maximum clock. Intrinsic: with the "
-         "fastest plans only. Extrinsic: what slowing down for stragglers adds."});
+         "default plans only. Extrinsic: what slowing down for stragglers adds."});
     page.sections.push_back(
         {"Energy",
          {},

@@ -10,6 +10,8 @@
 #include "plan_source.h"
 #include "planner/look_up.h"
 #include "report/format.h"
+#include "report/timeline.h"
+#include "slowdown.h"
 
 namespace perseus {
 namespace {
@@ -43,13 +45,19 @@ std::string_view position_of(const Frontier& frontier, Seconds deadline) {
 }
 
 Result<int> run_lookup(const LookupOptions& options, bool as_json) {
-  if (!options.deadline_s && !options.ratio) return Error{ErrorCode::usage, "--deadline or --ratio is needed"};
   const std::filesystem::path path = plan_file_path(options.plans);
   const Result<PlanFile> file = read_plan_file(path.string());
   if (!file) return file.error();
   const Frontier& frontier = file->frontier;
-  const Seconds deadline =
-      options.deadline_s ? Seconds(*options.deadline_s) : *options.ratio * frontier.points.back().time;
+  const DefaultRule rule = default_rule_of(*file);
+  const Seconds t_max = timeline_of(file->dag, all_maximum_clock(file->dag)).makespan;
+  const Seconds without_straggler = time_without_straggler(frontier, t_max, rule);
+  // At least as slow as the default plan, which runs without a straggler.
+  const Seconds own =
+      std::max((1 + rule.slowdown) * without_straggler, frontier.points[default_point(frontier, t_max, rule)].time);
+  const Seconds deadline = options.deadline_s ? Seconds(*options.deadline_s)
+                           : options.ratio    ? std::max(*options.ratio * without_straggler, own)
+                                              : own;
   const auto [index, took_s] = timed_look_up(frontier, deadline);
   const FrontierPoint& point = frontier.points[index];
   const bool feasible = point.time <= deadline;
@@ -82,7 +90,8 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
 }  // namespace
 
 void add_lookup(CLI::App& app, Command& command) {
-  auto* lookup = app.add_subcommand("lookup", "Find the plan for a deadline: the slowest one that meets it");
+  auto* lookup = app.add_subcommand(
+      "lookup", "Find the plan for a deadline: the slowest one that meets it; without a deadline, the default plan");
   auto options = std::make_shared<LookupOptions>();
   lookup->add_option("PLANS", options->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
@@ -91,7 +100,8 @@ void add_lookup(CLI::App& app, Command& command) {
                        ->type_name("S");
   lookup
       ->add_option("--ratio", options->ratio,
-                   "Instead of --deadline: T'/T, where T is the fastest plan's iteration time")
+                   "Instead of --deadline: T'/T, where T is the iteration time without a straggler: that of everything "
+                   "at maximum clock (of the fastest plan for --method perseus)")
       ->check(number_within(0, 1e9, ""))
       ->excludes(deadline)
       ->type_name("R");

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <memory>
 
+#include "baselines/best_of_all.h"
 #include "command.h"
 #include "effort.h"
 #include "interrupt.h"
@@ -21,6 +22,8 @@
 #include "report/format.h"
 #include "report/summary.h"
 #include "report/table.h"
+#include "report/timeline.h"
+#include "slowdown.h"
 #include "wire/number.h"
 
 namespace perseus {
@@ -29,6 +32,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr int rows_shown = 12;
+constexpr double least_advised_pct = 0.05;  ///< a tolerance that saves less is not worth a line
 
 struct PlanOptions {
   PipelineOptions pipeline;
@@ -38,13 +42,14 @@ struct PlanOptions {
   int deadlines = PlannerOptions{}.deadlines;
   double switch_latency_s = 0;
   double min_dwell_s = 0;
+  std::string slowdown = "0%";
   std::string straggler;
   bool bound_only = false;
   std::string out;
   std::optional<bool> progress;
 };
 
-/// "1.2" is T'/T_min, "3.5s" is T' itself.
+/// "1.2" is T'/T, where T is the time without stragglers, "3.5s" is T' itself.
 struct Straggler {
   std::optional<double> ratio;
   std::optional<Seconds> deadline;
@@ -63,7 +68,7 @@ Result<Straggler> parse_straggler(const std::string& text) {
   return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
 }
 
-Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options) {
+Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options, const DefaultRule& rule) {
   ProgressLine progress("planning", options.progress);
   if (options.method == "perseus") {
     Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
@@ -80,15 +85,18 @@ Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& opt
   planner.deadlines = options.deadlines;
   planner.switch_latency = Seconds(options.switch_latency_s);
   planner.min_dwell = Seconds(options.min_dwell_s);
+  if (rule.slowdown > 0) planner.also = {(1 + rule.slowdown) * timeline_of(dag, all_maximum_clock(dag)).makespan};
   planner.progress = progress.callback();
-  return plan_exact(dag, planner);
+  OtherMethods others;
+  if (planner.effort == Effort::high) others.published_unit_time = Seconds(options.tau_s);
+  return plan_best_of_all(dag, planner, others);
 }
 
-/// Points evenly spread over time; the first, the last and the straggler's always.
+/// Points evenly spread over time; the first, the last, the default and the straggler's always.
 std::vector<int> representative_points(const Frontier& frontier, const ReportSummary& summary) {
   const Seconds slowest = frontier.points.front().time;
   const Seconds fastest = frontier.points.back().time;
-  std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1};
+  std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1, summary.default_point};
   for (int row = 1; row + 1 < rows_shown; ++row) {
     rows.push_back(point_for(frontier, slowest + (double(row) / (rows_shown - 1)) * (fastest - slowest)));
   }
@@ -100,6 +108,28 @@ std::vector<int> representative_points(const Frontier& frontier, const ReportSum
 
 /// Rounding may leave a gap of -1e-13 %, which is none; so is what would print as -0.000 %.
 std::string gap_text(double pct) { return fmt::format("{:.3f} %", std::abs(pct) < 0.0005 ? 0 : pct); }
+
+/// What runs without a straggler, T_min beside it, and what a little more time would save.
+std::string default_text(const ReportSummary& s) {
+  const auto slower = [&](Seconds time) {
+    const double pct = 100 * ((time - s.all_max.time) / s.all_max.time);
+    return std::abs(pct) < 0.0005
+               ? std::string("as fast as maximum clock")
+               : fmt::format("{:.3f} % {} than maximum clock", std::abs(pct), pct < 0 ? "faster" : "slower");
+  };
+  std::string text = fmt::format("default plan: point {}, {}, {}; saves {:.2f} %\n", s.default_point,
+                                 text_of(s.default_plan.time), slower(s.default_plan.time), s.saving_pct);
+  if (s.default_plan.time != s.fastest.time) {
+    text += fmt::format("fastest plan: {}, {}; saves {:.2f} %\n", text_of(s.fastest.time), slower(s.fastest.time),
+                        s.fastest_saving_pct);
+  }
+  for (const ToleranceAdvice& a : s.tolerances) {
+    if (a.more_pct < least_advised_pct) continue;
+    text +=
+        fmt::format("with --slowdown {0:g}%: {0:g} % of time saves {1:.2f} points more\n", a.slowdown_pct, a.more_pct);
+  }
+  return text;
+}
 
 std::string text_report(const Pipeline& pipeline, const Frontier& frontier, const ReportSummary& summary,
                         const std::vector<PointFigures>& figures) {
@@ -115,6 +145,7 @@ std::string text_report(const Pipeline& pipeline, const Frontier& frontier, cons
   text += "\n" + table.to_string() + "\n";
   text += fmt::format("everything at maximum clock: {}, {} (what 'saving' is against)\n", text_of(summary.all_max.time),
                       text_of(summary.all_max.energy));
+  text += default_text(summary);
   if (summary.straggler) {
     text += fmt::format(
         "straggler at T' = {}: point {} needs {} while it waits for it, {:.2f} % less than everything at "
@@ -122,9 +153,9 @@ std::string text_report(const Pipeline& pipeline, const Frontier& frontier, cons
         text_of(summary.straggler->deadline), summary.straggler->point, text_of(summary.straggler->energy),
         summary.straggler->saving_pct);
   }
-  if (const PointFigures& fastest = figures.back(); fastest.error_bars.energy_stddev > Joules(0)) {
-    text += fmt::format("the fastest point is known to +- {} and +- {}, by the spread of the profile's measurements\n",
-                        text_of(fastest.error_bars.time_stddev), text_of(fastest.error_bars.energy_stddev));
+  if (const PointFigures& chosen = figures[summary.default_point]; chosen.error_bars.energy_stddev > Joules(0)) {
+    text += fmt::format("the default plan is known to +- {} and +- {}, by the spread of the profile's measurements\n",
+                        text_of(chosen.error_bars.time_stddev), text_of(chosen.error_bars.energy_stddev));
   }
   if (const auto dearest = std::ranges::max_element(figures, {}, &PointFigures::clock_limit_cost);
       dearest->clock_limit_cost > Joules(0)) {
@@ -135,9 +166,9 @@ std::string text_report(const Pipeline& pipeline, const Frontier& frontier, cons
                     text_of(sum / double(figures.size())), text_of(dearest->clock_limit_cost),
                     100 * (dearest->clock_limit_cost / dearest->energy), dearest->point);
   }
-  text += fmt::format("{} points from {} to {}; the fastest saves {:.2f} %; gap to the bound: mean {}, largest {}\n",
-                      figures.size(), text_of(figures.back().time), text_of(figures.front().time), summary.saving_pct,
-                      gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
+  text += fmt::format("{} points from {} to {}; gap to the bound: mean {}, largest {}\n", figures.size(),
+                      text_of(figures.back().time), text_of(figures.front().time), gap_text(summary.gap_mean_pct),
+                      gap_text(summary.gap_max_pct));
   return text;
 }
 
@@ -145,6 +176,14 @@ json::object json_of(const IterationCost& cost) {
   return {{"time_s", cost.time.value()},
           {"energy_j", cost.energy.value()},
           {"effective_energy_j", cost.effective_energy.value()}};
+}
+
+json::object default_json(const ReportSummary& summary) {
+  json::object plan = json_of(summary.default_plan);
+  plan["point"] = summary.default_point;
+  plan["slowdown_pct"] = 100 * summary.rule.slowdown;
+  plan["saving_pct"] = summary.saving_pct;
+  return plan;
 }
 
 json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
@@ -168,6 +207,13 @@ json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
   }
   json::object inputs;
   for (const ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  json::object fastest = json_of(summary.fastest);
+  fastest["saving_pct"] = summary.fastest_saving_pct;
+  json::array tolerances;
+  for (const ToleranceAdvice& a : summary.tolerances) {
+    tolerances.push_back(json::object{
+        {"slowdown_pct", a.slowdown_pct}, {"point", a.point}, {"saving_pct", a.saving_pct}, {"more_pct", a.more_pct}});
+  }
   json::object all{{"inputs", std::move(inputs)},
                    {"blocking_power_w", pipeline.dag.blocking_power.value()},
                    {"blocking_power_is_a_guess", pipeline.default_blocking},
@@ -176,6 +222,10 @@ json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
                    {"gap_mean_pct", summary.gap_mean_pct},
                    {"gap_max_pct", summary.gap_max_pct},
                    {"saving_pct", summary.saving_pct},
+                   {"t_max_s", summary.all_max.time.value()},
+                   {"default_plan", default_json(summary)},
+                   {"fastest_plan", std::move(fastest)},
+                   {"tolerances", std::move(tolerances)},
                    {"all_maximum_clock", json_of(summary.all_max)},
                    {"minimum_energy", json_of(summary.min_energy)},
                    {"points", std::move(points)}};
@@ -215,6 +265,9 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     return Error{ErrorCode::usage,
                  "--switch-latency, --min-dwell: the published method knows nothing of them; use --method exact"};
   }
+  const Result<double> slowdown = slowdown_of(options.slowdown);
+  if (!slowdown) return slowdown.error();
+  const DefaultRule rule = default_rule(options.method, *slowdown);
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const ComputationDag& dag = pipeline->dag;
@@ -231,20 +284,24 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   }
 
   const auto began = std::chrono::steady_clock::now();
-  const Result<Frontier> frontier = make_frontier(dag, options);
+  const Result<Frontier> frontier = make_frontier(dag, options, rule);
   if (!frontier) return frontier.error();
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 
   std::optional<Seconds> deadline = straggler->deadline;
-  if (straggler->ratio) deadline = *straggler->ratio * frontier->points.back().time;
-  const ReportSummary summary = summarise(dag, *frontier, deadline);
+  if (straggler->ratio) {
+    const Seconds t_max = timeline_of(dag, all_maximum_clock(dag)).makespan;
+    deadline = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
+  }
+  const ReportSummary summary = summarise(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
   if (!options.out.empty()) {
     Metadata metadata{{"method", options.method},
                       {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
-                      {"min_dwell_s", fmt::format("{}", options.min_dwell_s)}};
+                      {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
+                      {slowdown_key, fmt::format("{}", *slowdown)}};
     for (const ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
-    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, metadata);
+    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule, metadata);
     die_if_interrupted();
     if (!written) return written.error();
   }
@@ -276,7 +333,7 @@ void add_plan(CLI::App& app, Command& command) {
       ->check(CLI::IsMember({"exact", "perseus"}).description(""))
       ->type_name("NAME")
       ->group(planner);
-  plan->add_option("--tau", options->tau_s, "Unit of time of --method perseus")
+  plan->add_option("--tau", options->tau_s, "Unit of time of --method perseus, whose plans --effort high tries too")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")
@@ -299,6 +356,7 @@ void add_plan(CLI::App& app, Command& command) {
       ->group(planner);
 
   const std::string output = "The output";
+  add_slowdown_option(*plan, options->slowdown)->group(output);
   plan->add_option("--straggler", options->straggler,
                    "Show where a straggler's iteration time T' lands: T'/T like 1.2, or T' like 3.5s")
       ->type_name("T'")
@@ -316,6 +374,7 @@ void add_plan(CLI::App& app, Command& command) {
   plan->footer(
       help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"
                   "  perseus plan gpt3.csv --schedule interleaved-1f1b --chunks 2 -m 16 --straggler 1.2\n"
+                  "  perseus plan gpt3.csv --slowdown 0.3% --out plans\n"
                   "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
   plan->callback(
       [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });

@@ -47,16 +47,17 @@ Status check_plan_output(const std::filesystem::path& directory) {
 
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
                          const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
-                         const Metadata& metadata) {
+                         const DefaultRule& rule, const Metadata& metadata) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_plan);
   if (!out) return out.error();
 
   const ComputationDag& dag = pipeline.dag;
-  const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler};
+  const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
+  const int chosen = default_point(frontier, timeline_of(dag, all_maximum_clock(dag)).makespan, rule);
   const Plan before = all_maximum_clock(dag);
   const std::vector<DrawnPlan> drawn{{"everything at maximum clock", before},
-                                     {"the fastest plan", frontier.points.back().plan}};
+                                     {"the default plan", frontier.points[chosen].plan}};
   const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(*out, name, fill);

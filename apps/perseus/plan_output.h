@@ -24,6 +24,6 @@ Status check_plan_output(const std::filesystem::path& directory);
 
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
                          const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
-                         const Metadata& metadata);
+                         const DefaultRule& rule, const Metadata& metadata);
 
 }  // namespace perseus

@@ -38,8 +38,9 @@ constexpr std::array<RankColumn, 2> columns_per_rank{{
 }  // namespace
 
 std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency) {
-  const Joules all_max = timeline_of(dag, all_maximum_clock(dag)).energy;
-  const Seconds fastest = frontier.points.back().time;
+  const Timeline reference = timeline_of(dag, all_maximum_clock(dag));
+  const Joules all_max = reference.energy;
+  const Seconds t_max = reference.makespan;
   const bool spread = has_spread(dag);
   Simulator simulator(dag);
   std::vector<PointFigures> all;
@@ -54,7 +55,7 @@ std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& 
     f.gap_pct = point.gap_pct();
     f.average_power = point.energy / point.time;
     f.saving_pct = point.energy == all_max ? 0 : 100 * ((all_max - point.energy) / all_max);
-    f.slowdown_pct = 100 * ((point.time - fastest) / fastest);
+    f.slowdown_pct = 100 * ((point.time - t_max) / t_max);
     f.shortest_dwell = point.time;
     if (spread) f.error_bars = error_bars_of(dag, point.plan, timeline_of(dag, point.plan));
     const Simulation simulation = simulator.run(point.plan, {switch_latency});

@@ -26,7 +26,7 @@ struct PointFigures {
   double gap_pct = 0;
   Watts average_power;      ///< of all accelerators together
   double saving_pct = 0;    ///< energy against everything at maximum clock, each at its own time
-  double slowdown_pct = 0;  ///< time against the fastest point
+  double slowdown_pct = 0;  ///< time against everything at maximum clock; negative: faster
   Joules clock_limit_cost;  ///< what switch latency and dwell cost, 0 without them
   int clock_changes = 0;
   Seconds shortest_dwell;

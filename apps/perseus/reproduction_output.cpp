@@ -17,8 +17,9 @@
 namespace perseus {
 namespace {
 
-constexpr std::array<std::string_view, 7> whole_files{"table5.csv",  "table6.csv",  "cases.csv",    "figure7.csv",
-                                                      "figure7.svg", "figure8.csv", "frontiers.csv"};
+constexpr std::array<std::string_view, 8> whole_files{"table5.csv",        "table6.csv",   "cases.csv",
+                                                      "figure7.csv",       "figure7.svg",  "figure8.csv",
+                                                      "non_straggler.csv", "frontiers.csv"};
 constexpr double figure7_slowdown = 1.2;
 constexpr int figure7_gpus = 1024;
 constexpr int figure8_first_pct = 101;
@@ -53,25 +54,31 @@ struct Method {
   std::string name;
   int style;
   std::function<std::optional<double>(const EmulatedCase::Savings&)> saving_pct;
+  std::function<std::optional<EmulatedCase::Shares>(const EmulatedCase::OfCluster&)> of_cluster;
 };
 constexpr int first_baseline_style = 5;
 constexpr int t_star_style = 9;
 
 const std::vector<Method>& methods() {
   using Savings = EmulatedCase::Savings;
+  using Cluster = EmulatedCase::OfCluster;
   static const std::vector<Method> all = [] {
     std::vector<Method> made{
-        {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; }},
-        {"paper_realised", 1, [](const Savings& s) { return s.paper_realised_pct; }},
-        {"ours_realised", 2, [](const Savings& s) { return s.ours_realised_pct; }},
-        {"bound", 3, [](const Savings& s) { return s.bound_pct; }},
-        {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }},
+        {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; },
+         [](const Cluster& c) { return c.paper_planned; }},
+        {"paper_realised", 1, [](const Savings& s) { return s.paper_realised_pct; },
+         [](const Cluster& c) { return c.paper_realised; }},
+        {"ours_realised", 2, [](const Savings& s) { return s.ours_realised_pct; },
+         [](const Cluster& c) { return c.ours_realised; }},
+        {"bound", 3, [](const Savings& s) { return s.bound_pct; }, [](const Cluster& c) { return c.bound; }},
+        {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }, [](const Cluster& c) { return c.envpipe; }},
     };
     int style = first_baseline_style;
     for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
       const BaselineMethod& method = baseline_methods()[k];
       if (is_reference(method)) continue;
-      made.push_back({column_of(method), style++, [k](const Savings& s) { return s.baselines_pct[k]; }});
+      made.push_back({column_of(method), style++, [k](const Savings& s) { return s.baselines_pct[k]; },
+                      [k](const Cluster& c) { return c.baselines[k]; }});
     }
     return made;
   }();
@@ -174,22 +181,32 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
   std::vector<ChartPanel> panels;
   for (const ReproducedCase* c : group) {
     ChartPanel panel{panel_title(*c), {}, {}, {}};
+    std::vector<EmulatedCase::OfCluster> savings;
+    for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
+      savings.push_back(c->plans.of_cluster(pct / 100.0, pipelines(*c)));
+    }
     for (const Method& method : methods()) {
       ChartSeries series{spoken(method.name), method.style, {}, {}};
       for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
-        if (const auto saving = method.saving_pct(c->plans.at_slowdown(pct / 100.0))) {
+        if (const auto shares = method.of_cluster(savings[pct - figure8_first_pct])) {
           series.x.push_back(pct / 100.0);
-          series.y.push_back(*saving);
+          series.y.push_back(shares->beyond_fastest_pct);
         }
       }
       if (!series.x.empty()) panel.series.push_back(std::move(series));
     }
-    const double t_star = c->plans.ours().points.front().time / c->plans.fastest();
-    panel.series.push_back({"T*/T of ours", t_star_style, {t_star}, {c->plans.at_slowdown(t_star).ours_realised_pct}});
+    const double t_star = c->plans.ours().points.front().time / c->plans.without_straggler();
+    panel.series.push_back({"T*/T of ours",
+                            t_star_style,
+                            {t_star},
+                            {c->plans.of_cluster(t_star, pipelines(*c)).ours_realised.beyond_fastest_pct}});
     panels.push_back(std::move(panel));
   }
-  return line_chart(fmt::format("Savings while a straggler sets the pace: {} on {}", group[0]->model, group[0]->gpu),
-                    "T'/T", "saving [%]", panels);
+  return line_chart(
+      fmt::format("Savings of the whole job beyond the fastest plan's while a straggler sets the pace: {} "
+                  "on {}",
+                  group[0]->model, group[0]->gpu),
+      "T'/T", "saving [%]", panels);
 }
 
 /// At 1,024 GPUs as in the paper; of a model without that scale, the most microbatches.
@@ -198,13 +215,13 @@ std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
   for (const auto& group : by_model_and_gpu(cases)) {
     const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == figure7_gpus; });
     const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
-    const EmulatedCase::Savings intrinsic = c.plans.intrinsic_at_slowdown(figure7_slowdown);
-    const EmulatedCase::Savings total = c.plans.at_slowdown(figure7_slowdown);
+    const EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
     BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
     for (const Method& method : methods()) {
-      const auto first = method.saving_pct(intrinsic);
-      const auto all = method.saving_pct(total);
-      if (first && all) bars.bars.push_back({spoken(method.name), *first, *all - *first});
+      const auto shares = method.of_cluster(savings);
+      if (shares) {
+        bars.bars.push_back({spoken(method.name), shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct});
+      }
     }
     groups.push_back(std::move(bars));
   }
@@ -226,11 +243,13 @@ std::string table5_csv(const std::vector<ReproducedCase>& cases) {
 }
 
 std::string table6_csv(const std::vector<ReproducedCase>& cases) {
-  std::string text = "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct\n";
+  std::string text =
+      "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct,ours_t_min_pct\n";
   for (const ReproducedCase& c : cases) {
     const EmulatedCase::Savings s = c.plans.at_fastest();
-    text += fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, s.paper_planned_pct,
-                        s.paper_realised_pct, s.ours_realised_pct, s.bound_pct);
+    text +=
+        fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches,
+                    s.paper_planned_pct, s.paper_realised_pct, s.ours_realised_pct, s.bound_pct, s.ours_fastest_pct);
   }
   return text;
 }
@@ -262,32 +281,59 @@ std::string cases_csv(const std::vector<ReproducedCase>& cases) {
 std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
   std::string text = "model,gpu,microbatches,gpus,slowdown,method,intrinsic_pct,extrinsic_pct,total_pct\n";
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase::Savings intrinsic = c.plans.intrinsic_at_slowdown(figure7_slowdown);
-    const EmulatedCase::Savings total = c.plans.at_slowdown(figure7_slowdown);
-    for (const Method& method : methods()) {
-      const auto first = method.saving_pct(intrinsic);
-      const auto all = method.saving_pct(total);
-      if (!first || !all) continue;
+    const EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
+    const auto add = [&](std::string_view method, const std::optional<EmulatedCase::Shares>& shares) {
+      if (!shares) return;
       text += fmt::format("{},{},{},{},{:.2f},{},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, gpus(c),
-                          figure7_slowdown, method.name, *first, *all - *first, *all);
-    }
+                          figure7_slowdown, method, shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct,
+                          shares->total_pct);
+    };
+    for (const Method& method : methods()) add(method.name, method.of_cluster(savings));
+    add("envpipe_as_drawn", savings.envpipe_as_drawn);
   }
   return text;
 }
 
-std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
+namespace {
+
+/// A row per case and T'/T, a column per method.
+std::string by_slowdown_csv(
+    const std::vector<ReproducedCase>& cases,
+    const std::function<std::vector<std::optional<double>>(const ReproducedCase&, double slowdown)>& savings_pct) {
   std::string text = "model,gpu,microbatches,pipelines,gpus,slowdown";
   for (const Method& method : methods()) text += fmt::format(",{}_pct", method.name);
   text += "\n";
   for (const ReproducedCase& c : cases) {
     for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
-      const EmulatedCase::Savings savings = c.plans.at_slowdown(pct / 100.0);
       text += fmt::format("{},{},{},{},{},{:.2f}", c.model, c.gpu, c.microbatches, pipelines(c), gpus(c), pct / 100.0);
-      for (const Method& method : methods()) text += "," + optional_pct(method.saving_pct(savings));
+      for (const std::optional<double>& saving : savings_pct(c, pct / 100.0)) text += "," + optional_pct(saving);
       text += "\n";
     }
   }
   return text;
+}
+
+}  // namespace
+
+std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
+  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
+    const EmulatedCase::OfCluster savings = c.plans.of_cluster(slowdown, pipelines(c));
+    std::vector<std::optional<double>> all;
+    for (const Method& method : methods()) {
+      const auto shares = method.of_cluster(savings);
+      all.push_back(shares ? std::optional(shares->beyond_fastest_pct) : std::nullopt);
+    }
+    return all;
+  });
+}
+
+std::string non_straggler_csv(const std::vector<ReproducedCase>& cases) {
+  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
+    const EmulatedCase::Savings savings = c.plans.at_slowdown(slowdown);
+    std::vector<std::optional<double>> all;
+    for (const Method& method : methods()) all.push_back(method.saving_pct(savings));
+    return all;
+  });
 }
 
 std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
@@ -320,10 +366,11 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
     file.append(text);
     return file.close();
   };
-  for (const Status& written : {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
-                                write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
-                                write("figure7.svg", figure7_picture(cases)), write("figure8.csv", figure8_csv(cases)),
-                                write("frontiers.csv", frontiers_csv(cases))}) {
+  for (const Status& written :
+       {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
+        write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
+        write("figure7.svg", figure7_picture(cases)), write("figure8.csv", figure8_csv(cases)),
+        write("non_straggler.csv", non_straggler_csv(cases)), write("frontiers.csv", frontiers_csv(cases))}) {
     if (!written) return written;
   }
   for (const auto& group : by_model_and_gpu(cases)) {

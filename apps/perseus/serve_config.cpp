@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "slowdown.h"
 #include "wire/file.h"
 #include "wire/number.h"
 
@@ -55,6 +56,13 @@ Status log_level(ServeConfig& config, const std::string& value) {
     }
   }
   return Error{ErrorCode::usage, fmt::format("'{}' is not one of debug, info, warning, error", value)};
+}
+
+Status slowdown(ServeConfig& config, const std::string& value) {
+  const Result<double> tolerated = slowdown_of(value);
+  if (!tolerated) return tolerated.error();
+  config.slowdown = *tolerated;
+  return Ok{};
 }
 
 struct Setting {
@@ -132,6 +140,8 @@ std::span<const ConfigKey> config_table() {
       {"plan_deadlines", "N", "1000", "points of a frontier, about", number(&C::plan_deadlines, 2, 100000), true},
       {"planning_budget_s", "S", "600", "CPU seconds that the planner spends on a pipeline at most",
        number(&C::planning_budget_s, 0.001, 1e6)},
+      {"slowdown", "PERCENT", "0%", "tolerated beyond maximum clock's time, of jobs without a max_slowdown policy",
+       slowdown},
       {"profiling_tolerance_pct", "P", "0.15", "online profiling ends when the plan is expected to lose less energy",
        number(&C::profiling_tolerance_pct, 0.001, 100)},
       {"profiling_iterations", "N", "100", "... or after so many iterations",

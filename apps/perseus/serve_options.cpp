@@ -23,6 +23,7 @@ server::ServiceOptions service_options(const ServeConfig& config) {
   options.keep_unused_s = config.keep_unused_days * day_s;
   options.max_ranks = config.max_ranks;
   options.plan_deadlines = config.plan_deadlines;
+  options.slowdown = config.slowdown;
   options.planners = config.workers;
   options.planning_budget_s = config.planning_budget_s;
   options.planner_s_per_owner = config.max_planner_s_per_token;

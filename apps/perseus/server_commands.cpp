@@ -14,6 +14,7 @@
 #include "server/tokens.h"
 #include "server_call.h"
 #include "server_store.h"
+#include "slowdown.h"
 #include "wire/file.h"
 
 namespace perseus {
@@ -92,8 +93,8 @@ HttpCall straggler_call(const StragglerNotice& notice) {
 }
 
 struct PolicyChange {
-  std::string job, kind, signal;
-  std::optional<double> watts, time_s, slowdown, threshold;
+  std::string job, kind, signal, slowdown;
+  std::optional<double> watts, time_s, threshold;
   std::optional<int> point;
 };
 
@@ -103,7 +104,11 @@ Result<HttpCall> policy_call(const PolicyChange& change) {
   if (change.watts) body["average_w"] = *change.watts;
   if (change.time_s) body["time_s"] = *change.time_s;
   if (change.point) body["point"] = *change.point;
-  if (change.slowdown) body["slowdown"] = *change.slowdown;
+  if (!change.slowdown.empty()) {
+    const Result<double> tolerated = slowdown_of(change.slowdown);
+    if (!tolerated) return Error{tolerated.error().code, "--slowdown: " + tolerated.error().message};
+    body["slowdown"] = 1 + *tolerated;
+  }
   if (change.threshold) body["threshold"] = *change.threshold;
   std::string text = json::serialize(body);
   if (!change.signal.empty()) {
@@ -292,9 +297,10 @@ void add_straggler(CLI::App& app, Command& command) {
 }
 
 void add_policy(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "policy", "What an operator wants of a job beyond the fastest plan",
+  auto* group = add_group(app, "policy", "What an operator wants of a job beyond the default plan",
                           "  perseus policy power-cap JOB --average-power 250000\n"
-                          "  perseus policy max-slowdown JOB --slowdown 1.1 --threshold 80 --signal prices.json\n");
+                          "  perseus policy max-slowdown JOB --slowdown 0.3%\n"
+                          "  perseus policy max-slowdown JOB --slowdown 10% --threshold 80 --signal prices.json\n");
   auto change = std::make_shared<PolicyChange>();
   const auto make = [change](std::string kind) {
     return [change, kind = std::move(kind)] {
@@ -314,19 +320,16 @@ void add_policy(CLI::App& app, Command& command) {
   pin->add_option("--point", change->point, "Instead: the time of this point of pipeline 0's frontier")
       ->check(whole_number_within(0, 1000000))
       ->type_name("N");
-  auto* slow = add_action(*group, command, "max-slowdown", "Slower while a price or carbon signal is high",
-                          make("max_slowdown"));
+  auto* slow =
+      add_action(*group, command, "max-slowdown",
+                 "Slower than maximum clock, always or while a price or carbon signal is high", make("max_slowdown"));
   slow->add_option("JOB", change->job, "Its id")->required();
-  slow->add_option("--slowdown", change->slowdown, "Times the fastest iteration")
-      ->required()
-      ->check(number_within(1, 1e6, ""))
-      ->type_name("X");
+  add_slowdown_option(*slow, change->slowdown)->required();
   slow->add_option("--threshold", change->threshold, "Of the signal")
-      ->required()
       ->check(number_within(-1e12, 1e12, ""))
       ->type_name("V");
-  slow->add_option("--signal", change->signal, "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]")
-      ->required()
+  slow->add_option("--signal", change->signal,
+                   "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]; always in force unless given")
       ->type_name("FILE");
   auto* clear = add_action(*group, command, "clear", "Drop a policy", [change] {
     return HttpCall{"DELETE", job_path(change->job, "/policies/" + percent_encode(change->kind)), ""};

@@ -15,6 +15,7 @@
 #include "planner/exact.h"
 #include "report/report.h"
 #include "report/timeline.h"
+#include "slowdown.h"
 #include "wire/file.h"
 #include "wire/frequency_plan.h"
 
@@ -45,7 +46,9 @@ Result<Shown> shown_from_plan_file(const ShowOptions& options) {
   Result<PlanFile> file = read_plan_file(plan_file_path(options.plan).string());
   if (!file) return file.error();
   const int last = static_cast<int>(file->frontier.points.size()) - 1;
-  const int point = options.point.value_or(last);
+  const Seconds t_max = timeline_of(file->dag, all_maximum_clock(file->dag)).makespan;
+  const DefaultRule rule = default_rule_of(*file);
+  const int point = options.point.value_or(default_point(file->frontier, t_max, rule));
   if (point < 0 || point > last) {
     return Error{ErrorCode::usage,
                  fmt::format("--point: {} is not a point of {}, which has 0 (slowest) to {} (fastest)", point,
@@ -173,7 +176,7 @@ void add_show(CLI::App& app, Command& command) {
   show->add_option("PLAN", options->plan,
                    "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
       ->required();
-  show->add_option("--point", options->point, "Which point; the fastest unless given")
+  show->add_option("--point", options->point, "Which point; the default plan unless given")
       ->check(whole_number_within(0, 1000000))
       ->type_name("K");
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above it");

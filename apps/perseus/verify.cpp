@@ -11,10 +11,13 @@
 #include "plan_source.h"
 #include "planner/exact.h"
 #include "report/format.h"
+#include "slowdown.h"
 #include "verify/certificate_check.h"
+#include "verify/profile_match.h"
 #include "verify/verify_plan.h"
-#include "wire/frequency_plan.h"
+#include "verify_files.h"
 #include "wire/number.h"
+#include "wire/profile_csv.h"
 
 namespace perseus {
 namespace {
@@ -25,7 +28,7 @@ constexpr std::size_t findings_shown = 20;
 constexpr std::size_t certificate_bytes = std::size_t{256} << 20;
 
 struct VerifyArguments {
-  std::string plans;
+  std::string plans, profile;
   int certificates = 1000;
 };
 
@@ -45,27 +48,6 @@ std::vector<Seconds> deadlines_worth_certifying(const PlanFile& file, int limit)
   return chosen;
 }
 
-/// The .py files beside the plan file are what is deployed: do they say the same clocks?
-std::vector<std::string> check_frequency_plans(const PlanFile& file, const std::filesystem::path& path, int& checked) {
-  std::vector<std::string> findings;
-  if (!std::filesystem::is_directory(path.parent_path() / "plans")) return findings;
-  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
-    const std::filesystem::path clocks = frequency_plan_path(path, point);
-    if (clocks.empty()) {
-      findings.push_back(fmt::format("point {}: plans/{} is missing", point, frequency_plan_file_name(point)));
-      continue;
-    }
-    const Result<FrequencyPlan> plan = read_frequency_plan(clocks.string());
-    if (!plan) {
-      findings.push_back(plan.error().message);
-    } else if (*plan != frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
-      findings.push_back(fmt::format("{}: other clocks than point {} of plans.json", clocks.string(), point));
-    }
-    ++checked;
-  }
-  return findings;
-}
-
 Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   const std::filesystem::path path = plan_file_path(arguments.plans);
   const Result<PlanFile> file = read_plan_file(path.string());
@@ -83,8 +65,13 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
 
   std::vector<std::string> findings;
   for (const Finding& finding : verified.findings) findings.push_back(finding.message);
-  int files = 0;
-  std::ranges::move(check_frequency_plans(*file, path, files), std::back_inserter(findings));
+  CheckedFiles files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file));
+  std::ranges::move(files.findings, std::back_inserter(findings));
+  if (!arguments.profile.empty()) {
+    const Result<Profile> profile = read_profile_csv(arguments.profile);
+    if (!profile) return profile.error();
+    std::ranges::move(check_against_profile(dag, *profile), std::back_inserter(findings));
+  }
   const bool ok = findings.empty();
 
   if (as_json) {
@@ -92,7 +79,10 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
     print(json::serialize(json::object{{"ok", ok},
                                        {"findings", std::move(messages)},
                                        {"points", verified.points},
-                                       {"plan_files", files},
+                                       {"plan_files", files.frequency_plans},
+                                       {"frontier_csv", files.frontier_csv},
+                                       {"report", files.report},
+                                       {"profile", !arguments.profile.empty()},
                                        {"certificates", verified.certificates},
                                        {"worst_relative_error", verified.worst_error},
                                        {"worst_bound_mismatch", verified.worst_mismatch},
@@ -109,7 +99,10 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) text += findings[i] + "\n";
   if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
   text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
-                      verified.points, files, verified.worst_error);
+                      verified.points, files.frequency_plans, verified.worst_error);
+  text += fmt::format("compared with plans.json: {}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
+                      files.report ? ", report.html" : ", no report.html",
+                      arguments.profile.empty() ? "" : ", all options with the profile");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
                       verified.certificates, file->frontier.bound.vertices.size() - 1, verified.worst_mismatch);
   text += fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", text_of(verified.fastest_time),
@@ -127,13 +120,18 @@ void add_verify(CLI::App& app, Command& command) {
   verify->add_option("PLANS", arguments->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
   verify
+      ->add_option("--profile", arguments->profile,
+                   "The profile that the plans were made from: its measurements must be what they plan with")
+      ->type_name("FILE.csv");
+  verify
       ->add_option("--certificates", arguments->certificates,
                    "At most this many pieces of the lower bound are proven, each by a dual certificate")
       ->capture_default_str()
       ->check(whole_number_within(0, 1000000000))
       ->type_name("N");
   add_json_flag(*verify, command);
-  verify->footer(help_footer("  perseus verify plans\n") + "   1  a claim does not hold\n");
+  verify->footer(help_footer("  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +
+                 "   1  a claim does not hold\n");
   verify->callback(
       [arguments, &command] { command.run = [arguments, &command] { return run_verify(*arguments, command.json); }; });
 }

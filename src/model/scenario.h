@@ -99,6 +99,7 @@ struct Scenario {
   PlanDelivery delivery;
   std::vector<std::string> methods;
   Seconds unit_time = Seconds(0.001);  ///< of the published method
+  double slowdown = 0;                 ///< tolerated by plans without stragglers, see model/default_plan.h
   std::uint64_t seed = 1;
   std::optional<Seconds> duration;  ///< one of these two
   std::optional<long> iterations;

@@ -1,9 +1,13 @@
 #include "planner/exact.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <set>
 #include <utility>
 
+#include "model/reference_plans.h"
 #include "planner/choices.h"
 #include "planner/clock_runs.h"
 #include "planner/late_clocks.h"
@@ -87,13 +91,17 @@ class Candidates {
   std::vector<Candidate> kept_;
 };
 
-// The deadlines to realise, falling from T* to T_min; the last one is 0, so that the sweep runs to its end.
-std::vector<Seconds> deadlines_between(Seconds t_min, Seconds t_star, int count) {
+// The deadlines to realise, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
+// sweep runs to its end.
+std::vector<Seconds> deadlines_between(Seconds t_min, Seconds t_star, int count, const std::vector<Seconds>& also) {
   std::vector<Seconds> deadlines;
   const int steps = std::max(1, count - 1);
   for (int step = 0; step < steps; ++step) {
     deadlines.push_back(t_star - (t_star - t_min) * (static_cast<double>(step) / steps));
   }
+  std::ranges::copy_if(also, std::back_inserter(deadlines), [&](Seconds t) { return t > t_min && t < t_star; });
+  std::ranges::sort(deadlines, std::greater{});
+  deadlines.erase(std::unique(deadlines.begin(), deadlines.end()), deadlines.end());
   deadlines.emplace_back(0);
   return deadlines;
 }
@@ -108,16 +116,24 @@ void set_energies(const ComputationDag& dag, Frontier& frontier) {
   }
 }
 
-// Of more points than that, the one closest to its bound in each of as many equal spans of time; both ends stay.
-void thin_out(std::vector<FrontierPoint>& points, int most) {
+// Of more points than that, the one closest to its bound in each of as many equal spans of time; both ends and the
+// slowest point of each deadline of `also` stay.
+void thin_out(std::vector<FrontierPoint>& points, int most, const std::vector<Seconds>& also) {
   if (static_cast<int>(points.size()) <= most) return;
+  std::set<std::size_t> wanted;
+  for (const Seconds deadline : also) {
+    const auto found = std::ranges::partition_point(
+        points, [&](const FrontierPoint& p) { return p.time > (1 + kLastDigits) * deadline; });
+    wanted.insert(static_cast<std::size_t>(found - points.begin()));
+  }
   const Seconds slowest = points.front().time, range = slowest - points.back().time;
   std::vector<FrontierPoint> kept;
   int span_of_last = -1;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const int span = i + 1 == points.size() ? most : static_cast<int>((slowest - points[i].time) / range * most);
-    if (i == 1) span_of_last = -1;  // never replaces the slowest
-    if (span != span_of_last) {
+    const bool keeps = i > 0 && (i == 1 || wanted.contains(i - 1));  // nothing replaces the slowest and what is wanted
+    if (keeps) span_of_last = -1;
+    if (span != span_of_last || wanted.contains(i)) {
       kept.push_back(std::move(points[i]));
     } else if (points[i].gap_pct() < kept.back().gap_pct()) {
       kept.back() = std::move(points[i]);
@@ -140,6 +156,8 @@ class Planner {
         runs_(dag),
         min_dwell_(std::max(options.min_dwell, kDwellLatencies * options.switch_latency)) {
     t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
+    wanted_ = options.also;
+    wanted_.push_back(realiser_.realise(all_maximum_clock(dag)).time);
   }
 
   // Clocks change at once, as often as one likes. What it returns is of no use once the check has stopped it; so is
@@ -159,7 +177,15 @@ class Planner {
     Frontier frontier{candidates.realise(realiser_, check_), relaxation.curve()};
     if (check_.stopped()) return {};
     set_energies(dag_, frontier);
-    thin_out(frontier.points, kPointsPerDeadline * options_.deadlines);
+    thin_out(frontier.points, kPointsPerDeadline * options_.deadlines, wanted_);
+    if (options_.candidates.empty()) return frontier;
+    for (const Plan& plan : options_.candidates) {
+      if (stop(kOperationsOfRealising)) return {};
+      const Realiser::Outcome outcome = realiser_.realise(plan);
+      frontier.points.push_back({outcome.time, {}, outcome.effective_energy, {}, plan, {}});
+    }
+    keep_pareto(frontier.points);
+    set_energies(dag_, frontier);
     return frontier;
   }
 
@@ -179,6 +205,7 @@ class Planner {
     };
     add(runs_.fastest_without_changes());
     add(Plan(dag_.computations.size(), 0));
+    for (const Plan& plan : options_.candidates) add(plan);
     // Where changes are slow, fewer of them than allowed may be better.
     std::vector<Seconds> dwells{min_dwell_};
     for (const double latencies : {4.0, 16.0, 64.0}) dwells.push_back(options_.switch_latency * latencies);
@@ -229,7 +256,7 @@ class Planner {
 
   template <class Realise>
   void sweep(Relaxation& relaxation, Realise realise) {
-    const std::vector<Seconds> deadlines = deadlines_between(t_min_, relaxation.t_star(), deadlines_);
+    const std::vector<Seconds> deadlines = deadlines_between(t_min_, relaxation.t_star(), deadlines_, wanted_);
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
       relaxation.lower_deadline(deadlines[i], check_);
       if (check_.stopped()) return;
@@ -251,6 +278,7 @@ class Planner {
   ClockRuns runs_;
   Seconds min_dwell_;
   Seconds t_min_;
+  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max and those asked for
 };
 
 }  // namespace

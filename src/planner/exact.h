@@ -25,9 +25,11 @@ enum class Effort { low, normal, high };
 
 struct PlannerOptions {
   Effort effort = Effort::normal;
-  int deadlines = 1000;    ///< how many deadlines between T_min and T* are realised
-  Seconds switch_latency;  ///< time a clock change takes to arrive; 0: clocks change at once
-  Seconds min_dwell;       ///< shortest time between two clock changes of a rank; raised to 1.1 switch latencies
+  int deadlines = 1000;            ///< how many deadlines between T_min and T* are realised, besides T_max and `also`
+  std::vector<Seconds> also = {};  ///< deadlines that are realised too, each with a point of its own if one is found
+  std::vector<Plan> candidates = {};  ///< of other methods: no point of the frontier is worse than any of them
+  Seconds switch_latency;             ///< time a clock change takes to arrive; 0: clocks change at once
+  Seconds min_dwell;  ///< shortest time between two clock changes of a rank; raised to 1.1 switch latencies
   std::function<void(double done)> progress;  ///< called now and then with 0..1; may be empty
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "model/default_plan.h"
 #include "model/reference_plans.h"
 #include "report/comparison_text.h"
 #include "report/format.h"
@@ -119,13 +120,20 @@ std::vector<PairComparison> compare_pairs(const ComputationDag& dag, const std::
 }
 
 TextRows method_rows(const ComparisonInput& input) {
-  const Joules all_max = timeline_of(input.dag, all_maximum_clock(input.dag)).energy;
-  TextRows rows{{"method", "points", "fastest", "energy", "saving", "gap", "slowest", "energy", "saving"}, {}};
+  const Timeline reference = timeline_of(input.dag, all_maximum_clock(input.dag));
+  const Joules all_max = reference.energy;
+  TextRows rows{
+      {"method", "points", "in time", "saving", "fastest", "energy", "saving", "gap", "slowest", "energy", "saving"},
+      {}};
   for (const ComparedMethod& method : input.methods) {
     const FrontierPoint& fastest = method.frontier.points.back();
     const FrontierPoint& slowest = method.frontier.points.front();
     const auto saving = [&](const FrontierPoint& p) { return percent(100 * ((all_max - p.energy) / all_max)); };
-    rows.rows.push_back({method.name, fmt::format("{}", method.frontier.points.size()), text_of(fastest.time),
+    const FrontierPoint& in_time =
+        method.frontier.points[default_point(method.frontier, reference.makespan, {input.slowdown, false})];
+    const bool is_late = in_time.time > 1.000000001 * (1 + input.slowdown) * reference.makespan;
+    rows.rows.push_back({method.name, fmt::format("{}", method.frontier.points.size()),
+                         is_late ? "-" : text_of(in_time.time), is_late ? "-" : saving(in_time), text_of(fastest.time),
                          text_of(fastest.energy), saving(fastest), percent(std::max(0.0, fastest.gap_pct())),
                          text_of(slowest.time), text_of(slowest.energy), saving(slowest)});
   }

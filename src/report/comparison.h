@@ -49,9 +49,11 @@ struct ComparisonInput {
   const std::vector<ComparedMethod>& methods;
   std::string title;
   std::vector<ReportFact> inputs;
+  double slowdown = 0;  ///< tolerated beyond T_max where every method's plan "in time" is shown
 };
 
-/// A line per method: its points, its ends, what it saves against everything at maximum clock.
+/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock, and the
+/// tolerance), its ends, and what they save against everything at maximum clock.
 std::string terminal_methods(const ComparisonInput& input);
 /// A line per pair.
 std::string terminal_pairs(const ComparisonInput& input, const std::vector<PairComparison>& pairs);

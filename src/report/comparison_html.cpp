@@ -1,4 +1,6 @@
 // A comparison as one page: the drawing and both tables, without scripts.
+#include <fmt/format.h>
+
 #include "report/comparison.h"
 #include "report/comparison_text.h"
 #include "report/static_page.h"
@@ -21,9 +23,11 @@ void write_comparison_html(const ComparisonInput& input, const std::vector<PairC
          {},
          std::move(in_words),
          method_rows(input),
-         "Saving: against everything at maximum clock, each at its own iteration time. Gap: of the fastest point, to "
-         "the "
-         "lower bound."},
+         fmt::format(
+             "Saving: against everything at maximum clock, each at its own iteration time. In time: the slowest "
+             "plan that is at most {:g} % slower than everything at maximum clock. Gap: of the fastest point, "
+             "to the lower bound.",
+             100 * input.slowdown)},
         {"Who is better than whom",
          {},
          {},

@@ -83,7 +83,7 @@ std::string legend(const ReportSummary& s) {
 }  // namespace
 
 void write_frontier_svg(const ReportInput& input, const Sink& sink) {
-  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler);
+  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler, input.rule);
   const Axes a = axes_for(input.frontier, s);
   std::string description = fmt::format(
       "{} realised plans from {} at {} to {} at {}. Everything at maximum clock: {} at {}. Largest gap to the lower "

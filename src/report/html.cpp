@@ -2,6 +2,8 @@
 // the script fills, the data, and the script itself. The content policy forbids the page every request.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/bundle.h"
 #include "report/escape.h"
 #include "report/format.h"
@@ -16,13 +18,27 @@ std::string figure(std::string_view name, std::string_view value, std::string_vi
                      escape_markup(value), escape_markup(note));
 }
 
+/// The tolerance that the report advises: the first one that saves a point more, else the one that saves most.
+const ToleranceAdvice* advised(const ReportSummary& s) {
+  if (s.tolerances.empty()) return nullptr;
+  const auto enough = std::ranges::find_if(s.tolerances, [](const ToleranceAdvice& a) { return a.more_pct >= 1; });
+  return enough == s.tolerances.end() ? &s.tolerances.back() : &*enough;
+}
+
 std::string key_figures(const ReportInput& input, const ReportSummary& s) {
   std::string html = "<dl class=\"figures\">\n";
-  html += figure("Saved at full speed", percent(s.saving_pct), "fastest point against everything at maximum clock");
-  html += figure("Energy, fastest point", text_of(s.fastest.energy),
+  html += figure("Saved by the default plan", percent(s.saving_pct),
+                 fmt::format("point {}, against everything at maximum clock", s.default_point));
+  html += figure("Energy, default plan", text_of(s.default_plan.energy),
                  "everything at maximum clock: " + text_of(s.all_max.energy));
+  html += figure("Iteration, default plan", text_of(s.default_plan.time),
+                 "everything at maximum clock, T_max: " + text_of(s.all_max.time));
   html += figure("Fastest iteration, T_min", text_of(s.fastest.time),
-                 "everything at maximum clock: " + text_of(s.all_max.time));
+                 percent(s.fastest_saving_pct) + " saved by the fastest plan");
+  if (const ToleranceAdvice* advice = advised(s))
+    html += figure(fmt::format("Saved with {:g} % more time", advice->slowdown_pct), percent(advice->saving_pct),
+                   fmt::format("{:.2f} points more than the default plan, --slowdown {:g}%", advice->more_pct,
+                               advice->slowdown_pct));
   html += figure("Least effective energy, T*", text_of(s.min_energy.time), text_of(s.min_energy.energy));
   html += figure("Gap to the lower bound", percent(s.gap_mean_pct),
                  fmt::format("mean over T; largest {}", percent(s.gap_max_pct)));
@@ -41,18 +57,26 @@ std::string inputs(const std::vector<ReportFact>& facts) {
   return facts.empty() ? "" : html + "</ul>\n";
 }
 
+std::string rule_text(const DefaultRule& rule) {
+  const std::string than = rule.fastest ? "the fastest plan" : "everything at maximum clock";
+  if (rule.slowdown == 0) return "not slower than " + than;
+  return fmt::format("at most {:g} % slower than {}", 100 * rule.slowdown, than);
+}
+
 std::string description(const ReportInput& input, const ReportSummary& s) {
   const FrontierPoint& slowest = input.frontier.points.front();
   std::string text = fmt::format(
       "One training iteration runs {} computations on {} ranks. With everything at maximum clock it takes {} and {}. "
-      "The fastest plan found takes {} and {}, that is {} less energy; the slowest takes {} and {}. Slowing down "
+      "The default plan, the slowest one that is {}, takes {} and {}, that is {} less energy; the fastest "
+      "takes {} and {}, the slowest {} and {}. Slowing down "
       "further "
       "than T* = {} saves nothing. No plan whatever can need less energy than the lower bound; the plans are {} above "
       "it "
       "on average over T, and {} at most.",
       input.dag.computations.size(), input.dag.num_ranks(), text_of(s.all_max.time), text_of(s.all_max.energy),
-      text_of(s.fastest.time), text_of(s.fastest.energy), percent(s.saving_pct), text_of(slowest.time),
-      text_of(slowest.energy), text_of(s.t_star), percent(s.gap_mean_pct), percent(s.gap_max_pct));
+      rule_text(s.rule), text_of(s.default_plan.time), text_of(s.default_plan.energy), percent(s.saving_pct),
+      text_of(s.fastest.time), text_of(s.fastest.energy), text_of(slowest.time), text_of(slowest.energy),
+      text_of(s.t_star), percent(s.gap_mean_pct), percent(s.gap_max_pct));
   if (s.straggler)
     text += fmt::format(
         " With a straggler at T' = {}, point {} runs: until the straggler is done it needs {} where "
@@ -68,7 +92,7 @@ constexpr std::string_view policy =
 }  // namespace
 
 void write_html(const ReportInput& input, const Sink& sink) {
-  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler);
+  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler, input.rule);
   sink(
       fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                   "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"

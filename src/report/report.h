@@ -34,6 +34,7 @@ struct ReportInput {
   std::string title;                 ///< for example the profile's file name
   std::vector<ReportFact> inputs;    ///< in the order in which they are shown
   std::optional<Seconds> straggler;  ///< T', drawn where it lands if given
+  DefaultRule rule = {};             ///< of the default plan
 };
 
 /// One iteration to draw: "before" is everything at maximum clock, "after" some point's plan.

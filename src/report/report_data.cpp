@@ -136,7 +136,7 @@ std::vector<int> sent_order(const ComputationDag& dag) {
 void write_plans(Pieces& out, const ReportInput& input, const ReportSummary& summary) {
   const std::vector<int> order = sent_order(input.dag);
   const auto points = points_with_plan(static_cast<int>(input.frontier.points.size()), order.size(),
-                                       summary.straggler ? summary.straggler->point : -1);
+                                       {summary.default_point, summary.straggler ? summary.straggler->point : -1});
   out << "\"plans\":{";
   column(out, "point", points, whole);
   out << ",";
@@ -150,9 +150,10 @@ std::string cost_json(const IterationCost& c) {
 }
 
 void write_summary(Pieces& out, const ReportSummary& s) {
-  out << fmt::format(R"("summary":{{"fastest":{},"all_max":{},"min_energy":{},"t_min_s":{},"t_star_s":{})",
-                     cost_json(s.fastest), cost_json(s.all_max), cost_json(s.min_energy), precise(s.t_min.value()),
-                     precise(s.t_star.value()));
+  out << fmt::format(
+      R"("summary":{{"default_point":{},"fastest":{},"all_max":{},"min_energy":{},"t_min_s":{},"t_star_s":{})",
+      s.default_point, cost_json(s.fastest), cost_json(s.all_max), cost_json(s.min_energy), precise(s.t_min.value()),
+      precise(s.t_star.value()));
   if (s.straggler)
     out << fmt::format(R"(,"straggler":{{"deadline_s":{},"point":{},"energy_j":{},"all_max_energy_j":{}}})",
                        precise(s.straggler->deadline.value()), s.straggler->point, precise(s.straggler->energy.value()),
@@ -180,10 +181,12 @@ void write_curves(Pieces& out, const Frontier& frontier) {
 
 }  // namespace
 
-std::vector<int> points_with_plan(int points, std::size_t computations, int wanted) {
+std::vector<int> points_with_plan(int points, std::size_t computations, const std::vector<int>& wanted) {
   const int most = static_cast<int>(std::clamp<std::size_t>(600'000 / std::max<std::size_t>(1, computations), 12, 250));
   std::set<int> chosen;
-  if (wanted >= 0 && wanted < points) chosen.insert(wanted);
+  for (const int point : wanted) {
+    if (point >= 0 && point < points) chosen.insert(point);
+  }
   const int spread = std::min(points, most);
   for (int k = 0; k < spread; ++k)
     chosen.insert(spread == 1 ? 0

@@ -22,6 +22,6 @@ void write_timeline_data(const ComputationDag& dag, const Plan& plan, const Sink
 
 /// The points whose plans are sent: all if the iteration is small, otherwise evenly spread ones, first and last always,
 /// and `wanted` if it is a point. Ascending.
-std::vector<int> points_with_plan(int points, std::size_t computations, int wanted);
+std::vector<int> points_with_plan(int points, std::size_t computations, const std::vector<int>& wanted);
 
 }  // namespace perseus

@@ -60,7 +60,8 @@ int point_for(const Frontier& frontier, Seconds deadline) {
   return static_cast<int>(found - points.begin()) - (found == points.end() ? 1 : 0);
 }
 
-ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler) {
+ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler,
+                        const DefaultRule& rule) {
   PERSEUS_CHECK(!frontier.points.empty(), "a frontier has at least one point");
   const FrontierPoint& fastest = frontier.points.back();
   ReportSummary summary;
@@ -69,7 +70,17 @@ ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std
   summary.min_energy = cost_of(dag, minimum_energy_plan(dag));
   summary.t_min = frontier.bound.t_min();
   summary.t_star = frontier.bound.t_star();
-  summary.saving_pct = saving_pct(summary.all_max.energy, fastest.energy);
+  summary.rule = rule;
+  summary.default_point = default_point(frontier, summary.all_max.time, rule);
+  const FrontierPoint& chosen = frontier.points[summary.default_point];
+  summary.default_plan = {chosen.time, chosen.energy, chosen.effective_energy};
+  summary.saving_pct = saving_pct(summary.all_max.energy, chosen.energy);
+  summary.fastest_saving_pct = saving_pct(summary.all_max.energy, fastest.energy);
+  for (const ToleranceGain& gain : usual_tolerances(frontier, summary.all_max.time, rule)) {
+    const double saved_pct = saving_pct(summary.all_max.energy, frontier.points[gain.point].energy);
+    if (saved_pct <= summary.saving_pct) continue;
+    summary.tolerances.push_back({100 * gain.slowdown, gain.point, saved_pct, saved_pct - summary.saving_pct});
+  }
   measure_gap(dag, frontier, summary);
   if (straggler) summary.straggler = choose(dag, frontier, summary.all_max, *straggler);
   return summary;

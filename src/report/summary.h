@@ -7,9 +7,11 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "base/units.h"
 #include "model/computation_dag.h"
+#include "model/default_plan.h"
 #include "model/frontier.h"
 
 namespace perseus {
@@ -30,19 +32,33 @@ struct StragglerChoice {
   double saving_pct = 0;
 };
 
+/// What one more tolerated slowdown would save.
+struct ToleranceAdvice {
+  double slowdown_pct = 0;  ///< tolerated
+  int point = 0;
+  double saving_pct = 0;
+  double more_pct = 0;  ///< points beyond the default plan's saving
+};
+
 struct ReportSummary {
-  IterationCost fastest;     ///< the last point
-  IterationCost all_max;     ///< everything at maximum clock
-  IterationCost min_energy;  ///< every computation at its least effective energy
-  Seconds t_min;             ///< no plan is faster
-  Seconds t_star;            ///< nothing is won by being slower
-  double saving_pct = 0;     ///< fastest point against everything at maximum clock, each at its own time
+  DefaultRule rule;
+  int default_point = 0;                    ///< the plan that runs without stragglers
+  IterationCost default_plan;               ///< of that point
+  IterationCost fastest;                    ///< the last point
+  IterationCost all_max;                    ///< everything at maximum clock
+  IterationCost min_energy;                 ///< every computation at its least effective energy
+  Seconds t_min;                            ///< no plan is faster
+  Seconds t_star;                           ///< nothing is won by being slower
+  double saving_pct = 0;                    ///< default plan against everything at maximum clock, each at its own time
+  double fastest_saving_pct = 0;            ///< the same of the fastest point
+  std::vector<ToleranceAdvice> tolerances;  ///< by rising slowdown, only those that save more
   double gap_mean_pct = 0;
   double gap_max_pct = 0;
   std::optional<StragglerChoice> straggler;
 };
 
-ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler);
+ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler,
+                        const DefaultRule& rule = {});
 
 /// Index of the slowest point with time <= deadline; the fastest point's if there is none.
 int point_for(const Frontier& frontier, Seconds deadline);

@@ -7,8 +7,13 @@
 //   * planned(): the paper's accounting. T is the fastest planned time, which the baseline is given too: its energy is
 //     sum(e - P t) of the measurements + N P T'. This is what table 6 holds.
 //   * the others: realised. T is the least time of any plan; everything at maximum clock takes its measured time.
+//     Our plan without a straggler is the default plan (model/default_plan.h); the published method's is its fastest.
 // The baselines of ../baselines are planned on the same DAG and realised alike.
 // At the fastest point (T' not given) each realised plan and the baseline end at their own times.
+//   * of_cluster(): all pipelines of a job, one of which straggles, as figures 7 and 8 count them. The others wait for
+//     T' = slowdown * T. The straggler runs the plan without a straggler and takes `slowdown` times its energy. The
+//     paper's plan at T' is the one of least *planned total* energy at its own time among those that end by T', which
+//     is not always the slowest.
 // Errors: those of plan_perseus(). Cost: both planners' and the baselines'. Threads: pure functions.
 // Source: paper sections 6.3 and 3.1, tables 5 and 6, figures 7 and 8; ../docs/reproduction.md.
 #pragma once
@@ -19,6 +24,7 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "model/computation_dag.h"
+#include "model/default_plan.h"
 #include "model/frontier.h"
 #include "planner/exact.h"
 #include "planner/perseus_method.h"
@@ -54,11 +60,14 @@ class EmulatedCase {
   /// The slowest published planned time: that of the first step (the starting schedule is not published).
   [[nodiscard]] Seconds planned_slowest() const;
   [[nodiscard]] Seconds fastest() const { return ours_.points.back().time; }
+  /// T of T'/T for everything that is realised: everything at maximum clock, or T_min where no plan is that fast.
+  [[nodiscard]] Seconds without_straggler() const { return time_without_straggler(ours_, all_max_.time); }
 
   struct Savings {
     double paper_planned_pct = 0;
     double paper_realised_pct = 0;
     double ours_realised_pct = 0;
+    double ours_fastest_pct = 0;  ///< T_min instead of the default plan; with a straggler the same as ours_realised_pct
     double bound_pct = 0;
     std::optional<double> envpipe_pct;  ///< as published, realised
     /// As in baselines(); nothing where a method has no plan that ends by a straggler's T'.
@@ -68,11 +77,29 @@ class EmulatedCase {
   [[nodiscard]] Savings at_fastest() const;
   /// T' = slowdown * T, slowdown >= 1.
   [[nodiscard]] Savings at_slowdown(double slowdown) const;
-  /// What the plans for T' = T save while they wait for T' = slowdown * T: the intrinsic part of at_slowdown().
-  [[nodiscard]] Savings intrinsic_at_slowdown(double slowdown) const;
+
+  /// One method's savings of a whole job with a straggler.
+  struct Shares {
+    double intrinsic_pct = 0;       ///< all pipelines run the plan without a straggler; against maximum clock
+    double total_pct = 0;           ///< those that wait run the plan for T'; against maximum clock (figure 7)
+    double beyond_fastest_pct = 0;  ///< the same against the plan without a straggler everywhere (figure 8)
+  };
+  struct OfCluster {
+    Shares paper_planned, paper_realised, ours_realised, bound;
+    std::optional<Shares> envpipe;           ///< as published, realised
+    std::optional<Shares> envpipe_as_drawn;  ///< with the published slip: pipelines + 1 of them wait, not pipelines - 1
+    std::vector<std::optional<Shares>> baselines;  ///< nothing where a method has no plan that ends by T'
+  };
+  [[nodiscard]] OfCluster of_cluster(double slowdown, int pipelines) const;
 
  private:
   EmulatedCase() = default;
+  struct Cost {
+    Seconds time;
+    Joules effective_energy;
+  };
+  [[nodiscard]] Shares shares(const Cost& all_max, const Cost& alone, const Cost& waiting, Seconds straggler,
+                              double slowdown, int waiting_pipelines) const;
   [[nodiscard]] Savings savings(double allowed, double slowdown) const;
   [[nodiscard]] double planned_saving_pct(Seconds allowed, Seconds straggler) const;
   /// Of an iteration that takes `own` and waits for T'.

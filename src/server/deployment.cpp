@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "model/default_plan.h"
 #include "planner/look_up.h"
 #include "server/pipeline_input.h"
 #include "server/stragglers.h"
@@ -46,13 +47,13 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
   return grouped;
 }
 
-Seconds t_min(const PipelineGroup& group) { return time_without_straggler(*group.pipeline); }
+Seconds t_max(const PipelineGroup& group) { return time_without_straggler(*group.pipeline); }
 Seconds t_star(const PipelineGroup& group) { return group.pipeline->frontier.points.front().time; }
 
 struct Pace {
   Seconds time;  ///< T' of the slowest pipeline
   int pipeline = 0;
-  Seconds t_min;                       ///< without stragglers
+  Seconds t_max;                       ///< without stragglers
   std::optional<Seconds> t_straggler;  ///< of the slowest straggler
 };
 
@@ -60,9 +61,9 @@ Pace pace_of(const Grouped& grouped, const std::vector<double>& degrees) {
   Pace pace;
   for (int p = 0; p < static_cast<int>(degrees.size()); ++p) {
     if (grouped.group_of[p] < 0) continue;
-    const Seconds own = t_min(grouped.groups[grouped.group_of[p]]);
+    const Seconds own = t_max(grouped.groups[grouped.group_of[p]]);
     const Seconds slowed = degrees[p] * own;
-    pace.t_min = std::max(pace.t_min, own);
+    pace.t_max = std::max(pace.t_max, own);
     if (degrees[p] > 1) pace.t_straggler = std::max(pace.t_straggler.value_or(slowed), slowed);
     if (slowed > pace.time) pace.time = slowed, pace.pipeline = p;
   }
@@ -78,7 +79,7 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
   } else if (reason.empty() && grouped.groups.size() > 1) {
     reason = fmt::format("no straggler; pipeline {} is the slowest: {:.6g} s", pace.pipeline, pace.time.value());
   } else if (reason.empty()) {
-    reason = fmt::format("no straggler: T_min = {:.6g} s", pace.time.value());
+    reason = fmt::format("no straggler: T_max = {:.6g} s", pace.time.value());
   }
   if (target.time > slowest_useful) {
     reason += fmt::format("; beyond T* = {:.6g} s, slower saves nothing more", slowest_useful.value());
@@ -105,10 +106,11 @@ double scale_of(const Job& job, const CharacterisedPipeline& pipeline) {
 }
 
 Seconds time_without_straggler(const CharacterisedPipeline& pipeline) {
-  return std::max(pipeline.frontier.points.back().time, pipeline.all_max_time);
+  return perseus::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
 }
 
-std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double now_s) {
+std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                               double now_s) {
   const std::vector<double> degrees = degrees_in_force(job);
   const auto grouped = group_pipelines(job, frontiers, degrees);
   if (!grouped) return std::nullopt;
@@ -121,7 +123,8 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   }
   const Pace pace = pace_of(*grouped, degrees);
   const auto first = static_cast<std::size_t>(std::max(0, grouped->group_of[0]));
-  const Target target = policy_target(job.policies, grouped->groups, first, pace.time, pace.t_min, now_s);
+  const Target target =
+      policy_target(job.policies, grouped->groups, first, pace.time, pace.t_max, default_slowdown, now_s);
 
   Seconds slowest_useful;
   for (const PipelineGroup& group : grouped->groups) {
@@ -140,7 +143,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     if (is_new && group < 0) plan.choices.push_back({"", -1});
     if (is_new && group >= 0) {
       const Frontier& frontier = grouped->groups[group].pipeline->frontier;
-      const Seconds own = straggler ? t_min(grouped->groups[group]) : target.time;
+      const Seconds own = straggler ? t_max(grouped->groups[group]) : target.time;
       const std::size_t point = look_up_index(frontier, own);
       plan.choices.push_back({grouped->inputs[group], static_cast<int>(point)});
     }

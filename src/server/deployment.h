@@ -3,7 +3,7 @@
 // Problem: paper section 3.1's T_opt = min(T*, T'), for a job whose pipelines may differ, some of which straggle, under
 // an operator's policies. Input: the job, the frontiers that are known. Output: the deployment; nothing while a
 // pipeline is without a frontier and not failed. Every pipeline waits for the slowest, T' = max over pipelines of
-// degree * T_min; a policy may ask for more; a pipeline that straggles keeps its own T_min plan, every other one gets
+// degree * T_max; a policy may ask for more; a pipeline that straggles keeps its own T_max plan, every other one gets
 // the look-up of T' (slowest realised point no slower). While a newer profile is characterised, or failed to be, the
 // older frontier rules. Pipelines that never had one run at maximum clock.
 // Errors: none. Cost: O(pipelines + notices + log points), O(points) under a power cap. Threads: pure functions.
@@ -33,8 +33,9 @@ double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
 /// no plan is that fast. Clocks that gain no time cost energy.
 Seconds time_without_straggler(const CharacterisedPipeline& pipeline);
 
-/// Without version and first iteration.
-std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double now_s);
+/// Without version and first iteration. `default_slowdown`: see policy_target().
+std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                               double now_s);
 
 /// The plan in force says something else.
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);

@@ -55,8 +55,8 @@ template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, MaxSlowdown>
 void describe(F& f, S& s) {
   f.always("slowdown", s.slowdown);
-  f.always("threshold", s.threshold);
-  f.always("signal", s.signal);
+  f("threshold", s.threshold);
+  f("signal", s.signal);
   f("unit", s.unit);
 }
 

@@ -380,6 +380,7 @@ struct PolicyText {
     return fmt::format("pinned to point {}", pin.point.value_or(0));
   }
   std::string operator()(const MaxSlowdown& s) const {
+    if (s.signal.empty()) return fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
     return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown, s.threshold,
                        s.unit.empty() ? "" : " ", s.unit);
   }

@@ -40,6 +40,7 @@ JobView::PlanInForce plan_of(const LiveJob& live) {
   for (const PlanDeployed::Choice& choice : job.plan->choices) {
     const CharacterisedPipeline* pipeline = frontier_of(live, choice.input);
     if (pipeline == nullptr) continue;
+    plan.t_max = std::max(plan.t_max.value_or(Seconds(0)), pipeline->all_max_time);
     plan.t_min = std::max(plan.t_min.value_or(Seconds(0)), pipeline->frontier.points.back().time);
     plan.t_star = std::max(plan.t_star.value_or(Seconds(0)), pipeline->frontier.points.front().time);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/default_plan.h"
 #include "planner/look_up.h"
 #include "server/event.h"
 
@@ -56,7 +57,8 @@ const P* find(const std::map<std::string, Policy>& policies, std::string_view ki
   return found == policies.end() ? nullptr : std::get_if<P>(&found->second);
 }
 
-bool above(const MaxSlowdown& policy, double now_s) {
+bool in_force(const MaxSlowdown& policy, double now_s) {
+  if (policy.signal.empty()) return true;
   const auto next = std::ranges::upper_bound(policy.signal, now_s, {}, &MaxSlowdown::Sample::from_s);
   return next != policy.signal.begin() && (next - 1)->value > policy.threshold;
 }
@@ -92,22 +94,24 @@ Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time) {
     const Frontier& frontier = group.pipeline->frontier;
     const Joules waiting = group.pipeline->dag.total_blocking_power() * time;
     energy += group.scale * group.count * (look_up(frontier, time).effective_energy + waiting);
-    energy += group.scale * group.stragglers * (frontier.points.back().effective_energy + waiting);
+    const int own = default_point(frontier, group.pipeline->all_max_time);
+    energy += group.scale * group.stragglers * (frontier.points[own].effective_energy + waiting);
   }
   return energy / time;
 }
 
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PipelineGroup>& groups,
-                     std::size_t first, Seconds straggler_time, Seconds t_min, double now_s) {
+                     std::size_t first, Seconds straggler_time, Seconds t_max, double default_slowdown, double now_s) {
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
     return {pin->time.value_or(points[point].time), text_of(Policy(*pin))};
   }
   Target target{straggler_time, ""};
-  if (const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown"); slow != nullptr && above(*slow, now_s)) {
-    const Seconds accepted = slow->slowdown * t_min;
-    if (accepted > target.time) target = {accepted, text_of(Policy(*slow))};
+  MaxSlowdown slow{1 + default_slowdown, 0, {}, ""};
+  if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
+  if (const Seconds accepted = slow.slowdown * t_max; in_force(slow, now_s) && accepted > target.time) {
+    target = {accepted, text_of(Policy(slow))};
   }
   if (const PowerCap* cap = find<PowerCap>(policies, "power_cap")) {
     if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
@@ -118,7 +122,7 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
 std::optional<double> next_policy_change(const std::map<std::string, Policy>& policies, double now_s) {
   const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown");
   if (slow == nullptr) return std::nullopt;
-  const bool now = above(*slow, now_s);
+  const bool now = in_force(*slow, now_s);
   for (auto next = std::ranges::upper_bound(slow->signal, now_s, {}, &MaxSlowdown::Sample::from_s);
        next != slow->signal.end(); ++next) {
     if ((next->value > slow->threshold) != now) return next->from_s;

@@ -35,9 +35,10 @@ struct Target {
 
 Status check_policy(const Policy& policy);
 
-/// `first`: index of pipeline 0's group (for a pinned point).
+/// `first`: index of pipeline 0's group (for a pinned point). `default_slowdown`: tolerated by a job without a
+/// max_slowdown policy, relative to T_max.
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PipelineGroup>& groups,
-                     std::size_t first, Seconds straggler_time, Seconds t_min, double now_s);
+                     std::size_t first, Seconds straggler_time, Seconds t_max, double default_slowdown, double now_s);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time);

@@ -255,7 +255,8 @@ struct Pin {
   std::optional<int> point;
   bool operator==(const Pin&) const = default;
 };
-/// While the signal (a price, a carbon intensity) is above the threshold, up to `slowdown` times T_min is accepted.
+/// `slowdown` times T_max is accepted: always, or where there is a signal (a price, a carbon intensity), while it is
+/// above the threshold.
 struct MaxSlowdown {
   struct Sample {
     double from_s = 0;  ///< holds until the next one's; the last one holds on
@@ -264,8 +265,9 @@ struct MaxSlowdown {
   };
   double slowdown = 1;
   double threshold = 0;
-  std::vector<Sample> signal;  ///< by increasing time; before the first there is no signal
-  std::string unit;            ///< for people: "EUR/MWh"
+  std::vector<Sample>
+      signal;        ///< by increasing time; before the first, the policy is not in force; empty: always in force
+  std::string unit;  ///< for people: "EUR/MWh"
   bool operator==(const MaxSlowdown&) const = default;
 };
 using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
@@ -364,9 +366,9 @@ struct JobView {
   struct PlanInForce {
     std::int64_t version = 0, from_iteration = 0;
     double deployed_s = 0;
-    std::optional<Seconds> t_min, t_star;  ///< of the job: of its slowest pipeline
-    std::optional<Seconds> t_straggler;    ///< T' of the slowest straggler in force
-    std::optional<Seconds> t_opt;          ///< effective, after stragglers and policies
+    std::optional<Seconds> t_max, t_min, t_star;  ///< of the job: of its slowest pipeline
+    std::optional<Seconds> t_straggler;           ///< T' of the slowest straggler in force
+    std::optional<Seconds> t_opt;                 ///< effective, after stragglers and policies
     std::string reason;
   };
   std::optional<PlanInForce> plan;

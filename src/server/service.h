@@ -80,6 +80,7 @@ struct ServiceOptions {
   double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks know better
   double latency_wait_s = 5;                 ///< of the first plan, for ranks to report their switch latency
   int plan_deadlines = 1000;                 ///< see PlannerOptions
+  double slowdown = 0;                       ///< tolerated by jobs without a max_slowdown policy: 0.003 is 0.3 %
   double store_answers_s = 10;               ///< a call that the store has not answered by then is `unavailable`
   int planners = 1;                          ///< plannings of a kind that the executor is given at a time
   double planning_budget_s = 600;            ///< planner seconds of a pipeline; then its quick frontier stays

@@ -61,7 +61,7 @@ std::optional<EventBody> Service::State::next_follow_up(LiveJob& live, double no
 std::optional<EventBody> Service::State::next_deployment(LiveJob& live, double now_s) {
   const Job& job = live.job;
   if (!next_state(job.state, kind_of_type<PlanDeployed>())) return std::nullopt;
-  auto plan = desired_deployment(job, live.frontiers, now_s);
+  auto plan = desired_deployment(job, live.frontiers, options.slowdown, now_s);
   if (!plan || !differs(*plan, job.plan)) return std::nullopt;
   if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
   plan->version = job.version + 1;

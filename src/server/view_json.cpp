@@ -78,6 +78,7 @@ void describe(F& f, const JobView::PlanInForce& plan) {
   f.always("version", plan.version);
   f.always("from_iteration", plan.from_iteration);
   f.always("deployed_at_s", plan.deployed_s);
+  f("t_max_s", plan.t_max);
   f("t_min_s", plan.t_min);
   f("t_star_s", plan.t_star);
   f("t_straggler_s", plan.t_straggler);

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "baselines/best_of_all.h"
 #include "baselines/methods.h"
+#include "model/reference_plans.h"
 #include "model/schedule.h"
 #include "planner/exact.h"
 #include "planner/perseus_method.h"
@@ -38,7 +40,10 @@ Result<Frontier> plan_kind(std::string_view method, const PipelineKind& kind, co
     PlannerOptions options;
     options.switch_latency = switch_latency;
     options.progress = progress;
-    return plan_exact(kind.dag, options);
+    if (scenario.slowdown > 0) {
+      options.also = {(1 + scenario.slowdown) * simulate(kind.dag, all_maximum_clock(kind.dag)).makespan};
+    }
+    return plan_best_of_all(kind.dag, options);
   }
   std::vector<Plan> plans;
   if (method == "perseus") {
@@ -97,10 +102,13 @@ std::vector<std::string_view> emulated_method_names() {
 
 Result<MethodPlans> plan_method(std::string_view name, const std::vector<PipelineKind>& kinds, const Scenario& scenario,
                                 const std::function<void(double)>& progress) {
-  MethodPlans plans{std::string(name), {}};
+  MethodPlans plans{std::string(name), {}, {}};
   for (const PipelineKind& kind : kinds) {
     Result<Frontier> frontier = plan_kind(name, kind, scenario, progress);
     if (!frontier) return Error{frontier.error().code, fmt::format("{}: {}", kind.name, frontier.error().message)};
+    const Seconds t_max = simulate(kind.dag, all_maximum_clock(kind.dag)).makespan;
+    const DefaultRule rule{scenario.slowdown, name != "exact"};
+    plans.default_of_kind.push_back(static_cast<std::size_t>(default_point(*frontier, t_max, rule)));
     plans.of_kind.push_back(*std::move(frontier));
   }
   return plans;

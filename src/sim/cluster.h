@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "model/computation_dag.h"
+#include "model/default_plan.h"
 #include "model/frontier.h"
 #include "model/profile.h"
 #include "model/scenario.h"
@@ -39,6 +40,7 @@ std::vector<std::string_view> emulated_method_names();
 struct MethodPlans {
   std::string name;
   std::vector<Frontier> of_kind;
+  std::vector<std::size_t> default_of_kind;  ///< the point that runs without stragglers, see model/default_plan.h
 };
 
 /// `progress` as in planner/exact.h; may be empty.

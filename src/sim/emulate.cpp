@@ -185,14 +185,14 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<Straggler
                         condition_of(hardships(state.is_known_to_suffer), kinds_[kind])});
   }
 
-  const auto fastest = [&](int kind) { return plans_.of_kind[kind].points.size() - 1; };
+  const auto own = [&](int kind) { return plans_.default_of_kind[kind]; };
   Seconds known_pace;
   for (int kind = 0; kind < static_cast<int>(kinds_.size()); ++kind) {
-    if (healthy[kind] > 0) known_pace = std::max(known_pace, own_time(kind, {}, fastest(kind)));
+    if (healthy[kind] > 0) known_pace = std::max(known_pace, own_time(kind, {}, own(kind)));
   }
-  for (const Hampered& h : hampered) known_pace = std::max(known_pace, own_time(h.kind, h.is_known, fastest(h.kind)));
+  for (const Hampered& h : hampered) known_pace = std::max(known_pace, own_time(h.kind, h.is_known, own(h.kind)));
   const auto planned = [&](int kind) {
-    if (response == Response::fastest_plans) return fastest(kind);
+    if (response == Response::default_plans) return own(kind);
     return look_up_index(plans_.of_kind[kind], (known_pace - scenario_.timing.load) * same_time);
   };
 
@@ -200,7 +200,7 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<Straggler
   for (int kind = 0; kind < static_cast<int>(kinds_.size()); ++kind) {
     if (healthy[kind] > 0) groups[{kind, {}, planned(kind)}] += healthy[kind];
   }
-  for (const Hampered& h : hampered) ++groups[{h.kind, h.is, h.is_known.healthy() ? planned(h.kind) : fastest(h.kind)}];
+  for (const Hampered& h : hampered) ++groups[{h.kind, h.is, h.is_known.healthy() ? planned(h.kind) : own(h.kind)}];
   for (const auto& [group, pipelines] : groups) {
     mix.groups.push_back({std::get<0>(group), std::get<1>(group), std::get<2>(group), pipelines});
   }

@@ -12,14 +12,14 @@
 // of the healthy one.
 // Events take effect at the next beginning of an iteration. The server hears of onset and recovery notice_delay later
 // and plans reach the clients after `deploy`; until then everybody runs as before. Its rule: T' is the longest
-// iteration that it knows of, each pipeline at its fastest plan; a pipeline that it knows to be hampered runs its
-// fastest plan, all others the slowest one within T' (planner/look_up.h): T_opt = min(T*, T'). A failure makes the
-// pipeline one of another kind, and everybody idle for `restart`, at its beginning and end; its missing GPUs idle.
-// Input: a scenario (times and delivery), its kinds and a method's plans for them (sim/cluster.h), and stragglers that
-// fit them (sim/stragglers.h). Output: Emulation, unique; the order of stragglers and of pipelines within a kind does
-// not matter. Errors: none. Cost: O(events * distinct states at a time), a simulation for each new state and a Fourier
-// transform for each new mix; 64 MB of simulated states at most are kept. Threads: one Emulator, one thread; it keeps
-// references. Source: paper sections 2.2, 3.1, 6.3.
+// iteration that it knows of, each pipeline at its default plan (model/default_plan.h); a pipeline that it knows to be
+// hampered runs its default plan, all others the slowest one within T' (planner/look_up.h): T_opt = min(T*, T'). A
+// failure makes the pipeline one of another kind, and everybody idle for `restart`, at its beginning and end; its
+// missing GPUs idle. Input: a scenario (times and delivery), its kinds and a method's plans for them (sim/cluster.h),
+// and stragglers that fit them (sim/stragglers.h). Output: Emulation, unique; the order of stragglers and of pipelines
+// within a kind does not matter. Errors: none. Cost: O(events * distinct states at a time), a simulation for each new
+// state and a Fourier transform for each new mix; 64 MB of simulated states at most are kept. Threads: one Emulator,
+// one thread; it keeps references. Source: paper sections 2.2, 3.1, 6.3.
 #pragma once
 
 #include <compare>
@@ -39,9 +39,9 @@
 
 namespace perseus {
 
-/// look_up: the server's rule above. fastest_plans: it knows nobody and all run their fastest plan, which leaves
+/// look_up: the server's rule above. default_plans: it knows nobody and all run their default plan, which leaves
 /// extrinsic bloat alone.
-enum class Response { look_up, fastest_plans };
+enum class Response { look_up, default_plans };
 
 /// Pipelines that do the same.
 struct PipelineGroup {

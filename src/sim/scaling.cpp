@@ -90,7 +90,7 @@ void emulate_size(const Size& size, Planned& planned, const Scenario& scenario, 
     std::optional<Joules> healthy_reference;
     for (std::size_t m = 0; m < emulators.size(); ++m) {
       const SteadyState state = emulators[m].steady_state(stragglers, Response::look_up);
-      const Joules fastest = emulators[m].steady_state(stragglers, Response::fastest_plans).iteration.energy.total();
+      const Joules fastest = emulators[m].steady_state(stragglers, Response::default_plans).iteration.energy.total();
       const Joules energy = state.iteration.energy.total();
       const std::optional<Joules> healthy = of_healthy(state);
       if (m == 0) {

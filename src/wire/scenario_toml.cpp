@@ -74,6 +74,7 @@ class ScenarioReader {
     if (root_.has("iterations")) scenario_.iterations = root_.integer("iterations", {1, 1e12});
     scenario_.methods = root_.has("methods") ? root_.strings("methods") : std::vector<std::string>{"all-max", "exact"};
     scenario_.unit_time = Seconds(root_.number_or(0.001, "tau_s", {1e-9, 1e6}));
+    scenario_.slowdown = root_.number_or(0, "slowdown_pct", {0, 1000}) / 100;
     if (scenario_.duration && scenario_.iterations) root_.fail("iterations", "duration_s or iterations, not both");
     keep(root_.error());
   }

@@ -57,7 +57,7 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   EXPECT_LT(fastest.at("energy_stddev_j").to_number<double>(), 0.02 * energy_j);
   const Outcome in_words =
       run_perseus({"plan", scratch.path("fitted/profile.csv"), "--constants", scratch.path("fitted/constants.json")});
-  EXPECT_THAT(in_words.out, HasSubstr("the fastest point is known to +- "));
+  EXPECT_THAT(in_words.out, HasSubstr("the default plan is known to +- "));
 }
 
 TEST(CalibrateCommand, SaysTheSameInJson) {

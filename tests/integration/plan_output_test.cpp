@@ -161,6 +161,81 @@ TEST(PlanOutput, VerifySeesAForgedClockAndAForgedClaim) {
   EXPECT_THAT(forged_claim.out, HasSubstr("NOT verified"));
 }
 
+TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const Outcome honest = run_perseus({"verify", plans, "--profile", sample_profile()});
+  EXPECT_EQ(honest.exit_code, 0) << honest.out;
+  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, all options with the profile"));
+
+  const auto forge = [&](const std::string& name, const std::string& from, const std::string& to) {
+    const std::string before = content_of(plans + "/" + name);
+    std::string after = before;
+    const std::size_t at = after.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    after.replace(at, from.size(), to);
+    std::ofstream(plans + "/" + name) << after;
+    const Outcome forged = run_perseus({"verify", plans});
+    std::ofstream(plans + "/" + name) << before;
+    EXPECT_EQ(forged.exit_code, 1) << name;
+    EXPECT_THAT(forged.out, HasSubstr(name)) << to;
+  };
+  const std::string csv = content_of(plans + "/frontier.csv");
+  forge("frontier.csv", lines_of(csv)[3] + "\n", "");
+  forge("frontier.csv", "\n1,", "\n1,9");
+  forge("report.html", "\"points\":{\"time_s\":[", "\"points\":{\"time_s\":[9");
+  forge("report.html", "<dt>Saved by the default plan</dt><dd>", "<dt>Saved by the default plan</dt><dd>9");
+  std::ofstream(plans + "/plans/freqs_pipeline_" + "99999.py") << "x";
+  EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0) << "not one of a plan's files";
+
+  std::string other = content_of(sample_profile());
+  const std::size_t row = other.find('\n') + 1, end = other.find('\n', row);
+  other.insert(end, "1");
+  const Outcome another = run_perseus({"verify", plans, "--profile", scratch.file("other.csv", other)});
+  EXPECT_EQ(another.exit_code, 1);
+  EXPECT_THAT(another.out, HasSubstr("the profile has "));
+}
+
+TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOperators) {
+  // A GPU that throttles: maximum clock is neither the fastest nor the cheapest.
+  const ScratchFolder scratch;
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const char* instruction : {"forward", "backward"}) {
+    csv += std::string("0,") + instruction + ",1000,1.00,200\n0," + instruction + ",900,0.99,195\n0," + instruction +
+           ",800,0.998,150\n0," + instruction + ",700,1.01,140\n";
+  }
+  const std::string profile = scratch.file("throttling.csv", csv), plans = scratch.path("plans");
+  const auto planned = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"plan", profile, "-m", "2", "--blocking-power", "50", "--json", "--out", plans};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_perseus(words).out);
+  };
+  const auto time_of = [](const json::value& plan, const char* name) { return plan.at(name).at("time_s").as_double(); };
+  const json::value plain = planned({});
+  EXPECT_NEAR(plain.at("t_max_s").as_double(), 4, 1e-9);
+  EXPECT_NEAR(time_of(plain, "fastest_plan"), 3.96, 1e-9);
+  EXPECT_NEAR(time_of(plain, "default_plan"), 3.992, 1e-9);
+  EXPECT_GT(plain.at("saving_pct").as_double(), plain.at("fastest_plan").at("saving_pct").as_double() + 10);
+  EXPECT_NEAR(plain.at("tolerances").at(0).at("slowdown_pct").as_double(), 0.1, 1e-9);
+  EXPECT_GT(plain.at("tolerances").at(0).at("more_pct").as_double(), 0);
+  const json::value found = json::parse(run_perseus({"lookup", plans, "--json"}).out);
+  EXPECT_EQ(found.at("point"), plain.at("default_plan").at("point"));
+  EXPECT_EQ(json::parse(run_perseus({"show", plans, "--json"}).out).at("point"), found.at("point"));
+
+  const json::value tolerant = planned({"--slowdown", "1%"});
+  EXPECT_NEAR(time_of(tolerant, "default_plan"), 4.04, 1e-9);
+  EXPECT_EQ(json::parse(run_perseus({"lookup", plans, "--json"}).out).at("point"),
+            tolerant.at("default_plan").at("point"));
+  const json::value published = planned({"--method", "perseus"});
+  EXPECT_EQ(time_of(published, "default_plan"), time_of(published, "fastest_plan"));
+  for (const char* wrong : {"0.3", "-1%", "x%", "1001%"}) {
+    const Outcome refused = run_perseus({"plan", profile, std::string("--slowdown=") + wrong});
+    EXPECT_EQ(refused.exit_code, 64) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("is not a percentage from 0% to 1000%, like 0.3%")) << wrong;
+  }
+}
+
 TEST(PlanOutput, ShowReadsBackThePlansForZeus) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans");

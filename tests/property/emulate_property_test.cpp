@@ -87,7 +87,7 @@ RandomJob random_job(Dice& dice) {
 
 /// A frontier of a few plans that hardly anybody would make.
 MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
-  MethodPlans plans{"random", {}};
+  MethodPlans plans{"random", {}, {}};
   for (const PipelineKind& kind : kinds) {
     Frontier frontier;
     frontier.bound = kind.bound;
@@ -97,6 +97,7 @@ MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
       frontier.points.push_back({s.makespan, s.energy, s.effective_energy, {}, plan});
     }
     std::ranges::sort(frontier.points, std::ranges::greater{}, &FrontierPoint::time);
+    plans.default_of_kind.push_back(frontier.points.size() - 1);
     plans.of_kind.push_back(std::move(frontier));
   }
   return plans;
@@ -138,7 +139,7 @@ RC_GTEST_PROP(EmulateProperty, EveryIterationAddsUpAndNoneBeatsTheBound, ()) {
   const RandomJob job = random_job(dice);
   for (const MethodPlans& plans : {random_plans(dice, job.kinds), *plan_method("exact", job.kinds, job.scenario)}) {
     Emulator emulator(job.scenario, job.kinds, plans);
-    for (const Response response : {Response::look_up, Response::fastest_plans}) {
+    for (const Response response : {Response::look_up, Response::default_plans}) {
       const SteadyState state = emulator.steady_state(job.stragglers, response);
       long spare = 0;
       for (const PipelineKind& kind : job.kinds) spare += static_cast<long>(kind.pipelines) * kind.gpus();
@@ -155,7 +156,7 @@ RC_GTEST_PROP(EmulateProperty, KnowingStragglersNeverCostsEnergyOrTime, ()) {
   const MethodPlans plans = *plan_method("exact", job.kinds, job.scenario);
   Emulator emulator(job.scenario, job.kinds, plans);
   const ClusterIteration slowed = emulator.steady_state(job.stragglers, Response::look_up).iteration;
-  const ClusterIteration fastest = emulator.steady_state(job.stragglers, Response::fastest_plans).iteration;
+  const ClusterIteration fastest = emulator.steady_state(job.stragglers, Response::default_plans).iteration;
   RC_ASSERT(slowed.time <= fastest.time * (1 + rounding));
   const Joules slack = rounding * (fastest.energy.useful + fastest.energy.blocking + Joules(1));
   RC_ASSERT(slowed.energy.total() <= fastest.energy.total() + slack);
@@ -266,7 +267,7 @@ RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegativ
       Emulator(scenario, kinds, all_max).steady_state(job.stragglers, Response::look_up).iteration.energy.total();
   const MethodPlans plans = *plan_method("exact", kinds, scenario);
   Emulator emulator(scenario, kinds, plans);
-  for (const Response response : {Response::look_up, Response::fastest_plans}) {
+  for (const Response response : {Response::look_up, Response::default_plans}) {
     RC_ASSERT(emulator.steady_state(job.stragglers, response).iteration.energy.total() <= reference * (1 + rounding));
   }
 }

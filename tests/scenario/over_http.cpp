@@ -232,6 +232,7 @@ JobView::PlanInForce plan_in(const JsonReader& json) {
   JobView::PlanInForce plan;
   plan.version = fields.integer("version");
   plan.from_iteration = fields.integer("from_iteration");
+  plan.t_max = seconds_in(fields, "t_max_s");
   plan.t_min = seconds_in(fields, "t_min_s");
   plan.t_star = seconds_in(fields, "t_star_s");
   plan.t_straggler = seconds_in(fields, "t_straggler_s");

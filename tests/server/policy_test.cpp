@@ -28,13 +28,14 @@ CharacterisedPipeline three_points() {
 class PolicyTest : public ::testing::Test {
  protected:
   Target target(double t_straggler = 1, double now_s = 0) {
-    return policy_target(policies_, groups_, 0, Seconds(t_straggler), Seconds(1), now_s);
+    return policy_target(policies_, groups_, 0, Seconds(t_straggler), Seconds(1), default_slowdown_, now_s);
   }
   void set(const Policy& policy) { policies_[std::string(kind_of(policy))] = policy; }
 
   CharacterisedPipeline pipeline_ = three_points();
   std::vector<PipelineGroup> groups_{{&pipeline_, 1, 2, 0}};  // two pipelines
   std::map<std::string, Policy> policies_;
+  double default_slowdown_ = 0;
 };
 
 TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
@@ -73,6 +74,22 @@ TEST_F(PolicyTest, ASlowdownHoldsWhileTheSignalIsAboveItsThreshold) {
   EXPECT_EQ(next_policy_change(policies_, 0), 10);
   EXPECT_EQ(next_policy_change(policies_, 10), 20);
   EXPECT_EQ(next_policy_change(policies_, 30), std::nullopt);
+}
+
+TEST_F(PolicyTest, ASlowdownWithoutASignalIsAlwaysInForce) {
+  set(MaxSlowdown{1.003, 0, {}, ""});
+  EXPECT_EQ(target(1, 0).time, Seconds(1.003));
+  EXPECT_EQ(target(1.2, 0).time, Seconds(1.2)) << "the straggler is slower";
+  EXPECT_THAT(target(1, 0).reason, HasSubstr("0.3 % slower than maximum clock"));
+  EXPECT_EQ(next_policy_change(policies_, 0), std::nullopt);
+}
+
+TEST_F(PolicyTest, TheServersSlowdownIsForJobsWithoutAPolicyOfTheirOwn) {
+  default_slowdown_ = 0.5;
+  EXPECT_EQ(target(1, 0).time, Seconds(1.5));
+  set(MaxSlowdown{1, 0, {}, ""});
+  EXPECT_EQ(target(1, 0).time, Seconds(1));
+  EXPECT_EQ(target(1, 0).reason, "");
 }
 
 TEST_F(PolicyTest, TheSlowerOfCapAndSlowdownRules) {

@@ -181,13 +181,13 @@ TEST(ReportData, ItsPartsForTheDashboardAreTheReports) {
 }
 
 TEST(ReportData, DrawnPointsAreSpreadAndKeepTheWantedOne) {
-  EXPECT_EQ(points_with_plan(3, 10, -1), (std::vector<int>{0, 1, 2}));
-  const std::vector<int> few = points_with_plan(1000, 65536, 777);
+  EXPECT_EQ(points_with_plan(3, 10, {-1}), (std::vector<int>{0, 1, 2}));
+  const std::vector<int> few = points_with_plan(1000, 65536, {777});
   EXPECT_LE(few.size(), 13u);
   EXPECT_EQ(few.front(), 0);
   EXPECT_EQ(few.back(), 999);
   EXPECT_THAT(few, testing::Contains(777));
-  EXPECT_EQ(points_with_plan(1, 10, 0), (std::vector<int>{0}));
+  EXPECT_EQ(points_with_plan(1, 10, {0}), (std::vector<int>{0}));
 }
 
 TEST(Html, HoldsDataThatReadsBackAndLetsNoNameOut) {

@@ -195,7 +195,21 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(slow.ours_realised_pct, 100 * 51 / of_all, 1e-9);
   EXPECT_NEAR(slow.bound_pct, 100 * 51 / of_all, 1e-6);
   EXPECT_NEAR(*slow.envpipe_pct, 0, 1e-9);
-  EXPECT_NEAR(plans.intrinsic_at_slowdown(1.5).ours_realised_pct, 0, 1e-9);
+
+  // Three pipelines, one of them a straggler at 1.5 times the energy of its fastest plan; the other two save 51 J each.
+  const EmulatedCase::OfCluster job = plans.of_cluster(1.5, 3);
+  const double whole = 2 * of_all + 1.5 * 300;
+  EXPECT_NEAR(job.ours_realised.intrinsic_pct, 0, 1e-9);
+  EXPECT_NEAR(job.ours_realised.total_pct, 100 * 2 * 51 / whole, 1e-9);
+  EXPECT_NEAR(job.ours_realised.beyond_fastest_pct, 100 * 2 * 51 / whole, 1e-9);
+  EXPECT_NEAR(job.envpipe->total_pct, 0, 1e-9);
+  // As planned, T' = 1.5 * 3.0 = 4.5 s: 3.5 s needs 65 + 180 + 35 = 280 J, 3.0 s needs 90 + 180 + 30 = 300 J; the
+  // straggler takes 1.5 * 300 J, and at maximum clock 1.5 * 296 J.
+  const double planned_fast = 2 * (270 + 45) + 450.0, planned = 2 * (245 + 45) + 450.0;
+  const double planned_max = 2 * (266 + 45) + 1.5 * 296;
+  EXPECT_NEAR(job.paper_planned.total_pct, 100 * (1 - planned / planned_max), 1e-4);
+  EXPECT_NEAR(job.paper_planned.intrinsic_pct, 100 * (1 - planned_fast / planned_max), 1e-4);
+  EXPECT_NEAR(job.paper_planned.beyond_fastest_pct, 100 * (1 - planned / planned_fast), 1e-4);
 
   // The baselines on the same DAG: what needs 4.5 s saves nothing where T' is less, and 51 J where it is not.
   for (std::size_t k = 0; k < baseline_methods().size(); ++k) {

@@ -19,7 +19,8 @@ JobView deployed_job() {
   view.degrees = {2, 8, 4};
   view.ranks_registered = 64;
   view.facts = {{"accelerator", "A100"}};
-  view.plan = {3, 120, 1790000001, Seconds(3.9), Seconds(5.25), Seconds(4.5), Seconds(4.5), "pipeline 1 is slow"};
+  view.plan = {
+      3, 120, 1790000001, Seconds(4), Seconds(3.9), Seconds(5.25), Seconds(4.5), Seconds(4.5), "pipeline 1 is slow"};
   view.pipelines.resize(2);
   view.pipelines[0] = {0, false, 0, 300, Seconds(4.5), Joules(9000), "key"};
   view.pipelines[1].pipeline = 1;
@@ -38,7 +39,7 @@ TEST(ServerViewJson, OfAJobInFull) {
     "created_at_s":1790000000.25,"updated_at_s":1790000001,"now_s":1790000002,"sequence":42,"schedule":"1f1b",
     "microbatches":24,"degrees":{"dp":2,"pp":8,"tp":4},"world_size":64,"ranks":{"expected":64,"registered":64,"waiting":0},
     "facts":{"accelerator":"A100"},
-    "plan":{"version":3,"from_iteration":120,"deployed_at_s":1790000001,"t_min_s":3.9,"t_star_s":5.25,
+    "plan":{"version":3,"from_iteration":120,"deployed_at_s":1790000001,"t_max_s":4,"t_min_s":3.9,"t_star_s":5.25,
             "t_straggler_s":4.5,"t_opt_s":4.5,"reason":"pipeline 1 is slow"},
     "pipelines":[{"pipeline":0,"point":0,"points":300,"time_s":4.5,"energy_j":9000,"frontier":"key"},{"pipeline":1}],
     "stragglers":[{"id":"s1","target":"pipeline 1","pipeline":1,"degree":1.2,"state":"in_force","at_s":1790000001,

@@ -21,6 +21,7 @@ const iteration = readIteration(data);
 const frontier = { ...data, waiting_w: iteration.waiting.reduce((a, b) => a + b, 0) };
 const { points, plans, summary } = data;
 const fastest = points.time_s.length - 1;
+const standard = summary.default_point ?? fastest;
 
 /** The sent plan nearest to a point. */
 function drawnPlan(point) {
@@ -47,7 +48,7 @@ const chartSide = element('div', { class: 'chart-side' }, frontierLegend(summary
 const facts = element('dl', { class: 'facts', 'aria-live': 'polite' });
 const shortcut = (text, point) => element('button', { type: 'button', text, onclick: () => choose(point) });
 const leastEnergy = points.energy_j.indexOf(points.energy_j.reduce((a, b) => Math.min(a, b)));
-const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Fastest', fastest), shortcut('Least energy', leastEnergy),
+const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Default', standard), shortcut('Fastest', fastest), shortcut('Least energy', leastEnergy),
   shortcut('Slowest', 0));
 if (summary.straggler) shortcuts.append(shortcut('Under T′', summary.straggler.point));
 frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('aside', { 'aria-label': 'Chosen point' }, facts, shortcuts)));
@@ -63,7 +64,7 @@ const picked = element('output', { for: 'picker' });
 timelinePart.heading.append(element('div', { class: 'picker' }, element('label', { for: 'picker', text: 'Point' }), picker, picked));
 const timeline = createTimelineChart(timelinePart.found, [
   { name: 'Everything at maximum clock', timeline: timelineOf(iteration, allMaximumClock(iteration)) },
-  panelOf(fastest),
+  panelOf(standard),
 ]);
 timelinePart.found.append(element('p', { class: 'note', text: 'Letters are instructions (F forward, B backward), numbers are ' +
   'microbatches. Drag or use the slider to move, Ctrl + wheel to zoom, arrow keys to walk over the computations.' }));
@@ -86,5 +87,5 @@ function choose(point) {
   cancelAnimationFrame(pending); // a dragged slider asks more often than a large timeline can be drawn
   pending = requestAnimationFrame(() => timeline.setPanel(1, panelOf(point)));
 }
-choose(fastest);
+choose(standard);
 document.documentElement.dataset.ready = 'true';

@@ -11,7 +11,7 @@
 //                                        cost: { iterations, time_s, energy_j, mean_slowdown_pct, worst_slowdown_pct,
 //                                                earned_back_after_iterations } },
 //                           plans_dropped: [TEXT],
-//                           plan: { version, from_iteration, deployed_at_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
+//                           plan: { version, from_iteration, deployed_at_s, t_max_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
 //                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
 //                           policies: [{ kind, text }],

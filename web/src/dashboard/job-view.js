@@ -66,7 +66,7 @@ export function createJobView(parent, id, onNews) {
   const timelineNote = element('p', { class: 'note', text: 'Letters are instructions (F forward, B backward), numbers are ' +
     'microbatches. Ctrl + wheel or the buttons zoom; arrow keys walk over the computations.' });
   const timelineHolder = element('div');
-  const stragglerNote = element('p', { class: 'note', hidden: true, text: 'This pipeline is the straggler: it runs its fastest plan. ' +
+  const stragglerNote = element('p', { class: 'note', hidden: true, text: 'This pipeline is the straggler: it runs the plan for no straggler. ' +
     'Drawn is that plan without the slowdown.' });
   timelinePart.made.append(timelineHolder, stragglerNote, timelineNote);
   const activity = createActivity(section('activity', 'Activity').made, id, onNews);
@@ -159,7 +159,7 @@ export function createJobView(parent, id, onNews) {
       lines.push({ at_s: plan.t_straggler_s, label: `T′ = ${seconds(plan.t_straggler_s)}`, ink: 'straggler' });
     }
     const apart = (a, b) => Math.abs(a - b) > 1e-4 * b;
-    if (plan?.t_opt_s > 0 && apart(plan.t_opt_s, plan.t_straggler_s ?? plan.t_min_s)) {
+    if (plan?.t_opt_s > 0 && apart(plan.t_opt_s, plan.t_straggler_s ?? plan.t_max_s ?? plan.t_min_s)) {
       lines.push({ at_s: plan.t_opt_s, label: `T_opt = ${seconds(plan.t_opt_s)}`, ink: 'plan' });
     }
     state.chart.setPlan({ point: pipeline.point, ink: 'plan', lines: pipeline.straggler ? lines.slice(0, 1) : lines });

@@ -1,0 +1,149 @@
+#include "verify_files.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <cmath>
+
+#include "plan_source.h"
+#include "point_figures.h"
+#include "report/format.h"
+#include "report/summary.h"
+#include "wire/csv.h"
+#include "wire/file.h"
+#include "wire/frequency_plan.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+constexpr double csv_tolerance = 1e-9;
+constexpr double report_tolerance = 1e-7;  ///< the report rounds to eight digits
+constexpr std::string_view data_opens = "<script type=\"application/json\" id=\"perseus-data\">";
+
+/// Tiny figures (a gap that is none) are compared with the unit.
+bool differ(double a, double b, double tolerance) {
+  return !(std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)}));
+}
+
+/// The .py files are what is deployed: do they say the same clocks?
+void check_frequency_plans(const PlanFile& file, const fs::path& path, CheckedFiles& checked) {
+  const fs::path folder = path.parent_path() / "plans";
+  if (!fs::is_directory(folder)) return;
+  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    const fs::path clocks = frequency_plan_path(path, point);
+    if (clocks.empty()) {
+      checked.findings.push_back(fmt::format("point {}: plans/{} is missing", point, frequency_plan_file_name(point)));
+      continue;
+    }
+    const Result<FrequencyPlan> plan = read_frequency_plan(clocks.string());
+    if (!plan) {
+      checked.findings.push_back(plan.error().message);
+    } else if (*plan != frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
+      checked.findings.push_back(fmt::format("{}: other clocks than point {} of plans.json", clocks.string(), point));
+    }
+    ++checked.frequency_plans;
+  }
+  const int next = static_cast<int>(file.frontier.points.size());
+  if (const fs::path more = frequency_plan_path(path, next); !more.empty()) {
+    checked.findings.push_back(fmt::format("{}: plans.json has no point {}", more.string(), next));
+  }
+}
+
+std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
+  CsvReader found(text, name), wanted(expected, "");
+  for (;;) {
+    const Result<bool> a = found.next();
+    if (!a) return a.error().message;
+    const bool b = wanted.next().value();
+    if (*a != b) return fmt::format("{}: {} lines than plans.json has points", name, *a ? "more" : "fewer");
+    if (!b) return "";
+    if (found.fields().size() != wanted.fields().size()) {
+      return fmt::format("{}:{}: {} fields; {} are expected", name, found.line(), found.fields().size(),
+                         wanted.fields().size());
+    }
+    for (std::size_t i = 0; i < found.fields().size(); ++i) {
+      const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
+      if (claimed == own) continue;
+      const auto x = number_in<double>(claimed), y = number_in<double>(own);
+      if (x && y && !differ(*x, *y, csv_tolerance)) continue;
+      return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
+                         own);
+    }
+  }
+}
+
+/// The first figure of the report's data that is not the frontier's, or nothing.
+std::string compare_report(const std::string& html, const PlanFile& file, const ReportSummary& summary) {
+  const std::size_t begins = html.find(data_opens), ends = html.find("</script>", begins);
+  if (begins == std::string::npos || ends == std::string::npos) return "it has no data";
+  boost::system::error_code problem;
+  const std::size_t from = begins + data_opens.size();
+  const json::value data = json::parse(std::string_view(html).substr(from, ends - from), problem);
+  if (problem) return "its data is not JSON: " + problem.message();
+  const auto& points = file.frontier.points;
+  const auto number_at = [&](const std::string& pointer) {
+    boost::system::error_code absent;
+    const json::value* value = data.find_pointer(pointer, absent);
+    return value != nullptr && value->is_number() ? value->to_number<double>() : std::nan("");
+  };
+  if (!std::isnan(number_at(fmt::format("/points/time_s/{}", points.size()))))
+    return "it has more points than plans.json";
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const FrontierPoint& p = points[i];
+    for (const auto& [key, value] :
+         {std::pair("time_s", p.time.value()), std::pair("energy_j", p.energy.value()),
+          std::pair("effective_energy_j", p.effective_energy.value()), std::pair("bound_j", p.bound.value())}) {
+      const double claimed = number_at(fmt::format("/points/{}/{}", key, i));
+      if (differ(claimed, value, report_tolerance))
+        return fmt::format("point {}: {} {}; plans.json: {}", i, key, claimed, value);
+    }
+  }
+  for (const auto& [key, value] :
+       {std::pair("/summary/default_point", static_cast<double>(summary.default_point)),
+        std::pair("/summary/fastest/energy_j", summary.fastest.energy.value()),
+        std::pair("/summary/all_max/time_s", summary.all_max.time.value()),
+        std::pair("/summary/all_max/energy_j", summary.all_max.energy.value()),
+        std::pair("/summary/min_energy/energy_j", summary.min_energy.energy.value()),
+        std::pair("/summary/t_min_s", summary.t_min.value()), std::pair("/summary/t_star_s", summary.t_star.value())}) {
+    const double claimed = number_at(key);
+    if (differ(claimed, value, report_tolerance)) return fmt::format("{}: {}; computed: {}", key, claimed, value);
+  }
+  const std::string headline = fmt::format("<dt>Saved by the default plan</dt><dd>{}<", percent(summary.saving_pct));
+  if (html.find(headline) == std::string::npos) {
+    return fmt::format("its headline does not say that the default plan saves {}", percent(summary.saving_pct));
+  }
+  return "";
+}
+
+}  // namespace
+
+CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Seconds switch_latency,
+                              const DefaultRule& rule) {
+  CheckedFiles checked;
+  check_frequency_plans(file, path, checked);
+  std::error_code ignored;
+  const auto beside = [&](const char* name) { return path.parent_path() / name; };
+  const auto check = [&](const fs::path& at, auto compare) {
+    if (!fs::exists(at, ignored)) return false;
+    const Result<std::string> text = read_file(at.string());
+    const std::string finding = text ? compare(*text) : text.error().message;
+    if (!finding.empty()) checked.findings.push_back(finding);
+    return true;
+  };
+  checked.frontier_csv = check(beside("frontier.csv"), [&](const std::string& text) {
+    return compare_csv(text, frontier_csv(figures_of(file.dag, file.frontier, switch_latency)),
+                       beside("frontier.csv").string());
+  });
+  checked.report = check(beside("report.html"), [&](const std::string& text) {
+    const std::string finding = compare_report(text, file, summarise(file.dag, file.frontier, {}, rule));
+    return finding.empty() ? finding : beside("report.html").string() + ": " + finding;
+  });
+  return checked;
+}
+
+}  // namespace perseus

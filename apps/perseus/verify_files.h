@@ -1,0 +1,30 @@
+// The files beside plans.json that 'perseus plan --out' wrote: do they claim what plans.json does?
+//
+// Input:   the plan file and its path; the switch latency that it was planned with.
+// Output:  findings, one sentence each, and how many files were compared. A file that is not there is not a finding,
+//          except a plan's .py where the folder of plans is.
+// Errors:  none; what cannot be read is a finding.
+// Cost:    that of computing all figures again.
+// Threads: one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "model/default_plan.h"
+#include "wire/plan_file.h"
+
+namespace perseus {
+
+struct CheckedFiles {
+  std::vector<std::string> findings;
+  int frequency_plans = 0;
+  bool frontier_csv = false;
+  bool report = false;
+};
+
+CheckedFiles check_plan_files(const PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
+                              const DefaultRule& rule);
+
+}  // namespace perseus

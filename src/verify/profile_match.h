@@ -1,0 +1,24 @@
+// Are the options that a plan file plans with the measurements of a profile?
+//
+// Problem: all other checks recompute claims from the options in the plan file itself. This one ties them to the
+// profile: every type of computation has exactly the profile's measurements of its stage and instruction.
+// Input:   a valid DAG of a pipeline; the profile that it is said to be made from.
+// Output:  findings, one sentence each; empty: all options are the profile's. Derived instructions (recompute,
+//          pure_backward, input_gradient, weight_gradient) are derived again; the share of a split backward is read off
+//          the first option and must hold for all others.
+// Cost:    O(types * options).
+// Threads: pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/computation_dag.h"
+#include "model/profile.h"
+
+namespace perseus {
+
+std::vector<std::string> check_against_profile(const ComputationDag& dag, const Profile& profile,
+                                               double tolerance = 1e-9);
+
+}  // namespace perseus
