@@ -50,6 +50,8 @@ class Fit {
     for (const TimedPlan& plan : plans) mean_s_ += plan.measured_s / static_cast<double>(plans.size());
   }
 
+  void set_common_latency(double seconds) { common_s_ = seconds; }
+
   struct Point {
     std::vector<double> unknowns;
     std::vector<double> errors;                  ///< relative, per plan
@@ -66,7 +68,7 @@ class Fit {
       point.gradients.push_back(std::move(makespan.gradient));
       point.objective += cost(point.errors.back() / scale);
     }
-    for (int k = 0; k < n_; ++k) point.objective += prior(point, k).cost(point.unknowns[k]);
+    for (int k = 0; k < n_; ++k) point.objective += prior(k).cost(point.unknowns[k]);
     return point;
   }
 
@@ -81,7 +83,7 @@ class Fit {
         LeastSquares system = equations(point, scale, held);
         // Marquardt's damping: relative to the information about each unknown.
         for (int k = 0; k < n_; ++k) {
-          double square = 1e-12 + std::pow(prior(point, k).weight(point.unknowns[k]), 2);
+          double square = 1e-12 + std::pow(prior(k).weight(point.unknowns[k]), 2);
           for (const auto& gradient : point.gradients) square += std::pow(gradient[k] / scale, 2);
           const Term term{k, 1};
           system.add({&term, 1}, 0, std::sqrt(damping * square));
@@ -124,7 +126,7 @@ class Fit {
   [[nodiscard]] double weight(double x) const {
     return normal_ ? 1 : std::sqrt((kDegreesOfFreedom + 1) / (kDegreesOfFreedom + x * x));
   }
-  [[nodiscard]] Prior prior(const Point& point, int unknown) const {
+  [[nodiscard]] Prior prior(int unknown) const {
     const int latencies = pipeline_.num_latencies();
     if (unknown == pipeline_.tail_unknown()) return {0, kTailSpread * mean_s_};
     if (unknown >= latencies) return {1, kLoadingSpread, true};
@@ -145,7 +147,7 @@ class Fit {
     }
     for (int k = 0; k < n_; ++k) {
       const Term term{k, 1};
-      const Prior known = prior(point, k);
+      const Prior known = prior(k);
       if (held[k] != 0)
         system.add({&term, 1}, 0, 1);
       else
@@ -159,7 +161,7 @@ class Fit {
     std::vector<char> held(n_);
     for (int k = 0; k < n_; ++k) {
       if (point.unknowns[k] > 0) continue;
-      const Prior known = prior(point, k);
+      const Prior known = prior(k);
       double slope = (point.unknowns[k] - known.center) * std::pow(known.weight(point.unknowns[k]), 2);
       for (std::size_t p = 0; p < plans_.size(); ++p) {
         const double w = weight(point.errors[p] / scale) / scale;
@@ -175,8 +177,6 @@ class Fit {
   int n_;
   bool normal_;
   double mean_s_ = 0;
-
- public:
   double common_s_ = 0;  ///< center of the latencies' prior
 };
 
@@ -199,8 +199,8 @@ double TimingFit::stddev(int unknown) const {
 }
 
 double TimingFit::correlation(int a, int b) const {
-  const double scale = stddev(a) * stddev(b);
-  return scale > 0 ? covariance[a * unknowns.size() + b] / scale : 0;
+  const double product = stddev(a) * stddev(b);
+  return product > 0 ? covariance[a * unknowns.size() + b] / product : 0;
 }
 
 double TimingFit::rms_error() const { return rms(errors); }
@@ -254,7 +254,7 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
   Fit fit(pipeline, plans, errors);
   const int latencies = pipeline.num_latencies();
   const auto set_common = [&](const std::vector<double>& unknowns) {
-    fit.common_s_ = lower_median({unknowns.begin(), unknowns.begin() + latencies});
+    fit.set_common_latency(lower_median({unknowns.begin(), unknowns.begin() + latencies}));
   };
   std::vector<Fit::Point> found;
   for (const std::vector<double>& start : starts) {

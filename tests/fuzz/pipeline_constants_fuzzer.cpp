@@ -1,4 +1,5 @@
 // Any text is constants of a pipeline or an error; constants that were read can be written and read back.
+#include <algorithm>
 #include <cstdint>
 
 #include "wire/pipeline_constants.h"
