@@ -32,6 +32,7 @@ struct Workload {
   std::string name;
   RunTrace trace;
   std::vector<Prediction> predictions;
+  std::vector<Prediction> one_latency_predictions;  ///< one latency for all boundaries, fitted by least squares
   Calibration calibration;
 };
 
@@ -47,10 +48,15 @@ Result<Workload> read(const std::filesystem::path& ops) {
   if (!trace) return trace.error();
   auto predictions = cross_validate(*trace, folds);
   if (!predictions) return predictions.error();
+  CalibrationOptions least_squares;
+  least_squares.timing.details = {LinkDetail::one};
+  least_squares.timing.errors = ErrorModel::normal;
+  auto one_latency = cross_validate(*trace, folds, least_squares);
+  if (!one_latency) return one_latency.error();
   auto calibration = calibrate(*trace, all_plans(*trace));
   if (!calibration) return calibration.error();
   return Workload{std::filesystem::path(base).filename().string(), *std::move(trace), *std::move(predictions),
-                  *std::move(calibration)};
+                  *std::move(one_latency), *std::move(calibration)};
 }
 
 Plan all_maximum_clock(const ComputationDag& dag) { return Plan(dag.computations.size()); }
@@ -87,12 +93,18 @@ Measured measured_all_maximum(const Workload& w) {
 
 void print_predictions(const std::vector<Workload>& workloads) {
   fmt::print(
-      "| workload | plans | time, mean error % | largest | replayed, mean % | energy, rms % | largest |\n"
-      "| --- | --- | --- | --- | --- | --- | --- |\n");
+      "| workload | fit | plans | time, mean error % | largest | replayed, mean % | bar % | covers % | energy, rms % | "
+      "largest | bar % | covers % |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
-    const PredictionErrors e = errors_of(w.predictions);
-    fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.3f} |\n", w.name, w.trace.plans.size(),
-               100 * e.time_mean, 100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max);
+    for (const bool before : {true, false}) {
+      const PredictionErrors e = errors_of(before ? w.one_latency_predictions : w.predictions);
+      fmt::print("| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} |\n",
+                 w.name, before ? "one latency, least squares" : name_of(w.calibration.timing.best().links.detail),
+                 w.trace.plans.size(), 100 * e.time_mean, 100 * e.time_max, 100 * e.replay_mean, 100 * e.time_bar,
+                 100 * e.time_coverage, 100 * e.energy_rms, 100 * e.energy_max, 100 * e.energy_bar,
+                 100 * e.energy_coverage);
+    }
   }
 }
 
@@ -102,12 +114,24 @@ void print_constants(const std::vector<Workload>& workloads) {
       "| --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     const Calibration& c = w.calibration;
+    const auto ms = [](Seconds value, Seconds stddev) {
+      return fmt::format("{:.2f} ± {:.2f}", 1e3 * value.value(), 1e3 * stddev.value());
+    };
+    std::string latency = ms(c.transfer_latency.common, c.transfer_latency_stddev.common);
+    if (const auto& boundaries = c.transfer_latency.boundaries; !boundaries.empty()) {
+      latency.clear();
+      for (std::size_t b = 0; b < boundaries.size(); ++b) {
+        const BoundaryLatency& error = c.transfer_latency_stddev.boundaries[b];
+        latency += fmt::format("{}{}", b == 0 ? "" : "; ", ms(boundaries[b].forward, error.forward));
+        if (boundaries[b].forward != boundaries[b].backward)
+          latency += fmt::format(" / {}", ms(boundaries[b].backward, error.backward));
+      }
+    }
     std::string loading;
     for (const StageLoading& l : c.loading)
       loading += fmt::format("{}{:.2f} ± {:.2f}", loading.empty() ? "" : ", ", 1e3 * l.per_microbatch.value.value(),
                              1e3 * l.per_microbatch.stddev.value());
-    fmt::print("| {} | {:.2f} ± {:.2f} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name,
-               1e3 * c.transfer_latency.value.value(), 1e3 * c.transfer_latency.stddev.value(),
+    fmt::print("| {} | {} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name, latency,
                c.blocking_transfers ? "waits" : "goes on", loading, 1e3 * c.tail.value.value(),
                1e3 * c.tail.stddev.value(), c.power.blocking().value.value(), c.power.blocking().stddev.value());
   }

@@ -18,7 +18,7 @@ struct TrueRun {
   int microbatches = 6;
   int plans = 12;
   Watts blocking_power = Watts(70);
-  Seconds transfer_latency = Seconds(0.004);
+  TransferLatency transfer_latency = Seconds(0.004);
   bool blocking_transfers = true;
   Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
   Seconds tail = Seconds(0.05);

@@ -13,6 +13,8 @@ def type_of(schema: dict) -> str:
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         return f"[{name}](#{name.lower()})"
+    if "oneOf" in schema:
+        return " or ".join(type_of(choice) for choice in schema["oneOf"])
     if "enum" in schema:
         return " \\| ".join(f"`{value}`" for value in schema["enum"])
     if schema.get("type") == "array":

@@ -6,9 +6,11 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value_from.hpp>
 #include <memory>
 #include <numeric>
 
+#include "calibration/doubts.h"
 #include "command.h"
 #include "output_directory.h"
 #include "report/table.h"
@@ -28,6 +30,7 @@ struct CalibrateOptions {
   bool leave_one_out = false;
   std::optional<double> blocking_power_w;
   int clock_step_mhz = 0;
+  int ranks_per_node = 0;
   std::string out;
 };
 
@@ -39,6 +42,7 @@ struct Outcome {
   Calibration calibration;
   Profile profile;
   PipelineConstants constants;
+  std::vector<std::string> doubts;
 };
 
 /// The name of the schedule that the trace ran, if it has one.
@@ -56,6 +60,7 @@ Result<Outcome> calibrate_all(const CalibrateOptions& options) {
   if (!trace) return trace.error();
   CalibrationOptions fit;
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
+  fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
   const int folds = options.leave_one_out ? num_plans : options.folds;
   auto predictions = cross_validate(*trace, folds, fit);
@@ -68,10 +73,11 @@ Result<Outcome> calibrate_all(const CalibrateOptions& options) {
   Profile profile = make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
   PipelineConstants constants{name_of(calibration->schedule), calibration->schedule.num_microbatches,
                               calibration->costs(), calibration->power.blocking().stddev,
-                              calibration->transfer_latency.stddev};
+                              calibration->transfer_latency_stddev};
   const PredictionErrors errors = errors_of(*predictions);
-  return Outcome{*std::move(trace),  folds,    *std::move(predictions), errors, *std::move(calibration),
-                 std::move(profile), constants};
+  std::vector<std::string> doubts = doubts_of(*calibration, *predictions, *trace);
+  return Outcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
+                 std::move(profile), constants, std::move(doubts)};
 }
 
 std::string predictions_csv(const Outcome& outcome) {
@@ -105,27 +111,76 @@ std::string milliseconds(const Fitted<Seconds>& time) {
   return fmt::format("{:.3f} +- {:.3f} ms", 1e3 * time.value.value(), 1e3 * time.stddev.value());
 }
 
+std::string latencies_of(const Calibration& c) {
+  const char* sender = c.blocking_transfers ? "the sender waits" : "the sender goes on computing";
+  const TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
+  if (mean.boundaries.empty()) {
+    return fmt::format("transfer latency  {}, {}\n", milliseconds({mean.common, stddev.common}), sender);
+  }
+  std::string text = fmt::format("transfer latency  {}, {}\n", name_of(c.timing.best().links.detail), sender);
+  for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
+    const BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    text += fmt::format("  boundary {:<3}    {}", b, milliseconds({value.forward, error.forward}));
+    if (value.forward != value.backward)
+      text += fmt::format(" forward, {} backward", milliseconds({value.backward, error.backward}));
+    text += "\n";
+  }
+  return text;
+}
+
+/// All link models that were tried, each with its errors on plans left out (with the plans' own computation times).
+std::string candidates_of(const Calibration& c) {
+  TextTable table({"link model", "sender", "mean |error| of plans left out %", "latencies ms"});
+  for (const TimingCandidate& candidate : c.timing.candidates) {
+    const auto begin = candidate.fit.unknowns.begin(), end = begin + candidate.links.num_latencies();
+    const auto [least, most] = std::minmax_element(begin, end);
+    table.add({fmt::format("{}{}", name_of(candidate.links.detail), &candidate == &c.timing.best() ? " (chosen)" : ""),
+               candidate.blocking_transfers ? "waits" : "goes on",
+               fmt::format("{:.4f}", 100 * candidate.left_out_mean()),
+               least == most ? fmt::format("{:.2f}", 1e3 * *least)
+                             : fmt::format("{:.2f} to {:.2f}", 1e3 * *least, 1e3 * *most)});
+  }
+  return "\n" + table.to_string();
+}
+
 std::string summary_of(const Outcome& outcome) {
   const Calibration& c = outcome.calibration;
   const PredictionErrors& e = outcome.errors;
   std::string text = fmt::format(
       "\n{} plans, {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} parts\n"
       "time    mean |error| {:.3f} %, largest {:.3f} %; with the plan's own computation times (replayed) {:.3f} %\n"
-      "energy  rms error {:.3f} %, largest {:.3f} %\n\n"
-      "transfer latency  {}, {}\n",
+      "energy  rms error {:.3f} %, largest {:.3f} %\n"
+      "bars    {:.0f} % of new plans: time +- {:.3f} % (covers {:.0f} % of the plans left out), "
+      "energy +- {:.3f} % ({:.0f} %)\n\n",
       outcome.trace.plans.size(), outcome.trace.num_stages(), outcome.constants.microbatches,
       outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
-      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, milliseconds(c.transfer_latency),
-      c.blocking_transfers ? "the sender waits" : "the sender goes on computing");
+      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, 100 * kErrorBarShare,
+      100 * e.time_bar, 100 * e.time_coverage, 100 * e.energy_bar, 100 * e.energy_coverage);
+  text += latencies_of(c);
   for (const StageLoading& l : c.loading)
     text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured)\n", l.stage,
                         milliseconds(l.per_microbatch), 1e3 * l.measured.value());
   text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
                       c.power.blocking().value.value(), c.power.blocking().stddev.value());
+  text += candidates_of(c);
+  for (const std::string& doubt : outcome.doubts) text += fmt::format("\nwarning: {}", doubt);
+  if (!outcome.doubts.empty()) text += "\n";
   return text;
 }
 
 boost::json::object fitted(double value, double stddev) { return {{"value", value}, {"stddev", stddev}}; }
+
+/// One object, or a list of {"forward", "backward"} per boundary.
+boost::json::value latency_json(const TransferLatency& mean, const TransferLatency& stddev) {
+  if (mean.boundaries.empty()) return fitted(mean.common.value(), stddev.common.value());
+  boost::json::array boundaries;
+  for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
+    const BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    boundaries.push_back({{"forward", fitted(value.forward.value(), error.forward.value())},
+                          {"backward", fitted(value.backward.value(), error.backward.value())}});
+  }
+  return boundaries;
+}
 
 boost::json::object json_of(const Outcome& outcome) {
   boost::json::array plans, loading;
@@ -146,7 +201,8 @@ boost::json::object json_of(const Outcome& outcome) {
                        {"measured_s", l.measured.value()}});
   boost::json::object constants{
       {"microbatches", outcome.constants.microbatches},
-      {"transfer_latency_s", fitted(c.transfer_latency.value.value(), c.transfer_latency.stddev.value())},
+      {"transfer_latency_s", latency_json(c.transfer_latency, c.transfer_latency_stddev)},
+      {"link_model", name_of(c.timing.best().links.detail)},
       {"blocking_transfers", c.blocking_transfers},
       {"loading", loading},
       {"tail_s", fitted(c.tail.value.value(), c.tail.stddev.value())},
@@ -160,7 +216,12 @@ boost::json::object json_of(const Outcome& outcome) {
             {"time_max_pct", 100 * e.time_max},
             {"replay_mean_pct", 100 * e.replay_mean},
             {"energy_rms_pct", 100 * e.energy_rms},
-            {"energy_max_pct", 100 * e.energy_max}}},
+            {"energy_max_pct", 100 * e.energy_max},
+            {"time_bar_pct", 100 * e.time_bar},
+            {"time_coverage_pct", 100 * e.time_coverage},
+            {"energy_bar_pct", 100 * e.energy_bar},
+            {"energy_coverage_pct", 100 * e.energy_coverage}}},
+          {"warnings", boost::json::value_from(outcome.doubts)},
           {"constants", constants},
           {"plans", plans}};
 }
@@ -227,6 +288,13 @@ void add_calibrate(CLI::App& app, Command& command) {
                    "Interpolate the profile to every multiple between a stage's lowest and highest clock")
       ->check(whole_number_within(1, 1000000, "MHz"))
       ->type_name("MHZ");
+  calibrate
+      ->add_option(
+          "--ranks-per-node", options->ranks_per_node,
+          "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
+          "tried with half of the ranks, and kept if it predicts better)")
+      ->check(whole_number_within(1, 1 << 16))
+      ->type_name("N");
   calibrate->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv")
       ->type_name("DIR");
   add_json_flag(*calibrate, command);

@@ -8,6 +8,7 @@
 
 #include "base/error_table.h"
 #include "wire/number.h"
+#include "wire/transfer_latency_text.h"
 
 namespace perseus {
 
@@ -44,6 +45,20 @@ CLI::Validator number_within(double least, double most, std::string unit) {
 
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit) {
   return within(least, most, std::move(unit), "whole number");
+}
+
+CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
+                                  std::function<void(const TransferLatency&)> set) {
+  return app
+      .add_option_function<std::string>(
+          "--transfer-latency",
+          [set = std::move(set)](const std::string& text) {
+            const auto latency = parse_transfer_latency(text);
+            if (!latency) throw CLI::ValidationError("--transfer-latency", latency.error().message);
+            set(*latency);
+          },
+          description)
+      ->type_name("S");
 }
 
 void print(std::string_view text) {

@@ -13,6 +13,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "model/transfer_latency.h"
 
 namespace perseus {
 
@@ -49,6 +50,10 @@ std::string help_footer(std::string_view examples);
 /// A finite number within [least, most]; the message names unit and limits.
 CLI::Validator number_within(double least, double most, std::string unit);
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");
+
+/// --transfer-latency, see wire/transfer_latency_text.h.
+CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
+                                  std::function<void(const TransferLatency&)> set);
 
 /// To standard output, at once.
 void print(std::string_view text);

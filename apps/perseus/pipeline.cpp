@@ -81,10 +81,11 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
           ->type_name("W")
           ->group(group);
   auto* latency =
-      app.add_option("--transfer-latency", options.transfer_latency_s, "Time of every transfer between two ranks")
-          ->capture_default_str()
-          ->check(number_within(0, 1e6, "s"))
-          ->type_name("S")
+      add_transfer_latency(app,
+                           "Latency of transfers between ranks: one number, or a comma-separated list with one "
+                           "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
+                           [&options](const TransferLatency& latency) { options.transfer_latency = latency; })
+          ->default_str("0")
           ->group(group);
   auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
                                 "A rank that sends waits for the transfer; otherwise it computes meanwhile")
@@ -141,7 +142,7 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
   if (constants->schedule) options.schedule = *constants->schedule;
   options.microbatches = constants->microbatches;
   options.blocking_power_w = constants->costs.blocking_power.value();
-  options.transfer_latency_s = constants->costs.transfer_latency.value();
+  options.transfer_latency = constants->costs.transfer_latency;
   options.blocking_transfers = constants->costs.blocking_transfers;
   return options;
 }
@@ -174,7 +175,7 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
 
   const Watts blocking = options.blocking_power_w ? Watts(*options.blocking_power_w) : guessed_blocking_power(*profile);
   Result<ComputationDag> dag =
-      build_dag(*profile, *schedule, {blocking, Seconds(options.transfer_latency_s), options.blocking_transfers});
+      build_dag(*profile, *schedule, {blocking, options.transfer_latency, options.blocking_transfers});
   if (!dag) return Error{dag.error().code, fmt::format("{}: {}", options.profile, dag.error().message)};
 
   Pipeline pipeline;
@@ -192,8 +193,8 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
     pipeline.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
                                                                100 * pooled.time_noise, 100 * pooled.power_noise)});
   }
-  if (options.transfer_latency_s > 0) {
-    pipeline.facts.push_back({"transfer latency", fmt::format("{:g} s{}", options.transfer_latency_s,
+  if (!options.transfer_latency.is_zero()) {
+    pipeline.facts.push_back({"transfer latency", fmt::format("{}{}", text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits" : "")});
   }
   return pipeline;

@@ -23,7 +23,7 @@ struct PipelineOptions {
   int microbatches = 12;
   std::optional<int> chunks;
   std::optional<double> blocking_power_w;
-  double transfer_latency_s = 0;
+  TransferLatency transfer_latency;
   bool blocking_transfers = false;
   std::string constants;  ///< instead of the four above and the schedule: a file, see wire/pipeline_constants.h
   std::optional<double> split_backward;

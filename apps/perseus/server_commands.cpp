@@ -16,6 +16,7 @@
 #include "server_store.h"
 #include "slowdown.h"
 #include "wire/file.h"
+#include "wire/transfer_latency_text.h"
 
 namespace perseus {
 namespace {
@@ -54,7 +55,8 @@ std::string job_path(const std::string& job, const std::string& rest = {}) {
 struct ProfilePush {
   std::string name, file, schedule = "1f1b", action_table, accelerator;
   int microbatches = 0, chunks = 0;
-  std::optional<double> blocking_power_w, transfer_latency_s, switch_latency_s, split_backward;
+  std::optional<TransferLatency> transfer_latency;
+  std::optional<double> blocking_power_w, switch_latency_s, split_backward;
   bool blocking_transfers = false;
 };
 
@@ -69,7 +71,9 @@ Result<HttpCall> push_call(const ProfilePush& push) {
   }
   if (push.chunks > 0) pipeline["chunks"] = push.chunks;
   if (push.blocking_power_w) pipeline["blocking_power_w"] = *push.blocking_power_w;
-  if (push.transfer_latency_s) pipeline["transfer_latency_s"] = *push.transfer_latency_s;
+  if (push.transfer_latency) {
+    pipeline["transfer_latency_s"] = json::parse(format_transfer_latency(*push.transfer_latency));
+  }
   if (push.switch_latency_s) pipeline["switch_latency_s"] = *push.switch_latency_s;
   if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
@@ -229,9 +233,8 @@ void add_profile(CLI::App& app, Command& command) {
   action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
-  action->add_option("--transfer-latency", push->transfer_latency_s, "Of an activation between stages")
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S");
+  add_transfer_latency(*action, "Latency of transfers between ranks; see 'perseus plan --help'",
+                       [push](const TransferLatency& latency) { push->transfer_latency = latency; });
   action
       ->add_option("--switch-latency", push->switch_latency_s,
                    "Time until a clock takes effect (default: what the job's ranks measure)")

@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "calibration/fit_timing.h"
+#include "calibration/error_size.h"
 #include "verify/simulator.h"
 
 namespace perseus {
@@ -113,26 +113,49 @@ ComputationDag replay_of(const ComputationDag& dag, const Calibration& calibrati
   return replay;
 }
 
-Result<TimingFit> timing_of(const RunTrace& trace, std::span<const int> plans, const Profile& profile,
-                            const Calibration& calibration, bool blocking_transfers) {
-  const PipelineCosts unit_latency{Watts(0), Seconds(1), blocking_transfers};
-  const auto dag = build_dag(profile, calibration.schedule, unit_latency);
-  if (!dag) return dag.error();
-  std::vector<TimedPlan> timed;
+Result<TimedProblem> timing_problem(const RunTrace& trace, std::span<const int> plans, const Profile& profile,
+                                    const Schedule& schedule) {
+  auto waiting = build_dag(profile, schedule, {Watts(0), Seconds(1), true});
+  if (!waiting) return waiting.error();
+  auto computing = build_dag(profile, schedule, {Watts(0), Seconds(1), false});
+  if (!computing) return computing.error();
+  TimedProblem problem{*std::move(waiting), *std::move(computing), {}};
+  const ComputationDag& dag = problem.waiting;
   for (const int p : plans) {
     const TracedPlan& plan = trace.plans[p];
-    TimedPlan& row = timed.emplace_back();
+    TimedPlan& row = problem.plans.emplace_back();
     row.measured_s = plan.iteration_time.value();
-    row.durations.resize(dag->computations.size());
+    row.durations.resize(dag.computations.size());
     for (std::size_t c = 0; c < row.durations.size(); ++c) {
-      const ComputationType& type = dag->type_of(static_cast<int>(c));
+      const ComputationType& type = dag.type_of(static_cast<int>(c));
       if (type.instruction == name_of(Instruction::load))
-        row.durations[c] = plan.loading[type.stage].value() / calibration.schedule.num_microbatches;
+        row.durations[c] = plan.loading[type.stage].value() / schedule.num_microbatches;
     }
-    for_each_traced(*dag, plan, [&](int c, const TracedComputation& t) { row.durations[c] = t.time.value(); });
+    for_each_traced(dag, plan, [&](int c, const TracedComputation& t) { row.durations[c] = t.time.value(); });
   }
-  TimedPipeline pipeline(*dag);
-  return fit_timing(pipeline, timed);
+  return problem;
+}
+
+/// Share of an iteration in which the busiest stage does not compute: the median of the plans.
+double outside_computing(const RunTrace& trace, std::span<const int> plans) {
+  std::vector<double> shares;
+  for (const int p : plans) {
+    Seconds busiest;
+    for (const auto& stage : trace.plans[p].stages) {
+      Seconds busy;
+      for (const TracedComputation& c : stage) busy += c.time;
+      busiest = std::max(busiest, busy);
+    }
+    shares.push_back(1 - busiest / trace.plans[p].iteration_time);
+  }
+  return median(std::move(shares));
+}
+
+/// Median over plans of measured time over predicted time: one wrong run does not move it.
+double median_ratio(const std::vector<Prediction>& predictions) {
+  std::vector<double> ratios;
+  for (const Prediction& p : predictions) ratios.push_back(p.measured_time / p.predicted_time);
+  return median(std::move(ratios));
 }
 
 }  // namespace
@@ -144,22 +167,32 @@ Result<Calibration> calibrate(const RunTrace& trace, std::span<const int> plans,
   calibration.loading = measured_loading(trace, plans, calibration.schedule.num_microbatches);
   const Profile profile = timing_profile(trace, clocks_of(trace, plans), calibration.times, calibration.loading);
 
-  std::optional<TimingFit> best;
-  for (const bool blocking : {true, false}) {
-    auto timing = timing_of(trace, plans, profile, calibration, blocking);
-    if (!timing) return timing.error();
-    if (best && timing->objective >= best->objective) continue;
-    best = *std::move(timing);
-    calibration.blocking_transfers = blocking;
+  const auto problem = timing_problem(trace, plans, profile, calibration.schedule);
+  if (!problem) return problem.error();
+  calibration.timing = choose_timing(*problem, options.timing);
+  const TimingCandidate& best = calibration.timing.best();
+  // The error bar of a constant comes from the errors on plans left out, not from those of the fit.
+  const double inflation = best.error_inflation();
+  const auto constant = [&](int unknown, double unit) {
+    return Fitted<Seconds>{Seconds(unit * best.fit.unknowns[unknown]),
+                           Seconds(unit * inflation * best.fit.stddev(unknown))};
+  };
+  const int latencies = best.links.num_latencies();
+  std::vector<double> latency_s, stddev_s;
+  for (int k = 0; k < latencies; ++k) {
+    latency_s.push_back(constant(k, 1).value.value());
+    stddev_s.push_back(constant(k, 1).stddev.value());
   }
-  const auto& [unknowns, stddev, residual, objective] = *best;
-  calibration.transfer_latency = {Seconds(unknowns.front()), Seconds(stddev.front())};
-  calibration.tail = {Seconds(unknowns.back()), Seconds(stddev.back())};
-  calibration.time_residual = residual;
-  for (std::size_t l = 0; l < calibration.loading.size(); ++l) {
+  calibration.blocking_transfers = best.blocking_transfers;
+  calibration.transfer_latency = best.links.latencies(latency_s);
+  calibration.transfer_latency_stddev = best.links.latencies(stddev_s);
+  calibration.tail = constant(static_cast<int>(best.fit.unknowns.size()) - 1, 1);
+  calibration.time_residual = best.fit.rms_error();
+  for (int l = 0; l < static_cast<int>(calibration.loading.size()); ++l) {
     Fitted<Seconds>& loading = calibration.loading[l].per_microbatch;
-    loading = {loading.value * unknowns[l + 1], loading.value * stddev[l + 1]};
+    loading = constant(latencies + l, loading.value.value());
   }
+  calibration.outside_computing = outside_computing(trace, plans);
   const auto beyond = [](const std::string& what) {
     return Error{ErrorCode::invalid_input, "times and energies too far apart to be fitted: " + what};
   };
@@ -168,9 +201,7 @@ Result<Calibration> calibrate(const RunTrace& trace, std::span<const int> plans,
   if (const auto dag = build_dag(fitted, calibration.schedule, calibration.costs()); !dag) {
     return beyond(dag.error().message);
   }
-  double ratio = 0;
-  for (const Prediction& p : predict(calibration, trace, plans))
-    ratio += p.measured_time / p.predicted_time / static_cast<double>(plans.size());
+  const double ratio = median_ratio(predict(calibration, trace, plans));
   if (!std::isfinite(ratio) || ratio <= 0) {
     return beyond(fmt::format("iterations take {} times as long as predicted", ratio));
   }
@@ -259,6 +290,39 @@ Result<std::vector<Prediction>> cross_validate(const RunTrace& trace, int folds,
   return predictions;
 }
 
+double error_bar(std::span<const double> errors) {
+  std::vector<double> sizes;
+  for (const double e : errors) sizes.push_back(std::abs(e));
+  std::ranges::sort(sizes);
+  if (sizes.empty()) return 0;
+  const auto rank = static_cast<std::size_t>(std::ceil(kErrorBarShare * static_cast<double>(sizes.size() + 1)));
+  return sizes[std::clamp<std::size_t>(rank, 1, sizes.size()) - 1];
+}
+
+double coverage(std::span<const double> errors) {
+  if (errors.size() < 2) return 0;
+  int covered = 0;
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    std::vector<double> others(errors.begin(), errors.end());
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    covered += std::abs(errors[i]) <= error_bar(others) ? 1 : 0;
+  }
+  return covered / static_cast<double>(errors.size());
+}
+
+std::vector<int> suspicious(std::span<const double> errors) {
+  constexpr double least_error = 1e-3, times = 10;
+  std::vector<double> sizes;
+  for (const double e : errors) sizes.push_back(std::abs(e));
+  std::vector<int> found;
+  if (sizes.empty()) return found;
+  const double typical = median(sizes);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > std::max(least_error, times * typical)) found.push_back(static_cast<int>(i));
+  }
+  return found;
+}
+
 PredictionErrors errors_of(std::span<const Prediction> predictions) {
   PredictionErrors errors;
   const auto count = static_cast<double>(predictions.size());
@@ -271,6 +335,15 @@ PredictionErrors errors_of(std::span<const Prediction> predictions) {
     errors.energy_max = std::max(errors.energy_max, std::abs(p.energy_error()));
   }
   errors.energy_rms = std::sqrt(squares / count);
+  std::vector<double> times, energies;
+  for (const Prediction& p : predictions) {
+    times.push_back(p.time_error());
+    energies.push_back(p.energy_error());
+  }
+  errors.time_bar = error_bar(times);
+  errors.time_coverage = coverage(times);
+  errors.energy_bar = error_bar(energies);
+  errors.energy_coverage = coverage(energies);
   return errors;
 }
 

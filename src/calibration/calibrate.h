@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "calibration/choose_timing.h"
 #include "calibration/clock_times.h"
 #include "calibration/fitted.h"
 #include "calibration/stage_power.h"
@@ -25,6 +26,7 @@ namespace perseus {
 
 struct CalibrationOptions {
   StagePowerOptions power;
+  TimingOptions timing;
 };
 
 struct StageLoading {
@@ -37,7 +39,9 @@ struct Calibration {
   Schedule schedule;
   ClockTimes times;
   StagePower power;
-  Fitted<Seconds> transfer_latency{};
+  TimingChoice timing{};
+  TransferLatency transfer_latency{};
+  TransferLatency transfer_latency_stddev{};
   bool blocking_transfers = false;      ///< see PipelineCosts
   std::vector<StageLoading> loading{};  ///< of the first and the last stage, where the trace has any
   Fitted<Seconds> tail{};
@@ -45,11 +49,12 @@ struct Calibration {
   /// per clock, while the first and last microbatches, which the whole pipeline waits for, run a little faster than
   /// others.
   double time_correction = 1;
+  /// Share of an iteration in which the busiest stage does not compute. Above one half the network is the bottleneck,
+  /// and constants that do not depend on other transfers are not to be trusted.
+  double outside_computing = 0;
   double time_residual = 0;  ///< rms of relative errors of the iteration times learnt from, computations as they were
 
-  [[nodiscard]] PipelineCosts costs() const {
-    return {power.blocking().value, transfer_latency.value, blocking_transfers};
-  }
+  [[nodiscard]] PipelineCosts costs() const { return {power.blocking().value, transfer_latency, blocking_transfers}; }
 };
 
 Result<Calibration> calibrate(const RunTrace& trace, std::span<const int> plans,
@@ -93,7 +98,20 @@ struct PredictionErrors {
   double replay_mean = 0;
   double energy_rms = 0;
   double energy_max = 0;
+  double time_bar = 0;  ///< error_bar() of the time errors
+  double time_coverage = 0;
+  double energy_bar = 0;
+  double energy_coverage = 0;
 };
+/// Half-width of the interval that is to hold kErrorBarShare of new plans' relative errors, from errors of plans left
+/// out (split conformal: a quantile of their absolute values). 0 without errors.
+constexpr double kErrorBarShare = 0.95;
+double error_bar(std::span<const double> errors);
+/// Share of the errors that are within the error bar of the other errors.
+double coverage(std::span<const double> errors);
+/// Plans (positions in `errors`) whose error is at least 10 times the median and above 0.1 %: runs to look at.
+std::vector<int> suspicious(std::span<const double> errors);
+
 PredictionErrors errors_of(std::span<const Prediction> predictions);
 
 }  // namespace perseus

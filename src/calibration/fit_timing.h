@@ -1,18 +1,21 @@
-// Latency, loading and tail that make a pipeline's makespan agree with measured iteration times.
+// Latencies, loading and tail with which a pipeline's makespan agrees with measured iteration times.
 //
-// Problem: minimise sum_p ((predicted_p - measured_p) / (noise * measured_p))^2 plus what is known beforehand: loading
-// takes what was measured give or take 10 %, and the tail (optimizer step, whatever is left) is small, 0 give or take
-// 0.5 % of an iteration. Where the traces do not tell latency and tail apart, that decides; noise is itself what the
-// fit leaves over, so exact traces override the priors. Input: per traced plan the durations that TimedPipeline wants
-// and the measured time. Output: the unknowns, all >= 0, their standard deviations, and the relative error left.
-// Method: Levenberg-Marquardt from several latencies (the makespan has kinks, the error several minima); deterministic.
-// Errors: none. Cost: O(starts * steps * plans * computations). Threads: as TimedPipeline. Source: ../docs/fidelity.md.
+// Relative errors of the iteration times follow Student's t with kDegreesOfFreedom, so that a few wrong runs do not
+// move the result. Priors with heavy tails let the data override them: loading takes the measured time +- 10 %
+// (normal), the tail is 0 +- 2 % of an iteration, and each latency is the median one +- 10 times it (Cauchy).
+//
+// Input:   per traced plan the durations that TimedPipeline wants and the measured time; values to start from, each
+//          with one number per unknown.
+// Output:  the unknowns, all >= 0, with their covariance; the scale of the errors.
+// Errors:  none.
+// Cost:    O(starts * steps * plans * computations).
+// Threads: as TimedPipeline.
+// Source:  docs/fidelity.md, docs/decisions/0039-latency-per-link.md.
 #pragma once
 
 #include <span>
 #include <vector>
 
-#include "base/units.h"
 #include "calibration/timed_pipeline.h"
 
 namespace perseus {
@@ -22,13 +25,25 @@ struct TimedPlan {
   double measured_s = 0;
 };
 
+enum class ErrorModel { student_t, normal };
+
 struct TimingFit {
-  std::vector<double> unknowns;  ///< see TimedPipeline
-  std::vector<double> stddev;
-  double residual = 0;   ///< root mean square of relative errors
-  double objective = 0;  ///< minus twice the log of the posterior: less is better, between pipelines of the same plans
+  std::vector<double> unknowns;    ///< see TimedPipeline
+  std::vector<double> covariance;  ///< n x n, row by row; 0 for unknowns at 0
+  std::vector<double> errors;      ///< relative, per plan
+  double scale = 0;                ///< of the relative errors
+  double objective = 0;  ///< minus twice the log of the posterior; comparable between pipelines of the same plans
+  std::vector<std::vector<double>> ends;  ///< where the best descents ended: starts for fits to similar plans
+  [[nodiscard]] double stddev(int unknown) const;
+  [[nodiscard]] double correlation(int a, int b) const;
+  [[nodiscard]] double rms_error() const;
 };
 
-TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans);
+/// Starting values: equal latencies, without a tail and with the tail that makes the median iteration right; then each
+/// boundary in turn is the slow one, with the latency that makes the median iteration right.
+std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<const TimedPlan> plans);
+
+TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
+                     const std::vector<std::vector<double>>& starts, ErrorModel errors = ErrorModel::student_t);
 
 }  // namespace perseus

@@ -222,19 +222,18 @@ Result<std::vector<int>> accelerators_of(const Profile& profile, const Schedule&
   return accelerators;
 }
 
-Status check_costs(const PipelineCosts& costs) {
-  const auto check = [](const char* name, double value) -> Status {
-    if (std::isfinite(value) && value >= 0) return Ok{};
-    return Error{ErrorCode::usage, fmt::format("{} {}; must be finite and >= 0", name, value)};
-  };
-  if (Status status = check("blocking_power_w", costs.blocking_power.value()); !status) return status;
-  return check("transfer_latency_s", costs.transfer_latency.value());
+Status check_costs(const PipelineCosts& costs, int num_ranks) {
+  const double power = costs.blocking_power.value();
+  if (!std::isfinite(power) || power < 0) {
+    return Error{ErrorCode::usage, fmt::format("blocking_power_w {}; must be finite and >= 0", power)};
+  }
+  return costs.transfer_latency.check(num_ranks);
 }
 
 }  // namespace
 
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs) {
-  if (Status status = check_costs(costs); !status) return status.error();
+  if (Status status = check_costs(costs, schedule.num_ranks()); !status) return status.error();
   if (Status status = profile.validate(); !status) return status.error();
   if (profile.num_stages() != schedule.num_stages) {
     return invalid(fmt::format("the profile has {} stages, the schedule {} has {} ({} ranks); must be equal",
@@ -285,15 +284,22 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
                                    node.action.microbatch};
     dag.rank_order[node.rank].push_back(number[i]);
   }
-  std::vector<char> sends(nodes.size());
-  for (const auto& [before, after] : edges) {
-    if (nodes[before].rank != nodes[after].rank) sends[before] = 1;
+  // The longest transfer that a computation sends: with blocking transfers, its rank waits for it.
+  std::vector<Seconds> sends(nodes.size());
+  std::vector<Seconds> latencies(edges.size());
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const int from = nodes[edges[e].first].rank, to = nodes[edges[e].second].rank;
+    if (from == to) continue;
+    const auto latency = costs.transfer_latency.between(from, to, schedule.num_ranks());
+    if (!latency) return latency.error();
+    latencies[e] = *latency;
+    sends[edges[e].first] = std::max(sends[edges[e].first], *latency);
   }
   dag.dependencies.reserve(edges.size());
-  for (const auto& [before, after] : edges) {
-    const bool transfers = nodes[before].rank != nodes[after].rank || (costs.blocking_transfers && sends[before] != 0);
-    const Seconds latency = transfers ? costs.transfer_latency : Seconds();
-    dag.dependencies.push_back({number[before], number[after], latency});
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const auto [before, after] = edges[e];
+    const bool waits = costs.blocking_transfers && nodes[before].rank == nodes[after].rank;
+    dag.dependencies.push_back({number[before], number[after], waits ? sends[before] : latencies[e]});
   }
   return dag;
 }

@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "model/profile.h"
 #include "model/schedule.h"
+#include "model/transfer_latency.h"
 
 namespace perseus {
 
@@ -60,8 +61,8 @@ struct ComputationDag {
 
 /// What a profile and a schedule leave open.
 struct PipelineCosts {
-  Watts blocking_power;      ///< >= 0
-  Seconds transfer_latency;  ///< >= 0, of every dependency between two ranks
+  Watts blocking_power;              ///< >= 0
+  TransferLatency transfer_latency;  ///< of dependencies between two ranks
   /// A rank that sends waits until its transfer is done (synchronous sends, as measured frameworks do); otherwise it
   /// goes on computing meanwhile.
   bool blocking_transfers = false;
@@ -76,8 +77,10 @@ struct PipelineCosts {
 /// early and the profile has only forward and backward, the two missing instructions are derived, see
 /// model/derived_instructions.h.
 /// Types are ordered by stage, then instruction; computations breadth-first from the ones that wait for nothing.
-/// Errors: stage counts that differ, an instruction without measurements, a schedule that deadlocks (names the cycle),
-/// stages of one rank with different numbers of accelerators. Cost: O(computations).
+/// A dependency between two ranks has the latency of their link, see model/transfer_latency.h.
+/// Errors: stage counts that differ, ranks that send without a latency of their link, an instruction without
+/// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of
+/// accelerators. Cost: O(computations).
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs);
 
 }  // namespace perseus

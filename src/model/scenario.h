@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "model/transfer_latency.h"
 
 namespace perseus {
 
@@ -63,7 +64,7 @@ struct ScenarioKind {
 
 /// What happens around the computations of an iteration.
 struct ClusterTiming {
-  Seconds transfer_latency;
+  TransferLatency transfer_latency;
   bool blocking_transfers = false;
   Seconds load;                                ///< before each iteration, everybody waits
   Seconds synchronisation;                     ///< after the slowest pipeline, gradients are summed

@@ -40,10 +40,7 @@ Status validate(const ProfilingJob& job) {
   if (job.blocking_power && !(std::isfinite(job.blocking_power->value()) && job.blocking_power->value() >= 0)) {
     return bad(fmt::format("blocking power {} W; must be finite and >= 0", job.blocking_power->value()));
   }
-  if (!(std::isfinite(job.transfer_latency.value()) && job.transfer_latency.value() >= 0)) {
-    return bad(fmt::format("transfer latency {} s; must be finite and >= 0", job.transfer_latency.value()));
-  }
-  return Ok{};
+  return job.transfer_latency.check(static_cast<int>(ranks));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ struct ProfilingJob {
   std::vector<std::vector<Megahertz>> clocks;  ///< per stage: the supported ones, highest first; never empty
   std::vector<int> replicas;                   ///< per pipeline rank, >= 1; empty: all 1
   std::optional<Watts> blocking_power;         ///< of one accelerator; without it, it is estimated from the results
-  Seconds transfer_latency;
+  TransferLatency transfer_latency;
   bool blocking_transfers = false;
   Seconds switch_latency;  ///< until a requested clock arrives; 0: not known
 };

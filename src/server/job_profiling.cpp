@@ -67,7 +67,7 @@ Result<ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megah
   profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
   // Not what ranks measured meanwhile: a restarted server must stand where this one stands.
   profiled.blocking_power = job.spec.shape->blocking_power;
-  profiled.transfer_latency = shape.transfer_latency.value_or(Seconds(0));
+  profiled.transfer_latency = shape.transfer_latency.value_or(TransferLatency());
   profiled.blocking_transfers = shape.blocking_transfers;
   // This may differ after a restart: it only affects windows that are still to come.
   profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));

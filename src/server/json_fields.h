@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "report/escape.h"
 #include "wire/json_reader.h"
+#include "wire/transfer_latency_text.h"
 
 namespace perseus::server {
 
@@ -55,6 +56,8 @@ class JsonWriter {
       fmt::format_to(std::back_inserter(*out_), "{}", value);
     } else if constexpr (std::is_same_v<T, std::string>) {
       *out_ += json_string(value);
+    } else if constexpr (std::is_same_v<T, TransferLatency>) {
+      *out_ += format_transfer_latency(value);
     } else {
       write_compound(value);
     }
@@ -219,6 +222,8 @@ Status read_json(const JsonReader& json, T& value) {
     return json_detail::take(json.integers(), value);
   } else if constexpr (std::is_same_v<T, std::vector<double>>) {
     return json_detail::take(json.numbers(), value);
+  } else if constexpr (std::is_same_v<T, TransferLatency>) {
+    return json_detail::take(read_transfer_latency(json), value);
   } else {
     return json_detail::read_compound(json, value);
   }

@@ -57,6 +57,18 @@ Status check_range(const char* name, std::optional<double> value, double most) {
   return wrong(fmt::format("{}: {}; allowed: 0 to {}", name, *value, most));
 }
 
+Status check_latency(const std::optional<TransferLatency>& latency) {
+  constexpr double most_s = 1e6;
+  if (!latency) return Ok{};
+  if (Status status = check_range("transfer_latency_s", latency->common.value(), most_s); !status) return status;
+  for (const BoundaryLatency& boundary : latency->boundaries) {
+    for (const Seconds value : {boundary.forward, boundary.backward}) {
+      if (Status status = check_range("transfer_latency_s", value.value(), most_s); !status) return status;
+    }
+  }
+  return Ok{};
+}
+
 Result<Schedule> table_of(const PipelineShape& shape) { return parse_action_table(shape.action_table, "action table"); }
 
 /// Sets chunks and ranks, from the number of stages.
@@ -76,8 +88,8 @@ Result<ComputationDag> dag_of(const PipelineInput& input, const Profile& profile
   const Result<Schedule> schedule = schedule_of(input.shape, input.ranks);
   if (!schedule) return schedule.error();
   return build_dag(profile, *schedule,
-                   {input.shape.blocking_power.value_or(Watts(0)), input.shape.transfer_latency.value_or(Seconds(0)),
-                    input.shape.blocking_transfers});
+                   {input.shape.blocking_power.value_or(Watts(0)),
+                    input.shape.transfer_latency.value_or(TransferLatency()), input.shape.blocking_transfers});
 }
 
 void add_all_max(CharacterisedPipeline& pipeline) {
@@ -92,10 +104,10 @@ Status check_shape(const PipelineShape& shape, int max_computations) {
   if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {
     return wrong(fmt::format("split_backward: {}; allowed: between 0 and 1", *shape.split_backward));
   }
-  for (const Status& status : {check_range("blocking_power_w", number_of(shape.blocking_power), 1e6),
-                               check_range("transfer_latency_s", number_of(shape.transfer_latency), 1e6),
-                               check_range("switch_latency_s", number_of(shape.switch_latency), 1e6),
-                               check_range("min_dwell_s", number_of(shape.min_dwell), 1e6)}) {
+  for (const Status& status :
+       {check_range("blocking_power_w", number_of(shape.blocking_power), 1e6), check_latency(shape.transfer_latency),
+        check_range("switch_latency_s", number_of(shape.switch_latency), 1e6),
+        check_range("min_dwell_s", number_of(shape.min_dwell), 1e6)}) {
     if (!status) return status;
   }
   if (shape.chunks < 0 || shape.chunks > max_computations) {

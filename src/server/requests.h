@@ -20,6 +20,7 @@
 #include "base/units.h"
 #include "model/computation_dag.h"
 #include "model/frontier.h"
+#include "model/transfer_latency.h"
 #include "wire/frequency_plan.h"
 
 namespace perseus::server {
@@ -34,7 +35,7 @@ struct PipelineShape {
   int microbatches = 0;
   int chunks = 0;  ///< stages per rank; 0: what the schedule fixes, else profile stages / pp degree
   std::optional<Watts> blocking_power;
-  std::optional<Seconds> transfer_latency;
+  std::optional<TransferLatency> transfer_latency;
   bool blocking_transfers = false;
   std::optional<double> split_backward;  ///< see model/derived_instructions.h
   std::optional<Seconds> switch_latency;

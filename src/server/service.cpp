@@ -844,6 +844,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.keep_finished_bytes = options.keep_finished_bytes;
   now.keep_unused_s = options.keep_unused_s;
   now.max_ranks = options.max_ranks;
+  now.slowdown = options.slowdown;  // from each job's next change of plan on
   now.planning_budget_s = options.planning_budget_s;
   now.planner_s_per_owner = options.planner_s_per_owner;
   now.profiling_tolerance_pct = options.profiling_tolerance_pct;

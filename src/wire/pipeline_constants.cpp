@@ -8,8 +8,18 @@
 #include "model/schedule.h"
 #include "wire/file.h"
 #include "wire/json_reader.h"
+#include "wire/transfer_latency_text.h"
 
 namespace perseus {
+namespace {
+
+bool is_valid(const TransferLatency& latency) {
+  return latency.common >= Seconds(0) && std::ranges::all_of(latency.boundaries, [](const BoundaryLatency& b) {
+           return b.forward >= Seconds(0) && b.backward >= Seconds(0);
+         });
+}
+
+}  // namespace
 
 Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name) {
   const auto document = parse_json(text, name);
@@ -35,8 +45,16 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   constants.microbatches = fields.integer("microbatches");
   constants.costs.blocking_power = Watts(at_least("blocking_power_w", 0, true));
   constants.blocking_power_stddev = Watts(at_least("blocking_power_stddev_w", 0, false));
-  constants.costs.transfer_latency = Seconds(at_least("transfer_latency_s", 0, true));
-  constants.transfer_latency_stddev = Seconds(at_least("transfer_latency_stddev_s", 0, false));
+  const auto latency = [&](std::string_view key, bool required) -> TransferLatency {
+    const auto reader = required ? std::optional(fields.value(key)) : fields.optional(key);
+    if (!reader || fields.error()) return {};
+    auto read = read_transfer_latency(*reader);
+    if (!read && !error) error = read.error();
+    if (read && !error && !is_valid(*read)) error = reader->error("numbers >= 0");
+    return read ? *std::move(read) : TransferLatency();
+  };
+  constants.costs.transfer_latency = latency("transfer_latency_s", true);
+  constants.transfer_latency_stddev = latency("transfer_latency_stddev_s", false);
   if (const auto blocking = fields.optional("blocking_transfers")) {
     const auto value = blocking->boolean();
     if (value) constants.costs.blocking_transfers = *value;
@@ -62,8 +80,8 @@ std::string format_pipeline_constants(const PipelineConstants& constants) {
       "  \"microbatches\": {},\n  \"blocking_power_w\": {},\n  \"blocking_power_stddev_w\": {},\n"
       "  \"transfer_latency_s\": {},\n  \"transfer_latency_stddev_s\": {},\n  \"blocking_transfers\": {}\n}}\n",
       constants.microbatches, constants.costs.blocking_power.value(), constants.blocking_power_stddev.value(),
-      constants.costs.transfer_latency.value(), constants.transfer_latency_stddev.value(),
-      constants.costs.blocking_transfers);
+      format_transfer_latency(constants.costs.transfer_latency),
+      format_transfer_latency(constants.transfer_latency_stddev), constants.costs.blocking_transfers);
   return text;
 }
 

@@ -5,6 +5,7 @@
 // fitted:
 //     {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
 //      "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": true}
+// A latency is a number, or a list with one entry per boundary, see wire/transfer_latency_text.h.
 // Errors: "file: JSON path: found; expected", unknown keys among them. Cost: linear. Threads: pure functions.
 #pragma once
 
@@ -23,7 +24,7 @@ struct PipelineConstants {
   int microbatches = 1;
   PipelineCosts costs;
   Watts blocking_power_stddev;
-  Seconds transfer_latency_stddev;
+  TransferLatency transfer_latency_stddev;
 };
 
 Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name);

@@ -150,8 +150,12 @@ Status read_iterations(const NamedText& file, const std::string& ops_name, Plans
     PlanRows& rows = found->second;
     const int num_stages = static_cast<int>(rows.plan.stages.size());
     const int stage = table.integer("stage", -1, num_stages - 1);
-    const Seconds time(table.number("iter_time_s", max_seconds, false));
-    const Joules energy(table.number("iter_energy_j", max_joules, false));
+    // Hiccups of single iterations move the mean but not the median.
+    const auto median_or_mean = [&](std::string_view mean, std::string_view median) {
+      return table.field(median).empty() ? mean : median;
+    };
+    const Seconds time(table.number(median_or_mean("iter_time_s", "iter_time_med_s"), max_seconds, false));
+    const Joules energy(table.number(median_or_mean("iter_energy_j", "iter_energy_med_j"), max_joules, false));
     Seconds loading;
     if (!table.field("load_total_s").empty()) loading = Seconds(table.number("load_total_s", max_seconds, true));
     if (!table.field("n_iters").empty()) rows.plan.iterations = table.integer("n_iters", 1, 1 << 30);

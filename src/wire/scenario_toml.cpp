@@ -128,7 +128,13 @@ class ScenarioReader {
     if (table == nullptr || error_) return;
     read_table(*table, "[timing]", [&](TomlFields& f) {
       ClusterTiming& t = scenario_.timing;
-      t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", seconds));
+      if (f.is_list("transfer_latency_s")) {
+        std::vector<BoundaryLatency> boundaries;
+        for (const double s : f.numbers("transfer_latency_s", seconds)) boundaries.push_back({Seconds(s), Seconds(s)});
+        t.transfer_latency = TransferLatency(std::move(boundaries));
+      } else {
+        t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", seconds));
+      }
       t.blocking_transfers = f.boolean_or(false, "blocking_transfers");
       t.load = Seconds(f.number_or(0, "load_s", seconds));
       t.synchronisation = Seconds(f.number_or(0, "synchronisation_s", seconds));

@@ -33,6 +33,7 @@ class TomlFields {
   TomlFields(const toml::table& table, const std::string& file, std::string name);
 
   [[nodiscard]] bool has(std::string_view key) const { return table_->contains(key); }
+  [[nodiscard]] bool is_list(std::string_view key) const { return (*table_)[key].is_array(); }
   double number(std::string_view key, NumberRange allowed);  ///< must be there
   double number_or(double absent, std::string_view key, NumberRange allowed);
   long integer(std::string_view key, NumberRange allowed);

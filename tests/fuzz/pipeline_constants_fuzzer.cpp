@@ -1,4 +1,5 @@
 // Any text is constants of a pipeline or an error; constants that were read can be written and read back.
+#include <algorithm>
 #include <cstdint>
 
 #include "wire/pipeline_constants.h"
@@ -12,7 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   PERSEUS_CHECK(constants->microbatches >= 1, "a pipeline has a microbatch");
   PERSEUS_CHECK(constants->costs.blocking_power >= Watts(0), "waiting gives no energy");
-  PERSEUS_CHECK(constants->costs.transfer_latency >= Seconds(0), "transfers take time");
+  PERSEUS_CHECK(
+      constants->costs.transfer_latency
+          .check(static_cast<int>(std::max<std::size_t>(1, constants->costs.transfer_latency.boundaries.size() + 1)))
+          .ok(),
+      "latencies are valid");
   const std::string written = format_pipeline_constants(*constants);
   const auto again = parse_pipeline_constants(written, "fuzz");
   PERSEUS_CHECK(again.ok(), "what was written is read");

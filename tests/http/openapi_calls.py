@@ -178,6 +178,8 @@ class CallGenerator:
         schema, chance = self.resolved(schema), self.chance
         if "enum" in schema:
             return chance.choice(schema["enum"])
+        if "oneOf" in schema:
+            schema = schema["oneOf"][0]
         kind = schema.get("type", "object")
         if kind == "object":
             required = set(schema.get("required", []))

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "calibration/doubts.h"
 #include "tests/synthetic_trace.h"
 
 namespace perseus {
@@ -25,7 +26,7 @@ Calibration calibrated(const RunTrace& trace, const CalibrationOptions& options 
 
 void expect_found(const Calibration& found, const TrueRun& truth, const RunTrace& trace) {
   EXPECT_EQ(found.blocking_transfers, truth.blocking_transfers);
-  EXPECT_NEAR(found.transfer_latency.value.value(), truth.transfer_latency.value(), 1e-6);
+  EXPECT_NEAR(found.transfer_latency.largest().value(), truth.transfer_latency.common.value(), 1e-6);
   EXPECT_NEAR(found.tail.value.value(), truth.tail.value(), 1e-5);
   ASSERT_EQ(found.loading.size(), 2U);
   for (const StageLoading& loading : found.loading)
@@ -90,7 +91,8 @@ TEST(Calibrate, ErrorBarsCoverTheTruth) {
     const Calibration found = calibrated(synthetic_trace(truth, dice));
     const Fitted<Watts> power = found.power.at(1, Megahertz(1100));
     const double off[] = {
-        (found.transfer_latency.value - truth.transfer_latency) / found.transfer_latency.stddev,
+        (*found.transfer_latency.between(0, 1, 3) - truth.transfer_latency.common) /
+            *found.transfer_latency_stddev.between(0, 1, 3),
         (found.power.blocking().value - truth.blocking_power) / found.power.blocking().stddev,
         (power.value - truth.power(1, Megahertz(1100))) / power.stddev,
     };
@@ -119,6 +121,90 @@ TEST(Calibrate, PredictsExactPlansThatItNeverSaw) {
   EXPECT_LT(errors.time_max, 1e-3);
   EXPECT_LT(errors.replay_mean, 1e-4);
   EXPECT_LT(errors.energy_max, 2e-3);
+}
+
+/// Traces of two nodes where the link between two nodes is slow, and two of the runs were disturbed.
+RunTrace two_nodes_with_disturbed_runs(Seconds slow) {
+  TrueRun truth;
+  truth.stages = 4;
+  truth.plans = 30;
+  truth.microbatches = 12;
+  truth.tail = Seconds(0);
+  truth.blocking_transfers = true;
+  const BoundaryLatency fast{Seconds(0.002), Seconds(0.002)};
+  truth.transfer_latency = TransferLatency({fast, {slow, slow}, fast});
+  truth.iteration_noise = 1e-4;
+  SeededDice dice(11);
+  RunTrace trace = synthetic_trace(truth, dice);
+  for (const int disturbed : {4, 17}) {
+    TracedPlan& plan = trace.plans[disturbed];
+    plan.iteration_time = plan.iteration_time * 1.08;
+  }
+  return trace;
+}
+
+TEST(Calibrate, FindsASlowLinkInSpiteOfDisturbedRuns) {
+  const Calibration found = calibrated(two_nodes_with_disturbed_runs(Seconds(0.03)));
+  EXPECT_NE(found.timing.best().links.detail, LinkDetail::one);
+  ASSERT_EQ(found.transfer_latency.boundaries.size(), 3U);
+  const auto& boundaries = found.transfer_latency.boundaries;
+  EXPECT_NEAR(boundaries[1].forward.value(), 0.03, 0.002);
+  EXPECT_NEAR(boundaries[0].forward.value(), 0.002, 0.002);
+  EXPECT_LT(found.tail.value, Seconds(0.02));
+}
+
+TEST(Calibrate, DisturbedRunsMoveLeastSquaresButNotStudentT) {
+  const RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
+  const auto missed_s = [&](ErrorModel errors) {
+    CalibrationOptions options;
+    options.timing.ranks_per_node = 2;
+    options.timing.details = {LinkDetail::per_node};
+    options.timing.errors = errors;
+    const Calibration found = calibrated(trace, options);
+    return std::abs(found.transfer_latency.boundaries[1].forward.value() - 0.03);
+  };
+  EXPECT_GT(missed_s(ErrorModel::normal), 2e-3);
+  EXPECT_LT(missed_s(ErrorModel::student_t), 2e-4);
+}
+
+TEST(Calibrate, RanksPerNodeFixTheSlowBoundaries) {
+  CalibrationOptions options;
+  options.timing.ranks_per_node = 2;
+  options.timing.details = {LinkDetail::one, LinkDetail::per_node};
+  const Calibration found = calibrated(two_nodes_with_disturbed_runs(Seconds(0.03)), options);
+  EXPECT_EQ(found.timing.best().links.detail, LinkDetail::per_node);
+  EXPECT_EQ(found.timing.candidates.size(), 2U);  // senders wait, senders compute meanwhile
+}
+
+TEST(Calibrate, ErrorBarIsAQuantileOfErrorsOnPlansLeftOut) {
+  std::vector<double> errors;
+  for (int i = 1; i <= 40; ++i) errors.push_back((i % 2 == 0 ? 1e-4 : -1e-4) * i);
+  EXPECT_DOUBLE_EQ(error_bar(errors), 39e-4);  // the 39th of 40, for 95 % of the 41st
+  EXPECT_NEAR(coverage(errors), 0.95, 0.03);
+  EXPECT_TRUE(suspicious(errors).empty());
+  errors[7] = 0.03;  // more than ten times the median, 20e-4
+  EXPECT_THAT(suspicious(errors), ::testing::ElementsAre(7));
+  EXPECT_EQ(error_bar({}), 0);
+}
+
+TEST(Calibrate, DoubtsNameDisturbedRunsAndWhatWouldTell) {
+  const RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
+  const Calibration found = calibrated(trace);
+  const auto predictions = predict(found, trace, all_plans(trace));
+  const std::vector<std::string> doubts = doubts_of(found, predictions, trace);
+  EXPECT_THAT(doubts, ::testing::Contains(HasSubstr("plan 4 took")));
+  EXPECT_THAT(doubts, ::testing::Contains(HasSubstr("plan 17 took")));
+}
+
+TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
+  TrueRun truth;
+  truth.transfer_latency = Seconds(1);
+  SeededDice dice(12);
+  const RunTrace trace = synthetic_trace(truth, dice);
+  const Calibration found = calibrated(trace);
+  EXPECT_GT(found.outside_computing, 0.5);
+  EXPECT_THAT(doubts_of(found, predict(found, trace, all_plans(trace)), trace),
+              ::testing::Contains(HasSubstr("the network is the bottleneck")));
 }
 
 TEST(Calibrate, TakesABlockingPowerThatIsKnown) {

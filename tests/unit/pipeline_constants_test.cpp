@@ -19,7 +19,27 @@ TEST(PipelineConstants, ReadBackAsWritten) {
   EXPECT_EQ(read->costs.transfer_latency, written.costs.transfer_latency);
   EXPECT_TRUE(read->costs.blocking_transfers);
   EXPECT_EQ(read->blocking_power_stddev, Watts(4.1));
-  EXPECT_EQ(read->transfer_latency_stddev, Seconds(1e-5));
+  EXPECT_EQ(read->transfer_latency_stddev, TransferLatency(Seconds(1e-5)));
+}
+
+TEST(PipelineConstants, FilesWithOneLatencyReadAndWriteAsBefore) {
+  const std::string text =
+      "{\n  \"schedule\": \"1f1b\",\n  \"microbatches\": 128,\n  \"blocking_power_w\": 106.2,\n"
+      "  \"blocking_power_stddev_w\": 4.1,\n  \"transfer_latency_s\": 0.00347,\n"
+      "  \"transfer_latency_stddev_s\": 1.1e-05,\n  \"blocking_transfers\": true\n}\n";
+  const auto read = parse_pipeline_constants(text, "c.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->costs.transfer_latency, TransferLatency(Seconds(0.00347)));
+  EXPECT_EQ(format_pipeline_constants(*read), text);
+}
+
+TEST(PipelineConstants, LatenciesPerBoundaryReadBackAsWritten) {
+  const TransferLatency latency({{Seconds(0.002), Seconds(0.002)}, {Seconds(0.064), Seconds(0.07)}});
+  const PipelineConstants written{"1f1b", 8, {Watts(70), latency, false}, Watts(1), latency};
+  const auto read = parse_pipeline_constants(format_pipeline_constants(written), "c.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->costs.transfer_latency, latency);
+  EXPECT_EQ(read->transfer_latency_stddev, latency);
 }
 
 TEST(PipelineConstants, MayLeaveOutWhatHasADefault) {
@@ -46,6 +66,8 @@ TEST(PipelineConstants, SaysWhatIsWrong) {
               HasSubstr("blocking"));
   EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": 0, "blocking_transfers": 1})"),
               HasSubstr("expected true or false"));
+  EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": [0, -1]})"),
+              HasSubstr("$.transfer_latency_s: found"));
   EXPECT_THAT(error("[]"), HasSubstr("c.json"));
 }
 
