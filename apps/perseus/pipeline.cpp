@@ -56,6 +56,19 @@ Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
 
 }  // namespace
 
+CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct) {
+  return app
+      .add_option("--noise", noise_pct,
+                  "How noisy one sample of the profile is, in percent; 0: it is taken as it is. Unless given, it is "
+                  "estimated, and a profile above 0.35 % is pooled over stages and clocks")
+      ->check(number_within(0, 50, "%"))
+      ->type_name("PERCENT");
+}
+
+profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double> noise_pct) {
+  return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt);
+}
+
 void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
   const std::string group = "The pipeline";
   auto* schedule =
@@ -97,12 +110,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
           ->check(number_within(1e-6, 1 - 1e-6, ""))
           ->type_name("FRACTION")
           ->group(group);
-  auto* noise = app.add_option("--noise", options.noise_pct,
-                               "How noisy one sample of the profile is, in percent; 0: it is taken as it is. Unless "
-                               "given, it is estimated, and a profile above 0.35 % is pooled over stages and clocks")
-                    ->check(number_within(0, 50, "%"))
-                    ->type_name("PERCENT")
-                    ->group(group);
+  auto* noise = add_noise_option(app, options.noise_pct)->group(group);
   app.add_option("--action-table", options.action_table, "Instead of --schedule: PyTorch's table of actions")
       ->type_name("FILE.csv")
       ->excludes(schedule)
@@ -147,10 +155,6 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
   return options;
 }
 
-std::optional<double> relative(std::optional<double> percent) {
-  return percent ? std::optional(*percent / 100) : std::nullopt;
-}
-
 }  // namespace
 
 Result<Pipeline> read_pipeline(const PipelineOptions& given) {
@@ -164,7 +168,7 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   if (!options.dag.empty()) return pipeline_from_dag(options);
   Result<Profile> profile = read_profile_csv(options.profile);
   if (!profile) return profile.error();
-  profiling::PooledProfile pooled = profiling::pool(*profile, relative(options.noise_pct));
+  profiling::PooledProfile pooled = pooled_by(*profile, options.noise_pct);
   profile = std::move(pooled.profile);
   if (options.split_backward) {
     profile = split_backward(*std::move(profile), *options.split_backward);

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/computation_dag.h"
+#include "profiling/pooled_profile.h"
 #include "report/report.h"
 
 namespace perseus {
@@ -41,5 +42,9 @@ struct Pipeline {
 /// Exactly one of profile and dag is to be given: read_pipeline() says so.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options);
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
+
+/// How a profile is pooled before it is planned with: as read_pipeline() does, for who checks that.
+CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct);
+profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double> noise_pct);
 
 }  // namespace perseus

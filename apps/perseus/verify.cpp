@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.h"
+#include "pipeline.h"
 #include "plan_source.h"
 #include "planner/exact.h"
 #include "report/format.h"
@@ -29,6 +30,7 @@ constexpr std::size_t certificate_bytes = std::size_t{256} << 20;
 
 struct VerifyArguments {
   std::string plans, profile;
+  std::optional<double> noise_pct;
   int certificates = 1000;
 };
 
@@ -70,7 +72,8 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   if (!arguments.profile.empty()) {
     const Result<Profile> profile = read_profile_csv(arguments.profile);
     if (!profile) return profile.error();
-    std::ranges::move(check_against_profile(dag, *profile), std::back_inserter(findings));
+    const Profile planned_with = pooled_by(*profile, arguments.noise_pct).profile;
+    std::ranges::move(check_against_profile(dag, planned_with), std::back_inserter(findings));
   }
   const bool ok = findings.empty();
 
@@ -123,6 +126,7 @@ void add_verify(CLI::App& app, Command& command) {
       ->add_option("--profile", arguments->profile,
                    "The profile that the plans were made from: its measurements must be what they plan with")
       ->type_name("FILE.csv");
+  add_noise_option(*verify, arguments->noise_pct)->needs("--profile");
   verify
       ->add_option("--certificates", arguments->certificates,
                    "At most this many pieces of the lower bound are proven, each by a dual certificate")

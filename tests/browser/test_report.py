@@ -241,7 +241,7 @@ class ReportTest(unittest.TestCase):
         finally:
             self.browser.call("Emulation.setScriptExecutionDisabled", value=False)
         self.assertNotIn("data-ready", html.split("<script")[0])
-        self.assertIn("Saved at full speed", html)
+        self.assertIn("Saved by the default plan", html)
         self.assertIn("One training iteration runs 12 computations on 2 ranks", html)
 
     def test_svg_files(self):

@@ -1,4 +1,5 @@
 // What `perseus plan --out` leaves behind: all of it or nothing.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -8,6 +9,7 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -23,6 +25,7 @@ namespace json = boost::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::vector<std::string> plan_words(const std::string& out, std::vector<std::string> more = {}) {
   std::vector<std::string> words{"plan", sample_profile(), "--blocking-power", "90", "--out", out};
@@ -195,6 +198,48 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   const Outcome another = run_perseus({"verify", plans, "--profile", scratch.file("other.csv", other)});
   EXPECT_EQ(another.exit_code, 1);
   EXPECT_THAT(another.out, HasSubstr("the profile has "));
+}
+
+/// The sample profile with 2 % of noise on every time and energy, from a fixed sequence.
+std::string noisy_sample(const ScratchFolder& scratch) {
+  std::string csv;
+  std::uint64_t state = 1;
+  const auto noise = [&] {  // a sum of four uniform numbers is normal enough
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      sum += static_cast<double>(state >> 11U) * 0x1p-53 - 0.5;
+    }
+    return 1 + 0.02 * std::sqrt(3.0) * sum;
+  };
+  for (const std::string& line : lines_of(content_of(sample_profile()))) {
+    const std::size_t energy = line.rfind(','), time = line.rfind(',', energy - 1);
+    if (csv.empty()) {
+      csv = line + "\n";
+      continue;
+    }
+    csv += fmt::format("{},{:.9f},{:.9f}\n", line.substr(0, time), std::stod(line.substr(time + 1)) * noise(),
+                       std::stod(line.substr(energy + 1)) * noise());
+  }
+  return scratch.file("noisy.csv", csv);
+}
+
+TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
+  const ScratchFolder scratch;
+  const std::string noisy = noisy_sample(scratch), plans = scratch.path("plans");
+  const Outcome planned = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--out", plans});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("noise of a sample"));
+  EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
+  EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
+
+  const std::string believed = scratch.path("believed");
+  const Outcome as_it_is =
+      run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--noise", "0", "--out", believed});
+  ASSERT_EQ(as_it_is.exit_code, 0) << as_it_is.err;
+  EXPECT_THAT(as_it_is.out, Not(HasSubstr("noise of a sample")));
+  EXPECT_EQ(run_perseus({"verify", believed, "--profile", noisy, "--noise", "0"}).exit_code, 0);
+  EXPECT_EQ(run_perseus({"plan", noisy, "--noise", "60"}).exit_code, 64);
 }
 
 TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOperators) {
