@@ -97,7 +97,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
       add_transfer_latency(app,
                            "Latency of transfers between ranks: one number, or a comma-separated list with one "
                            "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
-                           [&options](const TransferLatency& latency) { options.transfer_latency = latency; })
+                           [&options](const TransferLatency& given) { options.transfer_latency = given; })
           ->default_str("0")
           ->group(group);
   auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
