@@ -6,6 +6,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "command.h"
+#include "net/http_message.h"
 
 namespace perseus {
 namespace {
