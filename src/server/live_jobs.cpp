@@ -95,6 +95,7 @@ void LiveJobs::read(const std::string& id) {
 }
 
 void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
+  if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
   auto told = take(id, std::move(read_now));
   if (!told) return read(id);
   std::vector<Found> waiting = std::move(loading_[id]);
@@ -245,6 +246,8 @@ void LiveJobs::forget(const std::string& id) {
 }
 
 void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
+  // What is being read may be from before: it would pass for all that there is.
+  if (loading_.contains(id)) changed_while_read_.insert(id);
   LiveJob* const live = in_memory(id);
   if (sequence == 0) {
     index_.erase(id);

@@ -269,6 +269,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   const Clock& clock_;
   Hooks hooks_;
   std::unordered_map<std::string, std::vector<Found>> loading_;
+  std::set<std::string> changed_while_read_;  ///< by other servers, of those in loading_
   std::unordered_map<std::string, News> news_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
