@@ -218,8 +218,10 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
-  if (request.epoch < 0 || request.epoch > std::int64_t{1} << 53) {
-    return usage(fmt::format("epoch: {}; allowed: 0 to 2^53", request.epoch));
+  // JSON's numbers end at 2^53; a process that takes over gets the next one.
+  constexpr std::int64_t most_epoch = (std::int64_t{1} << 53) - (std::int64_t{1} << 20);
+  if (request.epoch < 0 || request.epoch > most_epoch) {
+    return usage(fmt::format("epoch: {}; allowed: 0 to {}", request.epoch, most_epoch));
   }
   if (const auto& known = job.ranks[request.rank]; known) {
     const bool holds = known->is_held_by(request.epoch);

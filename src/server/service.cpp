@@ -106,6 +106,7 @@ void Service::registered_before(const RegisterJob& request, Done<RegisteredJob> 
 }
 
 void Service::register_job(RegisterJob request, Done<RegisteredJob> done) {
+  done = state_->counted_as_owned(request, std::move(done));
   if (request.idempotency_key.empty()) {
     std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
     return state_->make_job(prefix + state_->options.random_id(), std::move(request), std::move(done));
@@ -124,7 +125,6 @@ RegisteredJob Service::State::registered(const std::string& id) {
 }
 
 void Service::State::make_job(const std::string& id, RegisterJob request, Done<RegisteredJob> done) {
-  done = counted_as_owned(request, std::move(done));
   auto registered = decide_job(request, options.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
