@@ -2,8 +2,10 @@
 //
 // Input:   at least one value, in any order.
 // Output:  median(): the mean of the two middle values of an even count; upper_median() and lower_median(): one of
-// them. Errors:  none; an empty list or a NaN is a programming error. Cost:    O(n) on average. Threads: pure
-// functions.
+//          them.
+// Errors:  none; an empty list or a NaN is a programming error.
+// Cost:    O(n) on average.
+// Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +13,9 @@
 #include <vector>
 
 namespace perseus {
+
+/// Standard deviation of a normal distribution over its median distance from the center.
+inline constexpr double kStddevPerMedianDistance = 1.4826;
 
 template <class T>
 T upper_median(std::vector<T> values) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "base/median.h"
 #include "calibration/error_size.h"
 #include "verify/simulator.h"
 

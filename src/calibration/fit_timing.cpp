@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/median.h"
 #include "base/result.h"
 #include "calibration/error_size.h"
 #include "calibration/least_squares.h"
@@ -180,12 +181,6 @@ class Fit {
   double common_s_ = 0;  ///< center of the latencies' prior
 };
 
-/// Of two latencies the smaller one: a slow link is the exception.
-double lower_median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[(values.size() - 1) / 2];
-}
-
 double rms(const std::vector<double>& errors) {
   double squares = 0;
   for (const double e : errors) squares += e * e;
@@ -254,7 +249,8 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
   Fit fit(pipeline, plans, errors);
   const int latencies = pipeline.num_latencies();
   const auto set_common = [&](const std::vector<double>& unknowns) {
-    fit.set_common_latency(lower_median({unknowns.begin(), unknowns.begin() + latencies}));
+    // Of two latencies the smaller one: a slow link is the exception.
+    fit.set_common_latency(lower_median(std::vector<double>(unknowns.begin(), unknowns.begin() + latencies)));
   };
   std::vector<Fit::Point> found;
   for (const std::vector<double>& start : starts) {

@@ -24,8 +24,7 @@ double spread(const std::vector<double>& values) {
   const double center = median(values);
   std::vector<double> distances;
   for (const double value : values) distances.push_back(std::abs(value - center));
-  constexpr double kDeviationsPerMad = 1.4826;
-  return kDeviationsPerMad * (1 + 4 / static_cast<double>(values.size())) * median(std::move(distances));
+  return kStddevPerMedianDistance * (1 + 4 / static_cast<double>(values.size())) * median(std::move(distances));
 }
 
 /// Of the difference of both medians. Iterations vary alike at every clock.

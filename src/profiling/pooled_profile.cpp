@@ -53,10 +53,8 @@ double log_clock(Megahertz clock, Megahertz highest) {
   return std::log(static_cast<double>(clock.value()) / highest.value());
 }
 
-/// Standard deviation of a normal distribution with that median of absolute values.
 double stddev_of(std::vector<double> absolute) {
-  constexpr double normal = 1.4826;
-  return absolute.empty() ? 0 : normal * median(std::move(absolute));
+  return absolute.empty() ? 0 : kStddevPerMedianDistance * median(std::move(absolute));
 }
 
 /// Noise of a mean: off the line through its two neighbors. Curvature counts as noise, so it is no less than that.
