@@ -24,6 +24,7 @@
 #include "replay/worker.h"
 #include "wire/number.h"
 #include "wire/profile_csv.h"
+#include "wire/transfer_latency_text.h"
 
 namespace {
 
@@ -35,7 +36,9 @@ extern "C" void remember_end(int /*signal*/) { told_to_end = 1; }
 struct Arguments {
   std::string profile, schedule, gpu, links;
   int microbatches = 1, chunks = 1;
-  double transfer_latency_s = 0, blocking_power_w = 0;
+  double blocking_power_w = 0;
+  std::string transfer_latency = "0";
+  bool blocking_transfers = false;
   WorkerPlace place;
   std::string server, job_name, profile_name, helper, facts;
   bool measure_blocking_power = false;
@@ -75,7 +78,6 @@ class Client final : public WorkerClient {
     options.device = device.c_str();
     options.helper = arguments_.helper.empty() ? nullptr : arguments_.helper.c_str();
     options.blocking_power_w = arguments_.measure_blocking_power ? 0 : arguments_.blocking_power_w;
-    options.transfer_latency_s = arguments_.transfer_latency_s;
     options.log = &Client::keep_log;
     options.log_context = this;
     client_ = perseus_start(&options);
@@ -197,7 +199,9 @@ Status run(const Arguments& arguments) {
       make_schedule(arguments.schedule, {arguments.place.ranks, arguments.microbatches, arguments.chunks});
   if (!schedule) return schedule.error();
   const Watts blocking_power(arguments.blocking_power_w);
-  const auto dag = build_dag(*profile, *schedule, {blocking_power, Seconds(arguments.transfer_latency_s), false});
+  const auto transfer_latency = parse_transfer_latency(arguments.transfer_latency);
+  if (!transfer_latency) return transfer_latency.error();
+  const auto dag = build_dag(*profile, *schedule, {blocking_power, *transfer_latency, arguments.blocking_transfers});
   if (!dag) return dag.error();
   auto gpu = SimulatedGpu::attach(arguments.gpu);
   if (!gpu) return gpu.error();
@@ -238,7 +242,8 @@ int run_program(int argc, char** argv) {
   app.add_option("--schedule", a.schedule)->required();
   app.add_option("--microbatches", a.microbatches)->required();
   app.add_option("--chunks", a.chunks);
-  app.add_option("--transfer-latency", a.transfer_latency_s);
+  app.add_option("--transfer-latency", a.transfer_latency);
+  app.add_flag("--blocking-transfers", a.blocking_transfers);
   app.add_option("--blocking-power", a.blocking_power_w);
   app.add_option("--replicas", a.place.replicas)->required();
   app.add_option("--ranks", a.place.ranks)->required();

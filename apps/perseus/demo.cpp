@@ -167,6 +167,13 @@ void add_demo(CLI::App& app, Command& command) {
       ->check(CLI::Validator(check_host_ahead, ""))
       ->type_name("N")
       ->group(pipeline);
+  add_transfer_latency(*demo,
+                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. The server is told "
+                       "with --known-profile; else the ranks measure it",
+                       [options](const TransferLatency& latency) { options->transfer_latency = latency; })
+      ->group(pipeline);
+  demo->add_flag("--blocking-transfers", options->blocking_transfers, "Senders wait until their transfer is done")
+      ->group(pipeline);
   demo->add_option("--switch-latency", options->switch_latency_ms,
                    "Time from a clock request to the new clock, the same for all clocks; default: 2 to 6 ms times "
                    "--time-scale, by clock")

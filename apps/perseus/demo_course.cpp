@@ -31,6 +31,7 @@
 #include "verify/simulator.h"
 #include "wire/file.h"
 #include "wire/format_profile_csv.h"
+#include "wire/transfer_latency_text.h"
 
 namespace perseus {
 namespace {
@@ -260,17 +261,29 @@ class DemoCourse::Course {
     replay.on_report = [this](const RankReport& report) { show_client_log(report); };
     replay.interrupted = [] { return InterruptGuard::interrupted(); };
     const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
-    replay.arguments = {
-        "--profile",        csv,
-        "--schedule",       o_.schedule,
-        "--microbatches",   std::to_string(o_.microbatches),
-        "--chunks",         std::to_string(job_.chunks),
-        "--blocking-power", fmt::format("{}", job_.blocking_power.value()),
-        "--host-ahead",     o_.host_ahead,
-        "--cuda",           folder_ + "/libcuda-simulated.so",
-        "--server",         peer_.url,
-        "--job-name",       fmt::format("demo of {} (simulated GPUs)", name),
-        "--facts",          fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
+    replay.arguments = {"--profile",
+                        csv,
+                        "--schedule",
+                        o_.schedule,
+                        "--microbatches",
+                        std::to_string(o_.microbatches),
+                        "--chunks",
+                        std::to_string(job_.chunks),
+                        "--blocking-power",
+                        fmt::format("{}", job_.blocking_power.value()),
+                        "--transfer-latency",
+                        transfer_latency_option(o_.transfer_latency),
+                        "--host-ahead",
+                        o_.host_ahead,
+                        "--cuda",
+                        folder_ + "/libcuda-simulated.so",
+                        "--server",
+                        peer_.url,
+                        "--job-name",
+                        fmt::format("demo of {} (simulated GPUs)", name),
+                        "--facts",
+                        fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
+    if (o_.blocking_transfers) replay.arguments.emplace_back("--blocking-transfers");
     if (o_.known_profile) {
       replay.arguments.insert(replay.arguments.end(), {"--profile-name", profile_name});
       if (Status pushed = push_profile(); !pushed) return pushed;
@@ -290,7 +303,9 @@ class DemoCourse::Course {
     json::object pipeline{{"schedule", o_.schedule},
                           {"microbatches", o_.microbatches},
                           {"chunks", job_.chunks},
-                          {"blocking_power_w", job_.blocking_power.value()}};
+                          {"blocking_power_w", job_.blocking_power.value()},
+                          {"transfer_latency_s", json::parse(format_transfer_latency(o_.transfer_latency))},
+                          {"blocking_transfers", o_.blocking_transfers}};
     const json::object body{{"profile_csv", format_profile_csv(job_.profile)}, {"pipeline", std::move(pipeline)}};
     const auto answer = ask("PUT", std::string("/v1/profiles/") + profile_name, json::serialize(body));
     if (!answer) return answer.error();
@@ -630,6 +645,7 @@ class DemoCourse::Course {
       const auto* clocks = object != nullptr ? object->if_contains("clocks") : nullptr;
       if (clocks == nullptr || !clocks->is_array()) return Ok{};
       if (!apply_clocks(job_.dag, rank, clocks->get_array(), plan)) return Ok{};
+      m_.planned_time_s = number_at(*answer, {"iteration_time_s"});
     }
     m_.planned = plan;
     m_.truth_time_s = simulate(job_.dag, plan, {switch_latencies().second}).makespan.value();

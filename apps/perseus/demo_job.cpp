@@ -98,7 +98,7 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
                        : is_sample        ? Watts(sample_blocking_power_w)
                                           : guessed_blocking_power(job.profile);
-  auto dag = build_dag(job.profile, *schedule, {job.blocking_power, Seconds(0), false});
+  auto dag = build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
   if (!dag) return dag.error();
   job.dag = *std::move(dag);
   job.all_max_time = simulate(job.dag, all_maximum_clock(job.dag)).makespan;

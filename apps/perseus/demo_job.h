@@ -25,6 +25,8 @@ struct DemoOptions {
   std::optional<double> blocking_power_w, split_backward, limit_s, switch_latency_ms;
   double time_scale = 0.5, straggler_slowdown = 1.15;
   bool known_profile = false, keep = false;
+  TransferLatency transfer_latency;  ///< between the ranks; the client is not told
+  bool blocking_transfers = false;
   std::string slowdown = "0%";           ///< tolerated by the server
   std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch, helper;

@@ -111,6 +111,7 @@ json::object details_of(const DemoMeasurement& m) {
       {"baseline", json_of(m.baseline)},
       {"plan", json_of(m.plan)},
       {"predicted", json_of(m.predicted)},
+      {"planned_time_s", m.planned_time_s},
       {"simulated_plan_time_s", m.truth_time_s},
       {"at_planned_clock_pct", m.at_planned_clock_pct ? json::value(*m.at_planned_clock_pct) : json::value()},
       {"counter_energy_j", m.counter_energy_j},

@@ -46,6 +46,7 @@ struct DemoMeasurement {
   PhaseFigures plan;
   PredictedIteration predicted;
   std::optional<Plan> planned;                 ///< replica 0's plan, in options of the true profile
+  double planned_time_s = 0;                   ///< of the plan, as the server has it
   double truth_time_s = 0;                     ///< of that plan by the independent simulator on the true profile
   std::optional<double> at_planned_clock_pct;  ///< of all computations; nothing: the plan could not be compared
   double counter_energy_j = 0;  ///< per iteration while the plan ran, by the clients' counters; 0: unknown

@@ -37,8 +37,8 @@ class ReplayDevice {
   ReplayDevice& operator=(const ReplayDevice&) = delete;
   virtual ~ReplayDevice() = default;
   virtual double now_s() = 0;
-  /// A computation of that type that started at `start_s`, now or a little earlier; it is told as soon as it has
-  /// started, by `started(when)`, and returned when it is done. `start_s` and `end_s` say when it really ran.
+  /// A computation of that type that starts at `start_s`, later or a little earlier than now; it is told as soon as it
+  /// has started, by `started(when)`, and returned when it is done. `start_s` and `end_s` say when it really ran.
   virtual ComputationStamp run(int type, double start_s, const std::function<void(double)>& started) = 0;
   /// Energy since it was made, up to a moment since which it has been waiting.
   virtual double energy_j(double until_s) = 0;

@@ -20,6 +20,11 @@ SimulatedDevice::SimulatedDevice(std::unique_ptr<SimulatedGpu> gpu, std::map<int
 
 ComputationStamp SimulatedDevice::run(int type, double start_s, const std::function<void(double)>& started) {
   ComputationStamp stamp;
+  while (now_s() < start_s) {  // its inputs are on their way
+    const auto whole_s = static_cast<time_t>(start_s);
+    const timespec until{whole_s, static_cast<long>(1e9 * (start_s - static_cast<double>(whole_s)))};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);
+  }
   const double late_s = std::max(0.0, now_s() - start_s);
   stamp.start_s = gpu_->begin_in_the_past(computation_of_.at(type), start_s);
   const double lost_s = std::max(0.0, stamp.start_s - start_s);

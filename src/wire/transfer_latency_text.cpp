@@ -40,6 +40,16 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
   }
 }
 
+/// One entry per boundary; `both`: the format of two directions that differ.
+std::vector<std::string> entries_of(const TransferLatency& latency, fmt::format_string<double, double> both) {
+  std::vector<std::string> entries;
+  for (const auto& [forward, backward] : latency.boundaries) {
+    entries.push_back(forward == backward ? fmt::format("{}", forward.value())
+                                          : fmt::format(both, forward.value(), backward.value()));
+  }
+  return entries;
+}
+
 }  // namespace
 
 Result<TransferLatency> read_transfer_latency(const JsonReader& json) {
@@ -62,13 +72,12 @@ Result<TransferLatency> read_transfer_latency(const JsonReader& json) {
 
 std::string format_transfer_latency(const TransferLatency& latency) {
   if (latency.boundaries.empty()) return fmt::format("{}", latency.common.value());
-  std::string text = "[";
-  for (const auto& [forward, backward] : latency.boundaries) {
-    if (text.size() > 1) text += ", ";
-    text += forward == backward ? fmt::format("{}", forward.value())
-                                : fmt::format("[{}, {}]", forward.value(), backward.value());
-  }
-  return text + "]";
+  return fmt::format("[{}]", fmt::join(entries_of(latency, "[{}, {}]"), ", "));
+}
+
+std::string transfer_latency_option(const TransferLatency& latency) {
+  if (latency.boundaries.empty()) return fmt::format("{}", latency.common.value());
+  return fmt::format("{}", fmt::join(entries_of(latency, "{}/{}"), ","));
 }
 
 Result<TransferLatency> parse_transfer_latency(std::string_view text) {

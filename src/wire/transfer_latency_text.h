@@ -24,5 +24,7 @@ std::string format_transfer_latency(const TransferLatency& latency);
 
 /// Of the command line. Values are finite and >= 0.
 Result<TransferLatency> parse_transfer_latency(std::string_view text);
+/// What parse_transfer_latency() reads.
+std::string transfer_latency_option(const TransferLatency& latency);
 
 }  // namespace perseus

@@ -68,6 +68,12 @@ TEST(TransferLatencyText, CommandLineForms) {
   }
 }
 
+TEST(TransferLatencyText, CommandLineFormReadsBackAsWritten) {
+  for (const char* text : {"0", "0.002", "0.002,0.064", "0.002,0.064/0.07,0.003", "0.1/0.2"}) {
+    EXPECT_EQ(transfer_latency_option(parse_transfer_latency(text).value()), text);
+  }
+}
+
 TEST(TransferLatencyText, JsonReadsBackAsWritten) {
   for (const TransferLatency& latency : {TransferLatency(Seconds(0.0034694109133670006)), three_boundaries}) {
     const std::string text = format_transfer_latency(latency);
