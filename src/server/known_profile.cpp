@@ -52,6 +52,16 @@ bool awaits_latencies(const Job& job, double now_s, double patience_s) {
   return job.switch_latency_s > 0 && job.ranks_registered < job.spec.degrees.world_size();
 }
 
+PipelineShape with_constants_of(PipelineShape shape, const PipelineShape& profile) {
+  if (!shape.transfer_latency) {
+    shape.transfer_latency = profile.transfer_latency;
+    shape.blocking_transfers = shape.blocking_transfers || profile.blocking_transfers;
+  }
+  if (!shape.blocking_power) shape.blocking_power = profile.blocking_power;
+  if (!shape.switch_latency) shape.switch_latency = profile.switch_latency;
+  return shape;
+}
+
 PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   double transfer_s = 0;
   double switch_s = 0;

@@ -30,6 +30,9 @@ std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& i
 /// and the last rank that registered did so less than `patience_s` ago. Never if profile or job give the latency.
 bool awaits_latencies(const Job& job, double now_s, double patience_s);
 
+/// A job's shape with what it leaves open as the profile has it: links, blocking power, switch latency.
+PipelineShape with_constants_of(PipelineShape shape, const PipelineShape& profile);
+
 /// The shape with what the job's ranks measured in place of what it leaves open: latencies, blocking power.
 PipelineShape with_measurements(PipelineShape shape, const Job& job);
 

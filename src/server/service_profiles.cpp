@@ -157,7 +157,8 @@ Result<JobProfiles> JobProfiles::read(Store& store, const RegisterJob& request, 
   const auto add = [&](const std::string& name, std::vector<int> pipelines) -> Status {
     auto profile = named_profile(store, name);
     if (!profile) return profile.error();
-    add_given(std::move(profile->profile_csv), request.shape.value_or(profile->shape), name, std::move(pipelines));
+    add_given(std::move(profile->profile_csv),
+              with_constants_of(request.shape.value_or(profile->shape), profile->shape), name, std::move(pipelines));
     return Ok{};
   };
   if (!request.profile.empty()) {
@@ -168,8 +169,9 @@ Result<JobProfiles> JobProfiles::read(Store& store, const RegisterJob& request, 
     if (!known) return known.error();
     if (*known) {  // the same computations, perhaps in another number
       const auto& [learned, input] = **known;
-      PipelineShape shape = request.shape.value_or(input.shape);
-      if (!shape.blocking_power) shape.blocking_power = input.shape.blocking_power;
+      PipelineShape measured = input.shape;
+      measured.switch_latency.reset();  // the ranks measure their own
+      PipelineShape shape = with_constants_of(request.shape.value_or(input.shape), measured);
       add_given(input.profile_csv, std::move(shape), "known from an earlier run", {});
       profiles.learned = {key, learned, std::move(profiles.given.back())};
       profiles.given.pop_back();
