@@ -2,7 +2,7 @@
 //
 // Truth is a profile; every occurrence takes its time and energy there, each times an independent 1 + noise * normal.
 // The iteration takes as long as the longest path through these times, and waits at blocking power. The meter of whole
-// iterations may be noisy too.
+// iterations may be noisy too. Each rank's clock has an offset of its own in each iteration.
 #pragma once
 
 #include <cmath>
@@ -22,6 +22,9 @@ struct SimulationOptions {
   bool energy_breakdown = true;
   Watts blocking_power{83.64};
   std::vector<double> replica_slowness = {1};  ///< of every rank: times of its replicas
+  TransferLatency transfer_latency = {};
+  bool blocking_transfers = false;
+  double jitter_s = 0;  ///< of begins, exponentially distributed
 };
 
 class SimulatedJob {
@@ -29,7 +32,9 @@ class SimulatedJob {
   SimulatedJob(const Profile& truth, Schedule schedule, SimulationOptions options, std::uint64_t seed)
       : schedule_(std::move(schedule)),
         options_(std::move(options)),
-        dag_(build_dag(truth, schedule_, {options_.blocking_power, Seconds(0)}).value()),
+        dag_(build_dag(truth, schedule_,
+                       {options_.blocking_power, options_.transfer_latency, options_.blocking_transfers})
+                 .value()),
         engine_(seed) {}
 
   [[nodiscard]] ProfilingJob job(bool tell_blocking_power = true) const {
@@ -46,6 +51,7 @@ class SimulatedJob {
     return job;
   }
   [[nodiscard]] const ComputationDag& dag() const { return dag_; }
+  [[nodiscard]] const SimulationOptions& options() const { return options_; }
 
   /// One result per rank and replica, ranks first.
   std::vector<RankResult> run(const ProfilingWindow& window) {
@@ -83,18 +89,20 @@ class SimulatedJob {
       }
     }
     std::vector<double> start(dag_.computations.size());
-    std::vector<std::vector<int>> after(dag_.computations.size());
-    for (const Dependency& d : dag_.dependencies) after[d.before].push_back(d.after);
+    std::vector<std::vector<Dependency>> after(dag_.computations.size());
+    for (const Dependency& d : dag_.dependencies) after[d.before].push_back(d);
     double end = 0;
     for (std::size_t c = 0; c < start.size(); ++c) {
+      if (options_.jitter_s > 0) start[c] += options_.jitter_s * jitter_(clock_engine_);
       const double finish = start[c] + time[c];
       end = std::max(end, finish);
-      for (const int next : after[c]) start[next] = std::max(start[next], finish);
+      for (const Dependency& d : after[c]) start[d.after] = std::max(start[d.after], finish + d.latency.value());
     }
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       RankResult& result = results[first + static_cast<std::size_t>(rank)];
       const std::size_t iteration = result.iteration_time.size();
       double busy_s = 0, busy_j = 0;
+      const double offset_s = offset_(clock_engine_);
       for (const int c : dag_.rank_order[rank]) {
         const std::string& name = dag_.type_of(c).instruction;
         busy_s += time[c];
@@ -103,6 +111,10 @@ class SimulatedJob {
         result.time_s[name].back().push_back(time[c]);
         result.energy_j[name].resize(iteration + 1);
         if (options_.energy_breakdown) result.energy_j[name].back().push_back(energy[c]);
+        result.begin_s[name].resize(iteration + 1);
+        result.begin_s[name].back().push_back(start[c] + offset_s);
+        result.end_s[name].resize(iteration + 1);
+        result.end_s[name].back().push_back(start[c] + time[c] + offset_s);
       }
       result.iteration_time.emplace_back(end);
       result.iteration_energy.emplace_back((busy_j + options_.blocking_power.value() * (end - busy_s)) *
@@ -114,6 +126,9 @@ class SimulatedJob {
   SimulationOptions options_;
   ComputationDag dag_;
   std::mt19937_64 engine_;
+  std::mt19937_64 clock_engine_{1};
+  std::uniform_real_distribution<double> offset_{-100, 100};
+  std::exponential_distribution<double> jitter_{1};
 };
 
 }  // namespace perseus::testing

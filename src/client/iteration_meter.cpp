@@ -137,7 +137,9 @@ void IterationMeter::take(const Step& step, double now_s) {
     if (c.instruction != Instruction::all_reduce && c.instruction != Instruction::optimizer_step) {
       last = std::max(last, c_end);
     }
-    iteration.computations.push_back({c.instruction, std::max(c_end - on_host(c.begin), 0.0), -1});
+    const double c_begin = on_host(c.begin);
+    iteration.computations.push_back(
+        {c.instruction, std::max(c_end - c_begin, 0.0), -1, c_begin - begin, std::max(c_end, c_begin) - begin});
     pending.ran.push_back(ran_at(c, step.controlled ? c.clock : 0, on_host(c.begin), c_end));
     from = std::max(from, on_host(c.begin));  // work that overlaps is the earlier one's
     if (c_end <= from) continue;

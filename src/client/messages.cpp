@@ -167,6 +167,8 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
     });
     if (energies) body.raw("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
     body.raw("throttled", list(iterations, [](const auto& i) { return i.throttled ? "true" : "false"; }));
+    body.raw("begin_s", breakdown(iterations, &MeasuredComputation::begin_s));
+    body.raw("end_s", breakdown(iterations, &MeasuredComputation::end_s));
   }
   return body.done();
 }

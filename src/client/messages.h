@@ -36,8 +36,9 @@ struct RankFacts {
 
 struct MeasuredComputation {
   Instruction instruction = Instruction::forward;
-  double time_s = 0;     ///< 0: not known at its clock
-  double energy_j = -1;  ///< negative: not known; 0: not known, as its time
+  double time_s = 0;              ///< 0: not known at its clock
+  double energy_j = -1;           ///< negative: not known; 0: not known, as its time
+  double begin_s = 0, end_s = 0;  ///< as it ran, since the step's begin
 };
 
 struct MeasuredIteration {

@@ -13,6 +13,7 @@
 #include "profiling/choose_clocks.h"
 #include "profiling/few_plans.h"
 #include "profiling/layout.h"
+#include "profiling/measured_pipelines.h"
 #include "profiling/plain_order.h"
 #include "profiling/plan_loss.h"
 #include "profiling/planning.h"
@@ -95,7 +96,10 @@ struct OnlineProfiler::State {
   int reports_of_last = 0;
   std::vector<double> window_s;  ///< per window: its longest mean iteration time of a rank; 0: not reported
 
-  State(Layout l, ProfilingOptions o) : layout(std::move(l)), options(std::move(o)), samples(layout) {}
+  MeasuredPipelines links;
+
+  State(Layout l, ProfilingOptions o)
+      : layout(std::move(l)), options(std::move(o)), samples(layout), links(layout.job.schedule) {}
 
   [[nodiscard]] std::mt19937_64 engine() const {
     return std::mt19937_64(options.seed * 0x9e3779b97f4a7c15 + windows.size());
@@ -455,6 +459,12 @@ Result<std::vector<Rejection>> OnlineProfiler::report(const RankResult& result) 
   for (const Seconds time : result.iteration_time) sum_s += time.value();
   double& longest_s = state_->window_s[result.window];
   if (std::isfinite(sum_s)) longest_s = std::max(longest_s, sum_s / static_cast<double>(result.iteration_time.size()));
+  if (!state_->layout.job.measure_links) return rejections;
+  state_->links.add(result);
+  if (const auto links = state_->links.links()) {
+    state_->layout.job.transfer_latency = links->latency;
+    state_->layout.job.blocking_transfers = links->blocking_transfers;
+  }
   return rejections;
 }
 
@@ -470,6 +480,7 @@ std::optional<double> OnlineProfiler::measured_slowdown_pct(int window) const {
   return state_->measured_slowdown_pct(state_->windows[window]);
 }
 
+std::optional<MeasuredLinks> OnlineProfiler::links() const { return state_->links.links(); }
 int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_->windows.size()); }
 int OnlineProfiler::iterations_handed_out() const { return state_->iterations(); }
 
@@ -487,6 +498,7 @@ Result<ProfileEstimate> OnlineProfiler::estimate() const {
   estimate.blocking_power = model.blocking_power();
   estimate.blocking_power_stddev = model.blocking_power_stddev();
   estimate.energies_by_iteration = model.by_iteration();
+  estimate.links = links();
   for (int t = 0; t < layout.num_types(); ++t) {
     const ProfiledType& type = layout.types[t];
     const std::vector<Cell>& cells = state.samples.cells(t);

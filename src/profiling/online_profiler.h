@@ -35,6 +35,7 @@
 #include "model/computation_dag.h"
 #include "model/profile.h"
 #include "model/schedule.h"
+#include "profiling/link_times.h"
 
 namespace perseus {
 
@@ -47,7 +48,8 @@ struct ProfilingJob {
   std::optional<Watts> blocking_power;         ///< of one accelerator; without it, it is estimated from the results
   TransferLatency transfer_latency;
   bool blocking_transfers = false;
-  Seconds switch_latency;  ///< until a requested clock arrives; 0: not known
+  bool measure_links = false;  ///< use the links that ranks measure in place of both
+  Seconds switch_latency;      ///< until a requested clock arrives; 0: not known
 };
 
 struct ProfilingOptions {
@@ -116,6 +118,8 @@ struct RankResult {
   Breakdown time_s;                      ///< must have every instruction of the rank that has a clock
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration: the device says it did not hold its clock; empty: not known
+  /// When each occurrence began and ended, s, by any clock of the rank; empty: not known.
+  Breakdown begin_s = {}, end_s = {};
 };
 
 /// A value that was left out, and why.
@@ -145,6 +149,7 @@ struct ProfileEstimate {
   bool energies_by_iteration = false;               ///< energies come from regression over whole iterations
   double time_noise_pct = 0;                        ///< spread of a single time, as seen
   double energy_noise_pct = 0;                      ///< likewise of an energy (of an iteration's if by iteration)
+  std::optional<MeasuredLinks> links;               ///< nothing: not asked for, or not known
 };
 
 /// `estimate.profile` without the extrapolated clocks: what to plan with.
@@ -173,6 +178,8 @@ class OnlineProfiler {
   /// Takes in a result of any window handed out. Error: the result as a whole makes no sense, or came before.
   Result<std::vector<Rejection>> report(const RankResult& result);
 
+  /// The links as the ranks measured them; nothing: not asked for, or not known.
+  [[nodiscard]] std::optional<MeasuredLinks> links() const;
   [[nodiscard]] int windows_handed_out() const;
   [[nodiscard]] int iterations_handed_out() const;
   /// Of a window that was reported: how much slower its iterations were than those at the highest clock, in percent.

@@ -67,7 +67,7 @@ class Quadratic {
     for (int round = 0; round < 4; ++round) {
       std::vector<double> residuals;
       for (const Point& p : all) residuals.push_back(std::abs(p.y - at(p.x)));
-      const double limit = std::max(least, deviations * 1.4826 * upper_median(residuals));
+      const double limit = std::max(least, deviations * kStddevPerMedianDistance * upper_median(residuals));
       points_.clear();
       for (std::size_t i = 0; i < all.size(); ++i) {
         if (residuals[i] <= limit) points_.push_back(all[i]);
@@ -188,7 +188,8 @@ Status check_shape(const Layout& layout, const RankResult& result) {
       return bad(fmt::format("time_breakdown lacks {}", name));
     }
     for (const auto& [kind, breakdown] :
-         {std::pair("time_breakdown", &result.time_s), std::pair("energy_breakdown", &result.energy_j)}) {
+         {std::pair("time_breakdown", &result.time_s), std::pair("energy_breakdown", &result.energy_j),
+          std::pair("begin_s", &result.begin_s), std::pair("end_s", &result.end_s)}) {
       if (!measured(*breakdown, name)) continue;
       const auto& lists = breakdown->find(name)->second;
       if (lists.size() != iterations) {
@@ -201,7 +202,7 @@ Status check_shape(const Layout& layout, const RankResult& result) {
       }
     }
   }
-  for (const auto* breakdown : {&result.time_s, &result.energy_j}) {
+  for (const auto* breakdown : {&result.time_s, &result.energy_j, &result.begin_s, &result.end_s}) {
     for (const auto& [name, lists] : *breakdown) {
       const bool any = std::ranges::any_of(lists, [](const auto& values) { return !values.empty(); });
       if (any && !counts.contains(name)) return bad(fmt::format("the rank has no instruction '{}'", name));

@@ -60,6 +60,8 @@ void describe(F& f, S& s) {
   f("time_s", s.time_s);
   f("energy_j", s.energy_j);
   f("throttled", s.throttled);
+  f("begin_s", s.begin_s);
+  f("end_s", s.end_s);
   f("epoch", s.epoch);
 }
 /// What a rank sends alone to its job's path: a RegisterRank or a ReportIterations.

@@ -155,6 +155,8 @@ void describe(F& f, S& e) {
   f("energy_j", e.energy_j);
   f("throttled", e.throttled);
   f("missed", e.missed);
+  f("begin_s", e.begin_s);
+  f("end_s", e.end_s);
 }
 template <class F, class S>
 requires is_one_of<S, ProfilingFailed>

@@ -105,6 +105,7 @@ struct ResultReported {
   ReportIterations::Breakdown time_s, energy_j;
   std::vector<bool> throttled;
   std::string missed = {};  ///< why nothing was measured; empty: it was
+  ReportIterations::Breakdown begin_s = {}, end_s = {};
   bool operator==(const ResultReported&) const = default;
 };
 /// Nothing can be planned from what was measured: the job runs at maximum clock until somebody uploads a profile.

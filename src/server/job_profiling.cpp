@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "profiling/measured_pipelines.h"
 #include "wire/format_profile_csv.h"
 
 namespace perseus::server {
@@ -69,6 +71,7 @@ Result<ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megah
   profiled.blocking_power = job.spec.shape->blocking_power;
   profiled.transfer_latency = shape.transfer_latency.value_or(TransferLatency());
   profiled.blocking_transfers = shape.blocking_transfers;
+  profiled.measure_links = !shape.transfer_latency;
   // This may differ after a restart: it only affects windows that are still to come.
   profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));
   return profiled;
@@ -139,9 +142,30 @@ RankResult rank_result(const Job& job, const ResultReported& reported, const Sch
         std::ranges::any_of(actions, [&](const Action& action) { return name_of(action.instruction) == member.first; });
     return !planned && is_known_besides(job, rank, member.first);
   };
-  std::erase_if(result.time_s, no_plan_for);
-  std::erase_if(result.energy_j, no_plan_for);
+  result.begin_s = reported.begin_s;
+  result.end_s = reported.end_s;
+  for (auto* breakdown : {&result.time_s, &result.energy_j, &result.begin_s, &result.end_s}) {
+    std::erase_if(*breakdown, no_plan_for);
+  }
   return result;
+}
+
+/// Two digits: what ranks measure differs by more.
+Seconds rounded(Seconds latency) {
+  if (latency <= Seconds(0)) return Seconds(0);
+  const double unit_s = std::pow(10.0, std::floor(std::log10(latency.value())) - 1);
+  return Seconds(std::round(latency.value() / unit_s) * unit_s);
+}
+
+/// Plans count on the links that ranks measured, unless the job says what its links are.
+void use_links(PipelineShape& shape, const std::optional<MeasuredLinks>& links) {
+  if (!links || shape.transfer_latency) return;
+  shape.transfer_latency = links->latency;
+  shape.blocking_transfers = links->blocking_transfers;
+  auto& boundaries = shape.transfer_latency->boundaries;
+  for (BoundaryLatency& b : boundaries) b = {rounded(b.forward), rounded(b.backward)};
+  const auto differs = [&](const BoundaryLatency& b) { return b != boundaries.front() || b.forward != b.backward; };
+  if (std::ranges::none_of(boundaries, differs)) shape.transfer_latency = boundaries.front().forward;
 }
 
 }  // namespace
@@ -262,11 +286,35 @@ std::optional<NextStep> next_step(const OnlineProfiler& profiler, const Profilin
   if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
   PipelineShape shape = question.shape;
   if (!shape.blocking_power) shape.blocking_power = estimate->blocking_power;  // no rank measured it
+  use_links(shape, estimate->links);
   auto known = known_input(format_profile_csv(for_planning(*estimate)), shape, question.limits, "measured online",
                            question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
+  if (estimate->links && !question.shape.transfer_latency) {
+    known->event.text += fmt::format("; transfers take {}{}", perseus::text_of(*shape.transfer_latency),
+                                     shape.blocking_transfers ? ", and senders wait for them" : "");
+  }
   return ProfileMeasured{*std::move(known)};
+}
+
+/// A learned profile was measured on other links. Nothing: the job says what its links are, its ranks did not measure
+/// them, or they are those of the profile.
+std::optional<KnownInput> with_own_links(const ProfilingQuestion& question) {
+  if (question.shape.transfer_latency) return std::nullopt;
+  const auto learned = parse_input(question.trial->input, "profile");
+  if (!learned) return std::nullopt;
+  const auto schedule = schedule_of(learned->shape, learned->ranks);
+  if (!schedule) return std::nullopt;
+  profiling::MeasuredPipelines measured(*schedule);
+  for (const RankResult& result : question.trial->results) measured.add(result);
+  PipelineShape shape = learned->shape;
+  shape.transfer_latency.reset();
+  use_links(shape, measured.links());
+  if (!shape.transfer_latency || shape == learned->shape) return std::nullopt;
+  auto known =
+      known_input(learned->profile_csv, shape, question.limits, "learned", question.pipelines, question.fixed_latency);
+  return known ? std::optional(*std::move(known)) : std::nullopt;
 }
 
 }  // namespace
@@ -275,7 +323,7 @@ std::optional<ProfilingDecision> decide_profiling(const OnlineProfiler& profiler
                                                   StopCheck& check) {
   std::optional<TrialEnded> ended;
   if (question.trial) ended = judge_trial(*question.trial);
-  if (ended && ended->agreed) return ProfilingDecision{ProfileConfirmed{}, ended};
+  if (ended && ended->agreed) return ProfilingDecision{ProfileConfirmed{with_own_links(question)}, ended};
   std::optional<NextStep> next = next_step(profiler, question, check);
   if (!next) return std::nullopt;
   auto* const window = std::get_if<WindowHandedOut>(&*next);

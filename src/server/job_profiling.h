@@ -66,7 +66,9 @@ struct ProfileMeasured {
   KnownInput known;
 };
 /// The job's profile is the one that was on trial.
-struct ProfileConfirmed {};
+struct ProfileConfirmed {
+  std::optional<KnownInput> own_links;  ///< the same with the links that this job's ranks measured; nothing: as it was
+};
 struct ProfilingDecision {
   std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed, ProfileConfirmed> next;
   std::optional<TrialEnded> trial = std::nullopt;

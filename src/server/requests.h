@@ -186,6 +186,8 @@ struct ReportIterations {
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration; empty: not known
   std::int64_t epoch = 0;       ///< as WaitForPlan's
+  /// When each occurrence began and ended, by any clock of the rank: for the latencies of links; empty: not known.
+  Breakdown begin_s = {}, end_s = {};
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why

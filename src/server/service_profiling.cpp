@@ -93,7 +93,11 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
 void Service::State::submit_window(const std::string& id, const std::shared_ptr<JobProfiling>& profiling,
                                    ProfilingQuestion question) {
   const LiveJob* const live = jobs->in_memory(id);
-  if (live == nullptr) return;
+  if (live == nullptr) {  // the job has ended since
+    profiling->deciding = false;
+    store->release("profile/" + id, options.owner);
+    return;
+  }
   const auto owner = planning_owner_of(live->job);
   profiling->search = std::stop_source();
   const auto search = [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), pool = &executor,
@@ -152,9 +156,13 @@ void Service::State::profiling_decided(const std::string& id, const std::shared_
       *judged = job.trial->candidate;
       decision.events.emplace_back(*decided.trial);
     }
-    if (std::holds_alternative<ProfileConfirmed>(decided.next)) {
+    if (const auto* confirmed = std::get_if<ProfileConfirmed>(&decided.next)) {
       if (!*judged) return decision;
       ProfileKnown known = (*judged)->profile;
+      if (confirmed->own_links) {
+        known.input = confirmed->own_links->event.input;
+        decision.blobs.push_back(confirmed->own_links->blob);
+      }
       known.pipelines = unprofiled_pipelines(job);
       if (static_cast<int>(known.pipelines.size()) == job.num_pipelines()) known.pipelines.clear();
       known.text = decided.trial->text;
@@ -214,7 +222,9 @@ void Service::State::report_window(LiveJob& live, int window, ReportIterations r
                         std::move(request.time_s),
                         std::move(request.energy_j),
                         std::move(request.throttled),
-                        std::move(request.missed)};
+                        std::move(request.missed),
+                        std::move(request.begin_s),
+                        std::move(request.end_s)};
   for (const Seconds time : request.iteration_time) result.iteration_time_s.push_back(time.value());
   for (const Joules energy : request.iteration_energy) result.iteration_energy_j.push_back(energy.value());
   const bool no_energies = result.missed.empty() && result.iteration_energy_j.empty() && result.energy_j.empty();

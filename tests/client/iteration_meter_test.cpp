@@ -100,6 +100,30 @@ TEST(IterationMeter, AWindowThatEndsIsReportedWhateverCouldBeUsedOfIt) {
               ::testing::HasSubstr(R"("missed":"the rank did not follow the window's clocks","iteration_time_s":[]})"));
 }
 
+TEST(IterationMeter, AWindowsComputationsHaveTheTimesAtWhichTheyRan) {
+  HandTurnedRank rank(two_computations(0.005, 0.02));
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  rank.measured.clear();
+  rank.begin_step(0, 1);
+  const double began_s = rank.now_s;
+  std::vector<std::pair<double, double>> truth;
+  for (const Instruction instruction : {Instruction::forward, Instruction::forward, Instruction::backward}) {
+    rank.wait(0.003);
+    const double from_s = rank.now_s - began_s;
+    rank.compute(instruction);
+    truth.emplace_back(from_s, rank.now_s - began_s);
+  }
+  rank.end_step();
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  const auto window = std::ranges::find(rank.measured, 0, &MeasuredIteration::window);
+  ASSERT_NE(window, rank.measured.end());
+  ASSERT_EQ(window->computations.size(), truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    EXPECT_NEAR(window->computations[i].begin_s, truth[i].first, 1e-6);
+    EXPECT_NEAR(window->computations[i].end_s, truth[i].second, 1e-6);
+  }
+}
+
 TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
   HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations from one look to the next
   rank.gpu->inject(read_counter, not_supported, -1);

@@ -42,8 +42,9 @@ class SessionTest : public ::testing::Test {
     i.time_s = 0.5;
     i.energy_j = 100;
     if (window >= 0)
-      i.computations = {
-          {Instruction::forward, 0.1, 20}, {Instruction::backward, 0.2, 40}, {Instruction::forward, 0.11, 21}};
+      i.computations = {{Instruction::forward, 0.1, 20, 0, 0.1},
+                        {Instruction::backward, 0.2, 40, 0.15, 0.35},
+                        {Instruction::forward, 0.11, 21, 0.35, 0.46}};
     return i;
   }
 
@@ -480,7 +481,9 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
       server.asked("POST", "/iterations").back(),
       R"({"rank":0,"window":3,"last_iteration":1,"plan_version":1,"iteration_time_s":[0.5,0.5],"iteration_energy_j":[100,100],)"
       R"("time_s":{"forward":[[0.1,0.11],[0.1,0.11]],"backward":[[0.2],[0.2]]},)"
-      R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false]})");
+      R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false],)"
+      R"("begin_s":{"forward":[[0,0.35],[0,0.35]],"backward":[[0.15],[0.15]]},)"
+      R"("end_s":{"forward":[[0.1,0.46],[0.1,0.46]],"backward":[[0.35],[0.35]]}})");
   session->report(iteration(2, 1));
   session->report(iteration(3, 2));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 3; }));

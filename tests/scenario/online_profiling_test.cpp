@@ -64,6 +64,63 @@ TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   EXPECT_NEAR(now.plan->t_min->value(), best.points.back().time.value(), 0.01 * best.points.back().time.value());
 }
 
+/// The plan's shortest time, against that of the best plan for the job as it is.
+double later_pct(const JobView& planned, const Training& training) {
+  return 100 * (planned.plan->t_min->value() / plan_exact(training.truth()).points.back().time.value() - 1);
+}
+
+SimulationOptions with_slow_link() {
+  SimulationOptions options;
+  options.transfer_latency =
+      TransferLatency(std::vector<BoundaryLatency>{{Seconds(0.002), Seconds(0.002)}, {Seconds(0.06), Seconds(0.06)}});
+  return options;
+}
+
+TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
+  const Degrees degrees{2, 3, 2};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  EXPECT_NEAR(later_pct(view(job), training), 0, 1);
+  EXPECT_THAT(view(job).profiling->text, HasSubstr("transfers take 0.002 to 0.06 s, slowest: boundary 1"));
+
+  // What it would be without.
+  RegisterJob other = online_job(degrees);
+  other.facts = {{"model_name", "another"}};
+  const std::string blind = begin(other);
+  Training silent(target, blind, degrees, online_microbatches, with_slow_link());
+  silent.without_begins();
+  ASSERT_TRUE(silent.register_ranks().ok());
+  ASSERT_TRUE(silent.run_until_plan(100).ok());
+  EXPECT_LT(later_pct(view(blind), silent), -5);
+}
+
+TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
+  const Degrees degrees{1, 3, 1};
+  const std::string first = begin(online_job(degrees));
+  Training one_node(target, first, degrees, online_microbatches);
+  ASSERT_TRUE(one_node.register_ranks().ok());
+  ASSERT_TRUE(one_node.run_until_plan(100).ok());
+
+  const std::string second = begin(online_job(degrees));
+  Training two_nodes(target, second, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(two_nodes.register_ranks().ok());
+  ASSERT_TRUE(two_nodes.run_until_plan(3).ok()) << "a trial takes one window";
+  EXPECT_NEAR(later_pct(view(second), two_nodes), 0, 1);
+}
+
+TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
+  const Degrees degrees{1, 3, 1};
+  RegisterJob request = online_job(degrees);
+  request.shape->transfer_latency = Seconds(0);
+  const std::string job = begin(request);
+  Training training(target, job, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  EXPECT_LT(later_pct(view(job), training), -5);
+}
+
 TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
   const Degrees degrees{1, 2, 1};
   const std::string job = begin(online_job(degrees));

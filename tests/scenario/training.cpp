@@ -90,6 +90,10 @@ ReportIterations Training::report(int rank, const RankResult& result) const {
   report.last_iteration = iteration_ - 1;
   report.iteration_time = result.iteration_time;
   report.time_s = result.time_s;
+  if (begins_) {
+    report.begin_s = result.begin_s;
+    report.end_s = result.end_s;
+  }
   if (!energies_) return report;
   report.iteration_energy = result.iteration_energy;
   report.energy_j = result.energy_j;

@@ -24,6 +24,8 @@ class Training {
   Status register_ranks();
   /// Its ranks' devices have no energy counter.
   void without_energies() { energies_ = false; }
+  /// Its ranks do not say when computations began and ended.
+  void without_begins() { begins_ = false; }
   /// How many ranks reported; `silent` ones say nothing this time.
   Result<int> run_window(const std::set<int>& silent = {});
   /// What a rank would report of the window that it was told to run last, whether it has or not.
@@ -42,7 +44,7 @@ class Training {
   std::string job_;
   server::Degrees degrees_;
   SimulatedJob simulated_;
-  bool energies_ = true;
+  bool energies_ = true, begins_ = true;
   std::map<int, std::shared_ptr<const server::StageSchedule>> told_;
   std::int64_t iteration_ = 10;      ///< the one that comes next
   std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
