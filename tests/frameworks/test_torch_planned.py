@@ -14,7 +14,7 @@ from server import Server
 MICROBATCHES = 4
 
 
-class Planned(unittest.TestCase):
+class OfAJob(unittest.TestCase):
     def follow(self, name, least_pct, ranks=2, time_scale=0.5):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
         server = Server(self, folder / "data")
@@ -39,6 +39,8 @@ class Planned(unittest.TestCase):
         self.assertAlmostEqual(saved_pct, predicted_pct, delta=2)
         self.assertLess(slowdown_pct, 3)
 
+
+class Planned(OfAJob):
     def test_1f1b(self):
         self.follow("1F1B", 3)
 
@@ -55,5 +57,15 @@ class Planned(unittest.TestCase):
         self.follow("1F1B", 3, ranks=4, time_scale=1)
 
 
+class FourRanks(OfAJob):
+    """Takes five minutes: runs if it is named."""
+
+    def test_interleaved_1f1b(self):
+        self.follow("Interleaved1F1B", 3, ranks=4, time_scale=1)
+
+    def test_zbv_zero_bubble(self):
+        self.follow("ZBVZeroBubble", 3, ranks=4, time_scale=1)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(defaultTest="Planned")
