@@ -58,7 +58,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
                                              self->jobs->remove(id, std::move(done));
                                            });
   state->upkeep->earlier_wake = state->jobs->earlier_wake;
-  state->stored_bytes = std::make_shared<StoredBytes>(*state->store);
+  state->stored_bytes = std::make_shared<StoredBytes>(*state->store, StoredBytes::count(store), clock.now_s());
   state->jobs->index().on_erased = [self](const JobIndexRow& gone) { self->removed(gone); };
   state->jobs->index().on_changed = [self](const std::string&) {
     if (self->list_changed) self->list_changed();
