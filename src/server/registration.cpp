@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "server/learned_profile.h"
 #include "wire/json_reader.h"
 
 namespace perseus::server {
@@ -146,6 +147,10 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
   }
   for (const auto& [key, value] : request.facts) {
     if (Status named = check_text("facts", key, max_text); !named) return named.error();
+    if (key.starts_with(kOwnFacts)) {
+      return usage(fmt::format("facts: '{}'; allowed: names that do not begin with '{}', as the server's own do", key,
+                               kOwnFacts));
+    }
     if (Status named = check_text("facts." + key, value, max_text); !named) return named.error();
   }
   for (const auto& [pipeline, profile] : request.profile_of) {
