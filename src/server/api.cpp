@@ -327,6 +327,22 @@ std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& 
   return std::nullopt;
 }
 
+namespace {
+
+/// Of two values of one parameter, nobody knows which was meant.
+std::optional<Error> repeated_parameter(const HttpRequest& request) {
+  for (auto pair = request.query.begin(); pair != request.query.end(); ++pair) {
+    const auto& name = pair->first;
+    const auto same = [&](const auto& other) { return other.first == name; };
+    if (std::any_of(request.query.begin(), pair, same)) {
+      return Error{ErrorCode::usage, fmt::format("the parameter '{}' comes twice; allowed: once", name)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<HttpResponse> Api::refuse(const HttpRequest& head) {
   const Found found = route_of(head);
   if (!found.pattern) return nowhere(head, found.allowed);
@@ -353,6 +369,7 @@ void Api::handle(HttpRequest request, Responder responder) {
     call.parts.emplace_back(path[i]);
     if (segment == "{job}") job = call.parts.back();
   }
+  if (const auto twice = repeated_parameter(request)) return call.fail(*twice);
   call.request = std::move(request);
   if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
   if_it_reaches(std::move(call), *job,

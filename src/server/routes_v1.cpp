@@ -280,7 +280,9 @@ void Api::next_plan(Call call) {
   wait.rank = *rank;
   wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
-  wait.epoch = parameters.take<std::int64_t>("epoch", "the epoch of the rank's process").value_or(0);
+  wait.epoch =
+      parameters.take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", kMostEpoch))
+          .value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
   // Not all ranks of a cluster ask again in the same moment.
