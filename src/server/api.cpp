@@ -225,13 +225,27 @@ std::optional<bool> Api::reaches(const Identity& identity, const std::string& jo
   return !owner->empty() && *owner == identity.token;
 }
 
-Status Api::reached_now(const Identity& identity, const std::string& job) {
-  const auto known = reaches(identity, job);
-  if (!known) {
-    service_.job(job, [](const auto&) {});
-    return Error{ErrorCode::unavailable, fmt::format("the job '{}' is not known here yet: ask again", job)};
+void Api::read_jobs(const Identity& identity, const std::set<std::string>& jobs, std::function<void(Unread)> then) {
+  std::vector<std::string> unknown;
+  std::ranges::copy_if(jobs, std::back_inserter(unknown), [&](const auto& job) { return !reaches(identity, job); });
+  if (unknown.empty()) return then({});
+  struct Reading {
+    std::size_t left;
+    Unread unread;
+    std::function<void(Unread)> then;
+  };
+  const auto reading = std::make_shared<Reading>(Reading{unknown.size(), {}, std::move(then)});
+  for (const std::string& job : unknown) {
+    service_.job(job, [job, reading](const Result<JobView>& view) {
+      if (!view && view.error().code == ErrorCode::unavailable) reading->unread.emplace(job, view.error());
+      if (--reading->left == 0) reading->then(std::move(reading->unread));
+    });
   }
-  if (*known) return Ok{};
+}
+
+Status Api::reached(const Identity& identity, const std::string& job, const Unread& unread) {
+  if (const auto late = unread.find(job); late != unread.end()) return late->second;
+  if (reaches(identity, job).value_or(false)) return Ok{};
   return out_of_reach(job);
 }
 
