@@ -51,13 +51,11 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   const Frontier& frontier = file->frontier;
   const DefaultRule rule = default_rule_of(*file);
   const Seconds t_max = timeline_of(file->dag, all_maximum_clock(file->dag)).makespan;
-  const Seconds without_straggler = time_without_straggler(frontier, t_max, rule);
-  // At least as slow as the default plan, which runs without a straggler.
-  const Seconds own =
-      std::max((1 + rule.slowdown) * without_straggler, frontier.points[default_point(frontier, t_max, rule)].time);
-  const Seconds deadline = options.deadline_s ? Seconds(*options.deadline_s)
-                           : options.ratio    ? std::max(*options.ratio * without_straggler, own)
-                                              : own;
+  const Seconds straggler = options.ratio.value_or(0) * time_without_straggler(frontier, t_max, rule);
+  const Seconds planned = planned_time(frontier, t_max, rule, straggler);
+  const Seconds deadline =
+      options.deadline_s ? Seconds(*options.deadline_s)
+                         : std::max({straggler, planned, frontier.points[slowest_within(frontier, planned)].time});
   const auto [index, took_s] = timed_look_up(frontier, deadline);
   const FrontierPoint& point = frontier.points[index];
   const bool feasible = point.time <= deadline;

@@ -291,7 +291,8 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   std::optional<Seconds> deadline = straggler->deadline;
   if (straggler->ratio) {
     const Seconds t_max = timeline_of(dag, all_maximum_clock(dag)).makespan;
-    deadline = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
+    const Seconds slowed = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
+    deadline = std::max(slowed, planned_time(*frontier, t_max, rule, slowed));
   }
   const ReportSummary summary = summarise(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));

@@ -151,13 +151,20 @@ void warn_of_few_files(ServerLog& log, int connections, rlim_t most_files) {
                        connections, most_files));
 }
 
+/// Reads the settings anew, and opens the log anew under them. All of them hold, or none.
+Result<RereadConfig> reread_settings(const RunningServer& server, const ServeOptions& given) {
+  auto reread = reread_config(server.config, given.flags, given.file);
+  // With settings that are wrong, the log is rotated all the same.
+  const ServeConfig& config = reread ? reread->config : server.config;
+  const Status opened = server.log.open(config.log_level, config.log_file);
+  if (!reread || opened) return reread;
+  return opened.error();
+}
+
 /// Reads settings, tokens and the certificate anew, and opens the log anew. What is wrong leaves what was.
 void reload(const RunningServer& server, const ServeOptions& given) {
-  const auto reread = reread_config(server.config, given.flags, given.file);
+  const auto reread = reread_settings(server, given);
   const ServeConfig& config = reread ? reread->config : server.config;
-  if (const Status opened = server.log.open(config.log_level, config.log_file); !opened) {
-    server.log.error("the log stays where it is: " + opened.error().message);
-  }
   if (!reread) {
     server.log.error("the settings stay as they were: " + reread.error().message);
   } else {

@@ -67,12 +67,14 @@ Status slowdown(ServeConfig& config, const std::string& value) {
 
 struct Setting {
   std::string value, from;
+  bool from_names_it = false;  ///< a flag's or variable's name says which setting it is
 };
 
 Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, std::string>& flags,
                                                    const std::string& file) {
   std::map<std::string, Setting> settings;
-  for (const ConfigKey& key : config_table()) settings[std::string(key.name)] = {std::string(key.fallback), "default"};
+  for (const ConfigKey& key : config_table())
+    settings[std::string(key.name)] = {std::string(key.fallback), "default", false};
   if (!file.empty()) {
     const auto content = read_file(file);
     if (!content) return content.error();
@@ -91,11 +93,11 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
                      fmt::format("{}: there is no setting '{}'; see 'perseus serve --print-config'", from, name.str())};
       }
       if (const auto* string = value.as_string()) {
-        known->second = {string->get(), from};
+        known->second = {string->get(), from, false};
       } else if (const auto* integer = value.as_integer()) {
-        known->second = {std::to_string(integer->get()), from};
+        known->second = {std::to_string(integer->get()), from, false};
       } else if (const auto* real = value.as_floating_point()) {
-        known->second = {fmt::format("{}", real->get()), from};
+        known->second = {fmt::format("{}", real->get()), from, false};
       } else {
         return Error{ErrorCode::usage, fmt::format("{}: '{}' must be a string or a number", from, name.str())};
       }
@@ -103,10 +105,10 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
   }
   for (const ConfigKey& key : config_table()) {
     if (const char* value = std::getenv(environment_of(key).c_str())) {
-      settings[std::string(key.name)] = {value, environment_of(key)};
+      settings[std::string(key.name)] = {value, environment_of(key), true};
     }
     if (const auto flag = flags.find(std::string(key.name)); flag != flags.end()) {
-      settings[std::string(key.name)] = {flag->second, flag_of(key)};
+      settings[std::string(key.name)] = {flag->second, flag_of(key), true};
     }
   }
   return settings;
@@ -117,7 +119,8 @@ Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config
     const Setting& setting = settings.at(std::string(key.name));
     config.texts[std::string(key.name)] = setting.value;
     if (const Status set = key.set(config, setting.value); !set) {
-      return Error{ErrorCode::usage, fmt::format("{}: {}: {}", setting.from, key.name, set.error().message)};
+      const std::string name = setting.from_names_it ? "" : fmt::format("{}: ", key.name);
+      return Error{ErrorCode::usage, fmt::format("{}: {}{}", setting.from, name, set.error().message)};
     }
   }
   return Ok{};

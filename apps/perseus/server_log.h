@@ -1,7 +1,8 @@
 // The log of `perseus serve`: one JSON object a line, on standard error or appended to a file.
 //
 // Input:   a level, and a file; without a file, standard error.
-// Errors:  open(): the file cannot be opened for appending; the log goes on where it was.
+// Errors:  open(): the file cannot be opened for appending (its directory must be there); the log goes on where it was.
+//          A line that cannot be written is lost; standard error says so, at most once a minute.
 // Threads: one.
 #pragma once
 

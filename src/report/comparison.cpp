@@ -131,7 +131,7 @@ TextRows method_rows(const ComparisonInput& input) {
     const auto saving = [&](const FrontierPoint& p) { return percent(100 * ((all_max - p.energy) / all_max)); };
     const FrontierPoint& in_time =
         method.frontier.points[default_point(method.frontier, reference.makespan, {input.slowdown, false})];
-    const bool is_late = in_time.time > 1.000000001 * (1 + input.slowdown) * reference.makespan;
+    const bool is_late = in_time.time > same_time * (1 + input.slowdown) * reference.makespan;
     rows.rows.push_back({method.name, fmt::format("{}", method.frontier.points.size()),
                          is_late ? "-" : text_of(in_time.time), is_late ? "-" : saving(in_time), text_of(fastest.time),
                          text_of(fastest.energy), saving(fastest), percent(std::max(0.0, fastest.gap_pct())),

@@ -13,9 +13,6 @@
 namespace perseus {
 namespace {
 
-/// Sums of the same times in another order differ in their last bits.
-constexpr double same_time = 1 + 1e-9;
-
 double percent_less(Joules energy, Joules than) { return 100 * (1 - energy / than); }
 
 }  // namespace

@@ -225,13 +225,27 @@ std::optional<bool> Api::reaches(const Identity& identity, const std::string& jo
   return !owner->empty() && *owner == identity.token;
 }
 
-Status Api::reached_now(const Identity& identity, const std::string& job) {
-  const auto known = reaches(identity, job);
-  if (!known) {
-    service_.job(job, [](const auto&) {});
-    return Error{ErrorCode::unavailable, fmt::format("the job '{}' is not known here yet: ask again", job)};
+void Api::read_jobs(const Identity& identity, const std::set<std::string>& jobs, std::function<void(Unread)> then) {
+  std::vector<std::string> unknown;
+  std::ranges::copy_if(jobs, std::back_inserter(unknown), [&](const auto& job) { return !reaches(identity, job); });
+  if (unknown.empty()) return then({});
+  struct Reading {
+    std::size_t left;
+    Unread unread;
+    std::function<void(Unread)> then;
+  };
+  const auto reading = std::make_shared<Reading>(Reading{unknown.size(), {}, std::move(then)});
+  for (const std::string& job : unknown) {
+    service_.job(job, [job, reading](const Result<JobView>& view) {
+      if (!view && view.error().code == ErrorCode::unavailable) reading->unread.emplace(job, view.error());
+      if (--reading->left == 0) reading->then(std::move(reading->unread));
+    });
   }
-  if (*known) return Ok{};
+}
+
+Status Api::reached(const Identity& identity, const std::string& job, const Unread& unread) {
+  if (const auto late = unread.find(job); late != unread.end()) return late->second;
+  if (reaches(identity, job).value_or(false)) return Ok{};
   return out_of_reach(job);
 }
 
@@ -327,6 +341,22 @@ std::optional<HttpResponse> Api::refused(const Route& route, const HttpRequest& 
   return std::nullopt;
 }
 
+namespace {
+
+/// Of two values of one parameter, nobody knows which was meant.
+std::optional<Error> repeated_parameter(const HttpRequest& request) {
+  for (auto pair = request.query.begin(); pair != request.query.end(); ++pair) {
+    const auto& name = pair->first;
+    const auto same = [&](const auto& other) { return other.first == name; };
+    if (std::any_of(request.query.begin(), pair, same)) {
+      return Error{ErrorCode::usage, fmt::format("the parameter '{}' comes twice; allowed: once", name)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<HttpResponse> Api::refuse(const HttpRequest& head) {
   const Found found = route_of(head);
   if (!found.pattern) return nowhere(head, found.allowed);
@@ -353,6 +383,7 @@ void Api::handle(HttpRequest request, Responder responder) {
     call.parts.emplace_back(path[i]);
     if (segment == "{job}") job = call.parts.back();
   }
+  if (const auto twice = repeated_parameter(request)) return call.fail(*twice);
   call.request = std::move(request);
   if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
   if_it_reaches(std::move(call), *job,

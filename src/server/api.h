@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,8 @@ struct Call {
   void send(HttpResponse response) const;
 };
 
+struct ExchangeBody;
+
 class Api {
  public:
   /// rank: for the same tokens as job; what every rank says again and again, and the audit log does not repeat.
@@ -115,8 +118,12 @@ class Api {
   [[nodiscard]] std::function<void(int, const Identity&)> auditor(const HttpRequest& request) const;
   /// Whether this identity may reach the job; nothing: the job must be read first.
   std::optional<bool> reaches(const Identity& identity, const std::string& job);
-  /// For parts of a request: `unavailable` where the job must be read first, which is then done for the next time.
-  Status reached_now(const Identity& identity, const std::string& job);
+  /// Jobs that the store did not tell of, with its error.
+  using Unread = std::map<std::string, Error, std::less<>>;
+  /// Reads those of the jobs that reaches() does not know.
+  void read_jobs(const Identity& identity, const std::set<std::string>& jobs, std::function<void(Unread)> then);
+  /// For the parts of a request whose jobs were read.
+  Status reached(const Identity& identity, const std::string& job, const Unread& unread);
   /// Reads the job if need be, and calls the handler, or refuses.
   void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, WaitForPlan request, std::function<std::string(const PlanAnswer&)> format);
@@ -143,6 +150,7 @@ class Api {
   void drop_plan(Call call);
   void report_iterations(Call call);
   void exchange(Call call);
+  void exchange(const Call& call, ExchangeBody body, const Unread& unread);
   void finish_job(Call call);
   void delete_job(Call call);
   void upload_profile(Call call);

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "model/default_plan.h"
-#include "planner/look_up.h"
 #include "server/pipeline_input.h"
 #include "server/stragglers.h"
 
@@ -47,13 +46,16 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
   return grouped;
 }
 
-Seconds t_max(const PipelineGroup& group) { return time_without_straggler(*group.pipeline); }
+Seconds t_alone(const PipelineGroup& group) { return time_without_straggler(*group.pipeline); }
+Seconds t_allowed(const PipelineGroup& group) {
+  return allowed_time(group.pipeline->frontier, group.pipeline->all_max_time);
+}
 Seconds t_star(const PipelineGroup& group) { return group.pipeline->frontier.points.front().time; }
 
 struct Pace {
-  Seconds time;  ///< T' of the slowest pipeline
+  Seconds time;  ///< of the slowest pipeline
   int pipeline = 0;
-  Seconds t_max;                       ///< without stragglers
+  Seconds t_max;                       ///< allowed without stragglers
   std::optional<Seconds> t_straggler;  ///< of the slowest straggler
 };
 
@@ -61,9 +63,10 @@ Pace pace_of(const Grouped& grouped, const std::vector<double>& degrees) {
   Pace pace;
   for (int p = 0; p < static_cast<int>(degrees.size()); ++p) {
     if (grouped.group_of[p] < 0) continue;
-    const Seconds own = t_max(grouped.groups[grouped.group_of[p]]);
-    const Seconds slowed = degrees[p] * own;
-    pace.t_max = std::max(pace.t_max, own);
+    const PipelineGroup& group = grouped.groups[grouped.group_of[p]];
+    const Seconds allowed = t_allowed(group);
+    const Seconds slowed = degrees[p] > 1 ? degrees[p] * t_alone(group) : allowed;
+    pace.t_max = std::max(pace.t_max, allowed);
     if (degrees[p] > 1) pace.t_straggler = std::max(pace.t_straggler.value_or(slowed), slowed);
     if (slowed > pace.time) pace.time = slowed, pace.pipeline = p;
   }
@@ -80,6 +83,9 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
     reason = fmt::format("no straggler; pipeline {} is the slowest: {:.6g} s", pace.pipeline, pace.time.value());
   } else if (reason.empty()) {
     reason = fmt::format("no straggler: T_max = {:.6g} s", pace.time.value());
+  }
+  if (degrees[pace.pipeline] == 1 && target.reason.empty() && same_time * target.time < pace.time) {
+    reason += fmt::format("; {:.6g} s needs less energy", target.time.value());
   }
   if (target.time > slowest_useful) {
     reason += fmt::format("; beyond T* = {:.6g} s, slower saves nothing more", slowest_useful.value());
@@ -123,8 +129,8 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   }
   const Pace pace = pace_of(*grouped, degrees);
   const auto first = static_cast<std::size_t>(std::max(0, grouped->group_of[0]));
-  const Target target =
-      policy_target(job.policies, grouped->groups, first, pace.time, pace.t_max, default_slowdown, now_s);
+  const Room room{pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
+  const Target target = policy_target(job.policies, grouped->groups, first, room, now_s);
 
   Seconds slowest_useful;
   for (const PipelineGroup& group : grouped->groups) {
@@ -143,9 +149,8 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     if (is_new && group < 0) plan.choices.push_back({"", -1});
     if (is_new && group >= 0) {
       const Frontier& frontier = grouped->groups[group].pipeline->frontier;
-      const Seconds own = straggler ? t_max(grouped->groups[group]) : target.time;
-      const std::size_t point = look_up_index(frontier, own);
-      plan.choices.push_back({grouped->inputs[group], static_cast<int>(point)});
+      const Seconds own = straggler ? t_alone(grouped->groups[group]) : target.time;
+      plan.choices.push_back({grouped->inputs[group], slowest_within(frontier, own)});
     }
     plan.choice_of.push_back(known->second);
   }

@@ -2,11 +2,12 @@
 //
 // Problem: paper section 3.1's T_opt = min(T*, T'), for a job whose pipelines may differ, some of which straggle, under
 // an operator's policies. Input: the job, the frontiers that are known. Output: the deployment; nothing while a
-// pipeline is without a frontier and not failed. Every pipeline waits for the slowest, T' = max over pipelines of
-// degree * T_max; a policy may ask for more; a pipeline that straggles keeps its own T_max plan, every other one gets
-// the look-up of T' (slowest realised point no slower). While a newer profile is characterised, or failed to be, the
-// older frontier rules. Pipelines that never had one run at maximum clock.
-// Errors: none. Cost: O(pipelines + notices + log points), O(points) under a power cap. Threads: pure functions.
+// pipeline is without a frontier and not failed. Every pipeline waits for the slowest straggler, T' = max over those of
+// degree * T. All others run the time of least total energy that is not slower than T' and T_max of the slowest
+// pipeline (model/default_plan.h), each its slowest realised point within it; a policy may allow or ask for more. A
+// pipeline that straggles keeps its own plan for T. While a newer profile is characterised, or failed to be, the older
+// frontier rules. Pipelines that never had one run at maximum clock. Errors: none. Cost: O(pipelines + notices + log
+// points), O(points) under a power cap. Threads: pure functions.
 #pragma once
 
 #include <map>
@@ -29,11 +30,11 @@ const std::string& ruling_frontier(const Job& job, int pipeline);
 /// Accelerators of one pipeline of the job over those that the frontier counts.
 double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
 
-/// An iteration that waits for no other pipeline: T_max, the time with everything at the highest clock, or T_min where
-/// no plan is that fast. Clocks that gain no time cost energy.
+/// T, an iteration that waits for no other pipeline: T_max, the time with everything at the highest clock, or T_min
+/// where no plan is that fast, or a faster time that needs less energy.
 Seconds time_without_straggler(const CharacterisedPipeline& pipeline);
 
-/// Without version and first iteration. `default_slowdown`: see policy_target().
+/// Without version and first iteration. `default_slowdown`: see Room.
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s);
 

@@ -23,8 +23,12 @@ namespace perseus::server {
 constexpr std::string_view team_fact = "team";
 /// The fact that names the token that registered a job.
 constexpr std::string_view kOwnerFact = "token";
+/// Names that begin so are the server's own: a job that brings such a fact is refused.
+constexpr std::string_view kOwnFacts = "perseus.";
 /// The fact with the hash of the request that registered a job under an idempotency key.
-constexpr std::string_view kRequestFact = "idempotency";
+constexpr std::string_view kRequestFact = "perseus.request";
+/// What it was called before.
+constexpr std::string_view kFormerRequestFact = "idempotency";
 constexpr std::string_view learned_prefix = "known/";
 
 std::string learned_key(const Degrees& degrees, const std::map<std::string, std::string>& facts,

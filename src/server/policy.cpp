@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "model/default_plan.h"
-#include "planner/look_up.h"
 #include "server/event.h"
 
 namespace perseus::server {
@@ -37,14 +36,18 @@ struct Check {
     if (!(s.slowdown >= 1 && s.slowdown <= max_slowdown)) {
       return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, max_slowdown));
     }
-    if (!std::isfinite(s.threshold)) return out_of_range("max_slowdown: threshold must be finite");
+    if (!std::isfinite(s.threshold))
+      return out_of_range(fmt::format("max_slowdown: threshold: {}; allowed: finite values", s.threshold));
     if (s.signal.size() > max_samples) {
       return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), max_samples));
     }
     for (std::size_t i = 0; i < s.signal.size(); ++i) {
       if (!std::isfinite(s.signal[i].from_s) || !std::isfinite(s.signal[i].value) ||
           (i > 0 && s.signal[i].from_s <= s.signal[i - 1].from_s)) {
-        return out_of_range(fmt::format("max_slowdown: signal[{}]: finite values by increasing time are wanted", i));
+        return out_of_range(fmt::format(
+            "max_slowdown: signal[{}]: value {} from {} s; allowed: finite values, each from {}", i, s.signal[i].value,
+            s.signal[i].from_s,
+            i == 0 ? "a finite time" : fmt::format("later than the one before ({} s)", s.signal[i - 1].from_s)));
       }
     }
     return Ok{};
@@ -61,6 +64,30 @@ bool in_force(const MaxSlowdown& policy, double now_s) {
   if (policy.signal.empty()) return true;
   const auto next = std::ranges::upper_bound(policy.signal, now_s, {}, &MaxSlowdown::Sample::from_s);
   return next != policy.signal.begin() && (next - 1)->value > policy.threshold;
+}
+
+/// The time of least total energy that takes no longer than allowed.
+Seconds least_energy_time(const std::vector<PipelineGroup>& groups, Seconds straggler, Seconds allowed) {
+  std::vector<Followers> followers;
+  Watts others;
+  for (const PipelineGroup& group : groups) {
+    if (group.count > 0) followers.push_back({&group.pipeline->frontier, group.scale * group.count});
+    others += group.scale * group.stragglers * group.pipeline->dag.total_blocking_power();
+  }
+  return perseus::least_energy_time(followers, others, straggler, allowed);
+}
+
+/// As slow as allowed without a tolerance, and as slow as `slow` allows where that needs less energy.
+Target tolerated(const MaxSlowdown& slow, const std::vector<PipelineGroup>& groups, const Room& room) {
+  const Seconds accepted = slow.slowdown * room.allowed;
+  const Seconds without = least_energy_time(groups, room.straggler, room.allowed);
+  if (accepted <= std::max(room.straggler, room.allowed)) return {without, ""};
+  const Seconds best = least_energy_time(groups, room.straggler, accepted);
+  const bool straggles = room.straggler > Seconds(0);
+  if (best <= without && straggles) return {without, ""};
+  std::string reason = text_of(Policy(slow));
+  if (best < accepted) reason += fmt::format("; slower than {:.6g} s saves nothing", best.value());
+  return {best, std::move(reason)};
 }
 
 Target capped(const PowerCap& cap, const std::vector<PipelineGroup>& groups, Seconds fastest) {
@@ -93,7 +120,8 @@ Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time) {
   for (const PipelineGroup& group : groups) {
     const Frontier& frontier = group.pipeline->frontier;
     const Joules waiting = group.pipeline->dag.total_blocking_power() * time;
-    energy += group.scale * group.count * (look_up(frontier, time).effective_energy + waiting);
+    energy += group.scale * group.count * (frontier.points[slowest_within(frontier, time)].effective_energy + waiting);
+    if (group.stragglers == 0) continue;
     const int own = default_point(frontier, group.pipeline->all_max_time);
     energy += group.scale * group.stragglers * (frontier.points[own].effective_energy + waiting);
   }
@@ -101,18 +129,16 @@ Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time) {
 }
 
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PipelineGroup>& groups,
-                     std::size_t first, Seconds straggler_time, Seconds t_max, double default_slowdown, double now_s) {
+                     std::size_t first, const Room& room, double now_s) {
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
     return {pin->time.value_or(points[point].time), text_of(Policy(*pin))};
   }
-  Target target{straggler_time, ""};
-  MaxSlowdown slow{1 + default_slowdown, 0, {}, ""};
+  MaxSlowdown slow{1 + room.default_slowdown, 0, {}, ""};
   if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
-  if (const Seconds accepted = slow.slowdown * t_max; in_force(slow, now_s) && accepted > target.time) {
-    target = {accepted, text_of(Policy(slow))};
-  }
+  if (!in_force(slow, now_s)) slow.slowdown = 1;
+  Target target = tolerated(slow, groups, room);
   if (const PowerCap* cap = find<PowerCap>(policies, "power_cap")) {
     if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
   }

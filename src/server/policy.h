@@ -1,12 +1,13 @@
 // Policies: how slow an operator wants a job to be, beyond what its stragglers leave room for.
 //
 // Problem: a power cap, a pinned iteration time, and a slowdown that is welcome while energy is dear all end in the
-// same: an iteration time T to plan for. Input: a job's policies, its pipelines' frontiers, T' of its slowest pipeline.
-// Output: T >= T' (pinned: whatever was pinned) and one sentence why. Power cap: the *fastest* iteration time whose
-// average power is under the cap, that is the slowest point that the cap makes necessary; if even T* draws more, T*,
-// and the sentence says so. Where cap and slowdown both ask, the slower T; a pin overrules both.
-// Errors (check_policy): usage: a value out of range, a signal out of order; conflict: a point that pipeline 0 does not
-// have. Cost: O(points) with a cap, else O(log). Threads: pure functions. Source: issue 3; paper section 3.1.
+// same: an iteration time T to plan for. Input: a job's policies, its pipelines' frontiers, T' of its slowest
+// straggler. Output: T >= T' (pinned: whatever was pinned) and one sentence why. Without a policy and with a tolerated
+// slowdown: the time of least total energy among those allowed, by model/default_plan.h. Power cap: from there on the
+// *fastest* iteration time whose average power is under the cap, that is the slowest point that the cap makes
+// necessary; if even T* draws more, T*, and the sentence says so. A pin overrules both. Errors (check_policy): usage: a
+// value out of range, a signal out of order; conflict: a point that pipeline 0 does not have. Cost: O(points) with a
+// cap, else O(log). Threads: pure functions. Source: issue 3; paper section 3.1.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ struct PipelineGroup {
   const CharacterisedPipeline* pipeline = nullptr;
   double scale = 1;    ///< accelerators of one pipeline over those that the frontier counts
   int count = 0;       ///< pipelines that follow T
-  int stragglers = 0;  ///< pipelines that run their fastest plan
+  int stragglers = 0;  ///< pipelines that run their default plan
 };
 
 struct Target {
@@ -33,12 +34,18 @@ struct Target {
   std::string reason;  ///< empty: no policy changes anything
 };
 
+/// Between what is the iteration time chosen?
+struct Room {
+  Seconds straggler;            ///< T' of the slowest straggler; 0: there is none
+  Seconds allowed;              ///< T_max of the slowest pipeline
+  double default_slowdown = 0;  ///< tolerated by a job without a max_slowdown policy, relative to `allowed`
+};
+
 Status check_policy(const Policy& policy);
 
-/// `first`: index of pipeline 0's group (for a pinned point). `default_slowdown`: tolerated by a job without a
-/// max_slowdown policy, relative to T_max.
+/// `first`: index of pipeline 0's group (for a pinned point).
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PipelineGroup>& groups,
-                     std::size_t first, Seconds straggler_time, Seconds t_max, double default_slowdown, double now_s);
+                     std::size_t first, const Room& room, double now_s);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PipelineGroup>& groups, Seconds time);

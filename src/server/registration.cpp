@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "server/learned_profile.h"
 #include "wire/json_reader.h"
 
 namespace perseus::server {
@@ -146,6 +147,10 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
   }
   for (const auto& [key, value] : request.facts) {
     if (Status named = check_text("facts", key, max_text); !named) return named.error();
+    if (key.starts_with(kOwnFacts)) {
+      return usage(fmt::format("facts: '{}'; allowed: names that do not begin with '{}', as the server's own do", key,
+                               kOwnFacts));
+    }
     if (Status named = check_text("facts." + key, value, max_text); !named) return named.error();
   }
   for (const auto& [pipeline, profile] : request.profile_of) {
@@ -180,6 +185,7 @@ std::string text_of_holder(const Rank& rank) {
 }  // namespace
 
 Status check_holder(const Job& job, int rank, std::int64_t epoch) {
+  if (epoch < 0 || epoch > kMostEpoch) { return usage(fmt::format("epoch: {}; allowed: 0 to {}", epoch, kMostEpoch)); }
   const Rank& known = *job.ranks[rank];
   if (epoch == 0 || epoch >= known.epoch || known.is_held_by(epoch)) return Ok{};
   return Error{ErrorCode::conflict, fmt::format("job {}: a later process holds rank {}: epoch {}; this one's is {}",
@@ -218,8 +224,8 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
-  // JSON's numbers end at 2^53; a process that takes over gets the next one.
-  constexpr std::int64_t most_epoch = (std::int64_t{1} << 53) - (std::int64_t{1} << 20);
+  // A process that takes over gets the next one.
+  constexpr std::int64_t most_epoch = kMostEpoch - (std::int64_t{1} << 20);
   if (request.epoch < 0 || request.epoch > most_epoch) {
     return usage(fmt::format("epoch: {}; allowed: 0 to {}", request.epoch, most_epoch));
   }

@@ -20,6 +20,8 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks);
 /// one more than the rank's where that is greater.
 Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank& request,
                                              std::optional<double> silent_s = std::nullopt);
+/// JSON's integers end there.
+inline constexpr std::int64_t kMostEpoch = std::int64_t{1} << 53;
 /// Refuses a call of a process that no longer holds the rank, which the job must have. 0: it does not say.
 Status check_holder(const Job& job, int rank, std::int64_t epoch);
 

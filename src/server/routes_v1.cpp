@@ -280,7 +280,9 @@ void Api::next_plan(Call call) {
   wait.rank = *rank;
   wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
-  wait.epoch = parameters.take<std::int64_t>("epoch", "the epoch of the rank's process").value_or(0);
+  wait.epoch =
+      parameters.take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", kMostEpoch))
+          .value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
   // Not all ranks of a cluster ask again in the same moment.
@@ -318,24 +320,34 @@ void Api::exchange(Call call) {
     return call.fail(
         {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, most_in_an_exchange)});
   }
+  std::set<std::string> jobs;
+  for (const BodyFor& rank : body->ranks) jobs.insert(rank.job);
+  for (const BodyFor& report : body->reports) jobs.insert(report.job);
+  for (const WaitForPlan& wait : body->waits) jobs.insert(wait.job);
+  read_jobs(call.identity, jobs, [this, call, asked = *std::move(body)](const Unread& unread) mutable {
+    exchange(call, std::move(asked), unread);
+  });
+}
+
+void Api::exchange(const Call& call, ExchangeBody body, const Unread& unread) {
   Exchange::Parts parts;
-  parts.wait_s = body->wait_s;
+  parts.wait_s = body.wait_s;
   const auto read_part = [&]<class Part>(const BodyFor& part, std::type_identity<Part>) {
     auto read = parse_json_as<Part>(part.body, "body");
     if (read) read->job = part.job;
-    if (const Status reached = reached_now(call.identity, part.job); !reached) read = reached.error();
+    if (const Status may = reached(call.identity, part.job, unread); !may) read = may.error();
     return read;
   };
-  for (const BodyFor& rank : body->ranks) {
+  for (const BodyFor& rank : body.ranks) {
     parts.ranks.push_back(read_part(rank, std::type_identity<RegisterRank>{}));
     if (parts.ranks.back()) parts.ranks.back()->with_plan = true;
   }
-  for (const BodyFor& report : body->reports) {
+  for (const BodyFor& report : body.reports) {
     parts.reports.push_back(read_part(report, std::type_identity<ReportIterations>{}));
   }
-  for (WaitForPlan& wait : body->waits) {
-    const Status reached = reached_now(call.identity, wait.job);
-    parts.waits.push_back(reached ? Result<WaitForPlan>(std::move(wait)) : reached.error());
+  for (WaitForPlan& wait : body.waits) {
+    const Status may = reached(call.identity, wait.job, unread);
+    parts.waits.push_back(may ? Result<WaitForPlan>(std::move(wait)) : may.error());
   }
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
   if (refuse_if_full(call, HeldCalls::Kind::wait, waits)) return;

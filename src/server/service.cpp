@@ -58,7 +58,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Store& st
                                              self->jobs->remove(id, std::move(done));
                                            });
   state->upkeep->earlier_wake = state->jobs->earlier_wake;
-  state->stored_bytes = std::make_shared<StoredBytes>(*state->store);
+  state->stored_bytes = std::make_shared<StoredBytes>(*state->store, StoredBytes::count(store), clock.now_s());
   state->jobs->index().on_erased = [self](const JobIndexRow& gone) { self->removed(gone); };
   state->jobs->index().on_changed = [self](const std::string&) {
     if (self->list_changed) self->list_changed();
@@ -84,7 +84,8 @@ std::string id_of_key(const RegisterJob& request) {
 }
 
 Status check_same_request(const Job& job, const RegisterJob& request) {
-  if (fact_of(job.spec.facts, kRequestFact) == request.fingerprint) return Ok{};
+  const bool former = !job.spec.facts.contains(std::string(kRequestFact));
+  if (fact_of(job.spec.facts, former ? kFormerRequestFact : kRequestFact) == request.fingerprint) return Ok{};
   return Error{ErrorCode::invalid_input,
                fmt::format("Idempotency-Key: '{}' has made job {} from another body; allowed: "
                            "the same body, or another key",
@@ -128,7 +129,6 @@ void Service::State::make_job(const std::string& id, RegisterJob request, Done<R
   auto registered = decide_job(request, options.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
-  registered->facts.erase(std::string(kRequestFact));
   if (!request.idempotency_key.empty()) registered->facts.emplace(kRequestFact, request.fingerprint);
   const int pp = request.degrees.pp;
   const auto create = [registered = *registered, request, id, done](State& state, Result<Decision> known) {

@@ -17,6 +17,11 @@ std::int64_t find(const StoredBytes::ByToken& bytes, const std::string& token) {
 
 }  // namespace
 
+StoredBytes::StoredBytes(StoreAccess& store, Result<ByToken> counted, double now_s)
+    : store_(store), next_s_(counted ? now_s + kEvery_s : now_s) {
+  if (counted) counted_ = *std::move(counted);
+}
+
 std::int64_t StoredBytes::of(const std::string& token) const {
   return find(counted_, token) + find(before_, token) + find(since_, token);
 }

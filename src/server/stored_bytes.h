@@ -4,7 +4,7 @@
 //          the sum. A blob that several jobs of a token hold counts once for it.
 // Output:  bytes by token. What jobs hold through others' work (a frontier) counts from the next correction on.
 // Errors:  while the store does not answer, the sum stays as it is.
-// Cost:    a table entry per token; one scan of the index every ten minutes, on the executor.
+// Cost:    a table entry per token; one scan of the index at the start, and every ten minutes on the executor.
 // Threads: io thread.
 #pragma once
 
@@ -21,7 +21,9 @@ class StoredBytes : public std::enable_shared_from_this<StoredBytes> {
  public:
   using ByToken = std::unordered_map<std::string, std::int64_t>;
 
-  explicit StoredBytes(StoreAccess& store) : store_(store) {}
+  /// `counted`: what there is now, by count(). An error: counted anew at the next tick.
+  StoredBytes(StoreAccess& store, Result<ByToken> counted, double now_s);
+  static Result<ByToken> count(Store& store);
   /// The token's jobs write so much.
   void add(const std::string& token, std::int64_t bytes) { since_[token] += bytes; }
   [[nodiscard]] std::int64_t of(const std::string& token) const;
@@ -29,13 +31,11 @@ class StoredBytes : public std::enable_shared_from_this<StoredBytes> {
   void tick(double now_s);
 
  private:
-  static Result<ByToken> count(Store& store);
-
   StoreAccess& store_;
   ByToken counted_;  ///< by the last correction
   ByToken before_;   ///< written between it and the one under way
   ByToken since_;
-  double next_s_ = 0;
+  double next_s_;
   bool counting_ = false;
 };
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/look_up.h"
+#include "model/default_plan.h"
 #include "sim/stragglers.h"
 
 namespace perseus {
@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::size_t max_simulated_bytes = std::size_t{64} << 20;
 constexpr std::size_t max_mixes = 100'000;
-/// Sums of the same times in another order differ in their last bits.
-constexpr double same_time = 1 + 1e-9;
 
 PowerFigures constant_power(Watts power) {
   PowerFigures figures;
@@ -193,7 +191,7 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<Straggler
   for (const Hampered& h : hampered) known_pace = std::max(known_pace, own_time(h.kind, h.is_known, own(h.kind)));
   const auto planned = [&](int kind) {
     if (response == Response::default_plans) return own(kind);
-    return look_up_index(plans_.of_kind[kind], (known_pace - scenario_.timing.load) * same_time);
+    return static_cast<std::size_t>(slowest_within(plans_.of_kind[kind], known_pace - scenario_.timing.load));
   };
 
   std::map<std::tuple<int, Condition, std::size_t>, int> groups;

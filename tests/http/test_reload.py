@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import sqlite3
 import sys
@@ -85,11 +86,34 @@ class Reload(unittest.TestCase):
         self.assertEqual(old.stat().st_size, length)
         self.assertEqual(self.log.stat().st_mode & 0o077, 0)
 
-    def test_a_log_file_that_cannot_be_opened_leaves_the_log_where_it_is(self):
-        self.configure(log_file=str(self.at / "nowhere" / "perseus.log"))
-        (self.at / "nowhere").write_text("a file")
-        self.assertTrue(any("the log stays where it is" in message for message in self.hang_up("read the settings again")))
-        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+    def test_a_log_file_that_cannot_be_opened_leaves_everything_as_it_was(self):
+        nowhere = self.at / "nowhere"
+        for file, why in ((nowhere / "perseus.log", f"; there is no directory {nowhere}"),
+                          (self.at, " cannot be appended to: Is a directory")):
+            self.configure(log_file=str(file), max_body_mb=1)
+            self.assertEqual(self.hang_up("settings"), [f"the settings stay as they were: log_file: '{file}'{why}"])
+            self.assertNotEqual(self.status_of_two_megabytes(), 413)
+        self.configure(max_body_mb=1)
+        self.assertIn("read the settings again; changed: max_body_mb", self.hang_up("read the settings again"))
+        self.assertEqual(self.status_of_two_megabytes(), 413)
+
+    def test_a_server_does_not_start_without_its_log(self):
+        for file, why in ((self.at / "logs" / "perseus.log", f"there is no directory {self.at / 'logs'}"),
+                          (self.at, "cannot be appended to: Is a directory")):
+            with self.assertRaisesRegex(RuntimeError, re.escape(f"log_file: '{file}'") + ".*" + re.escape(why)):
+                Server(str(self.at / "other"), "--log-file", str(file))
+        self.assertFalse((self.at / "logs").exists())
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_lines_that_are_lost_are_said_once_on_standard_error(self):
+        server = Server(str(self.at / "other"), "--log-file", "/dev/full")
+        try:
+            self.assertEqual(server.ask("PUT", "/v1/profiles/p", {})[0], 422)
+        finally:
+            server.stop()
+        self.assertEqual(len(server.log), 1, server.log)
+        self.assertRegex(json.loads(server.log[0])["message"],
+                         "^lines of the log are lost: .* /dev/full: No space left on device$")
 
     def test_tokens_are_read_again(self):
         secret = self.server.first_secret(self.messages)

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.parse
 
 import served
 from served import PROFILE, ROOT, Server
@@ -168,6 +169,23 @@ class Tokens(SecurityCase):
         for path, body in [("/v1/jobs", {"degrees": DEGREES, "profile": "sample"}), ("/register_job", zeus)]:
             self.assertEqual(self.server.ask("POST", path, body, bound)[0], 403, path)
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=bound)[0], 200)
+
+    def test_the_parts_of_an_exchange_are_answered_as_if_they_came_alone(self):
+        boss = self.first_token()
+        mine = self.make("job", boss)
+        for token, expected in ((mine, 403), (boss, 404)):
+            for job in ("nobody", "nobody else"):
+                path = urllib.parse.quote(job)
+                parts = {"wait_s": 0,
+                         "ranks": [{"job": job, "body": json.dumps({"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0})}],
+                         "reports": [{"job": job, "body": json.dumps({"rank": 0, "iteration_time_s": [1.0]})}],
+                         "waits": [{"job": job, "rank": 0}]}
+                status, answer = self.server.ask("POST", "/v1/exchange", parts, token)
+                self.assertEqual(status, 200, answer)
+                statuses = [part["status"] for kind in ("ranks", "reports", "waits") for part in answer[kind]]
+                self.assertEqual(statuses, [expected] * 3, (token == boss, job, answer))
+                alone = self.server.ask("POST", f"/v1/jobs/{path}/iterations", {"rank": 0, "iteration_time_s": [1.0]}, token)
+                self.assertEqual(alone[0], expected, alone)
 
     def test_profiles_of_other_teams(self):
         boss = self.first_token()

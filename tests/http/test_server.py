@@ -274,6 +274,15 @@ class OwnApi(ServerCase):
         same = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?have={plan['version']}&wait_s=0.01")
         self.assertTrue(same["unchanged"])
         check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?has=1", expect=400)
+        for query, words in (("epoch=-1", "'epoch' is '-1'; expected the epoch of the rank's process, 0 to 9007199254740992"),
+                             ("epoch=9007199254740993", "epoch: 9007199254740993; allowed: 0 to 9007199254740992"),
+                             ("have=0&have=1", "the parameter 'have' comes twice; allowed: once"),
+                             ("have=0&h%61ve=0", "the parameter 'have' comes twice; allowed: once")):
+            refused = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?{query}", expect=400)
+            self.assertEqual(refused["detail"], words)
+        refused = check("POST", "/v1/jobs/{job}/iterations", f"/v1/jobs/{job}/iterations",
+                        {"rank": 0, "epoch": -1, "iteration_time_s": [4.0]}, 400)
+        self.assertEqual(refused["detail"], "epoch: -1; allowed: 0 to 9007199254740992")
         check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/99/plan", expect=404)
         check("GET", "/v1/jobs", "/v1/jobs")
         check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")
@@ -810,10 +819,13 @@ class Operations(ServerCase):
             self.assertIn("workers = 4\n", run("workers = 3", "--print-config", PERSEUS_WORKERS="4").stdout)
             self.assertIn("workers = 5\n", run("", "--print-config", "--workers", "5", PERSEUS_WORKERS="4").stdout)
             for text, words in [("x = 1", ":1: there is no setting 'x'"), ("workers = [", file.name),
-                                ("workers = 0", "'0' is not a number from 1"), ("", "--data")]:
+                                ("workers = 0", ":1: workers: '0' is not a number from 1"), ("", "--data")]:
                 done = run(text)
                 self.assertEqual(done.returncode, 64)
                 self.assertIn(words, done.stderr)
+            wrong = "'0.3' is not a percentage"
+            self.assertRegex(run("", "--slowdown", "0.3").stderr, f"^perseus: --slowdown: {wrong}")
+            self.assertRegex(run("", PERSEUS_SLOWDOWN="0.3").stderr, f"^perseus: PERSEUS_SLOWDOWN: {wrong}")
         printed = subprocess.run([PERSEUS, "serve", "--print-config"], capture_output=True, text=True, check=True).stdout
         self.assertIn(printed, (ROOT / "docs/serve.md").read_text(), "docs/serve.md shows the settings as they are")
 

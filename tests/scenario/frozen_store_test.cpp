@@ -209,5 +209,37 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   EXPECT_LE(target.service().owned_by("mine").jobs, 3);
 }
 
+TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
+  // Whether the key is new is asked of the store first: until then a burst would pass the token's limits.
+  RegisterJob request;
+  request.degrees = {2, 3, 1};
+  request.facts["token"] = "mine";
+  target.freeze_store(true);
+  std::vector<std::optional<Result<RegisteredJob>>> answers(5);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    request.idempotency_key = "a key of 16 or more " + std::to_string(i);
+    target.service().register_job(request, into(answers[i]));
+    EXPECT_EQ(target.service().owned_by("mine").jobs, static_cast<int>(i) + 1);
+  }
+  EXPECT_EQ(target.service().owned_by("mine").ranks, 30);
+  target.freeze_store(false);
+  for (const auto& answer : answers) EXPECT_TRUE(answer && *answer);
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 5) << "once each";
+}
+
+TEST_F(FrozenStore, WhatATokensJobsStoreIsKnownFromTheStart) {
+  RegisterJob request;
+  request.degrees = {1, 2, 1};
+  request.facts["token"] = "mine";
+  const std::string own = target.register_job(request).value().job;
+  ASSERT_TRUE(target.upload_profile(own, small_profile("p", 4)).ok());
+  target.go_to(700);
+  const std::int64_t bytes = target.service().stored_bytes_of("mine");
+  EXPECT_GT(bytes, 0);
+  target.freeze_store(true);  // nothing that is asked of the store after the start is answered
+  target.restart();
+  EXPECT_EQ(target.service().stored_bytes_of("mine"), bytes);
+}
+
 }  // namespace
 }  // namespace perseus::testing

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "scenario/in_process.h"
+#include "scenario/stored_log.h"
 
 namespace perseus::testing {
 namespace {
@@ -46,6 +47,34 @@ TEST(IdempotencyKey, AnotherBodyIsRefused) {
   EXPECT_EQ(other.error().code, ErrorCode::invalid_input);
   EXPECT_EQ(other.error().message, "Idempotency-Key: '1234567890123456' has made job " + first +
                                        " from another body; allowed: the same body, or another key");
+}
+
+TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {
+  InProcess target;
+  RegisterJob job = keyed("1234567890123456");
+  job.facts["idempotency"] = "mine";
+  const std::string id = target.register_job(job)->job;
+  EXPECT_EQ(folded(target.database(), id).spec.facts.at("idempotency"), "mine");
+  EXPECT_EQ(target.register_job(job)->job, id);
+
+  job.facts["perseus.request"] = "mine";
+  job.idempotency_key = "1234567890123457";
+  const auto refused = target.register_job(job);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "facts: 'perseus.request'; allowed: names that do not begin with 'perseus.', as the server's own do");
+}
+
+TEST(IdempotencyKey, OfAnEarlierVersionsJobIsKnown) {
+  InProcess target;
+  const std::string id = target.register_job(keyed("1234567890123456"))->job;
+  std::string& body = target.database().jobs.at(id).events.at(0).body;
+  const auto at = body.find("perseus.request");
+  ASSERT_NE(at, std::string::npos) << body;
+  body.replace(at, std::string("perseus.request").size(), "idempotency");
+  target.restart();
+  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, id);
+  EXPECT_FALSE(target.register_job(keyed("1234567890123456", "g")).ok());
 }
 
 }  // namespace

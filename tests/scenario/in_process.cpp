@@ -26,6 +26,7 @@ void InProcess::restart() {
   queue_.clear();
   held_.clear();
   held_refining_.clear();
+  held_answers_.clear();
   at_store_.clear();
   store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); }, database_);
   database_->may_read = true;
@@ -51,7 +52,7 @@ void InProcess::submit(Kind kind, Work work) {
       database_->may_read = true;
       const auto answer = work();
       database_->may_read = false;
-      answer();
+      holding_answers_ ? held_answers_.push_back(answer) : answer();
     });
   }
   if (holding_ && kind != Kind::request) {
@@ -63,6 +64,13 @@ void InProcess::submit(Kind kind, Work work) {
     return;
   }
   queue_.push_back([work = std::move(work)] { work()(); });
+}
+
+void InProcess::hold_answers(bool hold) {
+  holding_answers_ = hold;
+  if (hold) return;
+  std::ranges::move(std::exchange(held_answers_, {}), std::back_inserter(queue_));
+  settle();
 }
 
 void InProcess::hold_refining(bool hold) {

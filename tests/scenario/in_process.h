@@ -52,6 +52,8 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
 
   void submit(Kind kind, Work work) override;
+  /// What was read of the store does not arrive, or arrives now.
+  void hold_answers(bool hold);
   /// Refining stands still, or goes on; other work is done.
   void hold_refining(bool hold);
 
@@ -77,7 +79,8 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store does not answer
   bool frozen_ = false;
   std::deque<Work> held_, held_refining_;
-  bool holding_ = false, holding_refining_ = false;
+  std::vector<std::function<void()>> held_answers_;
+  bool holding_ = false, holding_refining_ = false, holding_answers_ = false;
   std::unique_ptr<MemoryStore> store_;
   std::unique_ptr<server::Service> service_;
   std::vector<std::shared_ptr<std::optional<Result<server::PlanAnswer>>>> waits_;

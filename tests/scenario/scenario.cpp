@@ -44,6 +44,7 @@ struct Step {
   [[nodiscard]] int whole(const std::string& name, int otherwise) const {
     return static_cast<int>(number(name, otherwise));
   }
+  [[nodiscard]] std::int64_t epoch() const { return number_in<std::int64_t>(find("epoch").value_or("0")).value_or(-1); }
 };
 
 std::vector<std::string> split(const std::string& line) {
@@ -230,7 +231,7 @@ class Player {
       request = training->second.registration(rank);
     }
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
-    request.epoch = step.whole("epoch", 0);
+    request.epoch = step.epoch();
     request.replaces = step.text("replaces") == "yes";
     return request;
   }
@@ -250,7 +251,7 @@ class Player {
     request.rank = step.whole("rank", 0);
     request.version = step.whole("version", 0);
     request.reason = step.text("because");
-    request.epoch = step.whole("epoch", 0);
+    request.epoch = step.epoch();
     request.measured = Seconds(step.number("measured", 0));
     request.promised = Seconds(step.number("promised", 0));
     return target_.drop_plan(request);
@@ -298,7 +299,7 @@ class Player {
     if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
     if (step.find("window")) request.window = step.whole("window", 0);
     request.missed = step.text("missed");
-    request.epoch = step.whole("epoch", 0);
+    request.epoch = step.epoch();
     for (int n = step.whole("times", 1); n > 0; --n) {
       if (Status reported = target_.report_iterations(request); !reported) return reported;
     }
@@ -371,7 +372,7 @@ class Player {
     request.have_version = earlier == waits_.end() ? step.whole("have", 0) : version_of(earlier->second);
     if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
     if (step.find("most")) request.max_wait_s = step.number("most", 0);
-    request.epoch = step.whole("epoch", 0);
+    request.epoch = step.epoch();
     const int wait = target_.wait_for_plan(request);
     waits_[step.text("as", "w")] = wait;
     const auto answer = target_.answer_of(wait);

@@ -1,5 +1,5 @@
 // Whatever happens in whatever order, crashes and retries among it: nothing acknowledged is lost, memory and log tell
-// the same story, and what is deployed is the look-up of the effective T'.
+// the same story, and what is deployed needs the least energy within what is allowed.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -55,9 +55,32 @@ const FrontierTimes& frontier_of(const MemoryDatabase& database, const std::stri
 /// The slowest point that is fast enough, by looking at every one.
 int slowest_within(const Frontier& frontier, Seconds deadline) {
   for (std::size_t i = 0; i < frontier.points.size(); ++i) {
-    if (frontier.points[i].time <= deadline) return static_cast<int>(i);
+    if (frontier.points[i].time <= (1 + 1e-9) * deadline) return static_cast<int>(i);
   }
   return static_cast<int>(frontier.points.size()) - 1;
+}
+
+/// The time between these at which the pipelines (those that straggle wait along) draw least, by trying all.
+Seconds cheapest(const std::vector<const FrontierTimes*>& pipelines, const std::vector<double>& degrees,
+                 Seconds at_least, Seconds at_most) {
+  const auto energy = [&](Seconds time) {
+    Joules sum;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+      const auto& points = pipelines[p]->frontier.points;
+      sum += pipelines[p]->waiting * time;
+      if (degrees[p] <= 1) sum += points[slowest_within(pipelines[p]->frontier, time)].effective_energy;
+    }
+    return sum;
+  };
+  Seconds best = at_least;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    if (degrees[p] > 1) continue;
+    for (const FrontierPoint& point : pipelines[p]->frontier.points) {
+      const bool allowed = point.time > at_least && point.time <= (1 + 1e-9) * at_most;
+      if (allowed && energy(point.time) < energy(best)) best = point.time;
+    }
+  }
+  return best;
 }
 
 void check_deployed_point(const MemoryDatabase& database, const Job& job, double now_s) {
@@ -67,21 +90,25 @@ void check_deployed_point(const MemoryDatabase& database, const Job& job, double
     RC_ASSERT(n.in_force || n.effective_s > now_s);
     if (n.in_force) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
   }
-  Seconds pace;
+  Seconds at_least;
   Seconds t_min;
+  std::vector<const FrontierTimes*> pipelines;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const Seconds own = frontier_of(database, job.input_of[p]).frontier.points.back().time;
+    pipelines.push_back(&frontier_of(database, job.input_of[p]));
+    const Seconds own = pipelines.back()->frontier.points.back().time;
     t_min = std::max(t_min, own);
-    pace = std::max(pace, degrees[p] * own);
+    at_least = std::max(at_least, degrees[p] * own);
   }
+  double tolerated = 1;
   if (const auto found = job.policies.find("max_slowdown"); found != job.policies.end()) {
     const auto& policy = std::get<MaxSlowdown>(found->second);
     double level = -INFINITY;
     for (const auto& sample : policy.signal) {
       if (sample.from_s <= now_s) level = sample.value;
     }
-    if (level > policy.threshold) pace = std::max(pace, policy.slowdown * t_min);
+    if (level > policy.threshold) tolerated = policy.slowdown;
   }
+  Seconds pace = cheapest(pipelines, degrees, at_least, std::max(at_least, tolerated * t_min));
   if (const auto found = job.policies.find("pinned"); found != job.policies.end()) {
     const auto& points = frontier_of(database, job.input_of[0]).frontier.points;
     const auto point = static_cast<std::size_t>(*std::get<Pin>(found->second).point);

@@ -12,13 +12,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Three points: 1 s at 300 J, 1.5 s at 330 J, 2 s at 360 J in all; waiting draws 100 W, so that the effective energies
-/// are 200, 180 and 160 J.
-CharacterisedPipeline three_points() {
+/// Three points: 1, 1.5 and 2 s. Waiting draws 100 W; the effective energies are 200, 180 and 160 J, in all 300, 330
+/// and 360 J: the fastest needs least. `each_saves`: 80 J more, so that slower plans need less in all: 300, 270 and 240
+/// J.
+CharacterisedPipeline three_points(double each_saves_j = 20) {
   CharacterisedPipeline pipeline;
   pipeline.dag.blocking_power = Watts(100);
   pipeline.dag.accelerators = {1};
-  for (const auto& [time, effective] : {std::pair{2.0, 160.0}, {1.5, 180.0}, {1.0, 200.0}}) {
+  pipeline.all_max_time = Seconds(1);
+  for (const auto& [time, steps] : {std::pair{2.0, 2}, {1.5, 1}, {1.0, 0}}) {
+    const double effective = 200 - steps * each_saves_j;
     FrontierPoint point{Seconds(time), Joules(effective + 100 * time), Joules(effective), Joules(0), {}};
     pipeline.frontier.points.push_back(point);
   }
@@ -27,12 +30,12 @@ CharacterisedPipeline three_points() {
 
 class PolicyTest : public ::testing::Test {
  protected:
-  Target target(double t_straggler = 1, double now_s = 0) {
-    return policy_target(policies_, groups_, 0, Seconds(t_straggler), Seconds(1), default_slowdown_, now_s);
+  Target target(double t_straggler = 0, double now_s = 0) {
+    return policy_target(policies_, groups_, 0, {Seconds(t_straggler), Seconds(1), default_slowdown_}, now_s);
   }
   void set(const Policy& policy) { policies_[std::string(kind_of(policy))] = policy; }
 
-  CharacterisedPipeline pipeline_ = three_points();
+  CharacterisedPipeline pipeline_ = three_points(), saving_ = three_points(80);
   std::vector<PipelineGroup> groups_{{&pipeline_, 1, 2, 0}};  // two pipelines
   std::map<std::string, Policy> policies_;
   double default_slowdown_ = 0;
@@ -41,6 +44,46 @@ class PolicyTest : public ::testing::Test {
 TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
   EXPECT_EQ(target(1.2).time, Seconds(1.2));
   EXPECT_EQ(target(1.2).reason, "");
+  EXPECT_EQ(target(3).time, Seconds(3)) << "T' is waited for anyway, past T* too";
+}
+
+TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
+  // 60 % slower is tolerated, 50 % slower would need 330 J instead of 300 J.
+  set(MaxSlowdown{1.6, 0, {}, ""});
+  EXPECT_EQ(target().time, Seconds(1));
+  EXPECT_EQ(target().reason, "up to 60 % slower than maximum clock; slower than 1 s saves nothing");
+  EXPECT_EQ(target(1.2).time, Seconds(1.2)) << "the straggler's time, and no more";
+  EXPECT_EQ(target(1.2).reason, "");
+  groups_[0].pipeline = &saving_;
+  EXPECT_EQ(target().time, Seconds(1.6)) << "270 J instead of 300 J";
+  EXPECT_EQ(target().reason, "up to 60 % slower than maximum clock");
+  set(MaxSlowdown{9, 0, {}, ""});
+  EXPECT_EQ(target().time, Seconds(2)) << "T*";
+  EXPECT_EQ(target().reason, "up to 800 % slower than maximum clock; slower than 2 s saves nothing");
+}
+
+TEST_F(PolicyTest, AToleranceCountsWhatStragglersDrawMeanwhile) {
+  // Going from 1.2 s to 1.5 s: the other pipeline saves 80 J and draws 30 J more; five stragglers wait for 150 J more.
+  groups_ = {{&saving_, 1, 1, 5}};
+  set(MaxSlowdown{1.6, 0, {}, ""});
+  EXPECT_EQ(target(1.2).time, Seconds(1.2));
+  groups_ = {{&saving_, 1, 1, 1}};
+  EXPECT_EQ(target(1.2).time, Seconds(1.6));
+}
+
+TEST_F(PolicyTest, PipelinesThatDifferHaveTheTimeOfLeastEnergyOfAll) {
+  groups_ = {{&pipeline_, 1, 1, 0}, {&saving_, 1, 1, 0}};  // 600 J; 330 + 270 J
+  set(MaxSlowdown{1.6, 0, {}, ""});
+  EXPECT_EQ(target().time, Seconds(1)) << "of equal energies the faster";
+  groups_[1].scale = 2;
+  EXPECT_EQ(target().time, Seconds(1.6));
+}
+
+TEST_F(PolicyTest, AFasterPlanThanMaximumClockWhereItNeedsLess) {
+  const Room room{Seconds(0), Seconds(1.7), 0};
+  EXPECT_EQ(policy_target(policies_, groups_, 0, room, 0).time, Seconds(1));
+  groups_[0].pipeline = &saving_;
+  EXPECT_EQ(policy_target(policies_, groups_, 0, room, 0).time, Seconds(1.7));
 }
 
 TEST_F(PolicyTest, AveragePowerIsOfAllPipelinesAtTheirPoints) {
@@ -65,6 +108,7 @@ TEST_F(PolicyTest, ThePowerCapTakesTheFastestTimeThatKeepsIt) {
 }
 
 TEST_F(PolicyTest, ASlowdownHoldsWhileTheSignalIsAboveItsThreshold) {
+  groups_[0].pipeline = &saving_;
   set(MaxSlowdown{1.5, 80, {{10, 81}, {20, 80}, {30, 95}, {40, 90}}, ""});
   EXPECT_EQ(target(1, 9).time, Seconds(1)) << "no signal yet";
   EXPECT_EQ(target(1, 10).time, Seconds(1.5));
@@ -77,14 +121,16 @@ TEST_F(PolicyTest, ASlowdownHoldsWhileTheSignalIsAboveItsThreshold) {
 }
 
 TEST_F(PolicyTest, ASlowdownWithoutASignalIsAlwaysInForce) {
-  set(MaxSlowdown{1.003, 0, {}, ""});
-  EXPECT_EQ(target(1, 0).time, Seconds(1.003));
-  EXPECT_EQ(target(1.2, 0).time, Seconds(1.2)) << "the straggler is slower";
-  EXPECT_THAT(target(1, 0).reason, HasSubstr("0.3 % slower than maximum clock"));
+  groups_[0].pipeline = &saving_;
+  set(MaxSlowdown{1.503, 0, {}, ""});
+  EXPECT_EQ(target(0, 0).time, Seconds(1.503));
+  EXPECT_EQ(target(1.8, 0).time, Seconds(1.8)) << "the straggler is slower";
+  EXPECT_THAT(target(0, 0).reason, HasSubstr("50.3 % slower than maximum clock"));
   EXPECT_EQ(next_policy_change(policies_, 0), std::nullopt);
 }
 
 TEST_F(PolicyTest, TheServersSlowdownIsForJobsWithoutAPolicyOfTheirOwn) {
+  groups_[0].pipeline = &saving_;
   default_slowdown_ = 0.5;
   EXPECT_EQ(target(1, 0).time, Seconds(1.5));
   set(MaxSlowdown{1, 0, {}, ""});
@@ -93,10 +139,11 @@ TEST_F(PolicyTest, TheServersSlowdownIsForJobsWithoutAPolicyOfTheirOwn) {
 }
 
 TEST_F(PolicyTest, TheSlowerOfCapAndSlowdownRules) {
+  groups_[0].pipeline = &saving_;
   set(MaxSlowdown{1.6, 0, {{0, 1}}, ""});
   set(PowerCap{Watts(599)});
   EXPECT_EQ(target().time, Seconds(1.6));
-  set(PowerCap{Watts(400)});
+  set(PowerCap{Watts(250)});
   EXPECT_EQ(target().time, Seconds(2));
 }
 
@@ -118,6 +165,11 @@ TEST(CheckPolicy, RefusesWhatIsOutOfRange) {
         Policy(MaxSlowdown{2, 0, {{5, INFINITY}}, ""})}) {
     EXPECT_FALSE(check_policy(wrong).ok()) << text_of(wrong);
   }
+  EXPECT_EQ(
+      check_policy(MaxSlowdown{2, 0, {{5, 1}, {4, 2}}, ""}).error().message,
+      "max_slowdown: signal[1]: value 2 from 4 s; allowed: finite values, each from later than the one before (5 s)");
+  EXPECT_EQ(check_policy(MaxSlowdown{2, NAN, {}, ""}).error().message,
+            "max_slowdown: threshold: nan; allowed: finite values");
   for (const Policy& right : {Policy(PowerCap{Watts(1)}), Policy(Pin{{}, 0}), Policy(MaxSlowdown{1, 0, {}, ""})}) {
     EXPECT_TRUE(check_policy(right).ok()) << text_of(right);
   }

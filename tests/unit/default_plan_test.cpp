@@ -9,9 +9,13 @@
 namespace perseus {
 namespace {
 
-Frontier points_at(std::vector<double> times_s) {
+/// Slower plans need less in all: at each second that they are slower `saved_w`, while 10 W are drawn by waiting.
+Frontier points_at(std::vector<double> times_s, double saved_w = 1) {
   Frontier frontier;
-  for (const double time_s : times_s) frontier.points.push_back({Seconds(time_s), {}, {}, {}, {}});
+  for (const double time_s : times_s) {
+    const double energy_j = 100 - saved_w * time_s;
+    frontier.points.push_back({Seconds(time_s), Joules(energy_j), Joules(energy_j - 10 * time_s), {}, {}});
+  }
   return frontier;
 }
 
@@ -37,6 +41,45 @@ TEST(DefaultPlan, AToleranceAllowsASlowerOne) {
   const Frontier frontier = points_at({4, 2.2, 2.15, 2});
   EXPECT_EQ(default_point(frontier, Seconds(2.1), {0.05, false}), 1);
   EXPECT_EQ(default_point(frontier, Seconds(2.1), {0.03, false}), 2);
+}
+
+/// In all 60, 55, 50, 56 and 80 J, while 10 W are drawn by waiting.
+Frontier valley() {
+  Frontier frontier;
+  for (const auto& [time_s, energy_j] : {std::pair{3.0, 60.0}, {2.5, 55.0}, {2.2, 50.0}, {2.1, 56.0}, {2.0, 80.0}}) {
+    frontier.points.push_back({Seconds(time_s), Joules(energy_j), Joules(energy_j - 10 * time_s), {}, {}});
+  }
+  return frontier;
+}
+
+TEST(DefaultPlan, OfWhatIsToleratedThePlanOfLeastTotalEnergy) {
+  EXPECT_EQ(default_point(valley(), Seconds(2)), 4);
+  EXPECT_EQ(default_point(valley(), Seconds(2), {0.05, false}), 3);
+  EXPECT_EQ(default_point(valley(), Seconds(2), {0.1, false}), 2);
+  EXPECT_EQ(default_point(valley(), Seconds(2), {0.6, false}), 2) << "slower ones need more";
+  EXPECT_EQ(planned_time(valley(), Seconds(2), {0.6, false}), Seconds(2.2));
+  EXPECT_EQ(usual_tolerances(valley(), Seconds(2.2)).size(), 0U);
+}
+
+TEST(DefaultPlan, AFasterPlanThanMaximumClockWhereItNeedsLess) {
+  EXPECT_EQ(default_point(valley(), Seconds(2.6)), 2);
+  EXPECT_EQ(time_without_straggler(valley(), Seconds(2.6)), Seconds(2.2));
+  EXPECT_EQ(time_without_straggler(valley(), Seconds(2.15)), Seconds(2.15));
+}
+
+TEST(DefaultPlan, OfEqualEnergiesTheFaster) {
+  EXPECT_EQ(default_point(points_at({4, 3, 2}, 0), Seconds(2), {1, false}), 2);
+}
+
+TEST(DefaultPlan, AStragglersTimeIsWaitedForAnyway) {
+  const auto point = [](double straggler_s, double slowdown) {
+    return slowest_within(valley(), planned_time(valley(), Seconds(2), {slowdown, false}, Seconds(straggler_s)));
+  };
+  EXPECT_EQ(point(2.6, 0), 1) << "T' leaves room, past the time of least energy without a straggler";
+  EXPECT_EQ(point(99, 0), 0) << "T*";
+  EXPECT_EQ(point(2.1, 0), 3);
+  EXPECT_EQ(point(2.1, 0.6), 2) << "tolerated, and cheaper than waiting";
+  EXPECT_EQ(point(2.3, 0.6), 2) << "tolerated, and dearer";
 }
 
 TEST(DefaultPlan, ThePublishedMethodStartsFromItsFastest) {
