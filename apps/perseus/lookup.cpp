@@ -10,7 +10,7 @@
 #include "plan_source.h"
 #include "planner/look_up.h"
 #include "report/format.h"
-#include "report/timeline.h"
+#include "report/summary.h"
 #include "slowdown.h"
 
 namespace perseus {
@@ -50,7 +50,7 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   if (!file) return file.error();
   const Frontier& frontier = file->frontier;
   const DefaultRule rule = default_rule_of(*file);
-  const Seconds t_max = timeline_of(file->dag, all_maximum_clock(file->dag)).makespan;
+  const Seconds t_max = t_max_of(file->dag, frontier);
   const Seconds straggler = options.ratio.value_or(0) * time_without_straggler(frontier, t_max, rule);
   const Seconds planned = planned_time(frontier, t_max, rule, straggler);
   const Seconds deadline =

@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "model/computation_dag.h"
+#include "profiling/expected_frontier.h"
 #include "profiling/pooled_profile.h"
 #include "report/report.h"
 
@@ -33,6 +34,7 @@ struct PipelineOptions {
 
 struct Pipeline {
   ComputationDag dag;
+  profiling::DrawnTypes drawn;  ///< what a noisy profile leaves possible; none where it counts as exact
   std::string title;
   bool default_blocking = false;  ///< the blocking power is a guess, see model/blocking_power.h
   std::vector<ReportFact> facts;  ///< what went in, for reports

@@ -9,7 +9,7 @@
 #include "interrupt.h"
 #include "output_directory.h"
 #include "report/report.h"
-#include "report/timeline.h"
+#include "report/summary.h"
 #include "wire/frequency_plan.h"
 
 namespace perseus {
@@ -54,7 +54,7 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
 
   const ComputationDag& dag = pipeline.dag;
   const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
-  const int chosen = default_point(frontier, timeline_of(dag, all_maximum_clock(dag)).makespan, rule);
+  const int chosen = default_point(frontier, t_max_of(dag, frontier), rule);
   const Plan before = all_maximum_clock(dag);
   const std::vector<DrawnPlan> drawn{{"everything at maximum clock", before},
                                      {"the default plan", frontier.points[chosen].plan}};

@@ -13,7 +13,7 @@
 namespace perseus {
 namespace {
 
-constexpr std::array<Column, 14> columns{{
+constexpr std::array<Column, 15> columns{{
     {"point", [](const PointFigures& p) { return double(p.point); }, true},
     {"time_s", [](const PointFigures& p) { return p.time.value(); }},
     {"energy_j", [](const PointFigures& p) { return p.energy.value(); }},
@@ -28,6 +28,7 @@ constexpr std::array<Column, 14> columns{{
     {"shortest_dwell_s", [](const PointFigures& p) { return p.shortest_dwell.value(); }},
     {"time_stddev_s", [](const PointFigures& p) { return p.error_bars.time_stddev.value(); }},
     {"energy_stddev_j", [](const PointFigures& p) { return p.error_bars.energy_stddev.value(); }},
+    {"lateness_s", [](const PointFigures& p) { return p.lateness.value(); }},
 }};
 
 constexpr std::array<RankColumn, 2> columns_per_rank{{
@@ -39,8 +40,9 @@ constexpr std::array<RankColumn, 2> columns_per_rank{{
 
 std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency) {
   const Timeline reference = timeline_of(dag, all_maximum_clock(dag));
-  const Joules all_max = reference.energy;
-  const Seconds t_max = reference.makespan;
+  const Seconds lateness = frontier.maximum_clock_noise.lateness;
+  const Joules all_max = reference.energy + dag.total_blocking_power() * lateness;
+  const Seconds t_max = reference.makespan + lateness;
   const bool spread = has_spread(dag);
   Simulator simulator(dag);
   std::vector<PointFigures> all;
@@ -57,7 +59,12 @@ std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& 
     f.saving_pct = point.energy == all_max ? 0 : 100 * ((all_max - point.energy) / all_max);
     f.slowdown_pct = 100 * ((point.time - t_max) / t_max);
     f.shortest_dwell = point.time;
-    if (spread) f.error_bars = error_bars_of(dag, point.plan, timeline_of(dag, point.plan));
+    f.lateness = point.noise.lateness;
+    if (point.noise != ProfileNoise{}) {
+      f.error_bars = {point.noise.time_stddev, point.noise.energy_stddev};
+    } else if (spread) {
+      f.error_bars = error_bars_of(dag, point.plan, timeline_of(dag, point.plan));
+    }
     const Simulation simulation = simulator.run(point.plan, {switch_latency});
     f.clock_limit_cost = point.clock_limit_cost;
     f.per_rank = count_clock_changes(dag, point.plan, simulation);

@@ -31,6 +31,7 @@ struct PointFigures {
   int clock_changes = 0;
   Seconds shortest_dwell;
   ErrorBars error_bars;  ///< 0 where the profile has no spread
+  Seconds lateness;      ///< of `time` beyond that of a noisy profile's means
   std::vector<ClockChanges> per_rank;
 };
 

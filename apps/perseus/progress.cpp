@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <utility>
 
 namespace perseus {
@@ -13,13 +14,15 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto quiet_at_first = 500ms;
 constexpr auto between_updates = 100ms;
+constexpr double kTold = 0.02;  ///< done: before that, the time left is not known
 
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
     : what_(std::move(what)),
       wanted_(wanted ? *wanted : ::isatty(STDERR_FILENO) == 1),
-      next_(SteadyClock::now() + quiet_at_first) {}
+      began_(SteadyClock::now()),
+      next_(began_ + quiet_at_first) {}
 
 ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
@@ -35,7 +38,12 @@ void ProgressLine::show(double done) {
   if (now < next_) return;
   next_ = now + between_updates;
   shown_ = true;
-  fmt::print(stderr, "\r{} {:3.0f} %", what_, 100 * done);
+  std::string left;  // as long for the rest as for what is done
+  if (done >= kTold) {
+    const double so_far_s = std::chrono::duration<double>(now - began_).count();
+    left = fmt::format(", {:.0f} s left", std::ceil(so_far_s * (1 - done) / done));
+  }
+  fmt::print(stderr, "\r{} {:3.0f} %{}\x1b[K", what_, 100 * done, left);
 }
 
 CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted) {

@@ -1,4 +1,5 @@
-// How far a long computation is: one line on standard error that overwrites itself, and is gone when done.
+// How far a long computation is and how long it will still take: one line on standard error that overwrites itself, and
+// is gone when done.
 //
 // Shown where standard error is a terminal and `--no-progress` was not given, or always with `--progress`; not before
 // the work has taken half a second. Threads: one.
@@ -27,7 +28,7 @@ class ProgressLine {
   void show(double done);
   std::string what_;
   bool wanted_;
-  std::chrono::steady_clock::time_point next_;
+  std::chrono::steady_clock::time_point began_, next_;
   bool shown_ = false;
 };
 

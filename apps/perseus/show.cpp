@@ -14,6 +14,7 @@
 #include "plan_source.h"
 #include "planner/exact.h"
 #include "report/report.h"
+#include "report/summary.h"
 #include "report/timeline.h"
 #include "slowdown.h"
 #include "wire/file.h"
@@ -46,7 +47,7 @@ Result<Shown> shown_from_plan_file(const ShowOptions& options) {
   Result<PlanFile> file = read_plan_file(plan_file_path(options.plan).string());
   if (!file) return file.error();
   const int last = static_cast<int>(file->frontier.points.size()) - 1;
-  const Seconds t_max = timeline_of(file->dag, all_maximum_clock(file->dag)).makespan;
+  const Seconds t_max = t_max_of(file->dag, file->frontier);
   const DefaultRule rule = default_rule_of(*file);
   const int point = options.point.value_or(default_point(file->frontier, t_max, rule));
   if (point < 0 || point > last) {

@@ -50,6 +50,12 @@ std::vector<Seconds> deadlines_worth_certifying(const PlanFile& file, int limit)
   return chosen;
 }
 
+/// As many points as can be simulated under every draw in a few seconds.
+std::size_t points_worth_expecting(const ComputationDag& dag) {
+  constexpr std::size_t most = 64, most_computations = 1'000'000;
+  return std::clamp<std::size_t>(most_computations / dag.computations.size(), 2, most);
+}
+
 Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   const std::filesystem::path path = plan_file_path(arguments.plans);
   const Result<PlanFile> file = read_plan_file(path.string());
@@ -72,8 +78,10 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   if (!arguments.profile.empty()) {
     const Result<Profile> profile = read_profile_csv(arguments.profile);
     if (!profile) return profile.error();
-    const Profile planned_with = pooled_by(*profile, arguments.noise_pct).profile;
-    std::ranges::move(check_against_profile(dag, planned_with), std::back_inserter(findings));
+    const profiling::PooledProfile pooled = pooled_by(*profile, arguments.noise_pct);
+    std::ranges::move(check_against_profile(dag, pooled.profile), std::back_inserter(findings));
+    std::ranges::move(check_expected(dag, file->frontier, pooled.profile, pooled.draws, points_worth_expecting(dag)),
+                      std::back_inserter(findings));
   }
   const bool ok = findings.empty();
 

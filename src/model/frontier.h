@@ -32,21 +32,33 @@ struct LowerBound {
   [[nodiscard]] Joules at(Seconds deadline) const;
 };
 
+/// What a noisy profile does to the time and energy of a plan; all 0 where the profile counts as exact.
+struct ProfileNoise {
+  /// The expected makespan less that of the profile's means: the longest of many uncertain paths is later than the
+  /// longest by the means.
+  Seconds lateness;
+  Seconds time_stddev;
+  Joules energy_stddev;
+  bool operator==(const ProfileNoise&) const = default;
+};
+
 struct FrontierPoint {
-  Seconds time;             ///< realised makespan of the plan
+  Seconds time;             ///< realised makespan of the plan; expected where the profile is noisy
   Joules energy;            ///< realised total at T' = time
   Joules effective_energy;  ///< sum of e - P t
   Joules bound;             ///< lower bound on `energy` over all plans no slower than `time`
   Plan plan;
   Joules
       clock_limit_cost{};  ///< what switch latency and dwell cost: `energy` above that of a plan without them, same T
+  ProfileNoise noise{};    ///< `time` and `energy` include its lateness
   /// 0 where `energy` is the bound, be it 0 J; infinite above a bound of 0 J.
   [[nodiscard]] double gap_pct() const { return energy == bound ? 0.0 : 100.0 * ((energy - bound) / bound); }
 };
 
 struct Frontier {
   std::vector<FrontierPoint> points;
-  LowerBound bound;
+  LowerBound bound;                    ///< of the profile's means: expected times are no less
+  ProfileNoise maximum_clock_noise{};  ///< of everything at maximum clock
 };
 
 }  // namespace perseus

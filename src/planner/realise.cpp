@@ -30,6 +30,23 @@ Realiser::Outcome Realiser::realise(const Plan& plan) {
   return {Seconds(makespan_s), Joules(effective_j)};
 }
 
+void Realiser::makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s) {
+  ends_s_.resize(time_s.size() * lanes);
+  std::fill_n(makespan_s, lanes, 0.0);
+  for (std::size_t i = 0; i < time_s.size(); ++i) {
+    double* end_s = ends_s_.data() + i * lanes;
+    std::fill_n(end_s, lanes, 0.0);
+    for (int k = first_[i]; k < first_[i + 1]; ++k) {
+      const double* before_s = ends_s_.data() + edges_[k].before * lanes;
+      for (std::size_t l = 0; l < lanes; ++l) end_s[l] = std::max(end_s[l], before_s[l] + edges_[k].latency_s);
+    }
+    for (std::size_t l = 0; l < lanes; ++l) {
+      end_s[l] += time_s[i][l];
+      makespan_s[l] = std::max(makespan_s[l], end_s[l]);
+    }
+  }
+}
+
 void keep_pareto(std::vector<FrontierPoint>& points) {
   // Fastest first, the cheapest of equally fast ones in front; then whatever saves nothing over a faster one goes.
   std::ranges::stable_sort(points, [](const FrontierPoint& a, const FrontierPoint& b) {

@@ -21,6 +21,8 @@ class Realiser {
     Joules effective_energy;
   };
   Outcome realise(const Plan& plan);
+  /// Makespans for `lanes` sets of durations at once: time_s[i][k] is that of computation i in set k.
+  void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
 
  private:
   struct Edge {
@@ -31,6 +33,7 @@ class Realiser {
   std::vector<int> first_;
   std::vector<Edge> edges_;
   std::vector<double> end_s_;
+  std::vector<double> ends_s_;  ///< [computation][lane]
 };
 
 /// The points that no other beats in both time and effective energy, slowest first; of equals, one. O(points log

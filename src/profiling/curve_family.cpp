@@ -23,14 +23,17 @@ constexpr double kSteps[] = {0.0003, 0.001, 0.003, 0.01};
 constexpr double kNearlyAsLikely = 1;  // in log likelihood
 constexpr double kLoneStddev = 1;
 
-// How far a member may stray, in height, smoothly over clocks, and at each clock by itself; rising. Stages that run
-// other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps are the hardware's.
+// How far a member may stray, in height, smoothly over clocks, with kinks, and at each clock by itself; rising. Stages
+// that run other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps are the hardware's.
+// Kinks: from which clock on nothing gets faster may be another one in each stage.
 struct Deviation {
-  double height, smooth, steps;
+  double height, smooth, kinks, steps;
 };
-constexpr Deviation kDeviations[] = {{0.0005, 0.0003, 0.0002}, {0.005, 0.002, 0.0005}, {0.1, 0.003, 0.0003},
-                                     {0.1, 0.01, 0.001},       {0.3, 0.03, 0.003},     {0.5, 0.05, 0.02}};
+constexpr Deviation kDeviations[] = {{0.0005, 0.0003, 0, 0.0002}, {0.005, 0.002, 0, 0.0005}, {0.1, 0.003, 0, 0.0003},
+                                     {0.1, 0.01, 0, 0.001},       {0.1, 0.01, 0.01, 0.001},  {0.3, 0.02, 0.02, 0.001},
+                                     {0.3, 0.03, 0.03, 0.003},    {0.5, 0.05, 0.05, 0.02}};
 constexpr int kFirstDeviation = 1;
+constexpr double kWorthKinks = 0.5;  // in log likelihood: noise looks like kinks too
 constexpr double kDeviationLength = 0.3, kDeviationBetweenCurves = 0.7;
 
 double exponential(double distance, double length) { return std::exp(-std::abs(distance) / length); }
@@ -72,7 +75,9 @@ Matrix deviation_prior(const std::vector<CurvePosition>& positions, const Deviat
         prior(i, j) = kDeviationBetweenCurves * height;
         continue;
       }
-      prior(i, j) = height + size.smooth * size.smooth * matern(a.log_clock - b.log_clock, kDeviationLength) +
+      const double distance = a.log_clock - b.log_clock;
+      prior(i, j) = height + size.smooth * size.smooth * matern(distance, kDeviationLength) +
+                    size.kinks * size.kinks * exponential(distance, kDeviationLength) +
                     (i == j ? size.steps * size.steps : 0);
     }
   }
@@ -164,7 +169,8 @@ void CurveFamily::fit() {
         if (deviation < 0 || deviation >= static_cast<int>(deviations_.size())) return false;
         const int before = std::exchange(member.deviation, deviation);
         const double likelihood = log_likelihood(prior_lower_);
-        if (likelihood <= best) {
+        const bool new_kinks = kDeviations[deviation].kinks > 0 && kDeviations[before].kinks == 0;
+        if (likelihood <= best + (new_kinks ? kWorthKinks : 0)) {
           member.deviation = before;
           return false;
         }

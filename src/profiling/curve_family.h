@@ -3,13 +3,13 @@
 // Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula has, nearly the
 // same in all stages but for a factor. Of all members together much is measured, of one member at one clock little.
 // Model: member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock plus a
-// smooth part plus independent steps; d_s: an offset, a smooth part, steps, all small. How rough, and how far each
-// member may stray from the others, is what makes the data most likely (a member unlike the others is thus left alone).
-// Given that, the posterior is exact. Input: positions; per member any linear observations of its z with independent
-// Gaussian errors. Values should be centred: the prior mean is 0, its standard deviation 1 in height. Output: mean and
-// covariance of a member; joint draws of all of them. Errors: none. Cost: O(members * positions^3) to fit and to draw.
-// Threads: const functions are pure. Source: beyond the paper; Rasmussen and Williams, Gaussian Processes for Machine
-// Learning, 2006, chapters 2 and 5.
+// smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. How rough, and how far
+// each member may stray from the others, is what makes the data most likely (a member unlike the others is thus left
+// alone). Given that, the posterior is exact. Input: positions; per member any linear observations of its z with
+// independent Gaussian errors. Values should be centred: the prior mean is 0, its standard deviation 1 in height.
+// Output: mean and covariance of a member; joint draws of all of them. Errors: none. Cost: O(members * positions^3) to
+// fit and to draw. Threads: const functions are pure. Source: beyond the paper; Rasmussen and Williams, Gaussian
+// Processes for Machine Learning, 2006, chapters 2 and 5.
 #pragma once
 
 #include <random>

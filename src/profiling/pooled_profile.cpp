@@ -20,6 +20,10 @@ constexpr std::uint64_t kSeed = 14;
 /// Of the bound on the noise: what is tried.
 constexpr double kShares[] = {1, 0.5, 0.25, 0.125};
 
+/// How much further draws lie from the mean than the posterior says: it takes the fitted roughness as known. With 1,
+/// too few of the real times lie within two standard deviations (docs/measurements/noise.md).
+constexpr double kUnknownRoughness = 1.5;
+
 /// The entries of one instruction, whose curves resemble each other.
 struct Family {
   std::vector<ProfileEntry*> members;
@@ -70,6 +74,13 @@ double bound_on_noise(const Family& family, const Values& values) {
     }
   }
   return stddev_of(std::move(off));
+}
+
+/// Between far clocks, more of a curve's curvature and steps is taken for noise.
+double least_estimated_noise(const Family& family) {
+  const bool dense = std::ranges::all_of(
+      family.members, [](const ProfileEntry* entry) { return entry->measurements.size() >= kManyClocks; });
+  return dense ? kLeastEstimatedNoise : kLeastEstimatedNoiseOfFewClocks;
 }
 
 CurveFamily fitted(const Family& family, const Values& values, double centre, const Values& variance) {
@@ -134,7 +145,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
               std::mt19937_64& engine) {
   const bool known = noise.has_value();
   const double bound = known ? *noise : bound_on_noise(family, values);
-  const double least = known ? kLeastNoise : kLeastEstimatedNoise;
+  const double least = known ? kLeastNoise : least_estimated_noise(family);
   if (smallest_stddev(variances(family, bound)) < least) return {values, {}, bound, false};
   double centre = 0, count = 0;
   for (const auto& of_member : values) {
@@ -162,9 +173,18 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
     result.values[m] = at_its_clocks(m, best->posterior(static_cast<int>(m)).mean);
   }
   if (draws == 0) return result;
-  for (const auto& draw : best->draws(draws, engine)) {
-    Values& drawn = result.draws.emplace_back();
-    for (std::size_t m = 0; m < values.size(); ++m) drawn.push_back(at_its_clocks(m, draw[m]));
+  for (const auto& draw : best->draws(draws / 2, engine)) {
+    Values drawn = result.values, mirrored = result.values;
+    for (std::size_t m = 0; m < values.size(); ++m) {
+      const std::vector<double> one = at_its_clocks(m, draw[m]);
+      for (std::size_t i = 0; i < one.size(); ++i) {
+        const double off = kUnknownRoughness * (one[i] - result.values[m][i]);
+        drawn[m][i] += off;
+        mirrored[m][i] -= off;
+      }
+    }
+    result.draws.push_back(std::move(drawn));
+    result.draws.push_back(std::move(mirrored));
   }
   return result;
 }

@@ -26,7 +26,11 @@ namespace perseus::profiling {
 
 /// Of a mean, relative: below it a profile is taken as it is. Where the noise is estimated, what real profiles have of
 /// curvature and steps between neighbors would be taken for it.
-inline constexpr double kLeastNoise = 0.001, kLeastEstimatedNoise = 0.0035;
+inline constexpr double kLeastNoise = 0.001, kLeastEstimatedNoise = 0.0025, kLeastEstimatedNoiseOfFewClocks = 0.0035;
+inline constexpr std::size_t kManyClocks = 20;  ///< of every entry of the instruction
+
+/// Enough to know an expected iteration time to a fifth of its own standard deviation.
+inline constexpr int kDraws = 32;
 
 struct PooledProfile {
   Profile profile;
@@ -37,7 +41,7 @@ struct PooledProfile {
   std::vector<Profile> draws;
 };
 
-/// With that many draws.
+/// With that many draws, an even number: each has its mirror image, so that their mean is the profile.
 PooledProfile pool(const Profile& profile, std::optional<double> noise = std::nullopt, int draws = 0);
 
 }  // namespace perseus::profiling

@@ -60,6 +60,9 @@ struct ReportSummary {
 ReportSummary summarise(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> straggler,
                         const DefaultRule& rule = {});
 
+/// Iteration time of everything at maximum clock, expected like the times of the points.
+Seconds t_max_of(const ComputationDag& dag, const Frontier& frontier);
+
 /// Index of the slowest point with time <= deadline; the fastest point's if there is none.
 int point_for(const Frontier& frontier, Seconds deadline);
 

@@ -12,6 +12,7 @@
 #include "planner/exact.h"
 #include "planner/quick.h"
 #include "planner/realise.h"
+#include "profiling/expected_frontier.h"
 #include "profiling/pooled_profile.h"
 #include "server/describe.h"
 #include "server/json_fields.h"
@@ -40,12 +41,9 @@ constexpr int interleaved_chunks = 2;
 constexpr std::string_view quick_suffix = ".quick";
 constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
 
-enum class Noise { as_measured, pooled };
-
 /// With the instructions that the schedule needs beyond those measured.
-Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape, Noise noise = Noise::as_measured) {
+Result<Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
   Result<Profile> profile = parse_profile_csv(csv, "profile");
-  if (profile && noise == Noise::pooled) profile = profiling::pool(*profile).profile;
   if (profile && shape.split_backward) return split_backward(*std::move(profile), *shape.split_backward);
   return profile;
 }
@@ -84,17 +82,20 @@ Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stage
   return Ok{};
 }
 
+PipelineCosts costs_of(const PipelineShape& shape) {
+  return {shape.blocking_power.value_or(Watts(0)), shape.transfer_latency.value_or(TransferLatency()),
+          shape.blocking_transfers};
+}
+
 Result<ComputationDag> dag_of(const PipelineInput& input, const Profile& profile) {
   const Result<Schedule> schedule = schedule_of(input.shape, input.ranks);
   if (!schedule) return schedule.error();
-  return build_dag(profile, *schedule,
-                   {input.shape.blocking_power.value_or(Watts(0)),
-                    input.shape.transfer_latency.value_or(TransferLatency()), input.shape.blocking_transfers});
+  return build_dag(profile, *schedule, costs_of(input.shape));
 }
 
 void add_all_max(CharacterisedPipeline& pipeline) {
   const Realiser::Outcome all_max = Realiser(pipeline.dag).realise(all_maximum_clock(pipeline.dag));
-  pipeline.all_max_time = all_max.time;
+  pipeline.all_max_time = all_max.time + pipeline.frontier.maximum_clock_noise.lateness;
   pipeline.all_max_effective_energy = all_max.effective_energy;
 }
 
@@ -201,10 +202,19 @@ std::string_view input_of_frontier(std::string_view frontier_key) {
 
 Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
                                            const CharacterisationEffort& effort, StopCheck& check) {
-  const Result<Profile> profile = profile_of(input.profile_csv, input.shape, Noise::pooled);
+  const Result<Profile> measured = parse_profile_csv(input.profile_csv, "profile");
+  if (!measured) return measured.error();
+  const Result<Schedule> schedule = schedule_of(input.shape, input.ranks);
+  if (!schedule) return schedule.error();
+  profiling::PooledProfile pooled = profiling::pool(*measured, std::nullopt, profiling::kDraws);
+  const auto& split = input.shape.split_backward;
+  const Result<Profile> profile = split ? split_backward(std::move(pooled.profile), *split) : std::move(pooled.profile);
   if (!profile) return profile.error();
-  Result<ComputationDag> dag = dag_of(input, *profile);
+  const PipelineCosts costs = costs_of(input.shape);
+  Result<ComputationDag> dag = build_dag(*profile, *schedule, costs);
   if (!dag) return dag.error();
+  const auto drawn = profiling::drawn_types(pooled.draws, split, *schedule, costs, check);
+  if (!drawn) return drawn.error();
   PlannerOptions options;
   // More plans of so many computations fit neither memory nor a file.
   options.deadlines =
@@ -231,6 +241,9 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
     pipeline.key = quick_frontier_key(input_key);
     pipeline.frontier = *std::move(frontier);
   }
+  auto expected = profiling::expected_frontier(pipeline.dag, *drawn, std::move(pipeline.frontier), check);
+  if (!expected) return expected.error();
+  pipeline.frontier = *std::move(expected);
   if (pipeline.frontier.points.empty()) return Error{ErrorCode::internal, "the frontier has no point"};
   add_all_max(pipeline);
   return pipeline;

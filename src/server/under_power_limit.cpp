@@ -64,7 +64,9 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
   const LimitedPower unlimited{pipeline.frontier.points[point].effective_energy, pipeline.all_max_effective_energy,
                                degree * pipeline.all_max_time};
   if (limits.empty()) return unlimited;
-  const Seconds wanted = degree * pipeline.frontier.points[point].time;
+  // Times under a limit are those of the means.
+  const FrontierPoint& of_point = pipeline.frontier.points[point];
+  const Seconds wanted = degree * (of_point.time - of_point.noise.lateness);
   const auto planned_at = [&](const ComputationDag& of) { return LateClocks(of, switch_latency).realise(plan); };
   const auto time_at = [&](double limit_w) { return planned_at(limited(dag, limit_w)).time; };
   const auto at = [&](double limit_w) {

@@ -14,11 +14,19 @@
 #include <vector>
 
 #include "model/computation_dag.h"
+#include "model/frontier.h"
 #include "model/profile.h"
 
 namespace perseus {
 
 std::vector<std::string> check_against_profile(const ComputationDag& dag, const Profile& profile,
                                                double tolerance = 1e-9);
+
+/// Do the draws of a noisy profile give the claimed lateness and standard deviations? `profile` is what the plans were
+/// made from (the means). Checks maximum clock and at most that many points, evenly spread, each by a simulation per
+/// draw. Plans that claim none, as those of the baselines, pass.
+std::vector<std::string> check_expected(const ComputationDag& dag, const Frontier& frontier, const Profile& profile,
+                                        const std::vector<Profile>& draws, std::size_t most_points,
+                                        double tolerance = 1e-9);
 
 }  // namespace perseus

@@ -81,8 +81,9 @@ class FrontierCheck {
     const Simulation simulation = simulator_.run(point.plan, {options_.switch_latency});
     if (index == 0) verification_.slowest_time = simulation.makespan;
     verification_.fastest_time = simulation.makespan;
-    const double energy = simulation.energy.value();
-    const double time = simulation.makespan.value();
+    const Seconds expected = simulation.makespan + point.noise.lateness;
+    const double energy = energy_of(point, simulation).value();
+    const double time = expected.value();
     compare_realised(index, "time_s", point.time.value(), time, time);
     compare_realised(index, "energy_j", point.energy.value(), energy, energy);
     // Effective energy is a difference of energies and may be near 0: its error is measured by what it is made of.
@@ -91,17 +92,24 @@ class FrontierCheck {
     check_bound_of(index, simulation);
   }
 
+  /// With the waiting that a noisy profile's lateness takes.
+  [[nodiscard]] Joules energy_of(const FrontierPoint& point, const Simulation& simulation) const {
+    return simulation.energy + dag_.total_blocking_power() * point.noise.lateness;
+  }
+
   void check_bound_of(int index, const Simulation& simulation) {
     const FrontierPoint& point = frontier_.points[index];
-    const double scale = simulation.energy.value();
-    if (!(point.bound.value() <= simulation.energy.value() + options_.tolerance * scale))
-      report(index, "bound_j", point.bound.value(), simulation.energy.value(),
+    const Joules energy = energy_of(point, simulation);
+    const double scale = energy.value();
+    if (!(point.bound.value() <= energy.value() + options_.tolerance * scale))
+      report(index, "bound_j", point.bound.value(), energy.value(),
              fmt::format("point {}: bound_j is {}, above the plan's own energy {}", index, point.bound.value(),
-                         simulation.energy.value()));
+                         energy.value()));
     if (!has_curve()) return;
-    const Joules bound = frontier_.bound.at(simulation.makespan) + dag_.total_blocking_power() * simulation.makespan;
+    const Seconds time = simulation.makespan + point.noise.lateness;
+    const Joules bound = frontier_.bound.at(time) + dag_.total_blocking_power() * time;
     compare(index, "bound_j", point.bound.value(), bound.value(), scale, options_.tolerance);
-    const double gap_pct = bound > Joules(0) ? 100 * ((simulation.energy - bound) / bound) : 0;
+    const double gap_pct = bound > Joules(0) ? 100 * ((energy - bound) / bound) : 0;
     verification_.max_gap_pct = std::max(verification_.max_gap_pct, gap_pct);
     verification_.mean_gap_pct += gap_pct / static_cast<double>(frontier_.points.size());
   }
@@ -130,7 +138,11 @@ class FrontierCheck {
     const double energy = (least_effective + dag_.total_blocking_power() * verification_.slowest_time).value();
     const int last = static_cast<int>(frontier_.points.size()) - 1;
     const double least_time = verification_.least_makespan.value();
-    compare_realised(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time, least_time);
+    // The plan that is expected to be the fastest need not be that by the means.
+    if (frontier_.maximum_clock_noise == ProfileNoise{}) {
+      compare_realised(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time,
+                       least_time);
+    }
     compare_realised(0, "least effective energy of all plans", frontier_.points.front().effective_energy.value(),
                      least_effective.value(), energy);
     if (!has_curve()) return;

@@ -144,6 +144,13 @@ void write_plan(Writer& out, const Plan& plan, const std::vector<int>& order) {
   out.raw("\"");
 }
 
+void write_noise(Writer& out, std::string_view key, const ProfileNoise& noise) {
+  if (noise == ProfileNoise{}) return;
+  out.raw(fmt::format(",\"{}\":", key));
+  out.list(std::array{noise.lateness.value(), noise.time_stddev.value(), noise.energy_stddev.value()},
+           [&](double value) { out.number(value); });
+}
+
 // ---- Reading.
 
 Result<std::vector<Measurement>> read_options(const JsonReader& options) {
@@ -265,6 +272,18 @@ Result<LowerBound> read_bound(const JsonReader& json) {
   return bound;
 }
 
+/// Lateness, and standard deviations of time and energy; all 0 where the profile counts as exact.
+Result<ProfileNoise> read_noise(JsonFields& fields, std::string_view key) {
+  const std::optional<JsonReader> json = fields.optional(key);
+  if (!json) return ProfileNoise{};
+  const auto values = json->numbers();
+  if (!values) return values.error();
+  if (values->size() != 3 || (*values)[1] < 0 || (*values)[2] < 0) {
+    return json->error("an array of lateness_s, and of time_stddev_s and energy_stddev_j >= 0");
+  }
+  return ProfileNoise{Seconds((*values)[0]), Seconds((*values)[1]), Joules((*values)[2])};
+}
+
 Result<std::vector<FrontierPoint>> read_points(const JsonReader& json, const ComputationDag& dag) {
   const std::vector<int> order = encoding_order(dag);
   std::vector<FrontierPoint> points;
@@ -277,7 +296,10 @@ Result<std::vector<FrontierPoint>> read_points(const JsonReader& json, const Com
     point.bound = Joules(fields.number("bound_j"));
     const JsonReader plan_json = fields.value("plan");
     const std::string_view text = fields.string("plan");
+    const auto noise = read_noise(fields, "noise");
     if (fields.error()) return *fields.error();
+    if (!noise) return noise.error();
+    point.noise = *noise;
     auto plan = read_plan(plan_json, text, dag, order);
     if (!plan) return plan.error();
     point.plan = std::move(*plan);
@@ -304,9 +326,12 @@ Result<PlanFile> read_document(const JsonReader& root) {
   const JsonReader dag_json = fields.value("dag");
   const JsonReader bound_json = fields.value("bound");
   const JsonReader points_json = fields.value("points");
+  const auto maximum_clock_noise = read_noise(fields, "maximum_clock_noise");
   if (fields.error()) return *fields.error();
+  if (!maximum_clock_noise) return maximum_clock_noise.error();
 
   PlanFile file;
+  file.frontier.maximum_clock_noise = *maximum_clock_noise;
   Status status = metadata.for_each_member([&](std::string_view key, const JsonReader& value) -> Status {
     const auto text = value.string();
     if (!text) return text.error();
@@ -364,9 +389,11 @@ std::string format_plan_file(const ComputationDag& dag, const Frontier& frontier
         out.number(point.bound.value());
         out.raw(",\"plan\":");
         write_plan(out, point.plan, order);
+        write_noise(out, "noise", point.noise);
         out.raw("}");
       },
       ",\n");
+  write_noise(out, "maximum_clock_noise", frontier.maximum_clock_noise);
   out.raw("}\n");
   return out.take();
 }

@@ -230,8 +230,23 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
   const Outcome planned = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--out", plans});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("noise of a sample"));
+  EXPECT_THAT(planned.out, HasSubstr("its time is what to expect"));
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
+
+  // Expected times: not below those of the means, and like is compared with like.
+  const Outcome said = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--json"});
+  const json::value claimed = json::parse(said.out);
+  const json::value& chosen = claimed.at("default_plan");
+  const double time_s = chosen.at("time_s").as_double();
+  EXPECT_GT(time_s, chosen.at("time_of_means_s").as_double());
+  EXPECT_GT(chosen.at("time_stddev_s").as_double(), 0);
+  const json::array& points = claimed.at("points").as_array();
+  EXPECT_TRUE(time_s <= claimed.at("t_max_s").as_double() || time_s == points.back().at("time_s").as_double())
+      << "in time, or the fastest plan";
+  const Outcome looked_up = run_perseus({"lookup", plans, "--json"});
+  EXPECT_EQ(json::parse(looked_up.out).at("time_s").as_double(), time_s);
+  EXPECT_EQ(run_perseus({"show", plans}).exit_code, 0);
 
   const std::string believed = scratch.path("believed");
   const Outcome as_it_is =

@@ -5,7 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/reference_plans.h"
+#include "planner/exact.h"
+#include "planner/look_up.h"
+#include "planner/realise.h"
 #include "profiling/online_profiler.h"
+#include "profiling/plan_loss.h"
+#include "profiling/planning.h"
 #include "tests/simulated_job.h"
 #include "tests/simulated_profile.h"
 
@@ -123,6 +129,68 @@ TEST(OnlineProfiling, RegressionOverIterationsRecoversTheEnergiesThatPlansDepend
   }
   std::ranges::sort(errors);
   EXPECT_LT(errors[errors.size() / 2], 0.02);
+}
+
+/// Above some clock, another one in each stage, a power cap lets nothing get faster: the driver runs at that clock.
+Profile capped(Profile profile, std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  for (ProfileEntry& entry : profile.entries) {
+    const std::size_t cap = 2 + engine() % 4;
+    for (std::size_t c = 0; c < cap; ++c) {
+      const double above = 1 + 0.01 * static_cast<double>(cap - c);
+      entry.measurements[c].time = entry.measurements[cap].time;
+      entry.measurements[c].energy = above * entry.measurements[cap].energy;
+    }
+  }
+  return profile;
+}
+
+// On GPUs that it was not tuned on, with times that are equal at several clocks near the top. Fixed seeds, and medians.
+TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyFast) {
+  for (const double noise : {0.01, 0.02}) {
+    std::vector<double> losses, late;
+    for (std::uint64_t seed = 1; seed <= 7; ++seed) {
+      const Profile truth =
+          capped(testing::invented_profile({.stages = 4, .clocks = 14, .different = 0.1}, seed), seed);
+      const Schedule schedule = make_schedule("1f1b", {4, 12, 1}).value();
+      testing::SimulationOptions options;
+      options.noise = noise;
+      testing::SimulatedJob job(truth, schedule, options, seed + 1);
+      OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+      std::string why;
+      while (why.empty()) {
+        const ProfilingStep step = profiler.next();
+        if (const ProfilingDone* done = step.done()) {
+          why = done->why;
+          break;
+        }
+        ASSERT_TRUE(profiler.hand_out(*step.window()).ok());
+        for (const RankResult& result : job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
+      }
+      EXPECT_EQ(why.find("are the most allowed"), std::string::npos) << "seed " << seed << ": " << why;
+      const ProfileEstimate estimate = profiler.estimate().value();
+      const PipelineCosts costs{options.blocking_power, Seconds(0), false};
+      const ComputationDag real = build_dag(truth, schedule, costs).value();
+      const ComputationDag seen = build_dag(for_planning(estimate), schedule, costs).value();
+      const Seconds highest = Realiser(seen).realise(all_maximum_clock(seen)).time;
+      Plan plan = look_up(plan_exact(seen), highest).plan;
+      for (std::size_t i = 0; i < plan.size(); ++i) {  // the same clock among the options of the truth
+        const int c = static_cast<int>(i);
+        const Megahertz clock = seen.type_of(c).options[plan[i]].clock;
+        const auto& options_of = real.type_of(c).options;
+        plan[i] =
+            static_cast<std::uint16_t>(std::ranges::find(options_of, clock, &Measurement::clock) - options_of.begin());
+      }
+      const Seconds deadline = Realiser(real).realise(all_maximum_clock(real)).time;
+      const PlanLoss loss = plan_loss(real, plan_exact(real), plan, deadline);
+      losses.push_back(loss.loss_pct);
+      late.push_back(loss.late_pct);
+    }
+    std::ranges::sort(losses);
+    std::ranges::sort(late);
+    EXPECT_LT(losses[losses.size() / 2], 20 * noise) << "noise " << noise;
+    EXPECT_LT(late[late.size() / 2], 20 * noise) << "noise " << noise;
+  }
 }
 
 TEST(OnlineProfiling, UnflaggedThrottlingDoesNotBias) {

@@ -93,6 +93,34 @@ TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
   }
 }
 
+TEST(PooledProfile, SeesThreePerMilleOfNoiseOnDenseClocksOnly) {
+  const Profile truth = throttled_truth(8), measured = with_noise(truth, 0.003, 1, 5);
+  const PooledProfile pooled = pool(measured);
+  EXPECT_TRUE(pooled.changed);
+  EXPECT_NEAR(pooled.time_noise / 0.003, 1, 0.3);
+  EXPECT_LT(time_error(pooled.profile, truth), 0.6 * time_error(measured, truth));
+
+  Profile few = with_noise(truth, 0.0027, 1, 5);
+  for (ProfileEntry& entry : few.entries) entry.measurements.resize(kManyClocks - 1);
+  const PooledProfile as_it_is = pool(few);
+  EXPECT_GT(as_it_is.time_noise, kLeastEstimatedNoise);
+  EXPECT_LT(time_error(as_it_is.profile, few), 1e-12);
+}
+
+TEST(PooledProfile, DrawsAreMirroredAtTheProfile) {
+  const PooledProfile pooled = pool(with_noise(throttled_truth(4), 0.01, 1, 17), std::nullopt, 6);
+  ASSERT_EQ(pooled.draws.size(), 6U);
+  for (std::size_t d = 0; d < pooled.draws.size(); d += 2) {
+    for (std::size_t e = 0; e < pooled.profile.entries.size(); ++e) {
+      for (std::size_t i = 0; i < pooled.profile.entries[e].measurements.size(); ++i) {
+        const auto at = [&](const Profile& p) { return p.entries[e].measurements[i].time.value(); };
+        const double mean = at(pooled.profile);
+        EXPECT_NEAR(at(pooled.draws[d]) * at(pooled.draws[d + 1]) / (mean * mean), 1, 1e-9);
+      }
+    }
+  }
+}
+
 TEST(PooledProfile, RepeatsSayHowNoisyTheyAre) {
   const Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
   const PooledProfile pooled = pool(measured);
