@@ -413,6 +413,7 @@ void add_plan(CLI::App& app, Command& command) {
                   "  perseus plan gpt3.csv --slowdown 0.3% --out plans\n"
                   "  perseus plan gpt3.csv --schedule best --memory memory.csv --memory-limit 80 --out plans\n"
                   "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
+                  "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
                   "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
   plan->callback(
       [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });

@@ -15,7 +15,9 @@
 #include "plan_output.h"
 #include "point_figures.h"
 #include "report/format.h"
+#include "report/timeline.h"
 #include "search/configuration.h"
+#include "search/repartition.h"
 #include "search_output.h"
 #include "slowdown.h"
 #include "wire/memory_csv.h"
@@ -120,6 +122,25 @@ bool is_repeated(const Configuration& c, const std::vector<Configuration>& earli
   });
 }
 
+/// Every configuration once more, on the partition that is best at the default plan's deadline.
+void add_partitions(const Job& job, std::vector<int> stage_layers, const DefaultRule& rule,
+                    std::vector<Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
+  if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());
+  const ComputationDag& reference = configurations.front().dag;
+  const Seconds deadline = (1 + rule.slowdown) * timeline_of(reference, all_maximum_clock(reference)).makespan;
+  const std::size_t measured = configurations.size();
+  for (std::size_t c = 0; c < measured; ++c) {
+    const Choice choice = configurations[c].choice;
+    const auto cut = search::with_best_partition(job, choice, stage_layers, deadline);
+    Result<Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
+    if (made) {
+      configurations.push_back(*std::move(made));
+    } else {
+      left_out.push_back({search::name_of(choice) + "+partition-best", made.error().message});
+    }
+  }
+}
+
 Status write_search(const SearchPlanner& planner, const SearchReport& report,
                     const std::vector<Configuration>& configurations, const Measurements& measured) {
   const InterruptGuard guard;
@@ -191,11 +212,19 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
       ->type_name("GIB")
       ->needs(memory)
       ->group(group);
+  app.add_option("--stage-layers", options.stage_layers,
+                 "Layers of each measured stage (one number: of every stage; a head is told by the last stage's time): "
+                 "other partitions are tried too, for the least energy at the time of the default plan")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...")
+      ->group(group);
 }
 
 bool is_search(const PipelineOptions& pipeline, const SearchOptions& options) {
   return pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
-         options.recompute != "as-measured" || !options.memory.empty() || !options.reference_schedule.empty();
+         options.recompute != "as-measured" || !options.memory.empty() || !options.stage_layers.empty() ||
+         !options.reference_schedule.empty();
 }
 
 Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
@@ -229,6 +258,9 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     } else if (!is_repeated(*made, configurations)) {
       configurations.push_back(*std::move(made));
     }
+  }
+  if (!options.stage_layers.empty()) {
+    add_partitions(*job, options.stage_layers, planner.rule, configurations, left_out);
   }
   const auto began = std::chrono::steady_clock::now();
   std::vector<Frontier> frontiers;

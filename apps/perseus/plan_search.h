@@ -1,7 +1,8 @@
 // `perseus plan` with several configurations: each is planned by itself, and the frontier is that of their union.
 //
 // Which: the schedules of --schedule (a list, or best: every schedule that there is), each as measured and, with
-// --recompute best, with only those stages recomputing that have to. What cannot be (a schedule's shape, the memory
+// --recompute best, with only those stages recomputing that have to; with --stage-layers, each of these also on the
+// partition that needs the least energy at the default plan's deadline. What cannot be (a schedule's shape, the memory
 // limit, unknown recomputation) is left out with its reason; only the reference must be possible.
 // Output:  search_output.h. Errors: those of the readers; usage where the reference is not in the list, options
 //          contradict each other, or the reference itself is impossible.
@@ -26,6 +27,7 @@ struct SearchOptions {
   std::string measured_with;  ///< empty: unknown
   std::string memory;
   std::optional<double> memory_limit_gib;
+  std::vector<int> stage_layers;  ///< one number: of every stage; not empty: other partitions are tried
 };
 
 void add_search_options(CLI::App& subcommand, SearchOptions& options);

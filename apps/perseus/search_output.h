@@ -33,9 +33,10 @@ struct PlannedConfiguration {
 
 struct ConfigurationFigures {
   Seconds t_min, t_star;
-  std::optional<int> in_time;  ///< its slowest plan that is no slower than the rule allows; nothing: it has none
-  double saving_pct = 0;       ///< of that plan
-  double wins_pct = 0;         ///< share of the deadlines, from the union's fastest to its slowest point
+  std::optional<int>
+      in_time;            ///< its plan of least energy that is no slower than the rule allows; nothing: it has none
+  double saving_pct = 0;  ///< of that plan
+  double wins_pct = 0;    ///< share of the deadlines, from the union's fastest to its slowest point
 };
 
 struct SearchSummary {
@@ -43,6 +44,7 @@ struct SearchSummary {
   DefaultRule rule;
   search::UnionFrontier all;
   int default_point = 0;
+  Joules bound_in_time;  ///< no plan of any configuration that is in time needs less
   std::vector<ConfigurationFigures> configurations;
 };
 

@@ -68,7 +68,8 @@ class Configurer {
     Result<Profile> cut = with_stages(job_.profile, num_stages);
     if (!cut) return cut.error();
     profile_ = *std::move(cut);
-    answer_.is_derived = num_stages != job_.profile.num_stages();
+    answer_.is_derived = job_.is_derived || num_stages != job_.profile.num_stages();
+    answer_.assumptions = job_.assumptions;
     if (num_stages > job_.profile.num_stages()) {
       assume(fmt::format("each measured stage is divided into {} chunks that take equal shares of its time and energy",
                          num_stages / job_.profile.num_stages()));
@@ -80,7 +81,7 @@ class Configurer {
     if (Status derived = derive_profile(); !derived) return derived.error();
     Result<ComputationDag> dag = build_dag(profile_, schedule_, job_.costs);
     if (!dag) return dag.error();
-    answer_.name = name_of(choice_);
+    answer_.name = name_of(choice_) + job_.variant;
     answer_.choice = choice_;
     answer_.dag = *std::move(dag);
     answer_.microbatches = job_.microbatches;

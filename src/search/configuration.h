@@ -34,6 +34,10 @@ struct Job {
   MeasuredWith measured_with = MeasuredWith::unknown;
   std::vector<StageMemory> memory;         ///< per stage of the profile; empty: unknown
   std::optional<double> memory_limit_gib;  ///< of each rank; needs `memory`
+  // Where the profile is not what was measured (repartition.h):
+  std::string variant = {};  ///< "+partition-best", the end of its configurations' names
+  std::vector<std::string> assumptions = {};
+  bool is_derived = false;
 };
 
 /// Where neither measurements nor the operator say: both halves of a backward are two matrix products of one size.

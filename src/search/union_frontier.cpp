@@ -8,7 +8,7 @@ namespace perseus::search {
 namespace {
 
 /// Times of one plan that were summed in another order differ in their last digits.
-constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10;
+constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10, kInTime = 1 + 1e-9;
 
 Joules least_bound(const std::vector<const Frontier*>& frontiers, Seconds deadline) {
   Joules least(std::numeric_limits<double>::infinity());
@@ -46,6 +46,33 @@ UnionFrontier union_of(const std::vector<const Frontier*>& frontiers, Watts tota
     result.frontier.points.push_back(std::move(point));
   }
   return result;
+}
+
+std::optional<int> cheapest_in_time(const Frontier& frontier, Seconds deadline) {
+  std::optional<int> cheapest;
+  for (int i = 0; i < static_cast<int>(frontier.points.size()); ++i) {
+    const FrontierPoint& point = frontier.points[i];
+    if (point.time > kInTime * deadline) continue;
+    if (!cheapest || point.energy < frontier.points[*cheapest].energy) cheapest = i;
+  }
+  return cheapest;
+}
+
+Joules least_energy_in_time(const std::vector<const Frontier*>& frontiers, Watts total_blocking_power,
+                            Seconds deadline) {
+  // The bound is convex and piecewise linear, and stays so with what waiting costs: it is least at a vertex or the end.
+  Joules least(std::numeric_limits<double>::infinity());
+  for (const Frontier* frontier : frontiers) {
+    if (frontier->bound.t_min() > kInTime * deadline) continue;
+    const auto consider = [&](Seconds time) {
+      least = std::min(least, frontier->bound.at(time) + total_blocking_power * time);
+    };
+    consider(deadline);
+    for (const BoundVertex& vertex : frontier->bound.vertices) {
+      if (vertex.time < deadline) consider(vertex.time);
+    }
+  }
+  return least;
 }
 
 std::vector<WinningSpan> winning_spans(const UnionFrontier& all) {

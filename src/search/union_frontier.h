@@ -12,6 +12,7 @@
 // Threads: pure.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "model/frontier.h"
@@ -29,6 +30,16 @@ struct UnionFrontier {
 };
 
 UnionFrontier union_of(const std::vector<const Frontier*>& frontiers, Watts total_blocking_power);
+
+/// The point that needs the least energy at its own time, of those no slower than the deadline (up to rounding); the
+/// slower one of equals. Nothing: none is in time. Without a straggler nobody waits for the deadline, so that a
+/// configuration whose frontier ends before it must not be charged for waiting.
+std::optional<int> cheapest_in_time(const Frontier& frontier, Seconds deadline);
+
+/// What the energy of any plan of any of them that is no slower than the deadline is at least, at its own time.
+/// Infinite where none can be that fast.
+Joules least_energy_in_time(const std::vector<const Frontier*>& frontiers, Watts total_blocking_power,
+                            Seconds deadline);
 
 /// Deadlines for which the union runs a plan of one configuration: from `from` on, up to the next span.
 struct WinningSpan {

@@ -128,6 +128,22 @@ TEST(PlanSearch, RecomputesOnlyWhereItMust) {
   EXPECT_GT(saving(1), saving(0) + 1);
 }
 
+TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  const json::object found =
+      search_json_of({"--schedule", "1f1b,zbv", "--stage-layers", "3", "--slowdown", "0.3%", "--out", out});
+  ASSERT_EQ(found.at("configurations").as_array().size(), 3u);
+  const json::value& moved = found.at("configurations").at(2);
+  EXPECT_EQ(moved.at("name").as_string(), "1f1b+partition-best");
+  EXPECT_THAT(std::string(moved.at("assumptions").at(0).as_string()), HasSubstr("partition 0 "));
+  EXPECT_GE(moved.at("in_time").at("saving_pct").as_double(),
+            found.at("configurations").at(0).at("in_time").at("saving_pct").as_double() - 0.1);
+  EXPECT_THAT(std::string(found.at("left_out").at(0).at("reason").as_string()),
+              HasSubstr("zbv+partition-best: only schedules with one stage on each rank"));
+  EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+}
+
 TEST(PlanSearch, RefusesInOneClearSentence) {
   const auto refusal = [](const std::vector<std::string>& more) {
     const Outcome outcome = run_perseus(search_words(more));
@@ -142,6 +158,7 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--recompute", "best"}), HasSubstr("--measured-with"));
   EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not with several configurations"));
   EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
+  EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
 }
 

@@ -5,6 +5,7 @@
 #include "model_samples.h"
 #include "search/configuration.h"
 #include "search/recomputation.h"
+#include "search/repartition.h"
 #include "search/stage_count.h"
 #include "search/union_frontier.h"
 #include "verify/verify_union.h"
@@ -190,6 +191,45 @@ TEST(SearchConfiguration, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(early.error().message, HasSubstr("no stage recomputes"));
 }
 
+TEST(SearchPartition, LayersAddUpToTheirStages) {
+  const Profile profile = testing::uniform_profile(3, {{"forward", 1}, {"backward", 2}});
+  const std::vector<Layer> equal = layers_of(profile, {4, 4, 4}).value();
+  ASSERT_EQ(equal.size(), 12u);
+  EXPECT_EQ(equal[5].costs[0].forward, Seconds(0.25));
+  // The last stage has two layers, which take half of it: the rest is the head.
+  const std::vector<Layer> with_head = layers_of(profile, {4, 4, 2}).value();
+  ASSERT_EQ(with_head.size(), 11u);
+  EXPECT_EQ(with_head.back().kind, LayerKind::head);
+  EXPECT_DOUBLE_EQ(with_head.back().costs[0].backward.value(), 1);
+  const auto refused = layers_of(profile, {4, 4});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("2 numbers; the profile has 3 stages"));
+}
+
+TEST(SearchPartition, MovesALayerAwayFromTheSlowStage) {
+  // Stage 0 has three of the four layers.
+  Profile profile = testing::uniform_profile(2, {{"forward", 3}, {"backward", 6}});
+  for (ProfileEntry& entry : profile.entries) {
+    if (entry.stage == 1) {
+      entry.measurements[0].time = entry.measurements[0].time / 3;
+      entry.measurements[0].energy = entry.measurements[0].energy / 3;
+    }
+  }
+  const Job job = job_of(profile);
+  const Repartitioned best = with_best_partition(job, {}, {3, 1}, Seconds(1000)).value();
+  EXPECT_TRUE(best.all_tried);
+  // There is time enough for any; with one clock the fastest waits least, and 2 + 2 is the fastest.
+  const auto fast = with_best_partition(job, {}, {3, 1}, Seconds(31));
+  ASSERT_TRUE(fast.ok()) << fast.error().message;
+  EXPECT_EQ(text_of(fast->partition), "0 2 4");
+  const Configuration moved = configure(fast->job, {}).value();
+  EXPECT_EQ(moved.name, "1f1b+partition-best");
+  EXPECT_TRUE(moved.is_derived);
+  const auto none = with_best_partition(job, {}, {3, 1}, Seconds(1));
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, HasSubstr("no partition at all finishes in 1 s"));
+}
+
 Frontier frontier_of(const std::vector<std::pair<double, double>>& time_and_effective, Watts waiting) {
   Frontier frontier;
   for (const auto& [time, effective] : time_and_effective) {
@@ -230,6 +270,19 @@ TEST(SearchUnion, TakesWhoeverIsBest) {
   EXPECT_EQ(spans[0].configuration, 1);
   EXPECT_EQ(spans[3].from, Seconds(10));
   EXPECT_THAT(verify_union({&a, &b}, waiting, claims_of(all)), IsEmpty());
+}
+
+TEST(SearchUnion, WithoutAStragglerNobodyIsChargedForWaiting) {
+  // b's frontier ends at 5 s with 42 J; while it waits for 10 s it would need 52 J, a needs 50 J.
+  const Watts waiting(2);
+  const Frontier a = frontier_of({{10, 30}}, waiting), b = frontier_of({{5, 32}}, waiting);
+  const UnionFrontier all = union_of({&a, &b}, waiting);
+  ASSERT_EQ(all.origins.size(), 2u);
+  EXPECT_EQ(cheapest_in_time(all.frontier, Seconds(10)), 1);
+  EXPECT_EQ(cheapest_in_time(all.frontier, Seconds(5 * (1 - 1e-10))), 1);
+  EXPECT_EQ(cheapest_in_time(all.frontier, Seconds(4)), std::nullopt);
+  EXPECT_EQ(least_energy_in_time({&a, &b}, waiting, Seconds(10)), Joules(42));
+  EXPECT_EQ(least_energy_in_time({&a}, waiting, Seconds(10)), Joules(50));
 }
 
 TEST(SearchUnion, TheCheckerSeesEveryKindOfLie) {
