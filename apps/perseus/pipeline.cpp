@@ -70,14 +70,22 @@ profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double>
   return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt, profiling::kDraws);
 }
 
-void add_pipeline_options(CLI::App& app, PipelineOptions& options) {
+void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules) {
   const std::string group = "The pipeline";
-  auto* schedule =
-      app.add_option("--schedule", options.schedule, fmt::format("One of {}", fmt::join(schedule_names(), ", ")))
-          ->capture_default_str()
-          ->check(CLI::IsMember(schedule_names()).description(""))
-          ->type_name("NAME")
-          ->group(group);
+  const auto known_schedules = [several = !also_schedules.empty()](const std::string& text) -> std::string {
+    if (several && text == kBestSchedule) return {};
+    for (const std::string& name : several ? CLI::detail::split(text, ',') : std::vector{text}) {
+      if (std::ranges::find(schedule_names(), name) != schedule_names().end()) continue;
+      return fmt::format("{} not in {{{}}}", name, fmt::join(schedule_names(), ","));
+    }
+    return {};
+  };
+  auto* schedule = app.add_option("--schedule", options.schedule,
+                                  fmt::format("One of {}{}", fmt::join(schedule_names(), ", "), also_schedules))
+                       ->capture_default_str()
+                       ->check(CLI::Validator(known_schedules, ""))
+                       ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
+                       ->group(group);
   auto* microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
                            ->capture_default_str()
                            ->check(whole_number_within(1, 1 << 20))
@@ -158,54 +166,69 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
 
 }  // namespace
 
-Result<Pipeline> read_pipeline(const PipelineOptions& given) {
-  const Result<PipelineOptions> completed = with_constants(given);
+Result<Measurements> read_measurements(const PipelineOptions& given) {
+  Result<PipelineOptions> completed = with_constants(given);
   if (!completed) return completed.error();
-  const PipelineOptions& options = *completed;
-  if (options.profile.empty() == options.dag.empty()) {
-    return Error{ErrorCode::usage, options.dag.empty() ? "a profile or --dag FILE.json is needed"
-                                                       : "a profile and --dag exclude each other"};
-  }
-  if (!options.dag.empty()) return pipeline_from_dag(options);
+  Measurements measured;
+  measured.options = *std::move(completed);
+  const PipelineOptions& options = measured.options;
   Result<Profile> profile = read_profile_csv(options.profile);
   if (!profile) return profile.error();
   profiling::PooledProfile pooled = pooled_by(*profile, options.noise_pct);
-  profile = std::move(pooled.profile);
+  measured.profile = std::move(pooled.profile);
+  measured.draws = std::move(pooled.draws);
+  const Watts blocking =
+      options.blocking_power_w ? Watts(*options.blocking_power_w) : guessed_blocking_power(measured.profile);
+  measured.costs = {blocking, options.transfer_latency, options.blocking_transfers};
+  measured.default_blocking = !options.blocking_power_w;
+  measured.facts = {
+      {"profile", file_name(options.profile)},
+      {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? " (a guess)" : "")},
+  };
+  if (pooled.changed) {
+    measured.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
+                                                               100 * pooled.time_noise, 100 * pooled.power_noise)});
+  }
+  if (!options.transfer_latency.is_zero()) {
+    measured.facts.push_back({"transfer latency", fmt::format("{}{}", text_of(options.transfer_latency),
+                                                              options.blocking_transfers ? ", the sender waits" : "")});
+  }
+  return measured;
+}
+
+Result<Pipeline> read_pipeline(const PipelineOptions& given) {
+  if (given.profile.empty() == given.dag.empty()) {
+    return Error{ErrorCode::usage, given.dag.empty() ? "a profile or --dag FILE.json is needed"
+                                                     : "a profile and --dag exclude each other"};
+  }
+  if (!given.dag.empty()) return pipeline_from_dag(given);
+  Result<Measurements> measured = read_measurements(given);
+  if (!measured) return measured.error();
+  const PipelineOptions& options = measured->options;
+  Result<Profile> profile = std::move(measured->profile);
   if (options.split_backward) {
     profile = split_backward(*std::move(profile), *options.split_backward);
     if (!profile) return profile.error();
   }
   Result<Schedule> schedule = schedule_for(options, profile->num_stages());
   if (!schedule) return schedule.error();
-
-  const Watts blocking = options.blocking_power_w ? Watts(*options.blocking_power_w) : guessed_blocking_power(*profile);
-  const PipelineCosts costs{blocking, options.transfer_latency, options.blocking_transfers};
-  Result<ComputationDag> dag = build_dag(*profile, *schedule, costs);
+  Result<ComputationDag> dag = build_dag(*profile, *schedule, measured->costs);
   if (!dag) return Error{dag.error().code, fmt::format("{}: {}", options.profile, dag.error().message)};
 
   Pipeline pipeline;
   pipeline.dag = *std::move(dag);
   StopCheck never;
-  auto drawn = profiling::drawn_types(pooled.draws, options.split_backward, *schedule, costs, never);
+  auto drawn = profiling::drawn_types(measured->draws, options.split_backward, *schedule, measured->costs, never);
   if (!drawn) return Error{drawn.error().code, fmt::format("{}: {}", options.profile, drawn.error().message)};
   pipeline.drawn = *std::move(drawn);
   pipeline.title = file_name(options.profile);
-  pipeline.default_blocking = !options.blocking_power_w;
-  pipeline.facts = {
-      {"profile", pipeline.title},
+  pipeline.default_blocking = measured->default_blocking;
+  pipeline.facts = std::move(measured->facts);
+  pipeline.facts.insert(
+      pipeline.facts.begin() + 1,
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches",
                                options.action_table.empty() ? schedule->name : file_name(options.action_table),
-                               schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)},
-      {"blocking power", fmt::format("{:g} W{}", blocking.value(), pipeline.default_blocking ? " (a guess)" : "")},
-  };
-  if (pooled.changed) {
-    pipeline.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
-                                                               100 * pooled.time_noise, 100 * pooled.power_noise)});
-  }
-  if (!options.transfer_latency.is_zero()) {
-    pipeline.facts.push_back({"transfer latency", fmt::format("{}{}", text_of(options.transfer_latency),
-                                                              options.blocking_transfers ? ", the sender waits" : "")});
-  }
+                               schedule->num_ranks(), schedule->num_stages, schedule->num_microbatches)});
   return pipeline;
 }
 

@@ -42,8 +42,24 @@ struct Pipeline {
 
 /// The options above, except `profile`, which a command may want as a positional or as an option.
 /// Exactly one of profile and dag is to be given: read_pipeline() says so.
-void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options);
+/// `also_schedules`: what --schedule takes besides one name, for its help; empty: nothing.
+void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
+
+/// --schedule best, where a command takes several.
+constexpr const char* kBestSchedule = "best";
+
+/// What the options say besides the schedule, for commands that try several.
+struct Measurements {
+  PipelineOptions options;  ///< with what --constants says in their place
+  Profile profile;          ///< pooled
+  std::vector<Profile> draws = {};  ///< what a noisy profile leaves possible; none where it counts as exact
+  PipelineCosts costs;
+  bool default_blocking = false;
+  std::vector<ReportFact> facts;
+};
+/// A profile must be given.
+Result<Measurements> read_measurements(const PipelineOptions& options);
 
 /// How a profile is pooled before it is planned with: as read_pipeline() does, for who checks that.
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct);

@@ -7,6 +7,7 @@
 #include <boost/json/serialize.hpp>
 #include <chrono>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "baselines/best_of_all.h"
@@ -15,6 +16,7 @@
 #include "interrupt.h"
 #include "pipeline.h"
 #include "plan_output.h"
+#include "plan_search.h"
 #include "planner/exact.h"
 #include "planner/perseus_method.h"
 #include "point_figures.h"
@@ -37,6 +39,7 @@ constexpr double least_advised_pct = 0.05;  ///< a tolerance that saves less is 
 
 struct PlanOptions {
   PipelineOptions pipeline;
+  SearchOptions search;
   std::string method = "exact";
   double tau_s = 0.001;
   std::string effort = "normal";
@@ -69,8 +72,10 @@ Result<Straggler> parse_straggler(const std::string& text) {
   return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
 }
 
-Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options, const DefaultRule& rule) {
-  ProgressLine progress("planning", options.progress);
+/// `deadline`: realised too, besides T_max and that stretched by the tolerance.
+Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options, const DefaultRule& rule,
+                               const std::string& what = "planning", const std::vector<Seconds>& deadlines = {}) {
+  ProgressLine progress(what, options.progress);
   if (options.method == "perseus") {
     Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
     if (!run) return run.error();
@@ -87,6 +92,7 @@ Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& opt
   planner.switch_latency = Seconds(options.switch_latency_s);
   planner.min_dwell = Seconds(options.min_dwell_s);
   if (rule.slowdown > 0) planner.also = {(1 + rule.slowdown) * timeline_of(dag, all_maximum_clock(dag)).makespan};
+  std::ranges::copy(deadlines, std::back_inserter(planner.also));
   planner.progress = progress.callback();
   OtherMethods others;
   if (planner.effort == Effort::high) others.published_unit_time = Seconds(options.tau_s);
@@ -268,6 +274,35 @@ void print_bound(const ComputationDag& dag, const LowerBound& bound, bool as_jso
   print(text);
 }
 
+Metadata metadata_of(const PlanOptions& options, const DefaultRule& rule) {
+  return {{"method", options.method},
+          {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
+          {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
+          {slowdown_key, fmt::format("{}", rule.slowdown)}};
+}
+
+Result<int> search_configurations(const PlanOptions& options, const DefaultRule& rule, bool as_json) {
+  if (options.bound_only || !options.straggler.empty()) {
+    return Error{ErrorCode::usage,
+                 "--bound-only, --straggler: not with several configurations; plan the one that runs by itself"};
+  }
+  SearchPlanner planner;
+  planner.rule = rule;
+  planner.switch_latency = Seconds(options.switch_latency_s);
+  planner.metadata = metadata_of(options, rule);
+  planner.out = options.out;
+  // All are planned for the time of the first one, the reference, too.
+  std::vector<Seconds> deadlines;
+  planner.plan = [&](const ComputationDag& dag, const std::string& name) {
+    if (deadlines.empty()) {
+      const Seconds t_max = timeline_of(dag, all_maximum_clock(dag)).makespan;
+      deadlines = {t_max, (1 + rule.slowdown) * t_max};
+    }
+    return make_frontier(dag, options, rule, "planning " + name, deadlines);
+  };
+  return run_plan_search(options.pipeline, options.search, planner, as_json);
+}
+
 Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const Result<Straggler> straggler = parse_straggler(options.straggler);
   if (!straggler) return straggler.error();
@@ -278,6 +313,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const Result<double> slowdown = slowdown_of(options.slowdown);
   if (!slowdown) return slowdown.error();
   const DefaultRule rule = default_rule(options.method, *slowdown);
+  if (is_search(options.pipeline, options.search)) return search_configurations(options, rule, as_json);
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const ComputationDag& dag = pipeline->dag;
@@ -310,10 +346,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const ReportSummary summary = summarise(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
   if (!options.out.empty()) {
-    Metadata metadata{{"method", options.method},
-                      {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
-                      {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
-                      {slowdown_key, fmt::format("{}", *slowdown)}};
+    Metadata metadata = metadata_of(options, rule);
     for (const ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
     const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule, metadata);
     die_if_interrupted();
@@ -339,7 +372,10 @@ void add_plan(CLI::App& app, Command& command) {
   auto options = std::make_shared<PlanOptions>();
   plan->add_option("PROFILE.csv", options->pipeline.profile,
                    "Times and energies per clock: stage,instruction,frequency,time,energy");
-  add_pipeline_options(*plan, options->pipeline);
+  add_pipeline_options(*plan, options->pipeline,
+                       "; several, separated by commas; or best: all of them. Of several, the frontier is that of "
+                       "their union");
+  add_search_options(*plan, options->search);
 
   const std::string planner = "The planner";
   plan->add_option("--method", options->method, "exact, or perseus: the algorithm as published")
@@ -389,6 +425,9 @@ void add_plan(CLI::App& app, Command& command) {
       help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"
                   "  perseus plan gpt3.csv --schedule interleaved-1f1b --chunks 2 -m 16 --straggler 1.2\n"
                   "  perseus plan gpt3.csv --slowdown 0.3% --out plans\n"
+                  "  perseus plan gpt3.csv --schedule best --memory memory.csv --memory-limit 80 --out plans\n"
+                  "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
+                  "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
                   "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
   plan->callback(
       [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "interrupt.h"
-#include "output_directory.h"
+#include "model/schedule.h"
 #include "report/report.h"
 #include "report/summary.h"
 #include "wire/frequency_plan.h"
@@ -18,17 +18,21 @@ namespace {
 constexpr std::array<std::string_view, 6> single_files{"frontier.csv", "plans.json",   "report.html",
                                                        "frontier.svg", "timeline.svg", "trace.json"};
 constexpr std::string_view plan_prefix = "plans/freqs_pipeline_";
+/// What a search writes beside the folders of its configurations; it has a frontier.csv too.
+constexpr std::array<std::string_view, 3> search_files{"configurations.csv", "configurations.html",
+                                                       "configurations.svg"};
 
 bool is_part_of_a_plan(std::string_view name) {
   return std::ranges::find(single_files, name) != single_files.end() ||
          (name.starts_with(plan_prefix) && name.ends_with(".py"));
 }
 
-Status write_frequency_plans(const OutputDirectory& directory, const ComputationDag& dag, const Frontier& frontier) {
+Status write_frequency_plans(const OutputDirectory& directory, const std::string& folder, const ComputationDag& dag,
+                             const Frontier& frontier) {
   FrequencyPlanWriter writer(dag);
   for (std::size_t i = 0; i < frontier.points.size() && !InterruptGuard::interrupted(); ++i) {
     const FrontierPoint& point = frontier.points[i];
-    OutputFile file(directory, "plans/" + frequency_plan_file_name(static_cast<int>(i)));
+    OutputFile file(directory, folder + "plans/" + frequency_plan_file_name(static_cast<int>(i)));
     file.append(
         writer.write(point.plan, fmt::format("Point {}: time {:.9g} s, energy {:.9g} J, lower bound {:.9g} J", i,
                                              point.time.value(), point.energy.value(), point.bound.value())));
@@ -39,19 +43,23 @@ Status write_frequency_plans(const OutputDirectory& directory, const Computation
 
 }  // namespace
 
+bool is_plan_output(std::string_view name) {
+  if (is_part_of_a_plan(name) || std::ranges::find(search_files, name) != search_files.end()) return true;
+  const std::size_t slash = name.find('/');
+  const std::string_view schedule = name.substr(0, name.find_first_of("+/"));
+  return slash != std::string_view::npos && std::ranges::find(schedule_names(), schedule) != schedule_names().end() &&
+         is_part_of_a_plan(name.substr(slash + 1));
+}
+
 Status check_plan_output(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_plan);
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_plan_output);
   if (!probe) return probe.error();
   return Ok{};
 }
 
-Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
-                         const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
-                         const DefaultRule& rule, const Metadata& metadata) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_plan);
-  if (!out) return out.error();
-
+Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
+                        const Frontier& frontier, const std::vector<PointFigures>& figures,
+                        std::optional<Seconds> straggler, const DefaultRule& rule, const Metadata& metadata) {
   const ComputationDag& dag = pipeline.dag;
   const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
   const int chosen = default_point(frontier, t_max_of(dag, frontier), rule);
@@ -60,10 +68,10 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
                                      {"the default plan", frontier.points[chosen].plan}};
   const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(*out, name, fill);
+    return write_output_file(out, folder + std::string(name), fill);
   };
   for (const auto& written : {
-           write_frequency_plans(*out, dag, frontier),
+           write_frequency_plans(out, folder, dag, frontier),
            file("frontier.csv", [&](const Sink& sink) { sink(frontier_csv(figures)); }),
            file("plans.json", [&](const Sink& sink) { sink(format_plan_file(dag, frontier, metadata)); }),
            file("report.html", [&](const Sink& sink) { write_html(report, sink); }),
@@ -73,6 +81,17 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
        }) {
     if (!written) return written.error();
   }
+  return Ok{};
+}
+
+Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
+                         const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
+                         const DefaultRule& rule, const Metadata& metadata) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_plan_output);
+  if (!out) return out.error();
+  const Status written = write_plan_files(*out, "", pipeline, frontier, figures, straggler, rule, metadata);
+  if (!written) return written.error();
   // An interrupted result is not committed; its destructor removes it, and the caller dies of the signal.
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }

@@ -5,6 +5,7 @@
 //     DIR/plans.json                     all of it in one file: what lookup, verify and show read
 //     DIR/report.html                    to look at; frontier.svg and timeline.svg are its pictures
 //     DIR/trace.json                     the timelines for ui.perfetto.dev
+// Where several configurations were planned (search_output.h), each has these files in a folder of its name.
 // Errors: cannot_write. SIGINT, SIGTERM and SIGHUP tidy up first. Cost: proportional to what is written. Threads: one.
 #pragma once
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "output_directory.h"
 #include "pipeline.h"
 #include "point_figures.h"
 #include "wire/plan_file.h"
@@ -25,5 +27,13 @@ Status check_plan_output(const std::filesystem::path& directory);
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
                          const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
                          const DefaultRule& rule, const Metadata& metadata);
+
+/// The same files, with `folder` ("1f1b/") before their names, as part of a larger result that the caller commits.
+Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
+                        const Frontier& frontier, const std::vector<PointFigures>& figures,
+                        std::optional<Seconds> straggler, const DefaultRule& rule, const Metadata& metadata);
+
+/// A file that `perseus plan --out` writes, of one plan or of several configurations.
+bool is_plan_output(std::string_view name);
 
 }  // namespace perseus

@@ -17,6 +17,7 @@
 #include "verify/profile_match.h"
 #include "verify/verify_plan.h"
 #include "verify_files.h"
+#include "verify_search.h"
 #include "wire/number.h"
 #include "wire/profile_csv.h"
 
@@ -56,9 +57,24 @@ std::size_t points_worth_expecting(const ComputationDag& dag) {
   return std::clamp<std::size_t>(most_computations / dag.computations.size(), 2, most);
 }
 
-Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
-  const std::filesystem::path path = plan_file_path(arguments.plans);
-  const Result<PlanFile> file = read_plan_file(path.string());
+std::string findings_text(const std::vector<std::string>& findings) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) text += findings[i] + "\n";
+  if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
+  return text;
+}
+
+/// A plan file and all that was found out about it.
+struct CheckedPlans {
+  PlanFile file;
+  Verification verified;
+  CheckedFiles files;
+  std::vector<std::string> findings;
+};
+
+Result<CheckedPlans> check_plans(const std::filesystem::path& path, const VerifyArguments& arguments,
+                                 const profiling::PooledProfile* planned_with) {
+  Result<PlanFile> file = read_plan_file(path.string());
   if (!file) return file.error();
   const ComputationDag& dag = file->dag;
 
@@ -69,20 +85,98 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   const auto method = file->metadata.find("method");
   options.reaches_both_ends = options.switch_latency == Seconds(0) && noted(*file, "min_dwell_s", 0) == 0 &&
                               (method == file->metadata.end() || method->second == "exact");
-  const Verification verified = verify_frontier(dag, file->frontier, bound.certificates, options);
-
-  std::vector<std::string> findings;
-  for (const Finding& finding : verified.findings) findings.push_back(finding.message);
-  CheckedFiles files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file));
-  std::ranges::move(files.findings, std::back_inserter(findings));
-  if (!arguments.profile.empty()) {
-    const Result<Profile> profile = read_profile_csv(arguments.profile);
-    if (!profile) return profile.error();
-    const profiling::PooledProfile pooled = pooled_by(*profile, arguments.noise_pct);
-    std::ranges::move(check_against_profile(dag, pooled.profile), std::back_inserter(findings));
-    std::ranges::move(check_expected(dag, file->frontier, pooled.profile, pooled.draws, points_worth_expecting(dag)),
-                      std::back_inserter(findings));
+  CheckedPlans checked;
+  checked.verified = verify_frontier(dag, file->frontier, bound.certificates, options);
+  for (const Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
+  checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file));
+  std::ranges::move(checked.files.findings, std::back_inserter(checked.findings));
+  if (planned_with != nullptr) {
+    std::ranges::move(check_against_profile(dag, planned_with->profile), std::back_inserter(checked.findings));
+    std::ranges::move(
+        check_expected(dag, file->frontier, planned_with->profile, planned_with->draws, points_worth_expecting(dag)),
+        std::back_inserter(checked.findings));
   }
+  checked.file = *std::move(file);
+  return checked;
+}
+
+Result<std::optional<profiling::PooledProfile>> profile_planned_with(const VerifyArguments& arguments) {
+  if (arguments.profile.empty()) return std::optional<profiling::PooledProfile>();
+  const Result<Profile> profile = read_profile_csv(arguments.profile);
+  if (!profile) return profile.error();
+  return std::optional(pooled_by(*profile, arguments.noise_pct));
+}
+
+/// A directory with several configurations: each of them, and their union.
+Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
+  const Result<std::optional<profiling::PooledProfile>> profile = profile_planned_with(arguments);
+  if (!profile) return profile.error();
+  const std::filesystem::path folder = arguments.plans;
+  const Result<std::vector<std::string>> names = configurations_in(folder);
+  if (!names) return names.error();
+  std::vector<CheckedPlans> checked;
+  std::vector<std::string> findings;
+  json::array configurations;
+  std::string text;
+  int not_compared = 0;
+  for (const std::string& name : *names) {
+    const std::filesystem::path path = folder / name / "plans.json";
+    Result<CheckedPlans> one = check_plans(path, arguments, nullptr);
+    if (!one) return one.error();
+    const bool derived = one->file.metadata.contains(kDerivedKey);
+    if (*profile && derived) ++not_compared;
+    if (*profile && !derived) {
+      std::ranges::move(check_against_profile(one->file.dag, (*profile)->profile), std::back_inserter(one->findings));
+    }
+    for (const std::string& finding : one->findings) findings.push_back(name + ": " + finding);
+    const Verification& v = one->verified;
+    text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n", name,
+                        v.points, one->files.frequency_plans, v.certificates);
+    configurations.push_back(json::object{{"name", name},
+                                          {"points", v.points},
+                                          {"plan_files", one->files.frequency_plans},
+                                          {"certificates", v.certificates},
+                                          {"worst_relative_error", v.worst_error},
+                                          {"gap_mean_pct", v.mean_gap_pct},
+                                          {"gap_max_pct", v.max_gap_pct}});
+    checked.push_back(*std::move(one));
+  }
+  std::vector<PlannedConfiguration> planned;
+  for (std::size_t c = 0; c < checked.size(); ++c) {
+    planned.push_back({(*names)[c], "", checked[c].file.dag, checked[c].file.frontier, {}, {}});
+  }
+  std::ranges::move(check_search_files(folder, planned, default_rule_of(checked.front().file)),
+                    std::back_inserter(findings));
+  const bool ok = findings.empty();
+  if (as_json) {
+    print(json::serialize(json::object{{"ok", ok},
+                                       {"findings", json::array(findings.begin(), findings.end())},
+                                       {"configurations", std::move(configurations)},
+                                       {"profile", !arguments.profile.empty()},
+                                       {"not_compared_with_profile", not_compared}}) +
+          "\n");
+    return ok ? 0 : 1;
+  }
+  text = findings_text(findings) + text;
+  if (not_compared > 0) {
+    text +=
+        fmt::format("{} configurations have derived times and energies: not compared with the profile\n", not_compared);
+  }
+  text +=
+      "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
+  text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
+  print(text);
+  return ok ? 0 : 1;
+}
+
+Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
+  if (is_search_directory(arguments.plans)) return run_verify_search(arguments, as_json);
+  const std::filesystem::path path = plan_file_path(arguments.plans);
+  const Result<std::optional<profiling::PooledProfile>> profile = profile_planned_with(arguments);
+  if (!profile) return profile.error();
+  const Result<CheckedPlans> checked = check_plans(path, arguments, *profile ? &**profile : nullptr);
+  if (!checked) return checked.error();
+  const auto& [file, verified, files, findings] = *checked;
   const bool ok = findings.empty();
 
   if (as_json) {
@@ -106,16 +200,14 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
           "\n");
     return ok ? 0 : 1;
   }
-  std::string text;
-  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) text += findings[i] + "\n";
-  if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
+  std::string text = findings_text(findings);
   text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
                       verified.points, files.frequency_plans, verified.worst_error);
   text += fmt::format("compared with plans.json: {}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
                       files.report ? ", report.html" : ", no report.html",
                       arguments.profile.empty() ? "" : ", all options with the profile");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
-                      verified.certificates, file->frontier.bound.vertices.size() - 1, verified.worst_mismatch);
+                      verified.certificates, file.frontier.bound.vertices.size() - 1, verified.worst_mismatch);
   text += fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", text_of(verified.fastest_time),
                       text_of(verified.max_clock_makespan), text_of(verified.least_makespan));
   text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());

@@ -54,29 +54,6 @@ void check_frequency_plans(const PlanFile& file, const fs::path& path, CheckedFi
   }
 }
 
-std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
-  CsvReader found(text, name), wanted(expected, "");
-  for (;;) {
-    const Result<bool> a = found.next();
-    if (!a) return a.error().message;
-    const bool b = wanted.next().value();
-    if (*a != b) return fmt::format("{}: {} lines than plans.json has points", name, *a ? "more" : "fewer");
-    if (!b) return "";
-    if (found.fields().size() != wanted.fields().size()) {
-      return fmt::format("{}:{}: {} fields; {} are expected", name, found.line(), found.fields().size(),
-                         wanted.fields().size());
-    }
-    for (std::size_t i = 0; i < found.fields().size(); ++i) {
-      const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
-      if (claimed == own) continue;
-      const auto x = number_in<double>(claimed), y = number_in<double>(own);
-      if (x && y && !differ(*x, *y, csv_tolerance)) continue;
-      return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
-                         own);
-    }
-  }
-}
-
 /// The first figure of the report's data that is not the frontier's, or nothing.
 std::string compare_report(const std::string& html, const PlanFile& file, const ReportSummary& summary) {
   const std::size_t begins = html.find(data_opens), ends = html.find("</script>", begins);
@@ -121,6 +98,29 @@ std::string compare_report(const std::string& html, const PlanFile& file, const 
 }
 
 }  // namespace
+
+std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
+  CsvReader found(text, name), wanted(expected, "");
+  for (;;) {
+    const Result<bool> a = found.next();
+    if (!a) return a.error().message;
+    const bool b = wanted.next().value();
+    if (*a != b) return fmt::format("{}: {} lines than plans.json has points", name, *a ? "more" : "fewer");
+    if (!b) return "";
+    if (found.fields().size() != wanted.fields().size()) {
+      return fmt::format("{}:{}: {} fields; {} are expected", name, found.line(), found.fields().size(),
+                         wanted.fields().size());
+    }
+    for (std::size_t i = 0; i < found.fields().size(); ++i) {
+      const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
+      if (claimed == own) continue;
+      const auto x = number_in<double>(claimed), y = number_in<double>(own);
+      if (x && y && !differ(*x, *y, csv_tolerance)) continue;
+      return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
+                         own);
+    }
+  }
+}
 
 CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Seconds switch_latency,
                               const DefaultRule& rule) {

@@ -27,4 +27,8 @@ struct CheckedFiles {
 CheckedFiles check_plan_files(const PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
                               const DefaultRule& rule);
 
+/// The first difference of a CSV file's text from the expected one, or nothing. Numbers may differ in their last
+/// digits.
+std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
+
 }  // namespace perseus

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -22,11 +23,13 @@ constexpr double noise = 1e-9;
 /// One pipeline whose computations get their options from one partition after the other.
 class Candidates {
  public:
-  Candidates(const std::vector<Layer>& layers, ComputationDag dag) : layers_(layers), dag_(std::move(dag)) {}
+  Candidates(const std::vector<Layer>& layers, const EnergyGoal& goal, ComputationDag dag)
+      : layers_(layers), goal_(goal), dag_(std::move(dag)) {}
 
-  /// Iteration time with every computation at its fastest. O(computations).
+  /// Iteration time with every computation at its fastest; infinite for a partition that is not possible.
+  /// O(computations).
   Seconds fastest(const Partition& partition) {
-    set_options(partition);
+    if (!set_options(partition)) return Seconds(std::numeric_limits<double>::infinity());
     std::vector<Seconds> of_type;
     of_type.reserve(dag_.types.size());
     for (const ComputationType& type : dag_.types) {
@@ -49,7 +52,7 @@ class Candidates {
   Joules energy(const Partition& partition, Seconds deadline) {
     const auto [bound, is_new] = bounds_.try_emplace(partition.boundaries);
     if (is_new) {
-      set_options(partition);
+      PERSEUS_CHECK(set_options(partition), "only possible partitions are planned");
       bound->second = compute_lower_bound(dag_).bound;
     }
     return bound->second.at(deadline) + dag_.total_blocking_power() * deadline;
@@ -59,10 +62,17 @@ class Candidates {
   [[nodiscard]] int planned() const { return static_cast<int>(bounds_.size()); }
 
  private:
-  void set_options(const Partition& partition) {
+  bool set_options(const Partition& partition) {
     const Result<Profile> profile = profile_of(layers_, partition);
     PERSEUS_CHECK(profile.ok(), "the first partition had a profile");
+    if (goal_.make_dag) {
+      Result<ComputationDag> dag = goal_.make_dag(*profile);
+      if (!dag) return false;
+      dag_.types = std::move(dag->types);
+      return true;
+    }
     for (ComputationType& type : dag_.types) type.options = profile->find(type.stage, type.instruction)->measurements;
+    return true;
   }
 
   static std::vector<Dependency> sorted_edges(const ComputationDag& dag) {
@@ -72,6 +82,7 @@ class Candidates {
   }
 
   const std::vector<Layer>& layers_;
+  const EnergyGoal& goal_;
   ComputationDag dag_;
   std::vector<Dependency> edges_ = sorted_edges(dag_);
   std::map<std::vector<int>, LowerBound> bounds_;
@@ -151,6 +162,13 @@ Partition descend_to_least_time(Candidates& candidates, const std::vector<Partit
   }
 }
 
+Result<ComputationDag> dag_of(const Profile& profile, const EnergyGoal& goal) {
+  if (goal.make_dag) return goal.make_dag(profile);
+  const auto schedule = make_schedule("1f1b", {profile.num_stages(), goal.microbatches, 1});
+  if (!schedule) return schedule.error();
+  return build_dag(profile, *schedule, {goal.blocking_power, Seconds(0)});
+}
+
 }  // namespace
 
 Result<LeastEnergy> least_energy(const std::vector<Layer>& layers, int stages, const EnergyGoal& goal) {
@@ -158,11 +176,9 @@ Result<LeastEnergy> least_energy(const std::vector<Layer>& layers, int stages, c
   if (!first) return first.error();
   const auto profile = profile_of(layers, *first);
   if (!profile) return profile.error();
-  const auto schedule = make_schedule("1f1b", {stages, goal.microbatches, 1});
-  if (!schedule) return schedule.error();
-  auto dag = build_dag(*profile, *schedule, {goal.blocking_power, Seconds(0)});
+  auto dag = dag_of(*profile, goal);
   if (!dag) return dag.error();
-  Candidates candidates(layers, *std::move(dag));
+  Candidates candidates(layers, goal, *std::move(dag));
 
   LeastEnergy answer;
   const int num_layers = static_cast<int>(layers.size());

@@ -15,8 +15,17 @@ namespace perseus {
 namespace {
 
 constexpr double width = 960, left = 92, right = 28, bottom = 62, plot_height = 420;
-constexpr double legend_row = 22, legend_column = 165;
-constexpr int legend_columns = 5;
+constexpr double legend_row = 22, least_legend_column = 165, letter = 8.5;
+
+/// Wide enough for the longest name.
+double legend_column(const std::vector<ComparedMethod>& methods) {
+  std::size_t longest = 0;
+  for (const ComparedMethod& method : methods) longest = std::max(longest, method.name.size());
+  return std::max(least_legend_column, 30 + letter * static_cast<double>(longest));
+}
+int legend_columns(const std::vector<ComparedMethod>& methods) {
+  return std::max(1, static_cast<int>((width - left - right) / legend_column(methods)));
+}
 
 std::string cross(double x, double y, double r) {
   return fmt::format("M{0:.1f} {1:.1f}l{2:.2f} {2:.2f}M{0:.1f} {3:.1f}l{2:.2f} -{2:.2f}", x - r, y - r, 2 * r, y + r);
@@ -64,8 +73,8 @@ void draw(const TimeEnergyAxes& axes, const Frontier& frontier, int series, Piec
 std::string legend(const std::vector<ComparedMethod>& methods) {
   std::string svg;
   for (int k = 0; k < static_cast<int>(methods.size()); ++k) {
-    const int column = k % legend_columns, row = k / legend_columns;
-    const double x = left + legend_column * column, y = 62 + legend_row * row;
+    const int column = k % legend_columns(methods), row = k / legend_columns(methods);
+    const double x = left + legend_column(methods) * column, y = 62 + legend_row * row;
     svg += fmt::format("<path class=\"q{}\" stroke-width=\"1.5\" d=\"{}\"/>\n", k % svg_series_classes,
                        marker(k, x + 7, y, 5.5));
     svg += svg_text(x + 20, y + 4.5, "start", "fg", methods[k].name);
@@ -91,7 +100,8 @@ std::string description(const std::vector<ComparedMethod>& methods) {
 }  // namespace
 
 void write_comparison_svg(const ComparisonInput& input, const Sink& sink) {
-  const int rows = (static_cast<int>(input.methods.size()) + legend_columns - 1) / legend_columns;
+  const int columns = legend_columns(input.methods);
+  const int rows = (static_cast<int>(input.methods.size()) + columns - 1) / columns;
   const double top = 70 + legend_row * rows, height = top + plot_height + bottom;
   TimeEnergyAxes axes({left, width - right, top, height - bottom});
   for (const ComparedMethod& method : input.methods) {

@@ -5,6 +5,7 @@
 #include "wire/dag_json.h"
 #include "wire/file.h"
 #include "wire/frequency_plan.h"
+#include "wire/memory_csv.h"
 #include "wire/pipeline_constants.h"
 #include "wire/profile_csv.h"
 #include "wire/run_trace_csv.h"
@@ -36,6 +37,8 @@ TEST(FormatExamples, CanBeRead) {
   EXPECT_TRUE(dag) << dag.error().message;
   const auto constants = parse_pipeline_constants(example("Constants of a pipeline"), "constants");
   EXPECT_TRUE(constants) << constants.error().message;
+  const auto memory = parse_memory_csv(example("Memory of stages"), "memory");
+  EXPECT_TRUE(memory) << memory.error().message;
   const auto plan = parse_frequency_plan(example("Frequency plan"), "plan");
   EXPECT_TRUE(plan) << plan.error().message;
 }

@@ -1,0 +1,313 @@
+#include "plan_search.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <chrono>
+#include <cmath>
+
+#include "command.h"
+#include "interrupt.h"
+#include "model/schedule.h"
+#include "output_directory.h"
+#include "plan_output.h"
+#include "point_figures.h"
+#include "report/format.h"
+#include "report/timeline.h"
+#include "search/configuration.h"
+#include "search/repartition.h"
+#include "search_output.h"
+#include "slowdown.h"
+#include "wire/memory_csv.h"
+
+namespace perseus {
+namespace {
+
+using search::Choice;
+using search::Configuration;
+using search::Job;
+using search::MeasuredWith;
+using search::Recomputing;
+
+constexpr int kChunks = 2;  ///< of a schedule that leaves them to the caller
+
+Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
+
+std::vector<std::string> schedules_of(const PipelineOptions& options) {
+  if (options.schedule == kBestSchedule) return schedule_names();
+  return CLI::detail::split(options.schedule, ',');
+}
+
+Recomputing recomputing_named(const std::string& name) {
+  if (name == "none") return Recomputing::none;
+  if (name == "all") return Recomputing::all;
+  return name == "best" ? Recomputing::best : Recomputing::as_measured;
+}
+
+/// What is tried, the reference first.
+Result<std::vector<Choice>> choices_of(const PipelineOptions& options, const SearchOptions& search) {
+  std::vector<std::string> schedules = schedules_of(options);
+  for (std::size_t i = 0; i < schedules.size(); ++i) {
+    if (std::find(schedules.begin(), schedules.begin() + i, schedules[i]) != schedules.begin() + i) {
+      return usage(fmt::format("--schedule: {} is named twice; allowed: once", schedules[i]));
+    }
+  }
+  std::string reference = search.reference_schedule;
+  if (reference.empty()) reference = options.schedule == kBestSchedule ? "1f1b" : schedules.front();
+  const auto found = std::ranges::find(schedules, reference);
+  if (found == schedules.end()) {
+    return usage(
+        fmt::format("--reference-schedule: {} is not tried; allowed: {}", reference, fmt::join(schedules, ", ")));
+  }
+  std::rotate(schedules.begin(), found, found + 1);
+  const Recomputing recomputing = recomputing_named(search.recompute);
+  if (recomputing != Recomputing::as_measured && search.measured_with.empty()) {
+    return usage(
+        fmt::format("--recompute {}: --measured-with recomputation or no-recomputation is needed", search.recompute));
+  }
+  std::vector<Choice> choices;
+  for (const std::string& schedule : schedules) {
+    const int fixed = chunks_fixed_by(schedule);
+    const int chunks = fixed != 0 ? fixed : options.chunks.value_or(kChunks);
+    if (recomputing == Recomputing::best) choices.push_back({schedule, chunks, Recomputing::as_measured});
+    choices.push_back({schedule, chunks, recomputing});
+  }
+  return choices;
+}
+
+Result<Job> job_of(Measurements& measured, const SearchOptions& search) {
+  Job job;
+  job.profile = std::move(measured.profile);
+  job.microbatches = measured.options.microbatches;
+  job.costs = measured.costs;
+  job.input_gradient_fraction = measured.options.split_backward;
+  if (search.measured_with == "recomputation") job.measured_with = MeasuredWith::recomputation;
+  if (search.measured_with == "no-recomputation") job.measured_with = MeasuredWith::no_recomputation;
+  if (!search.memory.empty()) {
+    Result<std::vector<StageMemory>> memory = read_memory_csv(search.memory);
+    if (!memory) return memory.error();
+    if (static_cast<int>(memory->size()) != job.profile.num_stages()) {
+      return Error{ErrorCode::invalid_input, fmt::format("{}: {} stages; the profile has {}", search.memory,
+                                                         memory->size(), job.profile.num_stages())};
+    }
+    job.memory = *std::move(memory);
+    job.memory_limit_gib = search.memory_limit_gib;
+  }
+  return job;
+}
+
+std::string stages_text(const std::vector<bool>& recomputes) {
+  std::vector<std::size_t> stages;
+  for (std::size_t s = 0; s < recomputes.size(); ++s) {
+    if (recomputes[s]) stages.push_back(s);
+  }
+  if (stages.empty()) return "no stage recomputes";
+  if (stages.size() == recomputes.size()) return "every stage recomputes";
+  return fmt::format("stages {} recompute", fmt::join(stages, " "));
+}
+
+std::string description_of(const Configuration& c) {
+  std::string text = fmt::format("{}, {} ranks, {} stages, {} microbatches", c.choice.schedule, c.dag.num_ranks(),
+                                 c.dag.num_ranks() * c.choice.chunks, c.microbatches);
+  if (!c.recomputes.empty()) text += ", " + stages_text(c.recomputes);
+  return text;
+}
+
+/// A configuration that is the same as an earlier one adds nothing: `best` may choose what was measured.
+bool is_repeated(const Configuration& c, const std::vector<Configuration>& earlier) {
+  return std::ranges::any_of(earlier, [&](const Configuration& e) {
+    return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes;
+  });
+}
+
+/// Every configuration once more, on the partition that is best at the default plan's deadline.
+void add_partitions(const Job& job, std::vector<int> stage_layers, const DefaultRule& rule,
+                    std::vector<Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
+  if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());
+  const ComputationDag& reference = configurations.front().dag;
+  const Seconds deadline = (1 + rule.slowdown) * timeline_of(reference, all_maximum_clock(reference)).makespan;
+  const std::size_t measured = configurations.size();
+  for (std::size_t c = 0; c < measured; ++c) {
+    const Choice choice = configurations[c].choice;
+    const auto cut = search::with_best_partition(job, choice, stage_layers, deadline);
+    Result<Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
+    if (made) {
+      configurations.push_back(*std::move(made));
+    } else {
+      left_out.push_back({search::name_of(choice) + "+partition-best", made.error().message});
+    }
+  }
+}
+
+Status write_search(const SearchPlanner& planner, const SearchReport& report,
+                    const std::vector<Configuration>& configurations, const Measurements& measured) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(planner.out, is_plan_output);
+  if (!out) return out.error();
+  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+    if (InterruptGuard::interrupted()) return Ok{};
+    return write_output_file(*out, name, fill);
+  };
+  const auto& planned = report.configurations;
+  for (const Status& written :
+       {file("configurations.csv", [&](const Sink& sink) { sink(configurations_csv(planned, report.summary)); }),
+        file("frontier.csv", [&](const Sink& sink) { sink(union_csv(planned, report.summary)); }),
+        file("configurations.svg", [&](const Sink& sink) { write_search_svg(report, sink); }),
+        file("configurations.html", [&](const Sink& sink) { write_search_html(report, sink); })}) {
+    if (!written) return written.error();
+  }
+  for (std::size_t c = 0; c < planned.size(); ++c) {
+    Pipeline pipeline;
+    pipeline.dag = configurations[c].dag;
+    pipeline.title = fmt::format("{}, {}", report.title, planned[c].name);
+    pipeline.default_blocking = measured.default_blocking;
+    pipeline.facts = measured.facts;
+    pipeline.facts.insert(pipeline.facts.begin() + 1, {"schedule", planned[c].description});
+    for (const std::string& assumption : planned[c].assumptions) pipeline.facts.push_back({"assumed", assumption});
+    Metadata metadata = planner.metadata;
+    if (configurations[c].is_derived) metadata[kDerivedKey] = "yes";
+    for (const ReportFact& fact : pipeline.facts) {
+      std::string& text = metadata[fact.name];
+      text += (text.empty() ? "" : "; ") + fact.value;
+    }
+    const Status written = write_plan_files(*out, planned[c].name + "/", pipeline, planned[c].frontier,
+                                            figures_of(pipeline.dag, planned[c].frontier, planner.switch_latency), {},
+                                            planner.rule, metadata);
+    if (!written) return written.error();
+  }
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+}  // namespace
+
+void add_search_options(CLI::App& app, SearchOptions& options) {
+  const std::string group = "Several configurations";
+  app.add_option("--reference-schedule", options.reference_schedule,
+                 "The schedule that runs today, which savings and 'no slower' are against; the first of --schedule "
+                 "unless given, 1f1b for best")
+      ->type_name("NAME")
+      ->group(group);
+  app.add_option("--recompute", options.recompute,
+                 "Which stages recompute activations in their backward: as-measured, none, all, or best: besides as "
+                 "measured, only those whose activations do not fit (--memory-limit); without a limit, all but stages "
+                 "that hold one microbatch at a time")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"as-measured", "none", "all", "best"}).description(""))
+      ->type_name("WHICH")
+      ->group(group);
+  app.add_option("--measured-with", options.measured_with,
+                 "Whether the profile's backward includes a recomputation of the forward: recomputation or "
+                 "no-recomputation")
+      ->check(CLI::IsMember({"recomputation", "no-recomputation"}).description(""))
+      ->type_name("WHAT")
+      ->group(group);
+  auto* memory = app.add_option("--memory", options.memory,
+                                "Memory of each stage: stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib")
+                     ->type_name("FILE.csv")
+                     ->group(group);
+  app.add_option("--memory-limit", options.memory_limit_gib, "Memory of one accelerator; more is left out")
+      ->check(number_within(1e-3, 1e6, "GiB"))
+      ->type_name("GIB")
+      ->needs(memory)
+      ->group(group);
+  app.add_option("--stage-layers", options.stage_layers,
+                 "Layers of each measured stage (one number: of every stage; a head is told by the last stage's time): "
+                 "other partitions are tried too, for the least energy at the time of the default plan")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...")
+      ->group(group);
+}
+
+bool is_search(const PipelineOptions& pipeline, const SearchOptions& options) {
+  return pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
+         options.recompute != "as-measured" || !options.memory.empty() || !options.stage_layers.empty() ||
+         !options.reference_schedule.empty();
+}
+
+Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
+                            bool as_json) {
+  if (pipeline.profile.empty() || !pipeline.dag.empty() || !pipeline.action_table.empty()) {
+    return usage("several configurations need a profile, and schedules that have a name: no --dag, no --action-table");
+  }
+  Result<Measurements> measured = read_measurements(pipeline);
+  if (!measured) return measured.error();
+  if (measured->default_blocking) {
+    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
+                     measured->costs.blocking_power.value()));
+  }
+  if (!measured->draws.empty()) {
+    note(
+        "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is later; "
+        "plan the one that is chosen by itself to see by how much");
+  }
+  const Result<std::vector<Choice>> choices = choices_of(measured->options, options);
+  if (!choices) return choices.error();
+  const Result<Job> job = job_of(*measured, options);
+  if (!job) return job.error();
+  if (!planner.out.empty()) {
+    if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
+  }
+
+  std::vector<Configuration> configurations;
+  std::vector<SkippedConfiguration> left_out;
+  for (const Choice& choice : *choices) {
+    Result<Configuration> made = search::configure(*job, choice);
+    if (!made && configurations.empty()) {
+      return Error{made.error().code, "the reference is not possible: " + made.error().message};
+    }
+    if (!made) {
+      left_out.push_back({search::name_of(choice), made.error().message});
+    } else if (!is_repeated(*made, configurations)) {
+      configurations.push_back(*std::move(made));
+    }
+  }
+  if (!options.stage_layers.empty()) {
+    add_partitions(*job, options.stage_layers, planner.rule, configurations, left_out);
+  }
+  const auto began = std::chrono::steady_clock::now();
+  std::vector<Frontier> frontiers;
+  for (const Configuration& c : configurations) {
+    Result<Frontier> frontier = planner.plan(c.dag, c.name);
+    if (!frontier) return frontier.error();
+    frontiers.push_back(*std::move(frontier));
+  }
+  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+
+  std::vector<PlannedConfiguration> planned;
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    const Configuration& configuration = configurations[c];
+    planned.push_back(
+        {configuration.name, description_of(configuration), configuration.dag, frontiers[c],
+         configuration.memory_gib.empty() ? std::nullopt : std::optional(std::ranges::max(configuration.memory_gib)),
+         configuration.assumptions});
+  }
+  const SearchSummary summary = summarise_search(planned, planner.rule);
+  const std::string title = measured->facts.front().value;
+  measured->facts.push_back(
+      {"configurations",
+       fmt::format("{} planned, {} left out; {}", planned.size(), left_out.size(),
+                   job->memory_limit_gib ? fmt::format("at most {:g} GiB on each rank", *job->memory_limit_gib)
+                                         : std::string("without a memory limit: see --memory-limit"))});
+  const SearchReport report{title, measured->facts, planned, left_out, summary};
+  if (!planner.out.empty()) {
+    const Status written = write_search(planner, report, configurations, *measured);
+    die_if_interrupted();
+    if (!written) return written.error();
+  }
+  if (as_json) {
+    boost::json::object all = search_json(report);
+    all["planning_s"] = took_s;
+    if (!planner.out.empty()) all["out"] = planner.out;
+    print(boost::json::serialize(all) + "\n");
+    return 0;
+  }
+  print(search_text(report));
+  print(fmt::format("planned in {}\n", text_of(Seconds(took_s))));
+  if (!planner.out.empty()) print(fmt::format("written to {0}; to look at: {0}/configurations.html\n", planner.out));
+  return 0;
+}
+
+}  // namespace perseus

@@ -1,0 +1,50 @@
+// `perseus plan` with several configurations: each is planned by itself, and the frontier is that of their union.
+//
+// Which: the schedules of --schedule (a list, or best: every schedule that there is), each as measured and, with
+// --recompute best, with only those stages recomputing that have to; with --stage-layers, each of these also on the
+// partition that needs the least energy at the default plan's deadline. What cannot be (a schedule's shape, the memory
+// limit, unknown recomputation) is left out with its reason; only the reference must be possible.
+// Output:  search_output.h. Errors: those of the readers; usage where the reference is not in the list, options
+//          contradict each other, or the reference itself is impossible.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/default_plan.h"
+#include "pipeline.h"
+#include "wire/plan_file.h"
+
+namespace perseus {
+
+struct SearchOptions {
+  std::string reference_schedule;
+  std::string recompute = "as-measured";
+  std::string measured_with;  ///< empty: unknown
+  std::string memory;
+  std::optional<double> memory_limit_gib;
+  std::vector<int> stage_layers;  ///< one number: of every stage; not empty: other partitions are tried
+};
+
+void add_search_options(CLI::App& subcommand, SearchOptions& options);
+
+/// Do the options ask for more than one configuration, or for one that is derived from the measured one?
+bool is_search(const PipelineOptions& pipeline, const SearchOptions& options);
+
+/// How one configuration is planned, and what its files note.
+struct SearchPlanner {
+  std::function<Result<Frontier>(const ComputationDag&, const std::string& name)> plan;
+  DefaultRule rule;
+  Seconds switch_latency;
+  Metadata metadata;
+  std::string out;  ///< empty: nothing is written
+};
+
+Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
+                            bool as_json);
+
+}  // namespace perseus

@@ -1,0 +1,281 @@
+#include "search_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <iterator>
+
+#include "report/comparison.h"
+#include "report/format.h"
+#include "report/static_page.h"
+#include "report/table.h"
+#include "report/timeline.h"
+
+namespace perseus {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kSpansShown = 12;
+
+std::string slower_text(const SearchSummary& s, Seconds time) {
+  const double pct = 100 * ((time - s.reference.time) / s.reference.time);
+  return std::abs(pct) < 0.0005
+             ? std::string("as fast as the reference")
+             : fmt::format("{:.3f} % {} than the reference", std::abs(pct), pct < 0 ? "faster" : "slower");
+}
+
+/// One line per configuration; what terminal and page share.
+TextRows configuration_rows(const SearchReport& report) {
+  TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    const PlannedConfiguration& configuration = report.configurations[c];
+    const ConfigurationFigures& f = report.summary.configurations[c];
+    const FrontierPoint& slowest = configuration.frontier.points.front();
+    const FrontierPoint* in_time = f.in_time ? &configuration.frontier.points[*f.in_time] : nullptr;
+    rows.rows.push_back({configuration.name, text_of(configuration.frontier.points.back().time),
+                         configuration.memory_gib ? fmt::format("{:.4g} GiB", *configuration.memory_gib) : "-",
+                         in_time == nullptr ? "-" : text_of(in_time->time),
+                         in_time == nullptr ? "-" : text_of(in_time->energy),
+                         in_time == nullptr ? "-" : fmt::format("{:.2f} %", f.saving_pct), text_of(slowest.time),
+                         fmt::format("{:.1f} %", f.wins_pct)});
+  }
+  return rows;
+}
+
+/// "from 2.8 s zero-bubble, from 3.1 s 1f1b".
+std::string spans_text(const SearchReport& report) {
+  const std::vector<search::WinningSpan> spans = search::winning_spans(report.summary.all);
+  std::string text;
+  for (std::size_t i = 0; i < std::min(spans.size(), kSpansShown); ++i) {
+    text += fmt::format("{}from {} {}", i == 0 ? "" : ", ", text_of(spans[i].from),
+                        report.configurations[spans[i].configuration].name);
+  }
+  if (spans.size() > kSpansShown) text += fmt::format(", and {} more changes", spans.size() - kSpansShown);
+  return text;
+}
+
+std::string default_text(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  const FrontierPoint& chosen = s.all.frontier.points[s.default_point];
+  const search::Origin origin = s.all.origins[s.default_point];
+  return fmt::format("{}, point {}: {}, {}, {}; saves {:.2f} %", report.configurations[origin.configuration].name,
+                     origin.point, text_of(chosen.time), text_of(chosen.energy), slower_text(s, chosen.time),
+                     saving_pct_of(s, chosen.energy));
+}
+
+std::vector<ReportFact> assumption_facts(const SearchReport& report) {
+  std::vector<ReportFact> facts;
+  for (const PlannedConfiguration& configuration : report.configurations) {
+    for (const std::string& assumption : configuration.assumptions) {
+      const auto known = std::ranges::find(facts, assumption, &ReportFact::value);
+      if (known == facts.end()) {
+        facts.push_back({configuration.name, assumption});
+      } else {
+        known->name += ", " + configuration.name;
+      }
+    }
+  }
+  return facts;
+}
+
+std::string rule_text(const DefaultRule& rule) {
+  return rule.slowdown == 0 ? "no slower than it" : fmt::format("at most {:g} % slower than it", 100 * rule.slowdown);
+}
+
+}  // namespace
+
+double saving_pct_of(const SearchSummary& summary, Joules energy) {
+  const Joules before = summary.reference.energy;
+  return energy == before ? 0 : 100 * ((before - energy) / before);
+}
+
+SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const DefaultRule& rule) {
+  SearchSummary summary;
+  summary.rule = rule;
+  const ComputationDag& reference = configurations.front().dag;
+  const Timeline at_maximum = timeline_of(reference, all_maximum_clock(reference));
+  summary.reference = {at_maximum.makespan, at_maximum.energy, at_maximum.effective_energy};
+  std::vector<const Frontier*> frontiers;
+  for (const PlannedConfiguration& c : configurations) frontiers.push_back(&c.frontier);
+  summary.all = search::union_of(frontiers, reference.total_blocking_power());
+  const std::vector<FrontierPoint>& points = summary.all.frontier.points;
+  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, at_maximum.makespan, rule);
+  // Where no plan is as fast as the reference, the fastest.
+  summary.default_point =
+      search::cheapest_in_time(summary.all.frontier, deadline).value_or(static_cast<int>(points.size()) - 1);
+
+  summary.bound_in_time = search::least_energy_in_time(frontiers, reference.total_blocking_power(), deadline);
+  for (const PlannedConfiguration& c : configurations) {
+    ConfigurationFigures figures{c.frontier.bound.t_min(), c.frontier.bound.t_star(), {}, 0, 0};
+    figures.in_time = search::cheapest_in_time(c.frontier, deadline);
+    if (figures.in_time) figures.saving_pct = saving_pct_of(summary, c.frontier.points[*figures.in_time].energy);
+    summary.configurations.push_back(figures);
+  }
+  const Seconds range = points.front().time - points.back().time;
+  for (std::size_t i = points.size(); i-- > 0;) {
+    // A point runs up to the next slower one's deadline.
+    const Seconds until = i == 0 ? points[0].time : points[i - 1].time;
+    const double share = range > Seconds() ? (until - points[i].time) / range : (points.size() == 1 ? 1.0 : 0.0);
+    summary.configurations[summary.all.origins[i].configuration].wins_pct += 100 * share;
+  }
+  return summary;
+}
+
+std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
+  std::string text = "configuration,t_min_s,t_star_s,points,point_in_time,time_s,energy_j,saving_pct,wins_pct\n";
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    const ConfigurationFigures& f = summary.configurations[c];
+    const Frontier& frontier = configurations[c].frontier;
+    text +=
+        fmt::format("{},{},{},{},", configurations[c].name, f.t_min.value(), f.t_star.value(), frontier.points.size());
+    if (f.in_time) {
+      const FrontierPoint& point = frontier.points[*f.in_time];
+      text += fmt::format("{},{},{},{},", *f.in_time, point.time.value(), point.energy.value(), f.saving_pct);
+    } else {
+      text += ",,,,";
+    }
+    text += fmt::format("{}\n", f.wins_pct);
+  }
+  return text;
+}
+
+std::string union_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
+  std::string text =
+      "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
+      "pct\n";
+  const auto& points = summary.all.frontier.points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const FrontierPoint& p = points[i];
+    const search::Origin origin = summary.all.origins[i];
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", i,
+                   configurations[origin.configuration].name, origin.point, p.time.value(), p.energy.value(),
+                   p.effective_energy.value(), p.bound.value(), p.gap_pct(), saving_pct_of(summary, p.energy),
+                   100 * ((p.time - summary.reference.time) / summary.reference.time));
+  }
+  return text;
+}
+
+std::string search_text(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  std::string text;
+  for (const ReportFact& fact : report.inputs) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  const TextRows rows = configuration_rows(report);
+  TextTable table(rows.header);
+  for (const auto& row : rows.rows) table.add(row);
+  text += "\n" + table.to_string() + "\n";
+  text += fmt::format("reference: {}, everything at maximum clock: {}, {} (what 'saving' is against)\n",
+                      report.configurations.front().name, text_of(s.reference.time), text_of(s.reference.energy));
+  text += fmt::format("in time: the plan of least energy that is {}; slowest: being slower saves nothing more\n",
+                      rule_text(s.rule));
+  text += fmt::format("best at each deadline: {}\n", spans_text(report));
+  text += fmt::format("default plan: {}\n", default_text(report));
+  text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
+                      rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
+  for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
+  for (const ReportFact& fact : assumption_facts(report)) {
+    text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
+  }
+  return text;
+}
+
+json::object search_json(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  json::object inputs;
+  for (const ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
+  json::array configurations, points, spans, left_out;
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    const PlannedConfiguration& configuration = report.configurations[c];
+    const ConfigurationFigures& f = s.configurations[c];
+    json::object object{
+        {"name", configuration.name},
+        {"description", configuration.description},
+        {"t_min_s", f.t_min.value()},
+        {"t_star_s", f.t_star.value()},
+        {"points", configuration.frontier.points.size()},
+        {"wins_pct", f.wins_pct},
+        {"assumptions", json::array(configuration.assumptions.begin(), configuration.assumptions.end())}};
+    object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
+    object["in_time"] = json::value();
+    if (f.in_time) {
+      const FrontierPoint& point = configuration.frontier.points[*f.in_time];
+      object["in_time"] = json::object{{"point", *f.in_time},
+                                       {"time_s", point.time.value()},
+                                       {"energy_j", point.energy.value()},
+                                       {"bound_j", point.bound.value()},
+                                       {"saving_pct", f.saving_pct}};
+    }
+    configurations.push_back(std::move(object));
+  }
+  const auto point_json = [&](std::size_t i) {
+    const FrontierPoint& p = s.all.frontier.points[i];
+    return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
+                        {"configuration_point", s.all.origins[i].point},
+                        {"time_s", p.time.value()},
+                        {"energy_j", p.energy.value()},
+                        {"effective_energy_j", p.effective_energy.value()},
+                        {"bound_j", p.bound.value()},
+                        {"gap_pct", p.gap_pct()},
+                        {"saving_pct", saving_pct_of(s, p.energy)},
+                        {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
+  };
+  for (std::size_t i = 0; i < s.all.frontier.points.size(); ++i) points.push_back(point_json(i));
+  for (const search::WinningSpan& span : search::winning_spans(s.all)) {
+    spans.push_back(
+        json::object{{"from_s", span.from.value()}, {"configuration", report.configurations[span.configuration].name}});
+  }
+  for (const SkippedConfiguration& out : report.left_out) {
+    left_out.push_back(json::object{{"name", out.name}, {"reason", out.reason}});
+  }
+  json::object chosen = point_json(s.default_point);
+  chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
+  chosen["bound_in_time_j"] = s.bound_in_time.value();
+  return {{"inputs", std::move(inputs)},
+          {"reference", json::object{{"configuration", report.configurations.front().name},
+                                     {"time_s", s.reference.time.value()},
+                                     {"energy_j", s.reference.energy.value()}}},
+          {"default_plan", std::move(chosen)},
+          {"configurations", std::move(configurations)},
+          {"left_out", std::move(left_out)},
+          {"best_at", std::move(spans)},
+          {"points", std::move(points)}};
+}
+
+void write_search_svg(const SearchReport& report, const Sink& sink) {
+  // The reference, and whatever wins somewhere.
+  std::vector<ComparedMethod> drawn;
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    if (c > 0 && report.summary.configurations[c].wins_pct == 0) continue;
+    drawn.push_back(
+        {report.configurations[c].name, report.configurations[c].description, "", report.configurations[c].frontier});
+  }
+  write_comparison_svg({report.configurations.front().dag, drawn, report.title, report.inputs}, sink);
+}
+
+void write_search_html(const SearchReport& report, const Sink& sink) {
+  std::string drawing;
+  write_search_svg(report, [&](std::string_view piece) { drawing += piece; });
+  const SearchSummary& s = report.summary;
+  std::vector<ReportFact> left_out;
+  for (const SkippedConfiguration& out : report.left_out) left_out.push_back({out.name, out.reason});
+  std::vector<PageSection> sections{
+      {"", {drawing}, {}, {}, "The reference, and every configuration that is best at some deadline."},
+      {"Configurations",
+       {},
+       {{"Default plan", default_text(report)}, {"Best at each deadline", spans_text(report)}},
+       configuration_rows(report),
+       fmt::format(
+           "Saving: against {} with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
+           "{}. Wins: the share of deadlines at which it needs the least energy.",
+           report.configurations.front().name, text_of(s.reference.time), text_of(s.reference.energy),
+           rule_text(s.rule))}};
+  if (const auto facts = assumption_facts(report); !facts.empty()) {
+    sections.push_back(
+        {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});
+  }
+  if (!left_out.empty()) sections.push_back({"Left out", {}, left_out, {}, ""});
+  write_static_page({"Perseus configurations", report.title, report.inputs, std::move(sections)}, sink);
+}
+
+}  // namespace perseus

@@ -1,0 +1,75 @@
+// What a search over configurations says: which configuration wins where, in CSV, JSON, text and on a page.
+//
+//     DIR/configurations.csv         a line per configuration, the reference first
+//     DIR/frontier.csv               a line per point of the union's frontier, with the configuration that it belongs
+//     to DIR/configurations.html, .svg  to look at DIR/NAME/                      the plans of configuration NAME, as
+//     `perseus plan --out` writes them
+// Savings and slowdowns are against the first configuration with everything at maximum clock. Energies are those of a
+// whole iteration; the accelerators are the same everywhere.
+// Errors:  none. Cost: O(points). Threads: pure functions.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+#include "model/default_plan.h"
+#include "report/report.h"
+#include "search/union_frontier.h"
+
+namespace perseus {
+
+/// In a plan file's metadata: some of its times and energies were derived, not measured.
+constexpr const char* kDerivedKey = "derived";
+
+struct PlannedConfiguration {
+  std::string name;
+  std::string description;  ///< "8 ranks, 12 microbatches"
+  const ComputationDag& dag;
+  const Frontier& frontier;
+  std::optional<double> memory_gib;  ///< the highest peak of a rank
+  std::vector<std::string> assumptions;
+};
+
+struct ConfigurationFigures {
+  Seconds t_min, t_star;
+  std::optional<int>
+      in_time;            ///< its plan of least energy that is no slower than the rule allows; nothing: it has none
+  double saving_pct = 0;  ///< of that plan
+  double wins_pct = 0;    ///< share of the deadlines, from the union's fastest to its slowest point
+};
+
+struct SearchSummary {
+  IterationCost reference;  ///< everything at maximum clock in the first configuration
+  DefaultRule rule;
+  search::UnionFrontier all;
+  int default_point = 0;
+  Joules bound_in_time;  ///< no plan of any configuration that is in time needs less
+  std::vector<ConfigurationFigures> configurations;
+};
+
+struct SkippedConfiguration {
+  std::string name;
+  std::string reason;
+};
+
+/// At least one configuration, each with at least one point.
+SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const DefaultRule& rule);
+double saving_pct_of(const SearchSummary& summary, Joules energy);
+
+std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);
+std::string union_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);
+
+struct SearchReport {
+  std::string title;
+  std::vector<ReportFact> inputs;
+  const std::vector<PlannedConfiguration>& configurations;
+  const std::vector<SkippedConfiguration>& left_out;
+  const SearchSummary& summary;
+};
+std::string search_text(const SearchReport& report);
+boost::json::object search_json(const SearchReport& report);
+void write_search_svg(const SearchReport& report, const Sink& sink);
+void write_search_html(const SearchReport& report, const Sink& sink);
+
+}  // namespace perseus

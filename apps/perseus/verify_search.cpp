@@ -1,0 +1,109 @@
+#include "verify_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "plan_output.h"
+#include "verify/verify_union.h"
+#include "verify_files.h"
+#include "wire/csv.h"
+#include "wire/file.h"
+#include "wire/number.h"
+
+namespace perseus {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kConfigurations = "configurations.csv";
+
+/// The rows of frontier.csv as claims, or what is wrong with them.
+Result<std::vector<UnionClaim>> read_claims(const std::string& text, const std::string& name,
+                                            const std::vector<PlannedConfiguration>& configurations) {
+  CsvReader csv(text, name);
+  std::vector<UnionClaim> claims;
+  for (;;) {
+    const Result<bool> more = csv.next();
+    if (!more) return more.error();
+    if (!*more) return claims;
+    if (csv.line() == 1) continue;
+    const auto& fields = csv.fields();
+    if (fields.size() < 7) return csv.error("too few fields");
+    const auto found = std::ranges::find(configurations, fields[1], &PlannedConfiguration::name);
+    const auto point = number_in<int>(fields[2]);
+    const auto time = number_in<double>(fields[3]), energy = number_in<double>(fields[4]),
+               effective = number_in<double>(fields[5]), bound = number_in<double>(fields[6]);
+    if (found == configurations.end()) return csv.error(fmt::format("configuration '{}' is not one", fields[1]));
+    if (!point || !time || !energy || !effective || !bound) return csv.error("not numbers");
+    claims.push_back({static_cast<int>(found - configurations.begin()), *point, Seconds(*time), Joules(*energy),
+                      Joules(*effective), Joules(*bound)});
+  }
+}
+
+}  // namespace
+
+bool is_search_directory(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path / kConfigurations, ignored);
+}
+
+Result<std::vector<std::string>> configurations_in(const fs::path& directory) {
+  const std::string path = (directory / kConfigurations).string();
+  const Result<std::string> text = read_file(path);
+  if (!text) return text.error();
+  CsvReader csv(*text, path);
+  std::vector<std::string> names;
+  for (;;) {
+    const Result<bool> more = csv.next();
+    if (!more) return more.error();
+    if (!*more) break;
+    if (csv.line() == 1) continue;
+    const std::string name(csv.fields().front());
+    if (!is_plan_output(name + "/plans.json") || name.find("..") != std::string::npos) {
+      return csv.error(
+          fmt::format("configuration '{}'; allowed: a schedule's name, with what was changed after '+'", name));
+    }
+    names.push_back(name);
+  }
+  if (names.empty()) return Error{ErrorCode::invalid_input, path + ": no configurations; at least one is needed"};
+  return names;
+}
+
+std::vector<std::string> check_search_files(const fs::path& directory,
+                                            const std::vector<PlannedConfiguration>& configurations,
+                                            const DefaultRule& rule) {
+  std::vector<std::string> findings;
+  std::vector<const Frontier*> frontiers;
+  const Watts waiting = configurations.front().dag.total_blocking_power();
+  for (const PlannedConfiguration& c : configurations) {
+    frontiers.push_back(&c.frontier);
+    if (c.dag.total_blocking_power() != waiting) {
+      findings.push_back(fmt::format("{}: other accelerators or blocking power than {}: {} W and {} W; not comparable",
+                                     c.name, configurations.front().name, c.dag.total_blocking_power().value(),
+                                     waiting.value()));
+    }
+  }
+  const SearchSummary summary = summarise_search(configurations, rule);
+  const auto check = [&](const char* file, const std::string& expected) {
+    const std::string name = (directory / file).string();
+    const Result<std::string> text = read_file(name);
+    const std::string finding = text ? compare_csv(*text, expected, name) : text.error().message;
+    if (!finding.empty()) findings.push_back(finding);
+  };
+  check(kConfigurations, configurations_csv(configurations, summary));
+  check("frontier.csv", union_csv(configurations, summary));
+  const std::string name = (directory / "frontier.csv").string();
+  const Result<std::string> text = read_file(name);
+  if (!text) return findings;
+  const Result<std::vector<UnionClaim>> claims = read_claims(*text, name, configurations);
+  if (!claims) {
+    findings.push_back(claims.error().message);
+    return findings;
+  }
+  for (std::string& finding : verify_union(frontiers, waiting, *claims)) findings.push_back(std::move(finding));
+  return findings;
+}
+
+}  // namespace perseus

@@ -1,0 +1,24 @@
+// The files that a search over configurations wrote beside their plans: do they claim what the plans do?
+//
+// Input:   the directory, and the configurations' plan files, which are checked by themselves.
+// Output:  findings, one sentence each. Errors: those of reading configurations.csv.
+// Threads: one.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "search_output.h"
+
+namespace perseus {
+
+bool is_search_directory(const std::filesystem::path& path);
+/// The folders that configurations.csv names, the reference first.
+Result<std::vector<std::string>> configurations_in(const std::filesystem::path& directory);
+std::vector<std::string> check_search_files(const std::filesystem::path& directory,
+                                            const std::vector<PlannedConfiguration>& configurations,
+                                            const DefaultRule& rule);
+
+}  // namespace perseus

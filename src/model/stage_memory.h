@@ -1,0 +1,18 @@
+// Memory that a pipeline stage needs on one accelerator, in GiB; search/memory.h says how it adds up. Threads: plain
+// value.
+#pragma once
+
+#include <optional>
+
+namespace perseus {
+
+struct StageMemory {
+  double weights_gib = 0;      ///< with gradients and optimizer state
+  double activations_gib = 0;  ///< of one microbatch
+  double checkpoint_gib = 0;   ///< of one microbatch whose activations are recomputed
+  /// Held beside the checkpoint while a backward recomputes: that of a layer where layers recompute one by one.
+  /// Nothing: all activations, as a stage that is recomputed as a whole needs.
+  std::optional<double> recompute_gib = {};
+};
+
+}  // namespace perseus

@@ -1,0 +1,166 @@
+// `perseus plan` with several configurations as a user runs it: what it prints and writes, that it verifies, what it
+// refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include "program.h"
+#include "tests/shared_data.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> search_words(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"plan", sample_profile(), "-m", "6", "--blocking-power", "90", "--deadlines", "50"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json::object search_json_of(const std::vector<std::string>& more) {
+  std::vector<std::string> words = search_words(more);
+  words.emplace_back("--json");
+  const Outcome outcome = run_perseus(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome.exit_code == 0 ? json::parse(outcome.out).as_object() : json::object{};
+}
+
+void replace_in(const fs::path& path, const std::string& from, const std::string& to) {
+  std::string text = content_of(path);
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << path << " has no " << from;
+  std::ofstream(path) << text.replace(at, from.size(), to);
+}
+
+TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  const Outcome outcome = run_perseus(search_words({"--schedule", "1f1b,zero-bubble,dualpipev", "--out", out}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("reference: 1f1b, everything at maximum clock"), HasSubstr("without a memory limit"),
+                    HasSubstr("50 % of its time and energy"), HasSubstr("left out: dualpipev: 6 microbatches")));
+  for (const char* name : {"configurations.csv", "frontier.csv", "configurations.html", "configurations.svg",
+                           "1f1b/plans.json", "zero-bubble/report.html", "zero-bubble/plans/freqs_pipeline_00000.py"}) {
+    EXPECT_TRUE(fs::is_regular_file(fs::path(out) / name)) << name;
+  }
+  const Outcome verified = run_perseus({"verify", out, "--profile", sample_profile()});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, AllOf(HasSubstr("zero-bubble: "), HasSubstr("verified: all claims hold"),
+                                  HasSubstr("1 configurations have derived times")));
+  // One configuration's folder is a plan like any other, and a later plan may replace the whole.
+  EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
+  EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
+  EXPECT_FALSE(fs::exists(fs::path(out) / "configurations.csv"));
+}
+
+TEST(PlanSearch, VerifySeesLiesAboutTheUnion) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  ASSERT_EQ(run_perseus(search_words({"--schedule", "1f1b,zero-bubble", "--out", out})).exit_code, 0);
+  const std::string honest = content_of(fs::path(out) / "frontier.csv");
+  const auto findings = [&](const std::string& file, const std::string& from, const std::string& to) {
+    const std::string before = content_of(fs::path(out) / file);
+    replace_in(fs::path(out) / file, from, to);
+    const Outcome verified = run_perseus({"verify", out});
+    std::ofstream(fs::path(out) / file) << before;
+    EXPECT_EQ(verified.exit_code, 1) << file;
+    return verified.out;
+  };
+  const std::string last = lines_of(honest).back();
+  EXPECT_THAT(findings("frontier.csv", last + "\n", ""), HasSubstr("fewer lines"));
+  EXPECT_THAT(findings("frontier.csv", "\n0,", "\n7,"), HasSubstr("computed from plans.json: '0'"));
+  EXPECT_THAT(findings("configurations.csv", "\n1f1b,", "\n1f1b,1"), HasSubstr("configurations.csv:2"));
+  EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+  fs::remove(fs::path(out) / "zero-bubble/plans.json");
+  EXPECT_THAT(run_perseus({"verify", out}).err, HasSubstr("zero-bubble/plans.json"));
+}
+
+TEST(PlanSearch, TheReferenceIsWhatSavingsAreAgainst) {
+  const json::object first = search_json_of({"--schedule", "gpipe,zero-bubble"});
+  EXPECT_EQ(first.at("reference").at("configuration").as_string(), "gpipe");
+  const json::object chosen = search_json_of({"--schedule", "gpipe,zero-bubble,1f1b", "--reference-schedule", "1f1b"});
+  EXPECT_EQ(chosen.at("reference").at("configuration").as_string(), "1f1b");
+  const json::object alone = search_json_of({"--schedule", "1f1b"});
+  EXPECT_NEAR(chosen.at("reference").at("time_s").as_double(), alone.at("t_max_s").as_double(), 1e-12);
+  EXPECT_NEAR(chosen.at("reference").at("energy_j").as_double(),
+              alone.at("all_maximum_clock").at("energy_j").as_double(), 1e-9);
+  // No slower than the reference, and at least as good as clocks alone.
+  const json::value& plan = chosen.at("default_plan");
+  EXPECT_LE(plan.at("time_s").as_double(), alone.at("t_max_s").as_double() * (1 + 1e-9));
+  EXPECT_GE(plan.at("saving_pct").as_double(), alone.at("saving_pct").as_double() - 1e-9);
+  EXPECT_EQ(plan.at("configuration").as_string(), "zero-bubble");
+}
+
+TEST(PlanSearch, AMemoryLimitLeavesOutWhatDoesNotFit) {
+  const ScratchFolder scratch;
+  const std::string memory = scratch.path("memory.csv");
+  std::ofstream file(memory);
+  file << "stage,weights_gib,activations_gib,checkpoint_gib\n";
+  for (int stage = 0; stage < 4; ++stage) file << stage << ",20,2,0.1\n";
+  file.close();
+  const json::object limited =
+      search_json_of({"--schedule", "1f1b,gpipe,zero-bubble", "--memory", memory, "--memory-limit", "28"});
+  ASSERT_EQ(limited.at("left_out").as_array().size(), 1u);
+  EXPECT_THAT(std::string(limited.at("left_out").at(0).at("reason").as_string()),
+              HasSubstr("gpipe: rank 0 needs 32 GiB; the limit is 28 GiB"));
+  EXPECT_EQ(limited.at("configurations").at(0).at("memory_gib").to_number<double>(), 28);
+  const Outcome none = run_perseus(search_words({"--schedule", "best", "--memory", memory, "--memory-limit", "27"}));
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr("the reference is not possible: 1f1b: rank 0 needs 28 GiB; the limit is 27 GiB"));
+}
+
+TEST(PlanSearch, RecomputesOnlyWhereItMust) {
+  const json::object best = search_json_of({"--recompute", "best", "--measured-with", "recomputation"});
+  ASSERT_EQ(best.at("configurations").as_array().size(), 2u);
+  EXPECT_EQ(best.at("reference").at("configuration").as_string(), "1f1b");
+  EXPECT_THAT(std::string(best.at("configurations").at(1).at("description").as_string()),
+              HasSubstr("stages 0 1 2 recompute"));
+  const auto saving = [&](int c) { return best.at("configurations").at(c).at("in_time").at("saving_pct").as_double(); };
+  EXPECT_GT(saving(1), saving(0) + 1);
+}
+
+TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  const json::object found =
+      search_json_of({"--schedule", "1f1b,zbv", "--stage-layers", "3", "--slowdown", "0.3%", "--out", out});
+  ASSERT_EQ(found.at("configurations").as_array().size(), 3u);
+  const json::value& moved = found.at("configurations").at(2);
+  EXPECT_EQ(moved.at("name").as_string(), "1f1b+partition-best");
+  EXPECT_THAT(std::string(moved.at("assumptions").at(0).as_string()), HasSubstr("partition 0 "));
+  EXPECT_GE(moved.at("in_time").at("saving_pct").as_double(),
+            found.at("configurations").at(0).at("in_time").at("saving_pct").as_double() - 0.1);
+  EXPECT_THAT(std::string(found.at("left_out").at(0).at("reason").as_string()),
+              HasSubstr("zbv+partition-best: only schedules with one stage on each rank"));
+  EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+}
+
+TEST(PlanSearch, RefusesInOneClearSentence) {
+  const auto refusal = [](const std::vector<std::string>& more) {
+    const Outcome outcome = run_perseus(search_words(more));
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(lines_of(outcome.err).size(), 1u) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal({"--schedule", "1f1b,none"}), HasSubstr("none not in {gpipe,1f1b"));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,1f1b"}), HasSubstr("1f1b is named twice"));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
+              HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));
+  EXPECT_THAT(refusal({"--recompute", "best"}), HasSubstr("--measured-with"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not with several configurations"));
+  EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
+  EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
+}
+
+}  // namespace
+}  // namespace perseus::testing
