@@ -51,8 +51,8 @@ constexpr const char* kBestSchedule = "best";
 
 /// What the options say besides the schedule, for commands that try several.
 struct Measurements {
-  PipelineOptions options;  ///< with what --constants says in their place
-  Profile profile;          ///< pooled
+  PipelineOptions options;          ///< with what --constants says in their place
+  Profile profile;                  ///< pooled
   std::vector<Profile> draws = {};  ///< what a noisy profile leaves possible; none where it counts as exact
   PipelineCosts costs;
   bool default_blocking = false;
