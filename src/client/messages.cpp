@@ -145,7 +145,7 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
   return rank.done();
 }
 
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch) {
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins) {
   Members body;
   body.raw("rank", std::to_string(rank));
   if (epoch != 0) body.raw("epoch", std::to_string(epoch));
@@ -167,6 +167,7 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
     });
     if (energies) body.raw("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
     body.raw("throttled", list(iterations, [](const auto& i) { return i.throttled ? "true" : "false"; }));
+    if (!with_begins) return body.done();
     body.raw("begin_s", breakdown(iterations, &MeasuredComputation::begin_s));
     body.raw("end_s", breakdown(iterations, &MeasuredComputation::end_s));
   }

@@ -56,8 +56,10 @@ struct MeasuredIteration {
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Iterations one after another, all of one plan version, and of one window or none.
-/// `epoch`: what the server calls this process, as in the next one; 0: it does not say.
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0);
+/// `epoch`: what the server calls this process, as in the next one; 0: it does not say. `with_begins`: a window's
+/// computations with their begins and ends.
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
+                            bool with_begins = true);
 
 std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0);
 

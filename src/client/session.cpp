@@ -71,6 +71,7 @@ struct Session::State {
   std::optional<double> silent_since_s;
   bool held = false;
   std::atomic<std::int64_t> known_as{0};  ///< what the server calls this process; 0: it takes no epoch
+  bool takes_begins = true;               ///< the server takes begins and ends of computations
   std::deque<MeasuredIteration> iterations;
   std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
   bool window_ready = false;              ///< a whole one is among them
@@ -525,11 +526,13 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   std::string of_job;
   tell([&](const SessionListener&) { of_job = job; });
   if (of_job.empty()) return true;
-  const auto reply = call(
-      *for_reports,
-      {"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations", iterations_body(options.rank, report, known_as)},
-      timing.answer_s, stop);
+  const auto reply = call(*for_reports,
+                          {"POST", "/v1/jobs/" + percent_encode(of_job) + "/iterations",
+                           iterations_body(options.rank, report, known_as, takes_begins)},
+                          timing.answer_s, stop);
   if (!reply) return false;
+  const bool too_new = reply->status / 100 == 4 && read_refusal(reply->body).find("begin_s") != std::string::npos;
+  if (too_new && std::exchange(takes_begins, false)) return send(report, stop);  // an older server
   if (reply->status / 100 == 2) {
     answered();
     const std::lock_guard lock(mutex);

@@ -465,6 +465,24 @@ TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
   EXPECT_EQ(server.asked("GET", "/plan").size(), 2U);
 }
 
+TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRan) {
+  ScriptedServer server([](const HttpRequest& request) {
+    const bool refused = request.body.find("begin_s") != std::string::npos;
+    return refused ? std::pair(422, std::string(R"({"detail":"body: begin_s: unknown member"})"))
+                   : well(request, a_plan);
+  });
+  options.report_interval_s = 0.01;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->reached(); }));
+  for (const int window : {3, 4}) {
+    session->report(iteration(window, 1, window, true));
+    const std::size_t posts = window == 3 ? 2 : 3;  // it learns once
+    ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == posts; }));
+    EXPECT_THAT(server.asked("POST", "/iterations").back(), AllOf(HasSubstr("time_s"), Not(HasSubstr("begin_s"))));
+  }
+  EXPECT_FALSE(complaints.raised(Cause::reports));
+}
+
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
   options.report_interval_s = 1000;
