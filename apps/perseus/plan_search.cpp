@@ -21,6 +21,7 @@
 #include "search_output.h"
 #include "slowdown.h"
 #include "wire/memory_csv.h"
+#include "wire/number.h"
 
 namespace perseus {
 namespace {
@@ -118,8 +119,85 @@ std::string description_of(const Configuration& c) {
 /// A configuration that is the same as an earlier one adds nothing: `best` may choose what was measured.
 bool is_repeated(const Configuration& c, const std::vector<Configuration>& earlier) {
   return std::ranges::any_of(earlier, [&](const Configuration& e) {
-    return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes;
+    return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes && e.microbatches == c.microbatches;
   });
+}
+
+struct MicrobatchProfile {
+  int count = 0;  ///< microbatches per iteration
+  std::string file;
+};
+Result<MicrobatchProfile> microbatch_profile_of(const std::string& text) {
+  const auto equals = text.find('=');
+  const auto count = number_in<int>(text.substr(0, equals));
+  if (equals == std::string::npos || !count || *count < 1 || *count > (1 << 20) || equals + 1 == text.size()) {
+    return usage(
+        fmt::format("--microbatch-profile: '{}'; expected COUNT=FILE.csv, COUNT microbatches per iteration (1 to {})",
+                    text, 1 << 20));
+  }
+  return MicrobatchProfile{*count, text.substr(equals + 1)};
+}
+
+/// The job with microbatches of another size, at the same global batch.
+Result<Job> with_microbatches(const Job& job, const MicrobatchProfile& other, const PipelineOptions& pipeline,
+                              const SearchOptions& search) {
+  PipelineOptions options = pipeline;
+  options.profile = other.file;
+  options.microbatches = other.count;
+  options.constants.clear();
+  options.blocking_power_w = job.costs.blocking_power.value();
+  Result<Measurements> measured = read_measurements(options);
+  if (!measured) return measured.error();
+  if (measured->profile.accelerators != job.profile.accelerators) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}: stages of {} accelerators; {} has {}: both must be profiles of the same ranks",
+                             other.file, fmt::join(measured->profile.accelerators, " "), pipeline.profile,
+                             fmt::join(job.profile.accelerators, " "))};
+  }
+  Result<Job> changed = job_of(*measured, search);
+  if (!changed) return changed.error();
+  const double size = static_cast<double>(job.microbatches) / other.count;  // of a microbatch, against the given one
+  for (StageMemory& stage : changed->memory) {
+    stage.activations_gib *= size;
+    stage.checkpoint_gib *= size;
+    if (stage.recompute_gib) *stage.recompute_gib *= size;
+  }
+  changed->variant = fmt::format("+microbatches-{}", other.count);
+  changed->assumptions.push_back(fmt::format(
+      "{} microbatches of {:g} times the size, as measured in {}: the same samples per iteration{}", other.count, size,
+      other.file, changed->memory.empty() ? "" : "; activations take memory in proportion to the size"));
+  changed->is_derived = true;  // not from the profile that verify compares
+  return changed;
+}
+
+/// The job as it is, then with microbatches of each other size.
+Result<std::vector<Job>> jobs_of(const Job& job, const PipelineOptions& pipeline, const SearchOptions& search) {
+  std::vector<Job> jobs{job};
+  for (const std::string& text : search.microbatch_profiles) {
+    const auto other = microbatch_profile_of(text);
+    if (!other) return other.error();
+    const auto same = std::ranges::find(jobs, other->count, &Job::microbatches);
+    if (same != jobs.end()) {
+      return usage(fmt::format("--microbatch-profile: {} microbatches are given twice{}; allowed: once", other->count,
+                               same == jobs.begin() ? " (--microbatches)" : ""));
+    }
+    Result<Job> changed = with_microbatches(job, *other, pipeline, search);
+    if (!changed) return changed.error();
+    jobs.push_back(*std::move(changed));
+  }
+  return jobs;
+}
+
+void add_configurations(const Job& job, const std::vector<Choice>& choices, std::vector<Configuration>& configurations,
+                        std::vector<SkippedConfiguration>& left_out) {
+  for (const Choice& choice : choices) {
+    Result<Configuration> made = search::configure(job, choice);
+    if (!made) {
+      left_out.push_back({search::name_of(choice) + job.variant, made.error().message});
+    } else if (!is_repeated(*made, configurations)) {
+      configurations.push_back(*std::move(made));
+    }
+  }
 }
 
 /// Every configuration once more, on the partition that is best at the default plan's deadline.
@@ -219,12 +297,17 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
       ->check(whole_number_within(1, 10000))
       ->type_name("N,...")
       ->group(group);
+  app.add_option("--microbatch-profile", options.microbatch_profiles,
+                 "A profile of the same stages measured with another microbatch size, and how many of those make the "
+                 "same global batch; may be repeated")
+      ->type_name("COUNT=FILE.csv")
+      ->group(group);
 }
 
 bool is_search(const PipelineOptions& pipeline, const SearchOptions& options) {
   return pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
          options.recompute != "as-measured" || !options.memory.empty() || !options.stage_layers.empty() ||
-         !options.reference_schedule.empty();
+         !options.reference_schedule.empty() || !options.microbatch_profiles.empty();
 }
 
 Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
@@ -247,26 +330,22 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   if (!choices) return choices.error();
   const Result<Job> job = job_of(*measured, options);
   if (!job) return job.error();
+  const Result<std::vector<Job>> jobs = jobs_of(*job, measured->options, options);
+  if (!jobs) return jobs.error();
   if (!planner.out.empty()) {
     if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
   }
 
   std::vector<Configuration> configurations;
   std::vector<SkippedConfiguration> left_out;
-  for (const Choice& choice : *choices) {
-    Result<Configuration> made = search::configure(*job, choice);
-    if (!made && configurations.empty()) {
-      return Error{made.error().code, "the reference is not possible: " + made.error().message};
-    }
-    if (!made) {
-      left_out.push_back({search::name_of(choice), made.error().message});
-    } else if (!is_repeated(*made, configurations)) {
-      configurations.push_back(*std::move(made));
-    }
+  if (const auto reference = search::configure(*job, choices->front()); !reference) {
+    return Error{reference.error().code, "the reference is not possible: " + reference.error().message};
   }
+  add_configurations(*job, *choices, configurations, left_out);
   if (!options.stage_layers.empty()) {
     add_partitions(*job, options.stage_layers, planner.rule, configurations, left_out);
   }
+  for (std::size_t j = 1; j < jobs->size(); ++j) add_configurations((*jobs)[j], *choices, configurations, left_out);
   const auto began = std::chrono::steady_clock::now();
   std::vector<Frontier> frontiers;
   for (const Configuration& c : configurations) {

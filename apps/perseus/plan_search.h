@@ -2,9 +2,10 @@
 //
 // Which: the schedules of --schedule (a list, or best: every schedule that there is), each as measured and, with
 // --recompute best, with only those stages recomputing that have to; with --stage-layers, each of these also on the
-// partition that needs the least energy at the default plan's deadline. What cannot be (a schedule's shape, the memory
-// limit, unknown recomputation) is left out with its reason; only the reference must be possible.
-// Output:  search_output.h. Errors: those of the readers; usage where the reference is not in the list, options
+// partition that needs the least energy at the default plan's deadline; with --microbatch-profile, each as measured
+// with microbatches of another size. What cannot be (a schedule's shape, the memory limit, unknown recomputation) is
+// left out with its reason; only the reference must be possible. Output:  search_output.h. Errors: those of the
+// readers; usage where the reference is not in the list, options
 //          contradict each other, or the reference itself is impossible.
 #pragma once
 
@@ -27,7 +28,8 @@ struct SearchOptions {
   std::string measured_with;  ///< empty: unknown
   std::string memory;
   std::optional<double> memory_limit_gib;
-  std::vector<int> stage_layers;  ///< one number: of every stage; not empty: other partitions are tried
+  std::vector<int> stage_layers;                 ///< one number: of every stage; not empty: other partitions are tried
+  std::vector<std::string> microbatch_profiles;  ///< COUNT=FILE.csv
 };
 
 void add_search_options(CLI::App& subcommand, SearchOptions& options);

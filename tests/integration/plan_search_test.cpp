@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "program.h"
 #include "tests/shared_data.h"
@@ -160,6 +161,64 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
   EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
+}
+
+/// The sample with microbatches of twice the size, which take `factor` times the time and energy.
+std::string twice_the_size(const ScratchFolder& scratch, double factor) {
+  std::istringstream sample(content_of(sample_profile()));
+  std::string line, csv;
+  while (std::getline(sample, line)) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::vector<std::string> all;
+    for (std::string field; std::getline(fields, field, ',');) all.push_back(field);
+    if (!csv.empty()) {
+      for (const std::size_t f : {3, 4}) all[f] = std::to_string(factor * std::stod(all[f]));
+    }
+    for (std::size_t f = 0; f < all.size(); ++f) csv += (f == 0 ? "" : ",") + all[f];
+    csv += '\n';
+  }
+  const std::string path = scratch.path("twice.csv");
+  std::ofstream(path) << csv;
+  return path;
+}
+
+TEST(PlanSearch, TriesMicrobatchesOfOtherSizesAtTheSameGlobalBatch) {
+  const ScratchFolder scratch;
+  const std::string other = twice_the_size(scratch, 1.5), out = scratch.path("plans");
+  const Outcome outcome = run_perseus(search_words({"--microbatch-profile", "3=" + other, "--out", out}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("1f1b+microbatches-3"), HasSubstr("3 microbatches of 2 times the size")));
+  const Outcome verified = run_perseus({"verify", out});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  // Its folder's plans are those of that profile and count.
+  const json::object alone =
+      json::parse(run_perseus({"plan", other, "-m", "3", "--blocking-power", "90", "--deadlines", "50", "--json"}).out)
+          .as_object();
+  const json::object member =
+      json::parse(run_perseus({"lookup", out + "/1f1b+microbatches-3", "--json"}).out).as_object();
+  EXPECT_EQ(alone.at("default_plan").at("time_s"), member.at("time_s"));
+  EXPECT_EQ(alone.at("default_plan").at("energy_j"), member.at("energy_j"));
+}
+
+TEST(PlanSearch, MicrobatchProfilesThatCannotBeAreRefused) {
+  const ScratchFolder scratch;
+  const std::string other = twice_the_size(scratch, 1.9);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = run_perseus(search_words(more));
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  EXPECT_THAT(refused({"--microbatch-profile", other}), HasSubstr("expected COUNT=FILE.csv"));
+  EXPECT_THAT(refused({"--microbatch-profile", "0=" + other}), HasSubstr("expected COUNT=FILE.csv"));
+  EXPECT_THAT(refused({"--microbatch-profile", "6=" + other}), HasSubstr("6 microbatches are given twice"));
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + other, "--microbatch-profile", "3=" + other}),
+              HasSubstr("3 microbatches are given twice"));
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + scratch.path("none.csv")}), HasSubstr("none.csv"));
+  const std::string few = scratch.path("few.csv");
+  std::ofstream(few) << "stage,instruction,frequency,time,energy\n0,forward,1000,1,1\n0,backward,1000,2,2\n";
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + few}), HasSubstr("profiles of the same ranks"));
 }
 
 }  // namespace
