@@ -214,7 +214,7 @@ void add_partitions(const Job& job, std::vector<int> stage_layers, const Default
     if (made) {
       configurations.push_back(*std::move(made));
     } else {
-      left_out.push_back({search::name_of(choice) + "+partition-best", made.error().message});
+      left_out.push_back({search::name_of(choice) + search::kPartitionVariant, made.error().message});
     }
   }
 }
@@ -346,6 +346,12 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     add_partitions(*job, options.stage_layers, planner.rule, configurations, left_out);
   }
   for (std::size_t j = 1; j < jobs->size(); ++j) add_configurations((*jobs)[j], *choices, configurations, left_out);
+  const auto change_of = [&](const Configuration& c) {
+    if (c.microbatches != job->microbatches) return Change::microbatches;
+    if (c.name.ends_with(search::kPartitionVariant)) return Change::partition;
+    if (c.choice.schedule != choices->front().schedule) return Change::schedule;
+    return c.choice.recomputing == choices->front().recomputing ? Change::clocks : Change::recomputation;
+  };
   const auto began = std::chrono::steady_clock::now();
   std::vector<Frontier> frontiers;
   for (const Configuration& c : configurations) {
@@ -361,7 +367,7 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     planned.push_back(
         {configuration.name, description_of(configuration), configuration.dag, frontiers[c],
          configuration.memory_gib.empty() ? std::nullopt : std::optional(std::ranges::max(configuration.memory_gib)),
-         configuration.assumptions});
+         configuration.assumptions, change_of(configuration)});
   }
   const SearchSummary summary = summarise_search(planned, planner.rule);
   const std::string title = measured->facts.front().value;

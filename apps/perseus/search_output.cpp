@@ -11,6 +11,7 @@
 #include "report/static_page.h"
 #include "report/table.h"
 #include "report/timeline.h"
+#include "search_changes.h"
 
 namespace perseus {
 namespace {
@@ -173,6 +174,10 @@ std::string search_text(const SearchReport& report) {
   text += fmt::format("default plan: {}\n", default_text(report));
   text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
                       rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
+  const TextRows changes = change_rows(changes_of(report.configurations, s));
+  TextTable change_table(changes.header);
+  for (const auto& row : changes.rows) change_table.add(row);
+  text += "\nwhat each change saves, one after the other:\n" + change_table.to_string() + "\n";
   for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
   for (const ReportFact& fact : assumption_facts(report)) {
     text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
@@ -236,6 +241,7 @@ json::object search_json(const SearchReport& report) {
                                      {"time_s", s.reference.time.value()},
                                      {"energy_j", s.reference.energy.value()}}},
           {"default_plan", std::move(chosen)},
+          {"changes", changes_json(changes_of(report.configurations, s))},
           {"configurations", std::move(configurations)},
           {"left_out", std::move(left_out)},
           {"best_at", std::move(spans)},
@@ -261,6 +267,13 @@ void write_search_html(const SearchReport& report, const Sink& sink) {
   for (const SkippedConfiguration& out : report.left_out) left_out.push_back({out.name, out.reason});
   std::vector<PageSection> sections{
       {"", {drawing}, {}, {}, "The reference, and every configuration that is best at some deadline."},
+      {"What each change saves",
+       {},
+       {},
+       change_rows(changes_of(report.configurations, s)),
+       "One after the other: each row may use the changes above it. At most: no plan of these configurations saves "
+       "more "
+       "(proven)."},
       {"Configurations",
        {},
        {{"Default plan", default_text(report)}, {"Best at each deadline", spans_text(report)}},

@@ -22,6 +22,9 @@ namespace perseus {
 /// In a plan file's metadata: some of its times and energies were derived, not measured.
 constexpr const char* kDerivedKey = "derived";
 
+/// What has to change in a job besides clocks, the smaller change first.
+enum class Change { clocks, recomputation, schedule, partition, microbatches };
+
 struct PlannedConfiguration {
   std::string name;
   std::string description;  ///< "8 ranks, 12 microbatches"
@@ -29,6 +32,7 @@ struct PlannedConfiguration {
   const Frontier& frontier;
   std::optional<double> memory_gib;  ///< the highest peak of a rank
   std::vector<std::string> assumptions;
+  Change change = Change::clocks;  ///< the largest one, from the reference
 };
 
 struct ConfigurationFigures {

@@ -128,7 +128,7 @@ Result<Repartitioned> with_best_partition(const Job& job, const Choice& choice,
   const auto profile = profile_of(*layers, best->partition);
   if (!profile) return profile.error();
   Repartitioned answer{job_with(*profile), best->partition, best->all_tried};
-  answer.job.variant += "+partition-best";
+  answer.job.variant += kPartitionVariant;
   answer.job.is_derived = true;
   answer.job.assumptions.push_back(fmt::format(
       "partition {}{}: the layers of a measured stage are alike{}", text_of(best->partition),

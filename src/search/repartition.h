@@ -22,6 +22,9 @@ namespace perseus::search {
 
 Result<std::vector<Layer>> layers_of(const Profile& profile, const std::vector<int>& layers_per_stage);
 
+/// The end of such a configuration's name.
+inline constexpr const char* kPartitionVariant = "+partition-best";
+
 struct Repartitioned {
   Job job;
   Partition partition;

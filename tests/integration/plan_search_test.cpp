@@ -163,6 +163,29 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
 }
 
+TEST(PlanSearch, SaysWhatEachChangeSaves) {
+  const json::object all = search_json_of({"--schedule", "1f1b,zero-bubble", "--recompute", "best", "--measured-with",
+                                           "recomputation", "--stage-layers", "6", "--slowdown", "0.3%"});
+  std::vector<std::string> names;
+  double before_pct = 0, sum_pct = 0;
+  for (const json::value& row : all.at("changes").as_array()) {
+    names.emplace_back(row.at("change").as_string());
+    const double saving_pct = row.at("saving_pct").to_number<double>();
+    EXPECT_GE(saving_pct, before_pct) << names.back() << ": a change that is allowed need not be made";
+    EXPECT_GE(row.at("most_pct").to_number<double>(), saving_pct) << names.back();
+    sum_pct += row.at("more_pct").to_number<double>();
+    before_pct = saving_pct;
+  }
+  EXPECT_THAT(
+      names, ::testing::ElementsAre("clocks alone", "+ 0.3 % of time", "+ recomputation", "+ schedule", "+ partition"));
+  const json::object& chosen = all.at("default_plan").as_object();
+  EXPECT_NEAR(before_pct, chosen.at("saving_pct").to_number<double>(), 1e-9);
+  EXPECT_NEAR(sum_pct, before_pct, 1e-9);
+  // Clocks alone are what a plan of the reference by itself saves.
+  const json::object alone = json::parse(run_perseus(search_words({"--json"})).out).as_object();
+  EXPECT_EQ(all.at("changes").as_array().front().at("energy_j"), alone.at("default_plan").at("energy_j"));
+}
+
 /// The sample with microbatches of twice the size, which take `factor` times the time and energy.
 std::string twice_the_size(const ScratchFolder& scratch, double factor) {
   std::istringstream sample(content_of(sample_profile()));

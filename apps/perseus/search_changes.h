@@ -1,0 +1,36 @@
+// Where a job's energy goes: what each kind of change to it saves, one after the other.
+//
+// Input:   planned configurations, the reference first, each with the largest change that it needs.
+// Output:  a row per kind of change that was tried, in the order of Change: the plan of least energy that is in time
+//          among the configurations that need no larger change, its saving against the reference at maximum clock, how
+//          much of that is new, and the most that any plan of these configurations saves (proven). A tolerated
+//          slowdown has a row of its own after clocks alone; all later rows use it.
+// Errors:  none; a row without a plan in time says so.
+// Cost:    O(points * configurations).
+// Threads: pure.
+#pragma once
+
+#include <boost/json/array.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/default_plan.h"
+#include "report/comparison_text.h"
+#include "search_output.h"
+
+namespace perseus {
+
+struct ChangeRow {
+  std::string change;  ///< "clocks alone", "+ recomputation"
+  std::string configuration;
+  std::optional<FrontierPoint> plan;  ///< nothing: none is in time
+  double saving_pct = 0, more_pct = 0, most_pct = 0;
+};
+
+std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,
+                                  const SearchSummary& summary);
+TextRows change_rows(const std::vector<ChangeRow>& changes);
+boost::json::array changes_json(const std::vector<ChangeRow>& changes);
+
+}  // namespace perseus
