@@ -2,16 +2,20 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/details/null_mutex.h>
 #include <spdlog/logger.h>
-#include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "command.h"
 #include "net/http_message.h"
@@ -22,32 +26,69 @@ namespace {
 constexpr const char* kPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr std::chrono::minutes kComplainEvery{1};
 
+/// Writes without waiting: the server answers nobody while a reader of its log sleeps. What a pipe cannot take at once
+/// is lost; a file takes everything.
+class PromptSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
+ public:
+  /// Of a file: its name; the sink closes it. No name: standard error.
+  explicit PromptSink(int descriptor, std::string file = "") : descriptor_(descriptor), file_(std::move(file)) {}
+  PromptSink(const PromptSink&) = delete;
+  PromptSink& operator=(const PromptSink&) = delete;
+  ~PromptSink() override {
+    if (!file_.empty()) ::close(descriptor_);
+  }
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t text;
+    formatter_->format(message, text);
+    for (std::size_t written = 0; written < text.size();) {
+      // A pipe that is ready takes PIPE_BUF bytes at once.
+      pollfd ready{descriptor_, POLLOUT, 0};
+      if (::poll(&ready, 1, 0) != 1) throw lost("its reader does not read");
+      const ssize_t n =
+          ::write(descriptor_, text.data() + written, std::min<std::size_t>(text.size() - written, PIPE_BUF));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) throw lost(std::strerror(errno));
+      written += static_cast<std::size_t>(n);
+    }
+  }
+  void flush_() override {}
+
+ private:
+  [[nodiscard]] spdlog::spdlog_ex lost(const char* why) const {
+    return spdlog::spdlog_ex(fmt::format("{}: {}", file_.empty() ? "standard error" : file_, why));
+  }
+
+  int descriptor_;
+  std::string file_;
+};
+
 /// Says that lines of the log are lost, as a line of the same form.
 void complain(const std::string& why) {
   static std::optional<std::chrono::steady_clock::time_point> last;
   const auto now = std::chrono::steady_clock::now();
   if (last && now - *last < kComplainEvery) return;
   last = now;
-  spdlog::logger aside("perseus", std::make_shared<spdlog::sinks::stderr_sink_st>());
+  spdlog::logger aside("perseus", std::make_shared<PromptSink>(STDERR_FILENO));
+  aside.set_error_handler([](const std::string&) {});  // nobody is left to tell
   aside.set_pattern(kPattern, spdlog::pattern_time_type::utc);
   aside.error(json_quoted("lines of the log are lost: " + why));
 }
 
-/// Why a file cannot be appended to: spdlog would make its directories, and names no cause.
-Status check_log_file(const std::string& file) {
+/// Its descriptor, or why it cannot be appended to. A named pipe without a reader is refused, not waited for.
+Result<int> open_log_file(const std::string& file) {
   const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
   std::error_code problem;
   if (!std::filesystem::is_directory(directory, problem)) {
     return Error{ErrorCode::cannot_write,
                  fmt::format("log_file: '{}'; there is no directory {}", file, directory.string())};
   }
-  const int opened = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  if (opened < 0) {
-    return Error{ErrorCode::cannot_write,
-                 fmt::format("log_file: '{}' cannot be appended to: {}", file, std::strerror(errno))};
-  }
-  ::close(opened);
-  return Ok{};
+  const int opened = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (opened >= 0) return opened;
+  return Error{ErrorCode::cannot_write,
+               fmt::format("log_file: '{}' cannot be appended to: {}", file,
+                           errno == ENXIO ? "a named pipe that nothing reads" : std::strerror(errno))};
 }
 
 std::shared_ptr<spdlog::logger> logger_to(spdlog::sink_ptr sink, const std::string& level) {
@@ -62,20 +103,17 @@ std::shared_ptr<spdlog::logger> logger_to(spdlog::sink_ptr sink, const std::stri
 }  // namespace
 
 ServerLog::ServerLog(const std::string& level)
-    : logger_(logger_to(std::make_shared<spdlog::sinks::stderr_sink_st>(), level)) {}
+    : logger_(logger_to(std::make_shared<PromptSink>(STDERR_FILENO), level)) {}
 
 Status ServerLog::open(const std::string& level, const std::string& file) {
+  spdlog::sink_ptr sink = std::make_shared<PromptSink>(STDERR_FILENO);
   if (!file.empty()) {
-    if (Status writable = check_log_file(file); !writable) return writable;
+    const auto opened = open_log_file(file);
+    if (!opened) return opened.error();
+    sink = std::make_shared<PromptSink>(*opened, file);
   }
-  try {
-    spdlog::sink_ptr sink = std::make_shared<spdlog::sinks::stderr_sink_st>();
-    if (!file.empty()) sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(file);
-    logger_ = logger_to(std::move(sink), level);
-    return Ok{};
-  } catch (const spdlog::spdlog_ex& exception) {
-    return Error{ErrorCode::cannot_write, fmt::format("log_file: {}", exception.what())};
-  }
+  logger_ = logger_to(std::move(sink), level);
+  return Ok{};
 }
 
 void ServerLog::debug(std::string_view message) { logger_->debug(json_quoted(message)); }

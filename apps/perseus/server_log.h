@@ -2,7 +2,8 @@
 //
 // Input:   a level, and a file; without a file, standard error.
 // Errors:  open(): the file cannot be opened for appending (its directory must be there); the log goes on where it was.
-//          A line that cannot be written is lost; standard error says so, at most once a minute.
+//          A line that cannot be written at once, because the disk is full or the reader of a pipe does not read, is
+//          lost; standard error says so, at most once a minute. Logging never waits.
 // Threads: one.
 #pragma once
 
