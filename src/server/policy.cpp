@@ -133,7 +133,14 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
-    return {pin->time.value_or(points[point].time), text_of(Policy(*pin))};
+    std::string reason = text_of(Policy(*pin));
+    if (pin->point && static_cast<std::size_t>(*pin->point) > point) {
+      reason += fmt::format(" cannot be kept: the fastest is point {}", point);
+    }
+    if (pin->time && same_time * *pin->time < points.back().time) {
+      reason += fmt::format(" cannot be kept: the fastest plan takes {:.6g} s", points.back().time.value());
+    }
+    return {pin->time.value_or(points[point].time), std::move(reason)};
   }
   MaxSlowdown slow{1 + room.default_slowdown, 0, {}, ""};
   if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
