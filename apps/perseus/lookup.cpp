@@ -46,7 +46,7 @@ std::string_view position_of(const Frontier& frontier, Seconds deadline) {
 
 Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   const std::filesystem::path path = plan_file_path(options.plans);
-  const Result<PlanFile> file = read_plan_file(path.string());
+  const Result<PlanFile> file = read_plans(options.plans);
   if (!file) return file.error();
   const Frontier& frontier = file->frontier;
   const DefaultRule rule = default_rule_of(*file);

@@ -20,6 +20,7 @@
 #include "search/repartition.h"
 #include "search_output.h"
 #include "slowdown.h"
+#include "wire/frequency_plan.h"
 #include "wire/memory_csv.h"
 #include "wire/number.h"
 
@@ -72,8 +73,11 @@ Result<std::vector<Choice>> choices_of(const PipelineOptions& options, const Sea
   for (const std::string& schedule : schedules) {
     const int fixed = chunks_fixed_by(schedule);
     const int chunks = fixed != 0 ? fixed : options.chunks.value_or(kChunks);
-    if (recomputing == Recomputing::best) choices.push_back({schedule, chunks, Recomputing::as_measured});
-    choices.push_back({schedule, chunks, recomputing});
+    // The reference is what runs today.
+    const bool also = recomputing == Recomputing::best || choices.empty();
+    if (also || recomputing == Recomputing::as_measured)
+      choices.push_back({schedule, chunks, Recomputing::as_measured});
+    if (recomputing != Recomputing::as_measured) choices.push_back({schedule, chunks, recomputing});
   }
   return choices;
 }
@@ -330,6 +334,11 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   if (!choices) return choices.error();
   const Result<Job> job = job_of(*measured, options);
   if (!job) return job.error();
+  if (const auto given = options.stage_layers.size();
+      given > 1 && static_cast<int>(given) != job->profile.num_stages()) {
+    return usage(fmt::format("--stage-layers: {} numbers; allowed: one, or one for each of the profile's {} stages",
+                             given, job->profile.num_stages()));
+  }
   const Result<std::vector<Job>> jobs = jobs_of(*job, measured->options, options);
   if (!jobs) return jobs.error();
   if (!planner.out.empty()) {
@@ -391,7 +400,12 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   }
   print(search_text(report));
   print(fmt::format("planned in {}\n", text_of(Seconds(took_s))));
-  if (!planner.out.empty()) print(fmt::format("written to {0}; to look at: {0}/configurations.html\n", planner.out));
+  if (!planner.out.empty()) {
+    const search::Origin chosen = summary.all.origins[summary.default_point];
+    print(fmt::format(
+        "written to {0}; to look at: {0}/configurations.html\nthe default plan's clocks: {0}/{1}/plans/{2}\n",
+        planner.out, planned[chosen.configuration].name, frequency_plan_file_name(chosen.point)));
+  }
   return 0;
 }
 

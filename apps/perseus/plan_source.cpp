@@ -1,5 +1,7 @@
 #include "plan_source.h"
 
+#include <fmt/format.h>
+
 #include <system_error>
 
 #include "wire/frequency_plan.h"
@@ -11,6 +13,17 @@ namespace fs = std::filesystem;
 fs::path plan_file_path(const std::string& plans) {
   std::error_code ignored;  // whatever it is, reading it will say so
   return fs::is_directory(plans, ignored) ? fs::path(plans) / "plans.json" : fs::path(plans);
+}
+
+Result<PlanFile> read_plans(const std::string& plans) {
+  std::error_code ignored;
+  const fs::path folder(plans);
+  if (fs::exists(folder / "configurations.csv", ignored) && !fs::exists(folder / "plans.json", ignored)) {
+    return Error{
+        ErrorCode::usage,
+        fmt::format("{}: holds several configurations; name one of its folders, such as {}/1f1b", plans, plans)};
+  }
+  return read_plan_file(plan_file_path(plans).string());
 }
 
 fs::path frequency_plan_path(const fs::path& plan_file, int point) {

@@ -12,6 +12,8 @@ namespace perseus {
 
 /// PLANS itself, or the plans.json in it.
 std::filesystem::path plan_file_path(const std::string& plans);
+/// Errors: also usage, where `plans` holds several configurations.
+Result<PlanFile> read_plans(const std::string& plans);
 /// The plan's .py beside that plans.json; empty if there is none.
 std::filesystem::path frequency_plan_path(const std::filesystem::path& plan_file, int point);
 

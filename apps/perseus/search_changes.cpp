@@ -53,7 +53,7 @@ ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const 
 
 std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,
                                   const SearchSummary& summary) {
-  const Seconds t_max = allowed_time(summary.all.frontier, summary.reference.time, summary.rule);
+  const Seconds t_max = allowed_time(summary.all.frontier, summary.reference.time);
   const Seconds deadline = (1 + summary.rule.slowdown) * t_max;
   std::vector<ChangeRow> rows;
   const auto add = [&](std::string change, Change largest, Seconds within) {

@@ -94,7 +94,8 @@ double saving_pct_of(const SearchSummary& summary, Joules energy) {
 
 SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const DefaultRule& rule) {
   SearchSummary summary;
-  summary.rule = rule;
+  // Whatever the method: the job runs the reference at maximum clock today.
+  summary.rule = {rule.slowdown, false};
   const ComputationDag& reference = configurations.front().dag;
   const Timeline at_maximum = timeline_of(reference, all_maximum_clock(reference));
   summary.reference = {at_maximum.makespan, at_maximum.energy, at_maximum.effective_energy};
@@ -102,7 +103,7 @@ SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configur
   for (const PlannedConfiguration& c : configurations) frontiers.push_back(&c.frontier);
   summary.all = search::union_of(frontiers, reference.total_blocking_power());
   const std::vector<FrontierPoint>& points = summary.all.frontier.points;
-  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, at_maximum.makespan, rule);
+  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, at_maximum.makespan);
   // Where no plan is as fast as the reference, the fastest.
   summary.default_point =
       search::cheapest_in_time(summary.all.frontier, deadline).value_or(static_cast<int>(points.size()) - 1);

@@ -44,7 +44,7 @@ struct Shown {
 };
 
 Result<Shown> shown_from_plan_file(const ShowOptions& options) {
-  Result<PlanFile> file = read_plan_file(plan_file_path(options.plan).string());
+  Result<PlanFile> file = read_plans(options.plan);
   if (!file) return file.error();
   const int last = static_cast<int>(file->frontier.points.size()) - 1;
   const Seconds t_max = t_max_of(file->dag, file->frontier);

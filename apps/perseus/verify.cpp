@@ -128,7 +128,7 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
     if (*profile && !derived) {
       std::ranges::move(check_against_profile(one->file.dag, (*profile)->profile), std::back_inserter(one->findings));
     }
-    for (const std::string& finding : one->findings) findings.push_back(name + ": " + finding);
+    for (const std::string& finding : one->findings) findings.push_back(fmt::format("{}: {}", name, finding));
     const Verification& v = one->verified;
     text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n", name,
                         v.points, one->files.frequency_plans, v.certificates);

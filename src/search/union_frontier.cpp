@@ -9,6 +9,8 @@ namespace {
 
 /// Times of one plan that were summed in another order differ in their last digits.
 constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10, kInTime = 1 + 1e-9;
+/// A slower point that needs less only in these digits is another sum of the same energies.
+constexpr double kSameEnergy = 1e-13;
 
 Joules least_bound(const std::vector<const Frontier*>& frontiers, Seconds deadline) {
   Joules least(std::numeric_limits<double>::infinity());
@@ -32,7 +34,10 @@ UnionFrontier union_of(const std::vector<const Frontier*>& frontiers, Watts tota
   UnionFrontier result;
   for (const Origin& origin : all) {
     const FrontierPoint& point = at(origin);
-    if (!result.origins.empty() && point.effective_energy >= at(result.origins.back()).effective_energy) continue;
+    if (!result.origins.empty()) {
+      const FrontierPoint& faster = at(result.origins.back());
+      if (point.effective_energy >= faster.effective_energy - kSameEnergy * faster.energy) continue;
+    }
     result.origins.push_back(origin);
   }
   std::ranges::reverse(result.origins);
