@@ -141,8 +141,8 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
   job.measured_with = MeasuredWith::recomputation;
   const Configuration known = configure(job, {"zero-bubble", 1, Recomputing::as_measured}).value();
   for (const ComputationType& type : known.dag.types) {
-    if (type.instruction == "input_gradient") EXPECT_EQ(type.options[0].time, Seconds(2));
-    if (type.instruction == "weight_gradient") EXPECT_EQ(type.options[0].time, Seconds(1));
+    if (type.instruction == "input_gradient") { EXPECT_EQ(type.options[0].time, Seconds(2)); }
+    if (type.instruction == "weight_gradient") { EXPECT_EQ(type.options[0].time, Seconds(1)); }
   }
   // What was measured is not derived.
   const Configuration measured =
