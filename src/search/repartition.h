@@ -2,9 +2,9 @@
 //
 // Layers: a measured stage is divided into as many equal layers as it has. A last stage that takes longer than its
 // layers would, by the stage before it, ends in a head that takes the rest. Other constant-time work stays with its
-// stage. Input:   a Job with one accelerator count everywhere; layers per stage (without the head); a schedule with one
-// stage per
-//          rank; the iteration time that is allowed.
+// stage.
+// Input:   a Job with one accelerator count everywhere; layers per stage (without the head); a schedule with one stage
+//          per rank; the iteration time that is allowed.
 // Output:  the Job with the profile (and memory) of the partition that partition/least_energy.h finds.
 // Errors:  invalid_input or usage: what the layers cannot be made from, no partition that is fast enough.
 // Cost:    a lower-bound curve per planned partition.

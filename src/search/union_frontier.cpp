@@ -4,11 +4,13 @@
 #include <limits>
 #include <tuple>
 
+#include "model/default_plan.h"
+
 namespace perseus::search {
 namespace {
 
 /// Times of one plan that were summed in another order differ in their last digits.
-constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10, kInTime = 1 + 1e-9;
+constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10;
 /// A slower point that needs less only in these digits is another sum of the same energies.
 constexpr double kSameEnergy = 1e-13;
 
@@ -57,7 +59,7 @@ std::optional<int> cheapest_in_time(const Frontier& frontier, Seconds deadline) 
   std::optional<int> cheapest;
   for (int i = 0; i < static_cast<int>(frontier.points.size()); ++i) {
     const FrontierPoint& point = frontier.points[i];
-    if (point.time > kInTime * deadline) continue;
+    if (point.time > same_time * deadline) continue;
     if (!cheapest || point.energy < frontier.points[*cheapest].energy) cheapest = i;
   }
   return cheapest;
@@ -68,7 +70,7 @@ Joules least_energy_in_time(const std::vector<const Frontier*>& frontiers, Watts
   // The bound is convex and piecewise linear, and stays so with what waiting costs: it is least at a vertex or the end.
   Joules least(std::numeric_limits<double>::infinity());
   for (const Frontier* frontier : frontiers) {
-    if (frontier->bound.t_min() > kInTime * deadline) continue;
+    if (frontier->bound.t_min() > same_time * deadline) continue;
     const auto consider = [&](Seconds time) {
       least = std::min(least, frontier->bound.at(time) + total_blocking_power * time);
     };

@@ -3,10 +3,10 @@
 // All configurations run on the same accelerators, so that effective energies (e - P t) compare at equal iteration
 // time. A configuration is chosen when a job starts; among the plans of one configuration clocks switch while it runs.
 // Input:   the frontiers, each with at least one point; the blocking power of the pipeline, the same for all.
-// Output:  the Pareto set of all points, slowest first, the earlier configuration first where two tie. A point's bound
-// is
-//          the least of the configurations' bounds at its time: no plan of any of them is below it. Points have no
-//          Plan: `origins` says where it is. The bound curve is empty, since the least of convex curves is not convex.
+// Output:  the Pareto set of all points, slowest first, the earlier configuration first where two tie. The bound of a
+//          point is the least of the configurations' bounds at its time: no plan of any of them is below it. Points
+//          have no Plan: `origins` says where it is. The bound curve is empty, since the least of convex curves is not
+//          convex.
 // Errors:  none.
 // Cost:    O(points log points + points * configurations * log vertices).
 // Threads: pure.
