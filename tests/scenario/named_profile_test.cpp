@@ -4,20 +4,16 @@
 #include <string>
 
 #include "scenario/in_process.h"
+#include "scenario/two_stages.h"
 
 namespace perseus::testing {
 namespace {
-
-constexpr const char* kTwoNodes =
-    "stage,instruction,frequency,time,energy\n"
-    "0,forward,1400,0.1,40\n0,forward,700,0.2,30\n0,backward,1400,0.2,80\n0,backward,700,0.4,60\n"
-    "1,forward,1400,0.1,40\n1,forward,700,0.2,30\n1,backward,1400,0.2,80\n1,backward,700,0.4,60\n";
 
 struct NamedProfileTest : ::testing::Test {
   NamedProfileTest() {
     server::NamedProfile profile;
     profile.name = "two-nodes";
-    profile.profile_csv = kTwoNodes;
+    profile.profile_csv = kTwoStages;
     profile.shape.microbatches = 2;
     profile.shape.blocking_power = Watts(70);
     profile.shape.transfer_latency = Seconds(0.5);

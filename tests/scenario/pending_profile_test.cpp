@@ -4,14 +4,10 @@
 #include <optional>
 
 #include "scenario/in_process.h"
+#include "scenario/two_stages.h"
 
 namespace perseus::testing {
 namespace {
-
-constexpr const char* kTwoStages =
-    "stage,instruction,frequency,time,energy\n"
-    "0,forward,1400,0.1,40\n0,forward,700,0.2,30\n0,backward,1400,0.2,80\n0,backward,700,0.4,60\n"
-    "1,forward,1400,0.1,40\n1,forward,700,0.2,30\n1,backward,1400,0.2,80\n1,backward,700,0.4,60\n";
 
 TEST(PendingProfile, IsPlannedWhenTheStoreHasIt) {
   InProcess target;
