@@ -1,13 +1,16 @@
 // Prints the table of docs/fidelity.md on noise: what plans from noisy profiles claim and lose. Needs the published
 // measurements.
 //
-// usage: noise_report [SEEDS [PROFILE [NOISE_PCT]]]     5 seeds of all profiles and noises unless told
+// usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES]]]]     5 seeds of all profiles, noises and samples unless
+// given; PROFILE may be ''
 //
 // A published profile is the truth. Every time and energy of it is measured once, three or ten times with independent
 // normal noise. Plans are made from the means, as they are ("believed") and pooled (profiling/pooled_profile.h); the
 // plan that is no slower than everything at the highest clock, by what was measured, is run on the truth. Medians over
 // seeds of: how much later it is than its claim, how much dearer, how much later than the true highest clock, and how
-// much energy is lost against the true profile's plan for the time that it really took.
+// much energy is lost against the true profile's plan for the time that it really took. "saving off": the saving that
+// it claims less the true one of the same plan, in points, with the share of seeds that claim too much; "reference
+// off": the claimed energy of everything at the highest clock against the true one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -71,7 +74,7 @@ Profile measured(const Profile& truth, double noise, int samples, std::mt19937_6
 }
 
 struct Verdict {
-  std::vector<double> later_pct, dearer_pct, slower_pct, lost_pct, noise_pct;
+  std::vector<double> later_pct, dearer_pct, slower_pct, lost_pct, noise_pct, saving_off_pct, reference_off_pct;
   int covered = 0;  ///< real time within two standard deviations of its claim
   double cpu_ms = 0;
 };
@@ -83,7 +86,7 @@ class Judge {
         costs_{Watts(truth.blocking_power_w), Seconds(0)},
         dag_(build_dag(profile, schedule_, costs_).value()),
         best_(plan_exact(dag_)),
-        highest_(Realiser(dag_).realise(all_maximum_clock(dag_)).time) {}
+        highest_(Realiser(dag_).realise(all_maximum_clock(dag_))) {}
 
   /// As `perseus plan` does.
   void judge(const Profile& believed, const std::vector<Profile>& draws, Verdict& verdict) const {
@@ -92,7 +95,8 @@ class Judge {
     for (const Profile& draw : draws) drawn.push_back(build_dag(draw, schedule_, costs_).value().types);
     StopCheck never;
     const Frontier frontier = profiling::expected_frontier(dag, drawn, plan_exact(dag), never).value();
-    const Seconds t_max = Realiser(dag).realise(all_maximum_clock(dag)).time + frontier.maximum_clock_noise.lateness;
+    const Realiser::Outcome at_highest = Realiser(dag).realise(all_maximum_clock(dag));
+    const Seconds t_max = at_highest.time + frontier.maximum_clock_noise.lateness;
     const FrontierPoint& claimed = frontier.points[default_point(frontier, t_max)];
     // All clocks of a profile are options, so a plan means the same in both.
     const Realiser::Outcome real = Realiser(dag_).realise(claimed.plan);
@@ -100,8 +104,14 @@ class Judge {
     const auto energy = [&](Joules effective) { return (effective + dag_.total_blocking_power() * later).value(); };
     verdict.later_pct.push_back(100 * (real.time / claimed.time - 1));
     verdict.dearer_pct.push_back(100 * (energy(real.effective_energy) / energy(claimed.effective_energy) - 1));
-    verdict.slower_pct.push_back(100 * (real.time / highest_ - 1));
+    verdict.slower_pct.push_back(100 * (real.time / highest_.time - 1));
     verdict.lost_pct.push_back(plan_loss(dag_, best_, claimed.plan, real.time).strict_loss_pct);
+    const auto total = [&](Joules effective, Seconds time) { return effective + dag_.total_blocking_power() * time; };
+    const Joules claimed_reference = total(at_highest.effective_energy, t_max);
+    const Joules true_reference = total(highest_.effective_energy, highest_.time);
+    verdict.saving_off_pct.push_back(
+        100 * (total(real.effective_energy, real.time) / true_reference - claimed.energy / claimed_reference));
+    verdict.reference_off_pct.push_back(100 * (claimed_reference / true_reference - 1));
     const double off_s = std::abs((real.time - claimed.time).value());
     verdict.covered += off_s <= 2 * claimed.noise.time_stddev.value() + 1e-9 ? 1 : 0;
   }
@@ -111,7 +121,7 @@ class Judge {
   PipelineCosts costs_;
   ComputationDag dag_;
   Frontier best_;
-  Seconds highest_;
+  Realiser::Outcome highest_;
 };
 
 double root_mean_square(const std::vector<double>& values) {
@@ -124,10 +134,14 @@ double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SE
 
 void print(const char* truth, double noise, int samples, const char* how, const Verdict& v) {
   const auto runs = static_cast<double>(v.later_pct.size());
-  fmt::print("| {} | {:g} % | {} | {} | {:.2f} | {:.2f} | {:.0f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.0f} |\n",
-             truth, 100 * noise, samples, how, median(v.later_pct), root_mean_square(v.later_pct),
-             100 * v.covered / runs, median(v.dearer_pct), median(v.slower_pct), median(v.lost_pct),
-             v.noise_pct.empty() ? 0 : median(v.noise_pct), v.cpu_ms / runs);
+  const auto too_much =
+      static_cast<double>(std::ranges::count_if(v.saving_off_pct, [](double off) { return off > 0; }));
+  fmt::print(
+      "| {} | {:g} % | {} | {} | {:.2f} | {:.2f} | {:.0f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} ({:.0f}) | "
+      "{:.2f} | {:.2f} | {:.0f} |\n",
+      truth, 100 * noise, samples, how, median(v.later_pct), root_mean_square(v.later_pct), 100 * v.covered / runs,
+      median(v.dearer_pct), median(v.slower_pct), median(v.lost_pct), median(v.saving_off_pct), 100 * too_much / runs,
+      median(v.reference_off_pct), v.noise_pct.empty() ? 0 : median(v.noise_pct), v.cpu_ms / runs);
   std::fflush(stdout);
 }
 
@@ -140,8 +154,8 @@ int main(int argc, char** argv) {
   const int seeds = argc > 1 ? std::atoi(argv[1]) : 5;
   fmt::print(
       "| truth | noise | samples | profile | later than claimed, % | rms, % | within 2 sd, % | dearer, % | slower than "
-      "highest, % | lost, % | "
-      "noise found, % | CPU ms |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+      "highest, % | lost, % | saving off, points (too much, %) | reference off, % | noise found, % | CPU ms |\n| --- | "
+      "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Truth& truth : kTruths) {
     if (argc > 2 && *argv[2] != '\0' && std::strcmp(argv[2], truth.name) != 0) continue;
     const auto profile = read_profile_csv((shared_data() / truth.file).string());
@@ -154,6 +168,7 @@ int main(int argc, char** argv) {
       if (argc > 3 && std::abs(100 * noise - std::atof(argv[3])) > 1e-6) continue;
       for (const int samples : {1, 3, 10}) {
         if (noise == 0 && samples > 1) continue;
+        if (argc > 4 && samples != std::atoi(argv[4])) continue;
         Verdict believed, pooled;
         for (int seed = 0; seed < (noise == 0 ? 1 : seeds); ++seed) {
           std::mt19937_64 engine(static_cast<std::uint64_t>(seed) + 1);
