@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <variant>
 
+#include "partition/transformer_memory.h"
 #include "partition/transformer_work.h"
 #include "partition/wide_resnet_work.h"
 
@@ -188,6 +190,30 @@ Result<std::vector<LayerWork>> zoo_layers(std::string_view name, const Workload&
   if (!model) return model.error();
   if (const Status status = check(workload); !status) return status.error();
   return std::visit([&](const auto& shape) { return work_of(shape, workload); }, (*model)->shape);
+}
+
+Result<std::vector<StageMemory>> zoo_memory(std::string_view name, const Workload& workload, int stages,
+                                            std::vector<int> layers_per_stage) {
+  const auto model = model_named(name);
+  if (!model) return model.error();
+  if (const Status status = check(workload); !status) return status.error();
+  const auto* shape = std::get_if<TransformerShape>(&(*model)->shape);
+  if (shape == nullptr || !has_known_memory(*shape)) {
+    std::string known;
+    for (const Model& other : models()) {
+      const auto* its = std::get_if<TransformerShape>(&other.shape);
+      if (its == nullptr || !has_known_memory(*its)) continue;
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", other.entry.name);
+    }
+    return Error{ErrorCode::usage, fmt::format("the memory of {} is not known; allowed: {}", name, known)};
+  }
+  if (layers_per_stage.size() == 1) layers_per_stage.resize(static_cast<std::size_t>(stages), layers_per_stage.front());
+  const int sum = std::accumulate(layers_per_stage.begin(), layers_per_stage.end(), 0);
+  if (static_cast<int>(layers_per_stage.size()) != stages || sum != shape->layers) {
+    return Error{ErrorCode::usage, fmt::format("{} layers on {} stages; {} has {} layers, the profile {} stages", sum,
+                                               layers_per_stage.size(), name, shape->layers, stages)};
+  }
+  return memory_of(*shape, workload, layers_per_stage);
 }
 
 }  // namespace perseus

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/stage_memory.h"
 #include "partition/layer_work.h"
 
 namespace perseus {
@@ -38,5 +39,9 @@ struct ZooEntry {
 const std::vector<ZooEntry>& zoo();
 Result<ZooEntry> zoo_entry(std::string_view name);
 Result<std::vector<LayerWork>> zoo_layers(std::string_view name, const Workload& workload);
+/// Per stage (partition/transformer_memory.h). `layers_per_stage`: of transformer layers; one number: that many on each
+/// of `stages`. Errors, besides those above: usage, a model whose memory is not known, layers that do not add up.
+Result<std::vector<StageMemory>> zoo_memory(std::string_view name, const Workload& workload, int stages,
+                                            std::vector<int> layers_per_stage);
 
 }  // namespace perseus

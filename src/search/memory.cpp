@@ -71,8 +71,11 @@ std::vector<StageMemory> with_stages(const std::vector<StageMemory>& memory, int
     const double share = num_stages > known ? static_cast<double>(known) / num_stages : 1;
     to.weights_gib += share * from.weights_gib;
     to.activations_gib += share * from.activations_gib;
-    // A merged stage keeps the input of its first part only.
-    if (to.checkpoint_gib == 0) to.checkpoint_gib = from.checkpoint_gib;
+    if (from.recompute_gib) {  // layer by layer: the checkpoint is the inputs of all layers
+      to.checkpoint_gib += share * from.checkpoint_gib;
+    } else if (to.checkpoint_gib == 0) {  // the input of the stage, of which each chunk has one, as large
+      to.checkpoint_gib = from.checkpoint_gib;
+    }
     if (from.recompute_gib) to.recompute_gib = std::max(to.recompute_gib.value_or(0), *from.recompute_gib);
   }
   return result;

@@ -18,7 +18,9 @@
 
 namespace perseus::search {
 
-/// The same model cut into another number of stages, as with_stages() of search/stage_count.h does.
+/// The same model cut into another number of stages, as with_stages() of search/stage_count.h does. Chunks share
+/// weights and activations equally, and the checkpoint too where layers recompute one by one (recompute_gib is given);
+/// otherwise the checkpoint is the input of a stage, and each chunk keeps one of that size.
 std::vector<StageMemory> with_stages(const std::vector<StageMemory>& memory, int num_stages);
 
 std::vector<double> peak_memory_gib(const Schedule& schedule, const std::vector<StageMemory>& memory,

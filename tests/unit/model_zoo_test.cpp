@@ -50,6 +50,47 @@ TEST(ModelZoo, ParametersAsPublished) {
   EXPECT_NEAR(parameters / 1e9, 671, 5);
 }
 
+/// GPT-3 175B as in the activation paper: sequence 2048, one sequence a microbatch; s b h is 24 MiB.
+std::vector<StageMemory> gpt3_memory(int tensor_parallel, Precision precision = Precision::bf16) {
+  Workload workload = zoo_entry("gpt3-175b")->workload;
+  workload.microbatch_size = 1;
+  workload.tensor_parallel = tensor_parallel;
+  workload.precision = precision;
+  auto memory = zoo_memory("gpt3-175b", workload, 8, {12});
+  EXPECT_TRUE(memory.ok()) << memory.error().message;
+  return *std::move(memory);
+}
+
+TEST(ModelZoo, MemoryAsByHand) {
+  constexpr double sbh = 24.0 / 1024;  // GiB
+  // 34 + 5 a s / h, with a s / h = 96 * 2048 / 12288 = 16; divided among 8: 10 + 24 / 8 + 80 / 8.
+  EXPECT_NEAR(gpt3_memory(1)[1].activations_gib, 12 * 114 * sbh, 1e-9);
+  const std::vector<StageMemory> eight = gpt3_memory(8);
+  EXPECT_NEAR(eight[1].activations_gib, 12 * 23 * sbh, 1e-9);
+  EXPECT_NEAR(eight[1].checkpoint_gib, 12 * 2 * sbh, 1e-9);
+  EXPECT_NEAR(*eight[1].recompute_gib, 23 * sbh, 1e-9);
+  // 12 h^2 parameters a layer, 16 bytes each, an eighth of them: 3.375 GiB.
+  EXPECT_NEAR(eight[1].weights_gib, 12 * 3.375, 1e-9);
+  // The embedding's dropout mask; 4 s b h (1 + v / h), the logits divided among 8.
+  EXPECT_NEAR(eight[0].activations_gib - eight[1].activations_gib, sbh, 1e-9);
+  EXPECT_NEAR(eight[7].activations_gib - eight[1].activations_gib, 4 * sbh * (1 + 50257.0 / 12288 / 8), 1e-9);
+  // Embedding and positions on the first stage, a copy of the embedding on the last.
+  EXPECT_NEAR(eight[0].weights_gib - eight[1].weights_gib, 2 * (50257.0 + 2048) * 12288 / 0x1p30, 1e-9);
+  EXPECT_NEAR(eight[7].weights_gib - eight[1].weights_gib, 2 * 50257.0 * 12288 / 0x1p30, 1e-9);
+  // Elements of four bytes: all but the masks doubles, 66 + 9 a s / h.
+  EXPECT_NEAR(gpt3_memory(1, Precision::tf32)[1].activations_gib, 12 * (66 + 9 * 16) * sbh, 1e-9);
+}
+
+TEST(ModelZoo, MemoryThatIsNotKnown) {
+  const Workload workload = zoo_entry("llama3-8b")->workload;
+  const auto gated = zoo_memory("llama3-8b", workload, 4, {8});
+  ASSERT_FALSE(gated);
+  EXPECT_THAT(gated.error().message, HasSubstr("the memory of llama3-8b is not known; allowed: gpt3-1b, "));
+  const auto uneven = zoo_memory("gpt3-1b", zoo_entry("gpt3-1b")->workload, 4, {6, 6, 6, 5});
+  ASSERT_FALSE(uneven);
+  EXPECT_THAT(uneven.error().message, HasSubstr("23 layers on 4 stages; gpt3-1b has 24 layers, the profile 4 stages"));
+}
+
 TEST(ModelZoo, LayersAsThePaperCountsThem) {
   EXPECT_EQ(work_of("gpt3-1b").size(), 25);
   EXPECT_EQ(work_of("bloom-176b").size(), 71);

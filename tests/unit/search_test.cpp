@@ -68,6 +68,13 @@ TEST(SearchMemory, FollowsTheNumberOfStages) {
   EXPECT_DOUBLE_EQ(merged[1].checkpoint_gib, 0.5);
 }
 
+TEST(SearchMemory, ChunksShareTheInputsOfTheirLayers) {
+  const std::vector<StageMemory> divided = with_stages(std::vector<StageMemory>{{10, 1, 0.3, 0.05}}, 3);
+  EXPECT_DOUBLE_EQ(divided[2].checkpoint_gib, 0.1);
+  EXPECT_EQ(divided[2].recompute_gib, 0.05);
+  EXPECT_DOUBLE_EQ(with_stages(divided, 1)[0].checkpoint_gib, 0.3);
+}
+
 TEST(SearchStages, DivideAndMergeAgain) {
   const Profile profile = testing::two_clock_profile();
   const Profile divided = with_stages(profile, 6).value();

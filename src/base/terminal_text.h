@@ -1,0 +1,20 @@
+// Text that may hold bytes of a stranger's file, made safe to print on a terminal.
+//
+// Input:   any bytes.
+// Output:  valid UTF-8 on which no terminal acts: control characters other than newline and tab, and bytes that are not
+//          UTF-8, become \xNN; C1 controls (U+0080 to U+009F), characters that reorder text (bidirectional controls)
+//          and line separators become \uNNNN. All else is unchanged.
+// Errors:  none.
+// Cost:    O(bytes).
+// Threads: pure.
+// Source:  ECMA-48 (C0, C1); Unicode Technical Report 36, section 3.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace perseus {
+
+std::string terminal_text(std::string_view text);
+
+}  // namespace perseus
