@@ -9,6 +9,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/result.h"
+
 namespace perseus {
 
 class StopCheck {
@@ -40,5 +42,8 @@ class StopCheck {
   long left_ = 0;  // the first call asks
   bool stopped_ = false;
 };
+
+/// What planning returns once a check has stopped it.
+inline Error planning_stopped() { return {ErrorCode::unavailable, "planning was stopped before its end"}; }
 
 }  // namespace perseus

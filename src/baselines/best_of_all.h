@@ -3,8 +3,9 @@
 // Problem: the exact planner rounds, so that at some deadlines a plan of another method may need less energy. So their
 // plans enter the frontier like its own. EnvPipe's, ZeusGlobal's and ZeusPerStage's plans and the reference plans
 // always do; those of the published method where the caller asks for them, since it takes longer than the exact
-// planner. Input:   a valid DAG; the exact planner's options (`candidates` may hold plans already). Output:  a frontier
-// that at every deadline needs no more energy than any plan of those methods, realised alike, where
+// planner.
+// Input:   a valid DAG; the exact planner's options (`candidates` may hold plans already).
+// Output:  a frontier that at every deadline needs no more energy than any plan of those methods, realised alike, where
 //          clocks change at once. With a switch latency or a dwell, their plans enter as far as those limits allow.
 // Errors:  those of plan_perseus() where it is asked for. A method that is not defined for the DAG is left out.
 // Cost:    the exact planner's, EnvPipe's steps and a realisation per plan (docs/measurements/planner.md).
@@ -24,5 +25,8 @@ struct OtherMethods {
 
 Result<Frontier> plan_best_of_all(const ComputationDag& dag, PlannerOptions options = {},
                                   const OtherMethods& others = {});
+/// The same, unless `check` stops it: then ErrorCode::unavailable. The published method does not ask it.
+Result<Frontier> plan_best_of_all(const ComputationDag& dag, PlannerOptions options, const OtherMethods& others,
+                                  StopCheck& check);
 
 }  // namespace perseus

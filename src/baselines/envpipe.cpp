@@ -17,6 +17,8 @@
 namespace perseus {
 namespace {
 
+constexpr long kOperationsOfStep = 2;  ///< per computation, at most
+
 /// Instructions without a clock: EnvPipe does not know them.
 bool is_unknown(const ComputationType& type) { return type.options.front().clock == Megahertz(0); }
 
@@ -124,10 +126,11 @@ class EnvPipe {
     remaining_.resize(plan_.size());
   }
 
-  EnvPipeRun run(int max_steps) {
+  Result<EnvPipeRun> run(int max_steps, StopCheck& check) {
     EnvPipeRun result;
     int highest_changed = static_cast<int>(plan_.size()) - 1;
     for (result.end = EnvPipeEnd::step_limit; result.steps < max_steps; ++result.steps) {
+      if (check.stop(kOperationsOfStep * static_cast<long>(plan_.size()))) return planning_stopped();
       update_remaining(highest_changed);
       const std::vector<int> path = first_critical_path();
       if (std::ranges::all_of(path, [&](int i) { return pinned_[i]; })) {
@@ -191,6 +194,11 @@ class EnvPipe {
 }  // namespace
 
 Result<EnvPipeRun> plan_envpipe(const ComputationDag& dag, const EnvPipeOptions& options) {
+  StopCheck never;
+  return plan_envpipe(dag, options, never);
+}
+
+Result<EnvPipeRun> plan_envpipe(const ComputationDag& dag, const EnvPipeOptions& options, StopCheck& check) {
   if (!std::isfinite(options.unit_time.value()) || options.unit_time < Seconds(0)) {
     return Error{ErrorCode::usage,
                  fmt::format("EnvPipe: unit_time_s {}; must be finite and >= 0", options.unit_time.value())};
@@ -202,7 +210,7 @@ Result<EnvPipeRun> plan_envpipe(const ComputationDag& dag, const EnvPipeOptions&
                                                type.instruction)};
   }
   const Seconds unit = options.unit_time > Seconds(0) ? options.unit_time : finest_unit(dag);
-  return EnvPipe(dag, unit).run(options.max_steps);
+  return EnvPipe(dag, unit).run(options.max_steps, check);
 }
 
 std::string text_of(const EnvPipeRun& run) {

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "model/computation_dag.h"
 #include "model/frontier.h"
@@ -37,6 +38,8 @@ struct EnvPipeRun {
 };
 
 Result<EnvPipeRun> plan_envpipe(const ComputationDag& dag, const EnvPipeOptions& options = {});
+/// The same, unless `check` stops it: then ErrorCode::unavailable.
+Result<EnvPipeRun> plan_envpipe(const ComputationDag& dag, const EnvPipeOptions& options, StopCheck& check);
 
 /// One sentence on how the run ended.
 std::string text_of(const EnvPipeRun& run);

@@ -12,27 +12,31 @@
 namespace perseus {
 namespace {
 
-Result<BaselinePlans> envpipe(const ComputationDag& dag) {
-  const Result<EnvPipeRun> run = plan_envpipe(dag);
+Result<BaselinePlans> envpipe(const ComputationDag& dag, StopCheck& check) {
+  const Result<EnvPipeRun> run = plan_envpipe(dag, {}, check);
   if (!run) return run.error();
   return BaselinePlans{{run->plan}, text_of(*run)};
 }
 
-Result<BaselinePlans> zeus_global(const ComputationDag& dag) {
+Result<BaselinePlans> zeus_global(const ComputationDag& dag, StopCheck& /*check*/) {
   std::vector<Plan> plans = zeus_global_plans(dag);
   std::string note = fmt::format("{} clocks scanned", plans.size());
   return BaselinePlans{std::move(plans), std::move(note)};
 }
 
-Result<BaselinePlans> zeus_per_stage(const ComputationDag& dag) {
+Result<BaselinePlans> zeus_per_stage(const ComputationDag& dag, StopCheck& /*check*/) {
   Result<std::vector<Plan>> plans = zeus_per_stage_plans(dag);
   if (!plans) return plans.error();
   std::string note = fmt::format("{} forward times scanned", plans->size());
   return BaselinePlans{*std::move(plans), std::move(note)};
 }
 
-Result<BaselinePlans> all_max(const ComputationDag& dag) { return BaselinePlans{{all_maximum_clock(dag)}, {}}; }
-Result<BaselinePlans> min_energy(const ComputationDag& dag) { return BaselinePlans{{minimum_energy_plan(dag)}, {}}; }
+Result<BaselinePlans> all_max(const ComputationDag& dag, StopCheck& /*check*/) {
+  return BaselinePlans{{all_maximum_clock(dag)}, {}};
+}
+Result<BaselinePlans> min_energy(const ComputationDag& dag, StopCheck& /*check*/) {
+  return BaselinePlans{{minimum_energy_plan(dag)}, {}};
+}
 
 constexpr std::array methods{
     BaselineMethod{"envpipe", "slows down what is off an envelope of the last stage, aiming for no slowdown", envpipe},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop_check.h"
 #include "model/computation_dag.h"
 #include "model/frontier.h"
 
@@ -24,7 +25,12 @@ struct BaselinePlans {
 struct BaselineMethod {
   std::string_view name;
   std::string_view description;
-  Result<BaselinePlans> (*plans)(const ComputationDag& dag);
+  /// ErrorCode::unavailable if `check` stops it.
+  Result<BaselinePlans> (*plans_unless_stopped)(const ComputationDag& dag, StopCheck& check);
+  [[nodiscard]] Result<BaselinePlans> plans(const ComputationDag& dag) const {
+    StopCheck never;
+    return plans_unless_stopped(dag, never);
+  }
 };
 
 /// envpipe, zeus-global, zeus-per-stage, all-max, min-energy

@@ -297,7 +297,7 @@ Result<Frontier> plan_exact(const ComputationDag& dag, const PlannerOptions& opt
   Frontier frontier = planner.plan_free();
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   if (limited && !check.stopped()) frontier = planner.plan_limited(frontier);
-  if (check.stopped()) return Error{ErrorCode::unavailable, "planning was stopped before its end"};
+  if (check.stopped()) return planning_stopped();
   return frontier;
 }
 

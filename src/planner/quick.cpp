@@ -189,7 +189,7 @@ Result<Frontier> plan_quick(const ComputationDag& dag, const PlannerOptions& opt
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   Frontier frontier;
   frontier.points = limited ? plan_without_changes(dag, options.switch_latency, check) : plan_free(dag, check);
-  if (check.stopped()) return Error{ErrorCode::unavailable, "planning was stopped before its end"};
+  if (check.stopped()) return planning_stopped();
   keep_pareto(frontier.points);
   Joules least;
   for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {

@@ -13,8 +13,6 @@ namespace {
 
 constexpr long kBuildCost = 100;  // of a DAG, per computation
 
-Error stopped() { return {ErrorCode::unavailable, "planning was stopped before its end"}; }
-
 /// Times and energies of plans under all draws at once; the last lane is the DAG itself.
 class Lanes {
  public:
@@ -75,7 +73,7 @@ Result<DrawnTypes> drawn_types(const std::vector<Profile>& draws, std::optional<
     if (!profile) return profile.error();
     Result<ComputationDag> dag = build_dag(*profile, schedule, costs);
     if (!dag) return dag.error();
-    if (check.stop(kBuildCost * static_cast<long>(dag->computations.size()))) return stopped();
+    if (check.stop(kBuildCost * static_cast<long>(dag->computations.size()))) return planning_stopped();
     all.push_back(std::move(dag->types));
   }
   return all;
@@ -92,7 +90,7 @@ Result<Frontier> expected_frontier(const ComputationDag& dag, const DrawnTypes& 
     point.time += point.noise.lateness;
     point.energy += waiting * point.noise.lateness;
     point.bound = frontier.bound.at(point.time) + waiting * point.time;
-    if (check.stop(lanes.cost())) return stopped();
+    if (check.stop(lanes.cost())) return planning_stopped();
   }
   keep_pareto(frontier.points);
   return frontier;

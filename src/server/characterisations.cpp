@@ -290,7 +290,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
         } else if (auto made = characterise(input_key, *parsed, effort, check); !made) {
           planned.error = made.error();
         } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
-          planned.error = Error{ErrorCode::unavailable, "planning was stopped before its end"};
+          planned.error = planning_stopped();
         } else if (auto bytes = format_frontier(*made); bytes.empty()) {
           planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
         } else {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/cpu_time.h"
+#include "baselines/best_of_all.h"
 #include "model/blocking_power.h"
 #include "model/derived_instructions.h"
 #include "model/reference_plans.h"
@@ -230,7 +231,7 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
       return check.stop(StopCheck::kCostBetweenQuestions) ||
              (quick_above_s && thread_cpu_s() - begin_s > effort.quick_after_s);
     });
-    auto frontier = plan_exact(pipeline.dag, options, check_estimate);
+    auto frontier = plan_best_of_all(pipeline.dag, options, {}, check_estimate);
     if (!frontier && check.stopped()) return frontier.error();
     quick = !frontier;
     if (frontier) pipeline.frontier = *std::move(frontier);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "baselines/best_of_all.h"
 #include "baselines/methods.h"
@@ -18,8 +19,10 @@
 #include "planner/exact.h"
 #include "planner/look_up.h"
 #include "planner/perseus_method.h"
+#include "server/pipeline_input.h"
 #include "shared_data.h"
 #include "verify/verify_plan.h"
+#include "wire/format_profile_csv.h"
 
 namespace perseus {
 namespace {
@@ -30,6 +33,9 @@ using testing::ShrinkingDice;
 
 /// The same measurements along the same path may be summed in another order.
 constexpr double kRounding = 1e-12;
+
+/// So that a profile counts as exact.
+constexpr int kSamples = 1000;
 
 using PointVisitor = std::function<void(std::string_view method, const FrontierPoint&)>;
 
@@ -99,8 +105,14 @@ TEST_P(BaselinesOf, NeverBeatTheFrontierThatTheirPlansEntered) {
 INSTANTIATE_TEST_SUITE_P(Published, BaselinesOf, ::testing::ValuesIn(testing::published_cases()),
                          [](const auto& published) { return published.param.name; });
 
+struct PlausiblePipeline {
+  Profile profile;
+  int microbatches = 0;
+  Watts idle;
+};
+
 /// 1F1B on GPUs as they are: part of the time scales with the clock, power with its cube, measured within 1 %.
-ComputationDag plausible_pipeline(Dice& dice) {
+PlausiblePipeline plausible_pipeline(Dice& dice) {
   const int stages = dice.roll(2, 6), microbatches = dice.roll(2, 12), clocks = dice.roll(3, 16);
   const double idle_w = dice.real(20, 90), compute_share = dice.real(0.6, 1);
   constexpr int highest_mhz = 1410, range_mhz = 900;
@@ -116,12 +128,16 @@ ComputationDag plausible_pipeline(Dice& dice) {
         const double speed = static_cast<double>(clock_mhz) / highest_mhz;
         const double time_s = fastest_s * (compute_share / speed + 1 - compute_share);
         const double power_w = (idle_w + 50 + 250 * speed * speed * speed) * dice.real(0.99, 1.01);
-        measured.push_back({Megahertz(clock_mhz), Seconds(time_s), Joules(power_w * time_s), {}, {}, 1});
+        measured.push_back({Megahertz(clock_mhz), Seconds(time_s), Joules(power_w * time_s), {}, {}, kSamples});
       }
     }
   }
-  const Result<Schedule> schedule = make_schedule("1f1b", {stages, microbatches, 1});
-  return build_dag(profile, *schedule, {Watts(idle_w), Seconds(0)}).value();
+  return {std::move(profile), microbatches, Watts(idle_w)};
+}
+
+ComputationDag dag_of(const PlausiblePipeline& p) {
+  const Result<Schedule> schedule = make_schedule("1f1b", {p.profile.num_stages(), p.microbatches, 1});
+  return build_dag(p.profile, *schedule, {p.idle, Seconds(0)}).value();
 }
 
 // The exact planner rounds, so on a pipeline of a few computations a scan of uniform clocks may hit one that it misses:
@@ -131,12 +147,44 @@ TEST(Baselines, NeverBeatTheFrontierThatTheirPlansEntered) {
   const Seconds tau(0.01);
   for (int seed = 1; seed <= pipelines; ++seed) {
     SeededDice dice(seed);
-    const ComputationDag dag = plausible_pipeline(dice);
+    const ComputationDag dag = dag_of(plausible_pipeline(dice));
     PlannerOptions options;
     options.deadlines = 40;  // so that the planner alone misses more
     const Frontier frontier = plan_best_of_all(dag, options, {tau}).value();
     ASSERT_EQ(not_dominated(dag, frontier, tau), "") << "seed " << seed;
   }
+}
+
+// What ranks follow is the server's frontier.
+TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
+  constexpr int pipelines = 150;
+  for (int seed = 1; seed <= pipelines; ++seed) {
+    SeededDice dice(seed);
+    const PlausiblePipeline p = plausible_pipeline(dice);
+    server::PipelineShape shape;
+    shape.microbatches = p.microbatches;
+    shape.blocking_power = p.idle;
+    server::InputLimits limits;
+    limits.deadlines = 40;
+    const auto input = server::complete(format_profile_csv(p.profile), shape, limits);
+    ASSERT_TRUE(input) << input.error().message;
+    StopCheck never;
+    const auto made = server::characterise("key", *input, {}, never);
+    ASSERT_TRUE(made) << made.error().message;
+    ASSERT_EQ(made->key, "key");
+    ASSERT_EQ(not_dominated(made->dag, made->frontier), "") << "seed " << seed;
+  }
+}
+
+TEST(Baselines, EnvPipeCanBeStopped) {
+  SeededDice dice(1);
+  const ComputationDag dag = dag_of(plausible_pipeline(dice));
+  int questions = 0;
+  StopCheck third([&] { return ++questions == 3; }, 1);
+  const auto stopped = plan_best_of_all(dag, {}, {}, third);
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, ErrorCode::unavailable);
+  EXPECT_EQ(questions, 3);
 }
 
 RC_GTEST_PROP(Baselines, NeverBeatTheFrontierOfAnySchedule, ()) {
