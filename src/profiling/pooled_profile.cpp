@@ -189,6 +189,18 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   return result;
 }
 
+/// Logarithm of what the energies at the family's highest clock, summed over its members, lack of those measured.
+double lacks_at_highest(const Family& family, const Values& log_times, const Values& measured_powers,
+                        const Values& log_powers) {
+  double measured_j = 0, pooled_j = 0;
+  for (std::size_t m = 0; m < log_times.size(); ++m) {
+    if (family.members[m]->measurements.front().clock != family.grid.front()) continue;
+    measured_j += std::exp(measured_powers[m].front() + log_times[m].front());
+    pooled_j += std::exp(log_powers[m].front() + log_times[m].front());
+  }
+  return std::log(measured_j / pooled_j);
+}
+
 }  // namespace
 
 PooledProfile pool(const Profile& profile, std::optional<double> noise, int draws) {
@@ -217,12 +229,15 @@ PooledProfile pool(const Profile& profile, std::optional<double> noise, int draw
     result.power_noise = std::max(result.power_noise, power.noise);
     result.changed = result.changed || time.changed || power.changed;
     if (!time.changed && !power.changed) continue;
-    const auto set = [](const Family& to, const Values& log_times, const Values& log_powers) {
+    // `powers` are measured energies over pooled times.
+    const double lacks = lacks_at_highest(family, time.values, powers, power.values);
+    const auto set = [&](const Family& to, const Values& log_times, const Values& log_powers) {
       for (std::size_t m = 0; m < to.members.size(); ++m) {
         for (std::size_t i = 0; i < log_times[m].size(); ++i) {
           Measurement& measurement = to.members[m]->measurements[i];
+          const double more = measurement.clock == to.grid.front() ? lacks : 0;
           measurement.time = Seconds(std::exp(log_times[m][i]));
-          measurement.energy = Joules(std::exp(log_powers[m][i] + log_times[m][i]));
+          measurement.energy = Joules(std::exp(log_powers[m][i] + log_times[m][i] + more));
         }
       }
     };

@@ -8,6 +8,9 @@
 //          was assumed; draws of what the profile may really be, by which a plan's expected time is judged. Nothing
 //          changes where the noise of the means is less than kLeastNoise or kLeastEstimatedNoise: real steps
 //          (throttling at a power cap) stay in any case, since stages share them.
+//          At the highest clock, the end of the curve, the sum of an instruction's energies over stages is what was
+//          measured: everything at maximum clock is what savings are against, it is not selected by what was
+//          measured, and what a curve says at its end is biased where GPUs throttle near it.
 // Model:   profiling/curve_family.h, a family per instruction for log time and one for log power. The noise is known
 //          from repeats (samples > 1); without them it is estimated: how far each clock lies off the line between its
 //          neighbors bounds it, and of that bound and shares of it the most likely one counts.

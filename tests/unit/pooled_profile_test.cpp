@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <random>
+#include <string>
 
 #include "profiling/curve_family.h"
 
@@ -89,6 +90,26 @@ TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
     for (const ProfileEntry& entry : pooled.profile.entries) {
       const double highest = entry.measurements.front().time.value(), at_cap = entry.measurements[7].time.value();
       EXPECT_NEAR(highest / at_cap, 1, noise) << entry.stage << entry.instruction;
+    }
+  }
+}
+
+// What a curve says at its end is biased; the reference of savings must not be.
+TEST(PooledProfile, TheEnergyOfEverythingAtTheHighestClockIsTheMeasuredOne) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const Profile measured = with_noise(throttled_truth(8), 0.01, 1, seed);
+    const PooledProfile pooled = pool(measured, std::nullopt, 2);
+    ASSERT_TRUE(pooled.changed);
+    for (const std::string instruction : {"forward", "backward"}) {
+      const auto sum = [&](const Profile& profile, std::size_t clock) {
+        double sum_j = 0;
+        for (const ProfileEntry& entry : profile.entries) {
+          if (entry.instruction == instruction) sum_j += entry.measurements[clock].energy.value();
+        }
+        return sum_j;
+      };
+      EXPECT_NEAR(sum(pooled.profile, 0) / sum(measured, 0), 1, 1e-12) << seed << instruction;
+      EXPECT_GT(std::abs(sum(pooled.profile, 1) / sum(measured, 1) - 1), 1e-9) << "other clocks are pooled";
     }
   }
 }
