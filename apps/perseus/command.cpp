@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error_table.h"
+#include "base/terminal_text.h"
 #include "wire/number.h"
 #include "wire/transfer_latency_text.h"
 
@@ -17,7 +18,11 @@ void add_json_flag(CLI::App& subcommand, Command& command) {
 }
 
 std::string help_footer(std::string_view examples) {
-  std::string text = fmt::format("Examples:\n{}\nExit codes:\n   0  done\n", examples);
+  return fmt::format("Examples:\n{}\n{}", examples, exit_codes_text());
+}
+
+std::string exit_codes_text() {
+  std::string text = "Exit codes:\n   0  done\n";
   for (const ErrorEntry& entry : error_table()) text += fmt::format("  {:2}  {}\n", entry.exit_code, entry.meaning);
   return text;
 }
@@ -66,6 +71,6 @@ void print(std::string_view text) {
   std::fflush(stdout);
 }
 
-void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", text); }
+void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", terminal_text(text)); }
 
 }  // namespace perseus

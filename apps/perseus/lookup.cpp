@@ -77,9 +77,20 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
     print(boost::json::serialize(answer) + "\n");
     return 0;
   }
-  print(fmt::format("point {}: {}, {} ({} with the wait for T' = {}), gap {:.3f} %\nT' is {}\n", index,
-                    text_of(point.time), text_of(point.energy), text_of(energy), text_of(deadline), point.gap_pct(),
-                    position_of(frontier, deadline)));
+  if (options.deadline_s || options.ratio) {
+    print(fmt::format("point {}: {}, {} ({} with the wait until {}), gap {:.3f} %\n", index, text_of(point.time),
+                      text_of(point.energy), text_of(energy), text_of(deadline), point.gap_pct()));
+    const Seconds slowed = options.deadline_s ? deadline : straggler;
+    print(fmt::format("T' = {} is {}\n", text_of(slowed), position_of(frontier, slowed)));
+    if (deadline > slowed) print(fmt::format("the tolerance and T_max allow {}\n", text_of(deadline)));
+  } else {
+    print(fmt::format("default plan: point {}: {}, {}, gap {:.3f} %\n", index, text_of(point.time),
+                      text_of(point.energy), point.gap_pct()));
+    if (rule.slowdown > 0) {
+      print(fmt::format("tolerated: a slowdown of {:g} %, to {}\n", 100 * rule.slowdown,
+                        text_of((1 + rule.slowdown) * allowed_time(frontier, t_max, rule))));
+    }
+  }
   if (!clocks.empty()) print(fmt::format("clocks: {}\n", clocks.string()));
   print(fmt::format("looked up in {:.3f} us\n", took_s * 1e6));
   return 0;

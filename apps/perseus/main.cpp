@@ -11,6 +11,7 @@
 #include "base/error_table.h"
 #include "base/file_size_limit.h"
 #include "base/standard_output.h"
+#include "base/terminal_text.h"
 #include "command.h"
 #include "demo.h"
 #include "help_formatter.h"
@@ -21,12 +22,15 @@ using namespace perseus;
 
 int fail(const Error& error, bool json) {
   const ErrorEntry& entry = entry_of(error.code);
+  constexpr std::size_t longest = 2000;  // it may quote a file
+  std::string message = terminal_text(std::string_view(error.message).substr(0, longest));
+  if (error.message.size() > longest) message += fmt::format("... ({} bytes more)", error.message.size() - longest);
   if (json) {
     const boost::json::value value{
-        {"error", {{"code", entry.name}, {"message", error.message}, {"exit_code", entry.exit_code}}}};
+        {"error", {{"code", entry.name}, {"message", message}, {"exit_code", entry.exit_code}}}};
     print(boost::json::serialize(value) + "\n");
   }
-  fmt::print(stderr, "perseus: {}\n", error.message);
+  fmt::print(stderr, "perseus: {}\n", message);
   return entry.exit_code;
 }
 
@@ -76,7 +80,8 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
       "'perseus COMMAND --help' says more about each.\n"
-      "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR");
+      "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
+      exit_codes_text());
 
   Command command;
   add_plan(app, command);

@@ -70,12 +70,26 @@ profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double>
   return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt, profiling::kDraws);
 }
 
+std::vector<std::string> names_in_list(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t begins = 0;;) {
+    const std::size_t ends = text.find(',', begins);
+    names.push_back(text.substr(begins, ends - begins));
+    if (ends == std::string::npos) return names;
+    begins = ends + 1;
+  }
+}
+
 void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules) {
   const std::string group = "The pipeline";
   const auto known_schedules = [several = !also_schedules.empty()](const std::string& text) -> std::string {
     if (several && text == kBestSchedule) return {};
-    for (const std::string& name : several ? CLI::detail::split(text, ',') : std::vector{text}) {
+    for (const std::string& name : several ? names_in_list(text) : std::vector{text}) {
       if (std::ranges::find(schedule_names(), name) != schedule_names().end()) continue;
+      if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
+      if (several && name == kBestSchedule) {
+        return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
+      }
       return fmt::format("{} not in {{{}}}", name, fmt::join(schedule_names(), ","));
     }
     return {};
@@ -91,11 +105,13 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
                            ->check(whole_number_within(1, 1 << 20))
                            ->type_name("M")
                            ->group(group);
-  auto* chunks = app.add_option("--chunks", options.chunks,
-                                "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
-                     ->check(whole_number_within(1, 1 << 10))
-                     ->type_name("V")
-                     ->group(group);
+  auto* chunks =
+      app.add_option("--chunks", options.chunks,
+                     "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2. With one "
+                     "--schedule, ranks = stages of the profile / chunks")
+          ->check(whole_number_within(1, 1 << 10))
+          ->type_name("V")
+          ->group(group);
   auto* power =
       app.add_option("--blocking-power", options.blocking_power_w,
                      "Power of one accelerator that waits; a fifth of the profile's highest power unless given")

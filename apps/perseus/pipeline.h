@@ -48,6 +48,8 @@ Result<Pipeline> read_pipeline(const PipelineOptions& options);
 
 /// --schedule best, where a command takes several.
 constexpr const char* kBestSchedule = "best";
+/// The names of a comma-separated list, empty ones too.
+std::vector<std::string> names_in_list(const std::string& text);
 
 /// What the options say besides the schedule, for commands that try several.
 struct Measurements {

@@ -8,7 +8,6 @@
 
 #include "interrupt.h"
 #include "model/schedule.h"
-#include "report/report.h"
 #include "report/summary.h"
 #include "wire/frequency_plan.h"
 
@@ -51,6 +50,10 @@ bool is_plan_output(std::string_view name) {
          is_part_of_a_plan(name.substr(slash + 1));
 }
 
+std::vector<DrawnPlan> trace_plans(const Plan& all_maximum, const Plan& chosen) {
+  return {{"everything at maximum clock", all_maximum}, {"the default plan", chosen}};
+}
+
 Status check_plan_output(const std::filesystem::path& directory) {
   const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_plan_output);
   if (!probe) return probe.error();
@@ -64,8 +67,7 @@ Status write_plan_files(const OutputDirectory& out, const std::string& folder, c
   const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
   const int chosen = default_point(frontier, t_max_of(dag, frontier), rule);
   const Plan before = all_maximum_clock(dag);
-  const std::vector<DrawnPlan> drawn{{"everything at maximum clock", before},
-                                     {"the default plan", frontier.points[chosen].plan}};
+  const std::vector<DrawnPlan> drawn = trace_plans(before, frontier.points[chosen].plan);
   const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(out, folder + std::string(name), fill);

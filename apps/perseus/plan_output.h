@@ -17,6 +17,7 @@
 #include "output_directory.h"
 #include "pipeline.h"
 #include "point_figures.h"
+#include "report/report.h"
 #include "wire/plan_file.h"
 
 namespace perseus {
@@ -32,6 +33,9 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
 Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
                         const Frontier& frontier, const std::vector<PointFigures>& figures,
                         std::optional<Seconds> straggler, const DefaultRule& rule, const Metadata& metadata);
+
+/// What trace.json and timeline.svg show.
+std::vector<DrawnPlan> trace_plans(const Plan& all_maximum, const Plan& chosen);
 
 /// A file that `perseus plan --out` writes, of one plan or of several configurations.
 bool is_plan_output(std::string_view name);

@@ -12,6 +12,7 @@
 #include "interrupt.h"
 #include "model/schedule.h"
 #include "output_directory.h"
+#include "partition/model_zoo.h"
 #include "plan_output.h"
 #include "point_figures.h"
 #include "report/format.h"
@@ -39,7 +40,7 @@ Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}
 
 std::vector<std::string> schedules_of(const PipelineOptions& options) {
   if (options.schedule == kBestSchedule) return schedule_names();
-  return CLI::detail::split(options.schedule, ',');
+  return names_in_list(options.schedule);
 }
 
 Recomputing recomputing_named(const std::string& name) {
@@ -82,23 +83,54 @@ Result<std::vector<Choice>> choices_of(const PipelineOptions& options, const Sea
   return choices;
 }
 
+/// From the file or the model; nothing where neither is given.
+Result<std::vector<StageMemory>> memory_of(const SearchOptions& search, int stages) {
+  if (!search.memory.empty()) {
+    Result<std::vector<StageMemory>> memory = read_memory_csv(search.memory);
+    if (!memory || static_cast<int>(memory->size()) == stages) return memory;
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}: {} stages; the profile has {}", search.memory, memory->size(), stages)};
+  }
+  if (search.memory_model.empty()) return std::vector<StageMemory>();
+  const auto entry = zoo_entry(search.memory_model);
+  if (!entry) return entry.error();
+  Workload workload = entry->workload;
+  if (search.microbatch_size) workload.microbatch_size = *search.microbatch_size;
+  if (search.sequence_length) workload.sequence_length = *search.sequence_length;
+  if (search.tensor_parallel) workload.tensor_parallel = *search.tensor_parallel;
+  if (!search.precision.empty()) workload.precision = search.precision == "tf32" ? Precision::tf32 : Precision::bf16;
+  std::vector<int> layers = search.memory_layers;
+  if (layers.empty()) {
+    const auto work = zoo_layers(search.memory_model, workload);
+    if (!work) return work.error();
+    const auto all = static_cast<int>(std::ranges::count(*work, LayerKind::transformer, &LayerWork::kind));
+    if (all % stages != 0) {
+      return usage(fmt::format("--memory-model: {} has {} layers, the profile {} stages; --memory-layers is needed",
+                               search.memory_model, all, stages));
+    }
+    layers = {all / stages};
+  }
+  return zoo_memory(search.memory_model, workload, stages, layers);
+}
+
 Result<Job> job_of(Measurements& measured, const SearchOptions& search) {
   Job job;
   job.profile = std::move(measured.profile);
+  job.num_ranks = search.ranks.value_or(0);
   job.microbatches = measured.options.microbatches;
   job.costs = measured.costs;
   job.input_gradient_fraction = measured.options.split_backward;
   if (search.measured_with == "recomputation") job.measured_with = MeasuredWith::recomputation;
   if (search.measured_with == "no-recomputation") job.measured_with = MeasuredWith::no_recomputation;
-  if (!search.memory.empty()) {
-    Result<std::vector<StageMemory>> memory = read_memory_csv(search.memory);
-    if (!memory) return memory.error();
-    if (static_cast<int>(memory->size()) != job.profile.num_stages()) {
-      return Error{ErrorCode::invalid_input, fmt::format("{}: {} stages; the profile has {}", search.memory,
-                                                         memory->size(), job.profile.num_stages())};
-    }
-    job.memory = *std::move(memory);
-    job.memory_limit_gib = search.memory_limit_gib;
+  Result<std::vector<StageMemory>> memory = memory_of(search, job.profile.num_stages());
+  if (!memory) return memory.error();
+  job.memory = *std::move(memory);
+  job.memory_limit_gib = search.memory_limit_gib;
+  if (!search.memory_model.empty()) {
+    job.assumptions.push_back(
+        fmt::format("memory as computed for {}: weights and Adam's state at 16 bytes a "
+                    "parameter, no sharded optimizer",
+                    search.memory_model));
   }
   return job;
 }
@@ -197,6 +229,8 @@ void add_configurations(const Job& job, const std::vector<Choice>& choices, std:
   for (const Choice& choice : choices) {
     Result<Configuration> made = search::configure(job, choice);
     if (!made) {
+      // What no recomputation helps is one reason, not two.
+      if (std::ranges::find(left_out, made.error().message, &SkippedConfiguration::reason) != left_out.end()) continue;
       left_out.push_back({search::name_of(choice) + job.variant, made.error().message});
     } else if (!is_repeated(*made, configurations)) {
       configurations.push_back(*std::move(made));
@@ -266,6 +300,13 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
 
 void add_search_options(CLI::App& app, SearchOptions& options) {
   const std::string group = "Several configurations";
+  app.add_option("--ranks", options.ranks,
+                 "Ranks of the pipeline, for each schedule. A rank with several chunks has a stage of the profile "
+                 "divided among them, or several stages where there are as many. Unless given: of several schedules, a "
+                 "rank for each stage; of one, the profile's stages are the chunks")
+      ->check(whole_number_within(1, 65536))
+      ->type_name("N")
+      ->group(group);
   app.add_option("--reference-schedule", options.reference_schedule,
                  "The schedule that runs today, which savings and 'no slower' are against; the first of --schedule "
                  "unless given, 1f1b for best")
@@ -292,7 +333,39 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
   app.add_option("--memory-limit", options.memory_limit_gib, "Memory of one accelerator; more is left out")
       ->check(number_within(1e-3, 1e6, "GiB"))
       ->type_name("GIB")
-      ->needs(memory)
+      ->group(group);
+  auto* model = app.add_option("--memory-model", options.memory_model,
+                               "Instead of --memory: computed for a model of 'perseus partition --list', such as "
+                               "gpt3-1b, as it is usually trained unless the options below say otherwise")
+                    ->type_name("NAME")
+                    ->excludes(memory)
+                    ->group(group);
+  app.add_option("--memory-layers", options.memory_layers,
+                 "Transformer layers of each stage; equally many unless given")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...")
+      ->needs(model)
+      ->group(group);
+  app.add_option("--microbatch-size", options.microbatch_size, "Samples of a microbatch")
+      ->check(whole_number_within(1, 1'000'000))
+      ->type_name("N")
+      ->needs(model)
+      ->group(group);
+  app.add_option("--sequence-length", options.sequence_length, "Tokens of a sample")
+      ->check(whole_number_within(1, 10'000'000))
+      ->type_name("N")
+      ->needs(model)
+      ->group(group);
+  app.add_option("--tensor-parallel", options.tensor_parallel, "GPUs that share every layer")
+      ->check(whole_number_within(1, 1024))
+      ->type_name("N")
+      ->needs(model)
+      ->group(group);
+  app.add_option("--precision", options.precision, "bf16 or tf32")
+      ->check(CLI::IsMember({"bf16", "tf32"}).description(""))
+      ->type_name("NAME")
+      ->needs(model)
       ->group(group);
   app.add_option("--stage-layers", options.stage_layers,
                  "Layers of each measured stage (one number: of every stage; a head is told by the last stage's time): "
@@ -309,9 +382,10 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
 }
 
 bool is_search(const PipelineOptions& pipeline, const SearchOptions& options) {
-  return pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
-         options.recompute != "as-measured" || !options.memory.empty() || !options.stage_layers.empty() ||
-         !options.reference_schedule.empty() || !options.microbatch_profiles.empty();
+  return options.ranks || pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
+         options.recompute != "as-measured" || !options.memory.empty() || !options.memory_model.empty() ||
+         options.memory_limit_gib || !options.stage_layers.empty() || !options.reference_schedule.empty() ||
+         !options.microbatch_profiles.empty();
 }
 
 Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
@@ -328,7 +402,16 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   if (!measured->draws.empty()) {
     note(
         "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is later; "
-        "plan the one that is chosen by itself to see by how much");
+        "plan the one that is chosen by itself to see by how much (--schedule NAME alone takes the profile's stages "
+        "as chunks, so zbv and dualpipev need a profile of their chunks for that)");
+  }
+  const bool knows_memory = !options.memory.empty() || !options.memory_model.empty();
+  if (options.memory_limit_gib && !knows_memory) {
+    return usage("--memory-limit: --memory FILE.csv or --memory-model NAME is needed");
+  }
+  if (!options.stage_layers.empty() && knows_memory) {
+    return usage(
+        "--stage-layers, --memory, --memory-model: the memory of other partitions is not known; allowed: one of them");
   }
   const Result<std::vector<Choice>> choices = choices_of(measured->options, options);
   if (!choices) return choices.error();
@@ -363,8 +446,9 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   };
   const auto began = std::chrono::steady_clock::now();
   std::vector<Frontier> frontiers;
-  for (const Configuration& c : configurations) {
-    Result<Frontier> frontier = planner.plan(c.dag, c.name);
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    Result<Frontier> frontier = planner.plan(
+        configurations[c].dag, fmt::format("{} ({} of {})", configurations[c].name, c + 1, configurations.size()));
     if (!frontier) return frontier.error();
     frontiers.push_back(*std::move(frontier));
   }
@@ -381,7 +465,7 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   const SearchSummary summary = summarise_search(planned, planner.rule);
   const std::string title = measured->facts.front().value;
   measured->facts.push_back(
-      {"configurations",
+      {kConfigurationsKey,
        fmt::format("{} planned, {} left out; {}", planned.size(), left_out.size(),
                    job->memory_limit_gib ? fmt::format("at most {:g} GiB on each rank", *job->memory_limit_gib)
                                          : std::string("without a memory limit: see --memory-limit"))});

@@ -23,10 +23,15 @@
 namespace perseus {
 
 struct SearchOptions {
+  std::optional<int> ranks;  ///< of the pipeline; nothing: one per stage of the profile
   std::string reference_schedule;
   std::string recompute = "as-measured";
   std::string measured_with;  ///< empty: unknown
   std::string memory;
+  std::string memory_model;        ///< instead of `memory`: a model of the zoo
+  std::vector<int> memory_layers;  ///< of each stage; empty: equally many
+  std::optional<int> microbatch_size, sequence_length, tensor_parallel;
+  std::string precision;  ///< empty: the model's usual
   std::optional<double> memory_limit_gib;
   std::vector<int> stage_layers;                 ///< one number: of every stage; not empty: other partitions are tried
   std::vector<std::string> microbatch_profiles;  ///< COUNT=FILE.csv

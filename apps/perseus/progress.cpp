@@ -14,35 +14,43 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto quiet_at_first = 500ms;
 constexpr auto between_updates = 100ms;
+constexpr auto quiet_in_log = 10s;
+constexpr auto between_log_lines = 30s;
 constexpr double kTold = 0.02;  ///< done: before that, the time left is not known
 
 }  // namespace
 
 ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
     : what_(std::move(what)),
-      wanted_(wanted ? *wanted : ::isatty(STDERR_FILENO) == 1),
+      form_(!wanted.value_or(true)                   ? Form::none
+            : wanted || ::isatty(STDERR_FILENO) == 1 ? Form::one_line
+                                                     : Form::log),
       began_(SteadyClock::now()),
-      next_(began_ + quiet_at_first) {}
+      next_(began_ + (form_ == Form::log ? SteadyClock::duration(quiet_in_log) : quiet_at_first)) {}
 
 ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
 }
 
 std::function<void(double)> ProgressLine::callback() {
-  if (!wanted_) return {};
+  if (form_ == Form::none) return {};
   return [this](double done) { show(done); };
 }
 
 void ProgressLine::show(double done) {
   const auto now = SteadyClock::now();
   if (now < next_) return;
-  next_ = now + between_updates;
-  shown_ = true;
+  next_ = now + (form_ == Form::log ? SteadyClock::duration(between_log_lines) : between_updates);
   std::string left;  // as long for the rest as for what is done
   if (done >= kTold) {
     const double so_far_s = std::chrono::duration<double>(now - began_).count();
     left = fmt::format(", {:.0f} s left", std::ceil(so_far_s * (1 - done) / done));
   }
+  if (form_ == Form::log) {
+    fmt::print(stderr, "perseus: {}: {:.0f} %{}\n", what_, 100 * done, left);
+    return;
+  }
+  shown_ = true;
   fmt::print(stderr, "\r{} {:3.0f} %{}\x1b[K", what_, 100 * done, left);
 }
 

@@ -2,7 +2,8 @@
 // is gone when done.
 //
 // Shown where standard error is a terminal and `--no-progress` was not given, or always with `--progress`; not before
-// the work has taken half a second. Threads: one.
+// the work has taken half a second. Where standard error is no terminal and neither was given, a log gets a line after
+// ten seconds, and then every half minute. Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -15,7 +16,7 @@ namespace perseus {
 
 class ProgressLine {
  public:
-  /// `wanted`: what the user said; where nothing, a terminal decides.
+  /// `wanted`: what the user said; where nothing, a terminal has the line and a log has lines.
   ProgressLine(std::string what, std::optional<bool> wanted);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
@@ -27,7 +28,7 @@ class ProgressLine {
  private:
   void show(double done);
   std::string what_;
-  bool wanted_;
+  enum class Form { none, one_line, log } form_;
   std::chrono::steady_clock::time_point began_, next_;
   bool shown_ = false;
 };

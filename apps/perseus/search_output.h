@@ -19,6 +19,8 @@
 
 namespace perseus {
 
+/// In a plan file's metadata: how many configurations were planned, "3 planned, 1 left out; ...".
+constexpr const char* kConfigurationsKey = "configurations";
 /// In a plan file's metadata: some of its times and energies were derived, not measured.
 constexpr const char* kDerivedKey = "derived";
 

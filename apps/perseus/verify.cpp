@@ -7,6 +7,7 @@
 #include <boost/json/serialize.hpp>
 #include <memory>
 
+#include "base/terminal_text.h"
 #include "command.h"
 #include "pipeline.h"
 #include "plan_source.h"
@@ -59,7 +60,9 @@ std::size_t points_worth_expecting(const ComputationDag& dag) {
 
 std::string findings_text(const std::vector<std::string>& findings) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) text += findings[i] + "\n";
+  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) {
+    text += terminal_text(findings[i]) + "\n";
+  }
   if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
   return text;
 }
@@ -73,7 +76,7 @@ struct CheckedPlans {
 };
 
 Result<CheckedPlans> check_plans(const std::filesystem::path& path, const VerifyArguments& arguments,
-                                 const profiling::PooledProfile* planned_with) {
+                                 bool whole_directory, const profiling::PooledProfile* planned_with) {
   Result<PlanFile> file = read_plan_file(path.string());
   if (!file) return file.error();
   const ComputationDag& dag = file->dag;
@@ -88,7 +91,7 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   CheckedPlans checked;
   checked.verified = verify_frontier(dag, file->frontier, bound.certificates, options);
   for (const Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
-  checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file));
+  checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory);
   std::ranges::move(checked.files.findings, std::back_inserter(checked.findings));
   if (planned_with != nullptr) {
     std::ranges::move(check_against_profile(dag, planned_with->profile), std::back_inserter(checked.findings));
@@ -121,7 +124,7 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   int not_compared = 0;
   for (const std::string& name : *names) {
     const std::filesystem::path path = folder / name / "plans.json";
-    Result<CheckedPlans> one = check_plans(path, arguments, nullptr);
+    Result<CheckedPlans> one = check_plans(path, arguments, true, nullptr);
     if (!one) return one.error();
     const bool derived = one->file.metadata.contains(kDerivedKey);
     if (*profile && derived) ++not_compared;
@@ -144,7 +147,15 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   std::vector<PlannedConfiguration> planned;
   for (std::size_t c = 0; c < checked.size(); ++c) {
     planned.push_back({(*names)[c], "", checked[c].file.dag, checked[c].file.frontier, {}, {}});
+    const auto noted_count = checked[c].file.metadata.find(kConfigurationsKey);
+    if (noted_count == checked[c].file.metadata.end() ||
+        noted_count->second.starts_with(fmt::format("{} planned,", names->size()))) {
+      continue;
+    }
+    findings.push_back(fmt::format("{}: plans.json notes '{}'; configurations.csv has {}", (*names)[c],
+                                   noted_count->second, names->size()));
   }
+  std::ranges::move(unlisted_configurations(folder, *names), std::back_inserter(findings));
   std::ranges::move(check_search_files(folder, planned, default_rule_of(checked.front().file)),
                     std::back_inserter(findings));
   const bool ok = findings.empty();
@@ -174,7 +185,8 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   const std::filesystem::path path = plan_file_path(arguments.plans);
   const Result<std::optional<profiling::PooledProfile>> profile = profile_planned_with(arguments);
   if (!profile) return profile.error();
-  const Result<CheckedPlans> checked = check_plans(path, arguments, *profile ? &**profile : nullptr);
+  const bool whole_directory = path != std::filesystem::path(arguments.plans);
+  const Result<CheckedPlans> checked = check_plans(path, arguments, whole_directory, *profile ? &**profile : nullptr);
   if (!checked) return checked.error();
   const auto& [file, verified, files, findings] = *checked;
   const bool ok = findings.empty();
@@ -187,6 +199,7 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
                                        {"plan_files", files.frequency_plans},
                                        {"frontier_csv", files.frontier_csv},
                                        {"report", files.report},
+                                       {"trace", files.trace},
                                        {"profile", !arguments.profile.empty()},
                                        {"certificates", verified.certificates},
                                        {"worst_relative_error", verified.worst_error},
@@ -203,9 +216,10 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   std::string text = findings_text(findings);
   text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
                       verified.points, files.frequency_plans, verified.worst_error);
-  text += fmt::format("compared with plans.json: {}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
-                      files.report ? ", report.html" : ", no report.html",
-                      arguments.profile.empty() ? "" : ", all options with the profile");
+  text +=
+      fmt::format("compared with plans.json: {}{}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
+                  files.report ? ", report.html" : ", no report.html", files.trace ? ", trace.json" : ", no trace.json",
+                  arguments.profile.empty() ? "" : ", all options with the profile");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
                       verified.certificates, file.frontier.bound.vertices.size() - 1, verified.worst_mismatch);
   text += fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", text_of(verified.fastest_time),

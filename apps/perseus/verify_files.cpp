@@ -5,10 +5,14 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <fstream>
 
+#include "model/reference_plans.h"
+#include "plan_output.h"
 #include "plan_source.h"
 #include "point_figures.h"
 #include "report/format.h"
+#include "report/report.h"
 #include "report/summary.h"
 #include "wire/csv.h"
 #include "wire/file.h"
@@ -31,9 +35,12 @@ bool differ(double a, double b, double tolerance) {
 }
 
 /// The .py files are what is deployed: do they say the same clocks?
-void check_frequency_plans(const PlanFile& file, const fs::path& path, CheckedFiles& checked) {
+void check_frequency_plans(const PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked) {
   const fs::path folder = path.parent_path() / "plans";
-  if (!fs::is_directory(folder)) return;
+  if (!fs::is_directory(folder)) {
+    if (needed) checked.findings.push_back(folder.string() + " is missing");
+    return;
+  }
   for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
     const fs::path clocks = frequency_plan_path(path, point);
     if (clocks.empty()) {
@@ -97,6 +104,20 @@ std::string compare_report(const std::string& html, const PlanFile& file, const 
   return "";
 }
 
+/// Is the trace of everything at maximum clock and of the default plan what plans.json says?
+bool is_trace_of(const PlanFile& file, const DefaultRule& rule, const fs::path& path) {
+  const Plan before = all_maximum_clock(file.dag);
+  const int chosen = default_point(file.frontier, t_max_of(file.dag, file.frontier), rule);
+  std::ifstream stream(path, std::ios::binary);
+  bool same = true;
+  std::string found;
+  write_trace(file.dag, trace_plans(before, file.frontier.points[chosen].plan), [&](std::string_view piece) {
+    found.resize(piece.size());
+    same = same && stream.read(found.data(), static_cast<std::streamsize>(piece.size())) && found == piece;
+  });
+  return same && stream.peek() == std::ifstream::traits_type::eof();
+}
+
 }  // namespace
 
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
@@ -123,13 +144,16 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
 }
 
 CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Seconds switch_latency,
-                              const DefaultRule& rule) {
+                              const DefaultRule& rule, bool whole_directory) {
   CheckedFiles checked;
-  check_frequency_plans(file, path, checked);
+  check_frequency_plans(file, path, whole_directory, checked);
   std::error_code ignored;
   const auto beside = [&](const char* name) { return path.parent_path() / name; };
   const auto check = [&](const fs::path& at, auto compare) {
-    if (!fs::exists(at, ignored)) return false;
+    if (!fs::exists(at, ignored)) {
+      if (whole_directory) checked.findings.push_back(at.string() + " is missing");
+      return false;
+    }
     const Result<std::string> text = read_file(at.string());
     const std::string finding = text ? compare(*text) : text.error().message;
     if (!finding.empty()) checked.findings.push_back(finding);
@@ -143,6 +167,14 @@ CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Second
     const std::string finding = compare_report(text, file, summarise(file.dag, file.frontier, {}, rule));
     return finding.empty() ? finding : beside("report.html").string() + ": " + finding;
   });
+  const fs::path trace = beside("trace.json");
+  checked.trace = fs::exists(trace, ignored);
+  if (!checked.trace && whole_directory) checked.findings.push_back(trace.string() + " is missing");
+  if (checked.trace && !is_trace_of(file, rule, trace)) {
+    checked.findings.push_back(trace.string() +
+                               ": other clocks, times or energies than plans.json has at maximum clock or of the "
+                               "default plan");
+  }
   return checked;
 }
 

@@ -1,8 +1,8 @@
 // The files beside plans.json that 'perseus plan --out' wrote: do they claim what plans.json does?
 //
-// Input:   the plan file and its path; the switch latency that it was planned with.
-// Output:  findings, one sentence each, and how many files were compared. A file that is not there is not a finding,
-//          except a plan's .py where the folder of plans is.
+// Input:   the plan file and its path; the switch latency that it was planned with; whether all files have to be there.
+// Output:  findings, one sentence each, and how many files were compared. The trace is compared byte by byte: it says
+//          the clocks, times and energies of everything at maximum clock, which no plan may use.
 // Errors:  none; what cannot be read is a finding.
 // Cost:    that of computing all figures again.
 // Threads: one.
@@ -22,10 +22,11 @@ struct CheckedFiles {
   int frequency_plans = 0;
   bool frontier_csv = false;
   bool report = false;
+  bool trace = false;
 };
 
 CheckedFiles check_plan_files(const PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
-                              const DefaultRule& rule);
+                              const DefaultRule& rule, bool whole_directory);
 
 /// The first difference of a CSV file's text from the expected one, or nothing. Numbers may differ in their last
 /// digits.

@@ -71,6 +71,18 @@ Result<std::vector<std::string>> configurations_in(const fs::path& directory) {
   return names;
 }
 
+std::vector<std::string> unlisted_configurations(const fs::path& directory, const std::vector<std::string>& names) {
+  std::vector<std::string> findings;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!fs::exists(entry.path() / "plans.json", ignored) || std::ranges::find(names, name) != names.end()) continue;
+    findings.push_back(fmt::format("{}: not in {}", entry.path().string(), kConfigurations));
+  }
+  std::ranges::sort(findings);
+  return findings;
+}
+
 std::vector<std::string> check_search_files(const fs::path& directory,
                                             const std::vector<PlannedConfiguration>& configurations,
                                             const DefaultRule& rule) {

@@ -17,6 +17,9 @@ namespace perseus {
 bool is_search_directory(const std::filesystem::path& path);
 /// The folders that configurations.csv names, the reference first.
 Result<std::vector<std::string>> configurations_in(const std::filesystem::path& directory);
+/// Folders with plans that configurations.csv does not name, as findings.
+std::vector<std::string> unlisted_configurations(const std::filesystem::path& directory,
+                                                 const std::vector<std::string>& names);
 std::vector<std::string> check_search_files(const std::filesystem::path& directory,
                                             const std::vector<PlannedConfiguration>& configurations,
                                             const DefaultRule& rule);

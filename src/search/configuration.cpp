@@ -74,6 +74,10 @@ class Configurer {
       assume(fmt::format("each measured stage is divided into {} chunks that take equal shares of its time and energy",
                          num_stages / job_.profile.num_stages()));
     }
+    if (num_stages < job_.profile.num_stages()) {
+      assume(fmt::format("{} measured stages are merged into one: their times and energies add up",
+                         job_.profile.num_stages() / num_stages));
+    }
     if (!job_.memory.empty()) memory_ = with_stages(job_.memory, num_stages);
 
     if (Status chosen = choose_recomputation(); !chosen) return chosen.error();

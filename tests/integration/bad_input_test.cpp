@@ -74,6 +74,24 @@ TEST(BadInput, ProfileThatDoesNotExist) {
   expect_failure({"plan", "/nonexistent/profile.csv"}, not_found, "/nonexistent/profile.csv");
 }
 
+TEST(BadInput, BytesOfAFileDoNotReachTheTerminal) {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.csv", std::string("\x1b]0;title\a\x9b"
+                                                                      "31m\u009b\u202e,\0,",
+                                                                      22) +
+                                                              std::string(100'000, 'x'));
+  const std::vector<std::string> words{"plan", profile};
+  for (const auto& [json, text] :
+       {std::pair(false, run_perseus(words).err), std::pair(true, run_perseus({"plan", profile, "--json"}).out)}) {
+    EXPECT_THAT(text, HasSubstr(json ? "\\\\x1b]0;title" : "\\x1b]0;title"));
+    EXPECT_LT(text.size(), 4000U);
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      EXPECT_TRUE((byte >= 0x20 && byte < 0x7f) || c == '\n') << static_cast<int>(byte);
+    }
+  }
+}
+
 TEST(BadInput, ProfileThatIsAFolder) {
   const ScratchFolder folder;
   expect_failure({"plan", folder.path()}, not_found, folder.path());

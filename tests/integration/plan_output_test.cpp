@@ -142,6 +142,19 @@ TEST(PlanOutput, LookupFindsTheSlowestPlanInTime) {
   EXPECT_EQ(found(100 * fastest).at("point").as_int64(), 0);
 }
 
+TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans, {"--slowdown", "2%"})).exit_code, 0);
+  const std::string default_plan = run_perseus({"lookup", plans}).out;
+  EXPECT_THAT(default_plan, HasSubstr("default plan: point "));
+  EXPECT_THAT(default_plan, HasSubstr("tolerated: a slowdown of 2 %, to "));
+  EXPECT_THAT(default_plan, Not(HasSubstr("T' ")));
+  EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.000 s is "));
+  // The straggler is faster than what is tolerated anyway.
+  EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
+}
+
 TEST(PlanOutput, VerifySeesAForgedClockAndAForgedClaim) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans");
@@ -170,7 +183,7 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
   const Outcome honest = run_perseus({"verify", plans, "--profile", sample_profile()});
   EXPECT_EQ(honest.exit_code, 0) << honest.out;
-  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, all options with the profile"));
+  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, trace.json, all options with the profile"));
 
   const auto forge = [&](const std::string& name, const std::string& from, const std::string& to) {
     const std::string before = content_of(plans + "/" + name);
@@ -192,12 +205,37 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   std::ofstream(plans + "/plans/freqs_pipeline_" + "99999.py") << "x";
   EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0) << "not one of a plan's files";
 
+  // A clock of everything at maximum clock that no plan may use: plans.json alone cannot say that it is wrong.
+  json::value file = json::parse(content_of(plans + "/plans.json"));
+  for (json::value& type : file.at("dag").at("types").as_array()) type.at("options").at(0).at(0) = 1999;
+  const std::string honest_plans = content_of(plans + "/plans.json");
+  std::ofstream(plans + "/plans.json") << json::serialize(file);
+  const Outcome other_clock = run_perseus({"verify", plans});
+  std::ofstream(plans + "/plans.json") << honest_plans;
+  EXPECT_EQ(other_clock.exit_code, 1);
+  EXPECT_THAT(other_clock.out, HasSubstr("trace.json: other clocks"));
+
   std::string other = content_of(sample_profile());
   const std::size_t row = other.find('\n') + 1, end = other.find('\n', row);
   other.insert(end, "1");
   const Outcome another = run_perseus({"verify", plans, "--profile", scratch.file("other.csv", other)});
   EXPECT_EQ(another.exit_code, 1);
   EXPECT_THAT(another.out, HasSubstr("the profile has "));
+}
+
+TEST(PlanOutput, VerifyMissesNoFile) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans"), aside = scratch.path("aside");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  for (const std::string name : {"frontier.csv", "report.html", "trace.json", "plans"}) {
+    fs::rename(plans + "/" + name, aside);
+    const Outcome missing = run_perseus({"verify", plans});
+    EXPECT_EQ(missing.exit_code, 1) << name;
+    EXPECT_THAT(missing.out, HasSubstr("/" + name + " is missing"));
+    EXPECT_EQ(run_perseus({"verify", plans + "/plans.json"}).exit_code, 0) << "the file by itself, and what is there";
+    fs::rename(aside, plans + "/" + name);
+  }
+  EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0);
 }
 
 /// The sample profile with 2 % of noise on every time and energy, from a fixed sequence.

@@ -81,6 +81,18 @@ TEST(PlanSearch, VerifySeesLiesAboutTheUnion) {
   EXPECT_THAT(findings("frontier.csv", "\n0,", "\n7,"), HasSubstr("computed from plans.json: '0'"));
   EXPECT_THAT(findings("configurations.csv", "\n1f1b,", "\n1f1b,1"), HasSubstr("configurations.csv:2"));
   EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+  const std::string csv = content_of(fs::path(out) / "configurations.csv");
+  const std::size_t row = csv.find("\nzero-bubble,") + 1;
+  EXPECT_THAT(
+      findings("configurations.csv", lines_of(csv.substr(row)).front() + "\n", ""),
+      AllOf(HasSubstr("zero-bubble: not in configurations.csv"), HasSubstr("1f1b: plans.json notes '2 planned,")));
+  for (const char* name : {"frontier.csv", "zero-bubble/frontier.csv", "1f1b/report.html", "1f1b/trace.json"}) {
+    fs::rename(fs::path(out) / name, scratch.path("aside"));
+    const Outcome missing = run_perseus({"verify", out});
+    EXPECT_EQ(missing.exit_code, 1) << name;
+    EXPECT_THAT(missing.out, HasSubstr(name));
+    fs::rename(scratch.path("aside"), fs::path(out) / name);
+  }
   fs::remove(fs::path(out) / "zero-bubble/plans.json");
   EXPECT_THAT(run_perseus({"verify", out}).err, HasSubstr("zero-bubble/plans.json"));
 }
@@ -119,6 +131,22 @@ TEST(PlanSearch, AMemoryLimitLeavesOutWhatDoesNotFit) {
   EXPECT_THAT(none.err, HasSubstr("the reference is not possible: 1f1b: rank 0 needs 28 GiB; the limit is 27 GiB"));
 }
 
+TEST(PlanSearch, MemoryComesFromAModelToo) {
+  // GPT-3 1.3B, six of 24 layers on each of four ranks: 16 bytes for each of 12 h^2 parameters a layer, h = 2048, and
+  // at one sequence of 2048 tokens (s b h = 4 MiB) 34 + 5 * 16 = 114 times s b h a layer. The second rank of 1F1B holds
+  // three microbatches, the first one four with the mask of its embedding (s b h) and 16 bytes for each of its weights.
+  const double sbh = 4.0 / 1024, layers = 6 * 16 * 12 * 2048.0 * 2048 / 0x1p30;
+  const double embedding = 16 * (50257.0 + 2048) * 2048 / 0x1p30;
+  const json::object found = search_json_of({"--memory-model", "gpt3-1b", "--microbatch-size", "1", "--sequence-length",
+                                             "2048", "--precision", "bf16", "--memory-limit", "80"});
+  EXPECT_NEAR(found.at("configurations").at(0).at("memory_gib").to_number<double>(),
+              layers + embedding + 4 * (6 * 114 + 1) * sbh, 1e-9);
+  const Outcome uneven = run_perseus(search_words({"--memory-model", "gpt3-1b", "--memory-layers", "6,6,6,5"}));
+  EXPECT_EQ(uneven.exit_code, 64);
+  EXPECT_THAT(uneven.err, HasSubstr("23 layers on 4 stages"));
+  EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("no model is called 'gpt4'"));
+}
+
 TEST(PlanSearch, RecomputesOnlyWhereItMust) {
   const json::object best = search_json_of({"--recompute", "best", "--measured-with", "recomputation"});
   ASSERT_EQ(best.at("configurations").as_array().size(), 2u);
@@ -127,6 +155,40 @@ TEST(PlanSearch, RecomputesOnlyWhereItMust) {
               HasSubstr("stages 0 1 2 recompute"));
   const auto saving = [&](int c) { return best.at("configurations").at(c).at("in_time").at("saving_pct").as_double(); };
   EXPECT_GT(saving(1), saving(0) + 1);
+}
+
+// `--schedule zbv` alone takes the profile's stages as chunks, a list takes them as ranks: with --ranks both are the
+// same.
+TEST(PlanSearch, TheSameRanksAreTheSamePlans) {
+  const ScratchFolder scratch;
+  const auto planned = [&](const std::string& name, std::vector<std::string> more, const std::string& folder) {
+    more.insert(more.end(), {"--split-backward", "0.5", "--out", scratch.path(name)});
+    EXPECT_EQ(run_perseus(search_words(more)).exit_code, 0);
+    const Outcome verified = run_perseus({"verify", scratch.path(name)});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+    const json::value file = json::parse(content_of(fs::path(scratch.path(name)) / folder / "plans.json"));
+    std::vector<double> figures{static_cast<double>(file.at("dag").at("ranks").as_array().size())};
+    for (const json::value& point : file.at("points").as_array()) {
+      figures.push_back(point.at("time_s").to_number<double>());
+      figures.push_back(point.at("effective_energy_j").to_number<double>());
+    }
+    return figures;
+  };
+  const auto alone = planned("alone", {"--schedule", "zbv"}, "");
+  EXPECT_EQ(alone.front(), 2);
+  EXPECT_EQ(planned("two", {"--schedule", "zbv", "--ranks", "2"}, "zbv"), alone);
+  const auto listed = planned("listed", {"--schedule", "1f1b,zbv"}, "zbv");
+  EXPECT_EQ(listed.front(), 4);
+  EXPECT_EQ(planned("four", {"--schedule", "1f1b,zbv", "--ranks", "4"}, "zbv"), listed);
+}
+
+TEST(PlanSearch, WhatNoRecomputationHelpsIsLeftOutOnce) {
+  const Outcome both = run_perseus(
+      search_words({"--schedule", "1f1b,dualpipev", "--recompute", "best", "--measured-with", "recomputation"}));
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const std::size_t first = both.out.find("left out: dualpipev");
+  ASSERT_NE(first, std::string::npos) << both.out;
+  EXPECT_EQ(both.out.find("left out: dualpipev", first + 1), std::string::npos) << both.out;
 }
 
 TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
@@ -153,6 +215,12 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
     return outcome.err;
   };
   EXPECT_THAT(refusal({"--schedule", "1f1b,none"}), HasSubstr("none not in {gpipe,1f1b"));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,"}), HasSubstr("'1f1b,' has an empty name"));
+  EXPECT_THAT(refusal({"--schedule", ",1f1b"}), HasSubstr("',1f1b' has an empty name"));
+  EXPECT_THAT(refusal({"--schedule", "best,1f1b"}), HasSubstr("'best,1f1b': best stands for every schedule"));
+  EXPECT_THAT(refusal({"--ranks", "3"}), HasSubstr("3 stages are needed and 4 were measured"));
+  EXPECT_THAT(refusal({"--stage-layers", "3", "--memory", "memory.csv"}),
+              HasSubstr("--stage-layers, --memory, --memory-model: "));
   EXPECT_THAT(refusal({"--schedule", "1f1b,1f1b"}), HasSubstr("1f1b is named twice"));
   EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
               HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));
