@@ -201,12 +201,14 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   }
   const rlim_t most_files = make_room_for(config.max_connections);
   if (Status enough = check_files(most_files); !enough) return enough.error();
+  asio::io_context io(1);
+  auto own_address = take_address(io, *address);  // before anything is written: another server may serve there
+  if (!own_address) return own_address.error();
   ignore_closed_pipes();
   ServiceManager manager;
   ServerLog log(config.log_level);
   keep_to_ourselves();
   if (const Status opened = log.open(config.log_level, config.log_file); !opened) return opened.error();
-  asio::io_context io(1);
   const auto metrics = std::make_shared<server::Metrics>();
   const auto post_from = [&io, metrics](std::string_view whom) -> Post {
     return [&io, metrics, whom](std::function<void()> work) {
@@ -274,7 +276,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
     api.handle(std::move(request), std::move(responder));
   });
   running = &http;
-  const auto port = http.listen(*address);
+  const auto port = http.listen(std::move(*own_address));
   if (!port) return port.error();
   const Ticker ticker(io, **service, api, clock, *metrics);
 

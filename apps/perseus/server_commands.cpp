@@ -328,7 +328,7 @@ void add_policy(CLI::App& app, Command& command) {
                  "Slower than maximum clock, always or while a price or carbon signal is high", make("max_slowdown"));
   slow->add_option("JOB", change->job, "Its id")->required();
   add_slowdown_option(*slow, change->slowdown)->required();
-  slow->add_option("--threshold", change->threshold, "Of the signal")
+  slow->add_option("--threshold", change->threshold, "Of the signal; only with one")
       ->check(number_within(-1e12, 1e12, ""))
       ->type_name("V");
   slow->add_option("--signal", change->signal,

@@ -401,7 +401,8 @@ void Client::open_device(const std::stop_token& stop) {
   }
   for (const Megahertz clock : *clocks) facts_.clocks_mhz.push_back(clock.value());
   if (options_.advice_only || facts_.clocks_mhz.empty() || stop.stop_requested()) return;
-  auto started = ClockController::start({selector_, options_.helper, options_.start_limit_s, options_.helper_restart});
+  auto started = ClockController::start(
+      {selector_, options_.helper, options_.start_limit_s, options_.helper_restart, {}, {}, gpu_->identity()});
   if (!started) {
     no_control_ = started.error().message;
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}", no_control_));

@@ -26,6 +26,7 @@
 
 #include "clock_control/daemon_protocol.h"
 #include "clock_control/helper_process.h"
+#include "clock_control/lease.h"
 #include "clock_control/mailbox.h"
 #include "clock_control/start_helper.h"
 #include "device/ceiling_gpu.h"
@@ -273,7 +274,12 @@ DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
   HelperHello hello;
   const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
   if (child > 0) reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
-  if (!answered) return no_helper(fmt::format("{} did not get ready in {} s", program, options.start_limit_s));
+  if (!answered) {
+    // Mostly it waits for a lease, and on a busy host it comes too late to say so.
+    const std::string holder = stable_id(options.gpu).empty() ? "" : clock_holder(options.gpu);
+    return no_helper(fmt::format("{}{}{} did not get ready in {} s", holder, holder.empty() ? "" : "; ", program,
+                                 options.start_limit_s));
+  }
   if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
     return no_helper(fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without a word",
                                  program, PERSEUS_VERSION));

@@ -45,6 +45,7 @@ struct ClockControllerOptions {
   RestartLimits restart;
   std::string daemon = {};  ///< socket of the node's daemon; empty: see daemon_socket() (daemon_protocol.h)
   Megahertz ceiling = {};   ///< an administrator's limit, kept and restored; 0: $PERSEUS_CEILING_MHZ, else none
+  GpuIdentity gpu = {};     ///< the device, to say who holds its clock if the helper has no time to; may be empty
 };
 
 enum class ControlState {

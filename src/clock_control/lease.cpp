@@ -30,6 +30,11 @@ void sleep_ms(long ms) {
   ::nanosleep(&time, nullptr);
 }
 
+std::string text_of_holder(const GpuIdentity& gpu, const std::string& path, const std::string& pid) {
+  return fmt::format("the clock of {} is another perseus-clockd's{}{} (lease {})", gpu.uuid,
+                     pid.empty() ? "" : ", process ", pid, path);
+}
+
 /// Ours alone: nobody else can have put a file or a link there.
 bool usable(const std::string& folder) {
   struct stat about {};
@@ -174,10 +179,7 @@ DeviceResult<Lease> Lease::take(const GpuIdentity& gpu, const std::string& selec
                        fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, tried)};
   }
   if (!hold(lease.fd_, wait_s)) {
-    const std::string holder = value_of(content(lease.fd_), "pid");
-    return DeviceError{DeviceFault::busy,
-                       fmt::format("the clock of {} is another perseus-clockd's{}{} (lease {})", gpu.uuid,
-                                   holder.empty() ? "" : ", process ", holder, lease.path_)};
+    return DeviceError{DeviceFault::busy, text_of_holder(gpu, lease.path_, value_of(content(lease.fd_), "pid"))};
   }
   // A damaged record of this GPU may have been one of a lock.
   const std::string record = content(lease.fd_);
@@ -251,6 +253,20 @@ DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu
   }
   lease.clear();
   return Ok{};
+}
+
+std::string clock_holder(const GpuIdentity& gpu) {
+  for (const std::string& folder : lease_directories()) {
+    Lease lease;
+    lease.path_ = folder + "/" + file_name_of(gpu);
+    if (usable(folder)) lease.fd_ = ::open(lease.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (lease.fd_ < 0) continue;
+    const std::string record = content(lease.fd_);
+    // Shared: who wants the lease at this moment waits a moment, and two who look both get it.
+    const bool held = ::flock(lease.fd_, LOCK_SH | LOCK_NB) != 0;
+    if (held && locked_gpu(record)) return text_of_holder(gpu, lease.path_, value_of(record, "pid"));
+  }
+  return {};
 }
 
 std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open) {

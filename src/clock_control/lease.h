@@ -52,6 +52,7 @@ class Lease {
 
  private:
   friend DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
+  friend std::string clock_holder(const GpuIdentity& gpu);
   Lease() = default;
   int fd_ = -1;
   std::string path_, selector_, uuid_;
@@ -64,6 +65,9 @@ DeviceStatus unlock_patiently(Gpu& gpu);
 
 /// If that file has a record and its holder is dead (waiting for that at most so long): unlocks, and empties it.
 DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open = open_gpu);
+
+/// Who holds that GPU's lease, in words; empty: nobody, or nothing is locked.
+std::string clock_holder(const GpuIdentity& gpu);
 
 struct ExpiredLease {
   std::string path;

@@ -37,7 +37,7 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
   ServerCore(boost::asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler);
 
-  Result<std::uint16_t> listen(const HostPort& address);
+  Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
   void start_sweeping();
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   void close_all();

@@ -34,6 +34,10 @@ constexpr auto taken_within = 60s;
 /// "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
 
+Error cannot_listen(const HostPort& address, const error_code& problem) {
+  return {ErrorCode::unavailable, fmt::format("cannot listen on {}: {}", format_host_port(address), problem.message())};
+}
+
 }  // namespace
 
 ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler)
@@ -44,39 +48,40 @@ ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, Ht
       date(http_date()),
       timer_(context) {}
 
-Result<std::uint16_t> ServerCore::listen(const HostPort& address) {
-  const auto fail = [&](const error_code& problem) {
-    return Error{ErrorCode::usage,
-                 fmt::format("cannot listen on {}: {}", format_host_port(address), problem.message())};
-  };
+Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address) {
   error_code problem;
   tcp::resolver resolver(io);
   const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, problem);
-  if (problem || found.empty()) return fail(problem);
+  if (problem || found.empty()) return cannot_listen(address, problem);
   const tcp::endpoint endpoint = found.begin()->endpoint();
-  tcp::acceptor listener(io);
-  listener.open(endpoint.protocol(), problem);
-  if (!problem) listener.set_option(asio::socket_base::reuse_address(true), problem);
+  tcp::acceptor taken(io);
+  taken.open(endpoint.protocol(), problem);
+  if (!problem) taken.set_option(asio::socket_base::reuse_address(true), problem);
   // On Linux what is accepted inherits these.
-  if (!problem) listener.set_option(tcp::no_delay(true), problem);
-  if (!problem) listener.set_option(asio::socket_base::keep_alive(true), problem);
-  if (!problem) listener.set_option(TcpSetting<TCP_KEEPIDLE>(keep_alive_after_s), problem);
-  if (!problem) listener.set_option(TcpSetting<TCP_KEEPINTVL>(keep_alive_every_s), problem);
-  if (!problem) listener.set_option(TcpSetting<TCP_KEEPCNT>(keep_alive_times), problem);
+  if (!problem) taken.set_option(tcp::no_delay(true), problem);
+  if (!problem) taken.set_option(asio::socket_base::keep_alive(true), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPIDLE>(keep_alive_after_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPINTVL>(keep_alive_every_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPCNT>(keep_alive_times), problem);
   if (!problem) {
-    listener.set_option(TcpSetting<TCP_USER_TIMEOUT>(static_cast<int>(std::chrono::milliseconds(taken_within).count())),
-                        problem);
+    taken.set_option(TcpSetting<TCP_USER_TIMEOUT>(static_cast<int>(std::chrono::milliseconds(taken_within).count())),
+                     problem);
   }
-  if (!problem) listener.bind(endpoint, problem);
-  if (!problem) listener.listen(asio::socket_base::max_listen_connections, problem);
-  if (problem) return fail(problem);
-  const std::uint16_t port = listener.local_endpoint().port();
-  const int listening = listener.release(problem);
-  if (problem) return fail(problem);
+  if (!problem) taken.bind(endpoint, problem);
+  if (problem) return cannot_listen(address, problem);
+  return taken;
+}
+
+Result<std::uint16_t> ServerCore::listen(tcp::acceptor taken) {
+  error_code problem;
+  const tcp::endpoint endpoint = taken.local_endpoint(problem);
+  if (!problem) taken.listen(asio::socket_base::max_listen_connections, problem);
+  const int listening = problem ? -1 : taken.release(problem);
+  if (problem) return cannot_listen({endpoint.address().to_string(), endpoint.port()}, problem);
   listeners_.push_back(std::make_unique<Listener>(io, listening, [weak = weak_from_this()] {
     if (const auto core = weak.lock()) core->take_in_some();
   }));
-  return port;
+  return endpoint.port();
 }
 
 void ServerCore::take_in_some() {
@@ -227,7 +232,13 @@ HttpServer::~HttpServer() {
   core_->handler = {};
 }
 
-Result<std::uint16_t> HttpServer::listen(const HostPort& address) { return core_->listen(address); }
+Result<std::uint16_t> HttpServer::listen(tcp::acceptor taken) { return core_->listen(std::move(taken)); }
+
+Result<std::uint16_t> HttpServer::listen(const HostPort& address) {
+  auto taken = take_address(core_->io, address);
+  if (!taken) return taken.error();
+  return core_->listen(std::move(*taken));
+}
 
 void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> done) {
   core_->drain(grace, std::move(done));

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -96,6 +97,10 @@ struct HttpServerCounts {
   std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
 };
 
+/// An address of our own from now on, of which listen() makes use later: until then whoever connects there is refused.
+/// Error: unavailable.
+Result<boost::asio::ip::tcp::acceptor> take_address(boost::asio::io_context& io, const HostPort& address);
+
 class HttpServer {
  public:
   HttpServer(boost::asio::io_context& io, HttpServerOptions options, HttpHandler handler);
@@ -105,6 +110,7 @@ class HttpServer {
 
   /// May be called for several addresses; port 0 takes a free one. Returns the port.
   Result<std::uint16_t> listen(const HostPort& address);
+  Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
   /// Closes idle connections, ends streams; the others close after their answer, or after `grace`. Connections are
   /// accepted until then, for probes; the handler sees HttpRequest::while_draining and refuses what is not for them.
   void drain(std::chrono::milliseconds grace, std::function<void()> done);

@@ -383,8 +383,8 @@ struct PolicyText {
   }
   std::string operator()(const MaxSlowdown& s) const {
     if (s.signal.empty()) return fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
-    return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown, s.threshold,
-                       s.unit.empty() ? "" : " ", s.unit);
+    return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown,
+                       s.threshold.value_or(0), s.unit.empty() ? "" : " ", s.unit);
   }
 };
 

@@ -11,6 +11,13 @@
 
 namespace perseus::server {
 
+std::vector<std::string_view> listed_states() {
+  std::vector<std::string_view> states;
+  for (std::size_t state = 1; state < num_job_states; ++state) states.push_back(name_of(static_cast<JobState>(state)));
+  states.push_back(kDamagedState);
+  return states;
+}
+
 bool JobList::put(const JobRow& row, const JobSummary& summary, double now_s) {
   std::string text = listed_job_json({row, summary});
   const auto known = by_job_.find(row.job);

@@ -25,6 +25,11 @@
 
 namespace perseus::server {
 
+/// What lists say of a job whose row in the index is damaged.
+inline constexpr std::string_view kDamagedState = "damaged";
+/// All that a row's state may be: those of jobs, and kDamagedState.
+std::vector<std::string_view> listed_states();
+
 class JobList {
  public:
   struct Row {

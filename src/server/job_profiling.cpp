@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "profiling/measured_pipelines.h"
 #include "wire/format_profile_csv.h"
@@ -150,20 +149,13 @@ RankResult rank_result(const Job& job, const ResultReported& reported, const Sch
   return result;
 }
 
-/// Two digits: what ranks measure differs by more.
-Seconds rounded(Seconds latency) {
-  if (latency <= Seconds(0)) return Seconds(0);
-  const double unit_s = std::pow(10.0, std::floor(std::log10(latency.value())) - 1);
-  return Seconds(std::round(latency.value() / unit_s) * unit_s);
-}
-
 /// Plans count on the links that ranks measured, unless the job says what its links are.
 void use_links(PipelineShape& shape, const std::optional<MeasuredLinks>& links) {
   if (!links || shape.transfer_latency) return;
   shape.transfer_latency = links->latency;
   shape.blocking_transfers = links->blocking_transfers;
   auto& boundaries = shape.transfer_latency->boundaries;
-  for (BoundaryLatency& b : boundaries) b = {rounded(b.forward), rounded(b.backward)};
+  for (BoundaryLatency& b : boundaries) b = {rounded_latency(b.forward), rounded_latency(b.backward)};
   const auto differs = [&](const BoundaryLatency& b) { return b != boundaries.front() || b.forward != b.backward; };
   if (std::ranges::none_of(boundaries, differs)) shape.transfer_latency = boundaries.front().forward;
 }

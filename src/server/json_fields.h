@@ -210,7 +210,9 @@ Status read_json(const JsonReader& json, T& value) {
     const auto number = json.number();
     if (!number) return number.error();
     constexpr double most = 9007199254740992.0;  // 2^53: beyond it, doubles skip integers
-    if (*number != std::floor(*number) || std::abs(*number) > most) return json.error("an integer of at most 53 bits");
+    if (*number != std::floor(*number) || std::abs(*number) > most) {
+      return json.error("an integer from -9007199254740992 to 9007199254740992");
+    }
     value = static_cast<std::int64_t>(*number);
     return Ok{};
   } else if constexpr (std::is_same_v<T, std::string>) {

@@ -11,16 +11,16 @@ namespace perseus::server {
 
 namespace {
 
-/// Two digits, upwards: jobs whose ranks measure nearly the same share a frontier.
-double rounded_latency_s(double latency_s) {
-  const double unit = std::pow(10.0, std::floor(std::log10(latency_s)) - 1);
-  return std::ceil(latency_s / unit - 1e-6) * unit;
-}
-
 // A latency that was measured must differ by so much from the one that was planned with, to plan again.
 constexpr double kLatencyShare = 0.2, kLatencyS = 0.0005;
 
 }  // namespace
+
+Seconds rounded_latency(Seconds measured) {
+  if (measured <= Seconds(0)) return Seconds(0);
+  const double unit_s = std::pow(10.0, std::floor(std::log10(measured.value())) - 1);
+  return Seconds(std::ceil(measured.value() / unit_s - 1e-6) * unit_s);
+}
 
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
                                std::string source, std::vector<int> pipelines, bool fixed_latency) {
@@ -39,7 +39,7 @@ std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& i
   if (planned == job.planned_with.end() || planned->second.fixed) return std::nullopt;
   if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
   if (job.switch_latency_s <= 0) return std::nullopt;
-  const double measured_s = rounded_latency_s(job.switch_latency_s);
+  const double measured_s = rounded_latency(Seconds(job.switch_latency_s)).value();
   const double before_s = planned->second.switch_latency_s.value_or(0);
   if (std::abs(measured_s - before_s) <= std::max(kLatencyS, kLatencyShare * before_s)) return std::nullopt;
   return Seconds(measured_s);
@@ -77,7 +77,7 @@ PipelineShape with_measurements(PipelineShape shape, const Job& job) {
   }
   if (!shape.blocking_power && blocking_known > 0) shape.blocking_power = Watts(blocking_w / blocking_known);
   if (!shape.transfer_latency && transfer_s > 0) shape.transfer_latency = Seconds(transfer_s);
-  if (!shape.switch_latency && switch_s > 0) shape.switch_latency = Seconds(rounded_latency_s(switch_s));
+  if (!shape.switch_latency && switch_s > 0) shape.switch_latency = rounded_latency(Seconds(switch_s));
   return shape;
 }
 

@@ -23,6 +23,10 @@ struct KnownInput {
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
                                std::string source, std::vector<int> pipelines, bool fixed_latency = false);
 
+/// A measured latency as plans count on it: two digits, upwards. Jobs that measure nearly the same share a frontier,
+/// and no plan counts on less than was measured. Not positive: 0.
+Seconds rounded_latency(Seconds measured);
+
 /// The switch latency that the input must be planned with again, since the ranks measured another one; nothing: none.
 std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input);
 

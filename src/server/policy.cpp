@@ -36,8 +36,15 @@ struct Check {
     if (!(s.slowdown >= 1 && s.slowdown <= max_slowdown)) {
       return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, max_slowdown));
     }
-    if (!std::isfinite(s.threshold))
-      return out_of_range(fmt::format("max_slowdown: threshold: {}; allowed: finite values", s.threshold));
+    if (s.threshold && !std::isfinite(*s.threshold)) {
+      return out_of_range(fmt::format("max_slowdown: threshold: {}; allowed: finite values", *s.threshold));
+    }
+    if (s.threshold && s.signal.empty()) {
+      return out_of_range(fmt::format(
+          "max_slowdown: threshold: {}, and no signal that could be above it; allowed: both, or neither to be slower "
+          "always",
+          *s.threshold));
+    }
     if (s.signal.size() > max_samples) {
       return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), max_samples));
     }
@@ -60,10 +67,14 @@ const P* find(const std::map<std::string, Policy>& policies, std::string_view ki
   return found == policies.end() ? nullptr : std::get_if<P>(&found->second);
 }
 
+bool is_above(const MaxSlowdown::Sample& sample, const MaxSlowdown& policy) {
+  return sample.value > policy.threshold.value_or(0);
+}
+
 bool in_force(const MaxSlowdown& policy, double now_s) {
   if (policy.signal.empty()) return true;
   const auto next = std::ranges::upper_bound(policy.signal, now_s, {}, &MaxSlowdown::Sample::from_s);
-  return next != policy.signal.begin() && (next - 1)->value > policy.threshold;
+  return next != policy.signal.begin() && is_above(*(next - 1), policy);
 }
 
 /// The time of least total energy that takes no longer than allowed.
@@ -142,7 +153,7 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
     }
     return {pin->time.value_or(points[point].time), std::move(reason)};
   }
-  MaxSlowdown slow{1 + room.default_slowdown, 0, {}, ""};
+  MaxSlowdown slow{1 + room.default_slowdown, {}, {}, ""};
   if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
   if (!in_force(slow, now_s)) slow.slowdown = 1;
   Target target = tolerated(slow, groups, room);
@@ -158,7 +169,7 @@ std::optional<double> next_policy_change(const std::map<std::string, Policy>& po
   const bool now = in_force(*slow, now_s);
   for (auto next = std::ranges::upper_bound(slow->signal, now_s, {}, &MaxSlowdown::Sample::from_s);
        next != slow->signal.end(); ++next) {
-    if ((next->value > slow->threshold) != now) return next->from_s;
+    if (is_above(*next, *slow) != now) return next->from_s;
   }
   return std::nullopt;
 }

@@ -32,7 +32,7 @@ Status check_latency(const char* name, const std::optional<Seconds>& latency) {
 
 Status check_power(const std::optional<Watts>& power) {
   if (!power || (power->value() >= 0 && power->value() <= 1e6)) return Ok{};
-  return usage(fmt::format("blocking_power: {} W; allowed: 0 to 1e6", power->value()));
+  return usage(fmt::format("blocking_power_w: {} W; allowed: 0 to 1e6", power->value()));
 }
 
 /// Measurements that differ by less say the same.
@@ -73,11 +73,11 @@ Status check_budget(const char* name, const std::optional<double>& pct) {
 
 Status check_lists(const RegisterRank& request) {
   if (request.clocks_mhz.size() > max_clocks) {
-    return usage(fmt::format("clocks: {} of them; allowed: {}", request.clocks_mhz.size(), max_clocks));
+    return usage(fmt::format("clocks_mhz: {} of them; allowed: {}", request.clocks_mhz.size(), max_clocks));
   }
   for (const int clock : request.clocks_mhz) {
     if (clock < 1 || clock > max_clock_mhz) {
-      return usage(fmt::format("clocks: {} MHz; allowed: 1 to {}", clock, max_clock_mhz));
+      return usage(fmt::format("clocks_mhz: {} MHz; allowed: 1 to {}", clock, max_clock_mhz));
     }
   }
   if (request.instructions.size() > max_instructions) {
@@ -135,7 +135,9 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
   }
   const double product = static_cast<double>(d.dp) * d.pp * d.tp;
   if (product > max_ranks) {
-    return Error{ErrorCode::too_large, fmt::format("{} ranks; allowed: {}", product, max_ranks)};
+    return Error{ErrorCode::too_large,
+                 fmt::format("degrees: dp {} times pp {} times tp {} is {} ranks; allowed: 1 to {}", d.dp, d.pp, d.tp,
+                             product, max_ranks)};
   }
   if (request.world_size != 0 && request.world_size != d.world_size()) {
     return usage(fmt::format("world_size: {}; dp {} times pp {} times tp {} is {}", request.world_size, d.dp, d.pp,
@@ -161,7 +163,7 @@ Result<JobRegistered> decide_job(const RegisterJob& request, int max_ranks) {
   }
   for (const Status& status : {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
                                check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
-                               check_latency("switch_latency", request.switch_latency)}) {
+                               check_latency("switch_latency_s", request.switch_latency)}) {
     if (!status) return status.error();
   }
   return JobRegistered{request.name,
@@ -199,8 +201,8 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
         check_text("accelerator", request.accelerator, max_text), check_text("host", request.host, max_text),
-        check_latency("transfer_latency", request.transfer_latency),
-        check_latency("switch_latency", request.switch_latency), check_power(request.blocking_power),
+        check_latency("transfer_latency_s", request.transfer_latency),
+        check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
         check_lists(request), check_control(request)}) {
     if (!status) return status.error();
   }
@@ -221,7 +223,7 @@ Result<std::optional<EventBody>> decide_rank(const Job& job, const RegisterRank&
                        request.control == "clocks" ? "" : request.control_reason};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
-  if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks: {} MHz twice", *repeated));
+  if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
   // A process that takes over gets the next one.

@@ -224,7 +224,8 @@ struct StragglerSet {
     std::string job;
     std::string id;  ///< within the job
     int pipeline = 0;
-    double at_s = 0;  ///< when it takes effect
+    double at_s = 0;                ///< when it takes effect
+    std::string nothing_done = {};  ///< why there is no notice: back to normal, and no notice says otherwise
   };
   std::vector<Notice> notices;
 };
@@ -267,7 +268,7 @@ struct MaxSlowdown {
     bool operator==(const Sample&) const = default;
   };
   double slowdown = 1;
-  double threshold = 0;
+  std::optional<double> threshold;  ///< of the signal, and only with one; nothing: 0
   std::vector<Sample>
       signal;        ///< by increasing time; before the first, the policy is not in force; empty: always in force
   std::string unit;  ///< for people: "EUR/MWh"

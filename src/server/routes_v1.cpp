@@ -1,5 +1,6 @@
 // The server's own API, /v1: docs/openapi.json.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +11,7 @@
 #include "server/api_bodies.h"
 #include "server/exchange.h"
 #include "server/identity.h"
+#include "server/job_list.h"
 #include "server/json_fields.h"
 #include "server/learned_profile.h"
 #include "server/registration.h"
@@ -121,6 +123,7 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 }
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
+constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
 /// Savings that are estimated from time are at most that old.
 constexpr double kRowAge = 60;
 
@@ -145,8 +148,10 @@ std::string straggler_json(const StragglerSet& set) {
   std::string text = "{\"notices\":[";
   for (std::size_t i = 0; i < set.notices.size(); ++i) {
     const auto& notice = set.notices[i];
-    text += fmt::format("{}{{\"job\":{},\"id\":{},\"pipeline\":{},\"at_s\":{}}}", i == 0 ? "" : ",",
+    text += fmt::format("{}{{\"job\":{},\"id\":{},\"pipeline\":{},\"at_s\":{}", i == 0 ? "" : ",",
                         json_quoted(notice.job), json_quoted(notice.id), notice.pipeline, notice.at_s);
+    if (!notice.nothing_done.empty()) text += ",\"nothing_done\":" + json_quoted(notice.nothing_done);
+    text += '}';
   }
   return text + "]}";
 }
@@ -180,13 +185,16 @@ std::optional<T> body_of(const Call& call) {
 
 void Api::list_jobs(Call call) {
   Parameters parameters(call.request);
-  const auto limit = parameters.take<std::size_t>("limit", "a number of jobs").value_or(kPageRows);
+  const auto limit = parameters.take<std::size_t>("limit", kPageLimits).value_or(kPageRows);
   const auto after = parameters.text("after");
   const auto state = parameters.text("state");
   const auto search = parameters.text("search");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (limit < 1 || limit > kMostPageRows) {
-    return call.fail(wrong_parameter("limit", std::to_string(limit), fmt::format("1 to {}", kMostPageRows)));
+    return call.fail(wrong_parameter("limit", std::to_string(limit), kPageLimits));
+  }
+  if (const auto states = listed_states(); state && std::ranges::find(states, *state) == states.end()) {
+    return call.fail(wrong_parameter("state", *state, fmt::format("one of {}", fmt::join(states, ", "))));
   }
   JobList::Query query{limit, std::nullopt, {}};
   if (after && !(query.after = parse_cursor(*after))) {

@@ -685,8 +685,7 @@ ServiceCounts Service::counts() const {
     const auto found = states.find(name);
     counts.jobs_by_state.emplace_back(name, found == states.end() ? 0 : found->second);
   };
-  for (std::size_t state = 1; state < num_job_states; ++state) count_state(name_of(static_cast<JobState>(state)));
-  count_state(kDamagedState);
+  for (const std::string_view state : listed_states()) count_state(state);
   counts.ranks = state_->list.live_ranks();
   counts.commits = state_->store->commits();
   counts.database_bytes = state_->store->size_bytes();

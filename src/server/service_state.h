@@ -29,8 +29,6 @@ namespace perseus::server {
 inline constexpr double retry_after_s = 1;
 /// Who planning for the job counts for: its team, else its token, else the job itself.
 std::string planning_owner_of(const Job& job);
-/// What lists say of a job whose row in the index is damaged.
-inline constexpr std::string_view kDamagedState = "damaged";
 
 /// The profiles that a new job names or that are known for it, as they are stored.
 struct JobProfiles {

@@ -35,6 +35,17 @@ Result<std::set<int>> pipelines_of(const Job& job, const StragglerTarget& target
   return Error{ErrorCode::not_found, fmt::format("job {}: {} is not registered", job.id, text_of(target))};
 }
 
+/// Of a target that no notice names; what else is known to slow its pipeline, since that is what may have been meant.
+std::string nothing_to_end(const Job& job, const StragglerTarget& target, int pipeline) {
+  std::string text = fmt::format("no notice of {} was known, so there was nothing to end", text_of(target));
+  for (const Notice& notice : job.notices) {
+    if (notice.pipeline != pipeline || notice.degree == 1) continue;
+    text += fmt::format("; {} of {} slows pipeline {}", notice.id, text_of(notice.target), pipeline);
+    if (notice.detected) text += " (seen in iteration times)";
+  }
+  return text;
+}
+
 NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipeline, double effective_s, bool detected,
                           std::size_t number) {
   const auto same_target = [&](const Notice& notice) {
@@ -53,7 +64,9 @@ NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipel
   const bool retried = before != nullptr && before->degree == request.degree && !anything_later &&
                        (before->in_force || std::abs(before->effective_s - effective_s) <= retry_window_s);
   if (retried) return {{}, {job.id, before->id, pipeline, before->effective_s}};
-  if (request.degree == 1 && before == nullptr) return {{}, {job.id, "", pipeline, effective_s}};
+  if (request.degree == 1 && before == nullptr) {
+    return {{}, {job.id, "", pipeline, effective_s, nothing_to_end(job, request.target, pipeline)}};
+  }
   const std::string id = fmt::format("s{}", job.notices_ever + 1 + static_cast<int>(number));
   return {{StragglerNoticed{id, request.target, pipeline, request.degree, effective_s, detected}},
           {job.id, id, pipeline, effective_s}};
@@ -69,7 +82,7 @@ Result<std::vector<NoticeDecision>> decide_straggler(const Job& job, const SetSt
   }
   const double delay_s = request.delay.value();
   if (!(delay_s >= 0 && delay_s <= max_delay_s)) {
-    return Error{ErrorCode::usage, fmt::format("delay: {} s; allowed: 0 to {}", delay_s, max_delay_s)};
+    return Error{ErrorCode::usage, fmt::format("delay_s: {} s; allowed: 0 to {}", delay_s, max_delay_s)};
   }
   if (!job.live()) { return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))}; }
   const auto pipelines = pipelines_of(job, request.target);

@@ -23,7 +23,7 @@ inline constexpr double max_delay_s = 30 * 24 * 3600.0;
 
 struct NoticeDecision {
   std::vector<EventBody> events;  ///< at most one
-  StragglerSet::Notice notice;    ///< id empty: there was nothing to end
+  StragglerSet::Notice notice;    ///< id empty: there was nothing to end; it says so
 };
 /// One per pipeline that the target is part of (an accelerator may run ranks of several).
 Result<std::vector<NoticeDecision>> decide_straggler(const Job& job, const SetStraggler& request, double now_s,

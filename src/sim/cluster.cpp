@@ -102,13 +102,15 @@ std::vector<std::string_view> emulated_method_names() {
 
 Result<MethodPlans> plan_method(std::string_view name, const std::vector<PipelineKind>& kinds, const Scenario& scenario,
                                 const std::function<void(double)>& progress) {
-  MethodPlans plans{std::string(name), {}, {}};
+  MethodPlans plans{std::string(name), {}, {}, {}};
   for (const PipelineKind& kind : kinds) {
     Result<Frontier> frontier = plan_kind(name, kind, scenario, progress);
     if (!frontier) return Error{frontier.error().code, fmt::format("{}: {}", kind.name, frontier.error().message)};
     const Seconds t_max = simulate(kind.dag, all_maximum_clock(kind.dag)).makespan;
     const DefaultRule rule{scenario.slowdown, name != "exact"};
     plans.default_of_kind.push_back(static_cast<std::size_t>(default_point(*frontier, t_max, rule)));
+    const Seconds own = time_without_straggler(*frontier, t_max, rule);
+    plans.own_of_kind.push_back(static_cast<std::size_t>(slowest_within(*frontier, own)));
     plans.of_kind.push_back(*std::move(frontier));
   }
   return plans;

@@ -41,6 +41,7 @@ struct MethodPlans {
   std::string name;
   std::vector<Frontier> of_kind;
   std::vector<std::size_t> default_of_kind;  ///< the point that runs without stragglers, see model/default_plan.h
+  std::vector<std::size_t> own_of_kind;      ///< a straggler's: the same without the tolerance, as in T of T'/T
 };
 
 /// `progress` as in planner/exact.h; may be empty.

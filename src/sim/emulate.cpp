@@ -183,22 +183,27 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<Straggler
                         condition_of(hardships(state.is_known_to_suffer), kinds_[kind])});
   }
 
-  const auto own = [&](int kind) { return plans_.default_of_kind[kind]; };
+  const auto own = [&](const Hampered& h) {
+    return (h.is_known.healthy() ? plans_.default_of_kind : plans_.own_of_kind)[h.kind];
+  };
   Seconds known_pace;
   for (int kind = 0; kind < static_cast<int>(kinds_.size()); ++kind) {
-    if (healthy[kind] > 0) known_pace = std::max(known_pace, own_time(kind, {}, own(kind)));
+    if (healthy[kind] > 0) known_pace = std::max(known_pace, own_time(kind, {}, plans_.default_of_kind[kind]));
   }
-  for (const Hampered& h : hampered) known_pace = std::max(known_pace, own_time(h.kind, h.is_known, own(h.kind)));
+  for (const Hampered& h : hampered) known_pace = std::max(known_pace, own_time(h.kind, h.is_known, own(h)));
   const auto planned = [&](int kind) {
-    if (response == Response::default_plans) return own(kind);
+    if (response == Response::default_plans) return plans_.default_of_kind[kind];
     return static_cast<std::size_t>(slowest_within(plans_.of_kind[kind], known_pace - scenario_.timing.load));
+  };
+  const auto planned_for = [&](const Hampered& h) {
+    return h.is_known.healthy() || response == Response::default_plans ? planned(h.kind) : own(h);
   };
 
   std::map<std::tuple<int, Condition, std::size_t>, int> groups;
   for (int kind = 0; kind < static_cast<int>(kinds_.size()); ++kind) {
     if (healthy[kind] > 0) groups[{kind, {}, planned(kind)}] += healthy[kind];
   }
-  for (const Hampered& h : hampered) ++groups[{h.kind, h.is, h.is_known.healthy() ? planned(h.kind) : own(h.kind)}];
+  for (const Hampered& h : hampered) ++groups[{h.kind, h.is, planned_for(h)}];
   for (const auto& [group, pipelines] : groups) {
     mix.groups.push_back({std::get<0>(group), std::get<1>(group), std::get<2>(group), pipelines});
   }

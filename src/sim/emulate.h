@@ -12,8 +12,9 @@
 // of the healthy one.
 // Events take effect at the next beginning of an iteration. The server hears of onset and recovery notice_delay later
 // and plans reach the clients after `deploy`; until then everybody runs as before. Its rule: T' is the longest
-// iteration that it knows of, each pipeline at its default plan (model/default_plan.h); a pipeline that it knows to be
-// hampered runs its default plan, all others the slowest one within T' (planner/look_up.h): T_opt = min(T*, T'). A
+// iteration that it knows of, each pipeline at its default plan (model/default_plan.h), but a pipeline that it knows to
+// be hampered at its default plan without the tolerance, which it runs, since all wait for it; all others run the
+// slowest one within T' (planner/look_up.h): T_opt = min(T*, T'). A
 // failure makes the pipeline one of another kind, and everybody idle for `restart`, at its beginning and end; its
 // missing GPUs idle. Input: a scenario (times and delivery), its kinds and a method's plans for them (sim/cluster.h),
 // and stragglers that fit them (sim/stragglers.h). Output: Emulation, unique; the order of stragglers and of pipelines

@@ -120,15 +120,16 @@ std::optional<double> number_of(const json::value& value) {
   return number;
 }
 
+/// JSON has one kind of number: 12, 12.0 and 1.2e1 are the same one.
 std::optional<int> integer_of(const json::value& value) {
-  if (!value.is_int64()) return std::nullopt;
-  const std::int64_t number = value.get_int64();
-  if (number < std::numeric_limits<int>::min() || number > std::numeric_limits<int>::max()) return std::nullopt;
-  return static_cast<int>(number);
+  const auto number = number_of(value);
+  if (!number || *number != std::floor(*number)) return std::nullopt;
+  if (*number < std::numeric_limits<int>::min() || *number > std::numeric_limits<int>::max()) return std::nullopt;
+  return static_cast<int>(*number);
 }
 
 constexpr const char* a_number = "a finite number";
-constexpr const char* an_integer = "an integer of at most 32 bits";
+constexpr const char* an_integer = "an integer from -2147483648 to 2147483647";
 
 }  // namespace
 

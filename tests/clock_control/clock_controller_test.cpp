@@ -291,6 +291,29 @@ TEST_F(Controller, HelpersThatAreNoneAreRefused) {
   EXPECT_FALSE(gpu_->locked());
 }
 
+TEST_F(Controller, WhereTheHelperIsLateItIsToldWhoHoldsTheClock) {
+  make_gpu();
+  ClockControllerOptions late = options();
+  late.helper = script("exec sleep 1000");
+  late.start_limit_s = 0.3;
+  late.restart = {};
+  const auto opened = open_gpu(late.device);
+  ASSERT_TRUE(opened);
+  late.gpu = (*opened)->identity();
+  const auto why = [&] {
+    const auto started = ClockController::start(late);
+    return started ? "it started" : started.error().message;
+  };
+  start();
+  EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "holds the lease, and has locked nothing";
+  controller_->set(Megahertz(350));
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  EXPECT_THAT(why(), HasSubstr("another perseus-clockd's, process " + std::to_string(controller_->helper_pid())));
+  EXPECT_THAT(why(), HasSubstr(late.helper + " did not get ready in 0.3 s"));
+  controller_.reset();
+  EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "nobody holds it now";
+}
+
 TEST_F(Controller, AHelperOfAnotherVersionIsRefused) {
   make_gpu();
   // A HelperHello of version 9.9.9: magic, fault, two ids, 32 bytes of version, 1024 of text.

@@ -4,8 +4,10 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 
 
 def programs():
@@ -79,3 +81,78 @@ def locked_tables(database):
         session.stdin.close()
         session.wait(60)
         session.stdout.close()
+
+
+@contextlib.contextmanager
+def stopped(process):
+    """A process stands still (SIGSTOP), as on a host that swaps; it may have been killed meanwhile."""
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
+class Link:
+    """A network of its own between one server and the database: TCP on loopback, forwarded to the database's socket."""
+
+    def __init__(self, database):
+        self.database = database
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"postgresql://perseus@127.0.0.1:{self.listener.getsockname()[1]}/test"
+        self.flows = threading.Event()
+        self.flows.set()
+        self.lock, self.pairs = threading.Lock(), []
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            self.flows.wait()
+            far = socket.socket(socket.AF_UNIX)
+            try:
+                far.connect(f"{self.database.folder}/.s.PGSQL.5432")
+            except OSError:
+                near.close(), far.close()
+                continue
+            with self.lock:
+                self.pairs.append((near, far))
+            for source, sink in ((near, far), (far, near)):
+                threading.Thread(target=self.forward, args=(source, sink), daemon=True).start()
+
+    def forward(self, source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                self.flows.wait()
+                sink.sendall(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        """Whoever is connected is no longer; what was on its way is lost."""
+        with self.lock:
+            pairs, self.pairs = self.pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def parted(self, lost):
+        """Nothing comes through and nobody is told. Then it does again: with what was on its way, or, `lost`, without."""
+        self.flows.clear()
+        try:
+            yield
+        finally:
+            if lost:
+                self.cut()
+            self.flows.set()
+
+    def close(self):
+        self.listener.close()
+        self.flows.set()
+        self.cut()

@@ -135,6 +135,15 @@ class Lists(ListCase):
             status, answer = self.server.ask("GET", "/v1/jobs?" + query)
             self.assertEqual(status, 400)
             self.assertIn(f"'{wrong}'", answer["detail"])
+        states = self.server.ask("GET", "/v1/openapi.json")[1]["paths"]["/v1/jobs"]["get"]["parameters"][2]["schema"]["enum"]
+        for state in states:
+            self.page(f"?state={state}")
+        for wrong in ("bogus", "", "Finished", "none"):
+            status, answer = self.server.ask("GET", f"/v1/jobs?state={wrong}")
+            self.assertEqual((status, answer["detail"]), (400, f"'state' is '{wrong}'; expected one of {', '.join(states)}"))
+        done = self.server.cli("job", "list", "--state", "bogus", ok=False)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("'state' is 'bogus'; expected one of registered, ", done.stderr)
 
     def test_a_client_that_has_the_list_gets_304(self):
         job = self.job("run")

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Two `perseus serve` on one real PostgreSQL: one after the other is killed, ranks carry on with the other one.
 
+Before one kill of five, the database or a server stands still for up to 13 s, or a server's network to the database.
+
 usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: else PERSEUS_KILLS, else 12; exit 77 without PostgreSQL
 """
 
+import collections
+import contextlib
 import os
 import random
 import signal
@@ -28,16 +32,47 @@ def until_it_has_heard(check):
     return check()
 
 
-def kill_one_after_the_other(url, kills, seed):
+class Harm:
+    """Now and then, what stands still or is parted for a moment, and when."""
+
+    def __init__(self, database, links, replicas, draw):
+        self.database, self.links, self.replicas, self.draw = database, links, replicas, draw
+        self.outages, self.counts = [], collections.Counter()
+
+    def one(self):
+        one, lost = self.draw.randrange(2), self.draw.random() < 0.5
+        what, kind = self.draw.choice([
+            (lambda: postgres.stopped_backends(self.database), "database frozen"),
+            (lambda: postgres.stopped(self.replicas[one].process), "server frozen"),
+            (lambda: self.links[one].parted(lost), "server parted"),
+            (self.both_parted, "both parted"),
+        ])
+        begin = time.time()
+        with what():
+            time.sleep(self.draw.choice([0.1, 0.5, 2, 11]) * self.draw.uniform(0.8, 1.2))  # from 10 s on, changes are refused
+        self.outages.append((begin, time.time()))
+        self.counts[kind] += 1
+
+    @contextlib.contextmanager
+    def both_parted(self):
+        with self.links[0].parted(self.draw.random() < 0.5), self.links[1].parted(self.draw.random() < 0.5):
+            yield
+
+
+def kill_one_after_the_other(database, kills, seed):
     draw = random.Random(seed)
     addresses = Addresses()
-    replicas = [Server(url), Server(url)]
+    links = [postgres.Link(database), postgres.Link(database)]
+    replicas = [Server(link.url) for link in links]
     addresses.set(server.address for server in replicas)
     load = Workload(addresses, seed)
     client = Client(addresses, draw)
+    harm = Harm(database, links, replicas, random.Random(seed + 1))
     try:
         for _ in range(kills):
             time.sleep(draw.uniform(0.1, 0.6))  # the moment is what is tested
+            if harm.draw.random() < 0.2:
+                harm.one()
             victim = draw.randrange(2)
             replicas[victim].stop(signal.SIGKILL)
             addresses.set([replicas[1 - victim].address])
@@ -46,7 +81,7 @@ def kill_one_after_the_other(url, kills, seed):
                 time.sleep(0.01)
             load.pause()
             until_it_has_heard(lambda: load.check(client, draw))
-            replicas[victim] = Server(url)
+            replicas[victim] = Server(links[victim].url)
             addresses.set([replicas[victim].address])  # and the new one knows as much
             load.check(client, draw)
             addresses.set(server.address for server in replicas)
@@ -57,11 +92,15 @@ def kill_one_after_the_other(url, kills, seed):
             while not load.settled(client):
                 pass
             until_it_has_heard(lambda: load.check(client, draw, everything=True))
-        print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off")
+        print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "
+              f"{dict(harm.counts)}")
+        print(load.lateness(replicas[0], harm.outages))
     finally:
         load.stop()
         for server in replicas:
             server.stop(signal.SIGKILL)
+        for link in links:
+            link.close()
 
 
 def what_one_is_told_the_other_says(url):
@@ -172,7 +211,7 @@ def main():
         the_database_goes_and_comes_back(database)
         a_frozen_database_holds_up_nobody(database, postgres.stopped_backends)
         a_frozen_database_holds_up_nobody(database, postgres.locked_tables)
-        kill_one_after_the_other(database.url, kills, seed)
+        kill_one_after_the_other(database, kills, seed)
         what_one_is_told_the_other_says(database.url)
     finally:
         database.close()

@@ -484,6 +484,15 @@ class Operations(ServerCase):
             self.assertEqual((done.returncode, done.stdout), (69, ""), (limit, done.stderr))
             self.assertRegex(done.stderr, rf"^perseus: open files: {limit} \(ulimit -n\), of which \d+ are in use; allowed: at least \d+\n$")
 
+    def test_a_port_that_is_taken_leaves_nothing_behind(self):
+        for listening in (self.server.address, "127.0.0.1.nowhere.invalid:1"):
+            data, log = self.data + "-other", self.data + "-other.log"
+            done = subprocess.run([PERSEUS, "serve", "--listen", listening, "--data", data, "--log-file", log],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (69, ""), done.stderr)
+            self.assertRegex(done.stderr, rf"^perseus: cannot listen on {listening}: [^\n]+\n$")
+            self.assertFalse(os.path.exists(data) or os.path.exists(log), "it was not its port")
+
     def test_the_list_says_how_jobs_do(self):
         self.push()
         job = self.zeus_job(dp=2)
@@ -792,6 +801,71 @@ class Operations(ServerCase):
         shown = self.server.cli("job", "show", job).stdout
         self.assertIn("1.2", shown)
 
+    def test_back_to_normal_says_where_nothing_was_known(self):
+        self.push()
+        job = self.zeus_job(dp=2)
+        stragglers = f"/v1/jobs/{job}/stragglers"
+
+        def normal(**target):
+            status, answer = self.server.ask("POST", stragglers, {**target, "degree": 1})
+            self.assertEqual(status, 200, answer)
+            return answer["notices"][0]
+
+        unknown = normal(pipeline=1)
+        self.assertEqual(unknown["id"], "")
+        self.assertEqual(unknown["nothing_done"], "no notice of pipeline 1 was known, so there was nothing to end")
+        told = self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1").stdout
+        self.assertIn("nothing_done: no notice of pipeline 1 was known, so there was nothing to end\n", told)
+        self.server.ask("POST", stragglers, {"rank": 5, "degree": 1.2})
+        self.assertIn("; s1 of rank 5 slows pipeline 1", normal(pipeline=1)["nothing_done"], "what may have been meant")
+        ended = normal(rank=5)
+        self.assertNotIn("nothing_done", ended)
+        self.assertNotEqual(ended["id"], "")
+
+    def test_a_size_that_is_too_large_is_named_with_what_is_allowed(self):
+        def detail(body, path="/v1/jobs", expect=400):
+            status, answer = self.server.ask("POST", path, body)
+            self.assertEqual(status, expect, answer)
+            return answer["detail"]
+
+        def degrees(dp):
+            return f'{{"degrees": {{"dp": {dp}, "pp": 1000, "tp": 1}}}}'
+
+        for dp in ("1e9", "1000000000", "1000000000.0"):
+            self.assertEqual(detail(degrees(dp)), "dp degree: 1000000000; allowed: 1 to 131072")
+        self.assertEqual(detail(degrees("1e10"), expect=422),
+                         "body: $.degrees.dp: found 10000000000; expected an integer from -2147483648 to 2147483647")
+        self.assertIn("$.degrees.dp: found 1.5; expected an integer from", detail(degrees("1.5"), expect=422))
+        self.assertEqual(detail(degrees("1e3"), expect=413),
+                         "degrees: dp 1000 times pp 1000 times tp 1 is 1000000 ranks; allowed: 1 to 131072")
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 2.0, "tp": 1}})[1]["job"]
+        rank = {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0}
+        for wrong, said in [({"rank": 1e9}, "rank: 1000000000; allowed: 0 to 1"),
+                            ({"clocks_mhz": [1e9]}, "clocks_mhz: 1000000000 MHz; allowed: 1 to 1000000"),
+                            ({"switch_latency_s": 1e9}, "switch_latency_s: 1000000000 s; allowed: 0 to 1e6"),
+                            ({"blocking_power_w": 1e9}, "blocking_power_w: 1000000000 W; allowed: 0 to 1e6")]:
+            self.assertEqual(detail({**rank, **wrong}, f"/v1/jobs/{job}/ranks"), said)
+        self.assertEqual(detail({"pipeline": 0, "degree": 1e9}, f"/v1/jobs/{job}/stragglers"),
+                         "degree: 1000000000; allowed: 1 (back to normal) to 1000")
+        self.assertEqual(detail({"pipeline": 0, "degree": 1, "delay_s": 1e9}, f"/v1/jobs/{job}/stragglers"),
+                         "delay_s: 1000000000 s; allowed: 0 to 2592000")
+        status, answer = self.server.ask("GET", "/v1/jobs?limit=1e9")
+        self.assertEqual((status, answer["detail"]), (400, "'limit' is '1e9'; expected a number of jobs from 1 to 1000"))
+
+    def test_a_threshold_without_a_signal_is_no_policy(self):
+        self.push()
+        job = self.zeus_job()
+        path = f"/v1/jobs/{job}/policies/max_slowdown"
+        said = "max_slowdown: threshold: {}, and no signal that could be above it; allowed: both, or neither to be slower always"
+        for threshold in (80, 0):
+            status, answer = self.server.ask("PUT", path, {"slowdown": 1.1, "threshold": threshold})
+            self.assertEqual((status, answer["detail"]), (400, said.format(threshold)))
+        done = self.server.cli("policy", "max-slowdown", job, "--slowdown", "10%", "--threshold", "80", ok=False)
+        self.assertEqual((done.returncode, done.stderr), (64, f"perseus: {said.format(80)}\n"))
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["policies"], [])
+        for right in ({}, {"signal": [{"from_s": 5, "value": 1}]}, {"threshold": 0, "signal": [{"from_s": 5, "value": 1}]}):
+            self.assertEqual(self.server.ask("PUT", path, {"slowdown": 1.1, **right})[0], 200)
+
     def test_refuses_to_listen_to_everybody_without_tokens(self):
         with tempfile.TemporaryDirectory() as data:
             done = subprocess.run([PERSEUS, "serve", "--listen", "0.0.0.0:0", "--data", data], capture_output=True, text=True)
@@ -831,11 +905,15 @@ class Operations(ServerCase):
 
     def test_tls(self):
         key, certificate = self.folder.name + "/key.pem", self.folder.name + "/certificate.pem"
-        made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
-                               "-days", "1", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
-                              capture_output=True)
-        if made.returncode != 0:
-            self.skipTest("no openssl to make a certificate")
+
+        def make(days):
+            made = subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                                   "-days", str(days), "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"],
+                                  capture_output=True)
+            if made.returncode != 0:
+                self.skipTest("no openssl to make a certificate")
+
+        make(days=1)
         server = Server(self.folder.name + "/tls", "--tls-certificate", certificate, "--tls-key", key)
         trusting = ssl.create_default_context(cafile=certificate)
         asked = http.client.HTTPSConnection(server.address.replace("127.0.0.1", "localhost"), context=trusting)
@@ -849,6 +927,25 @@ class Operations(ServerCase):
         refused = server.cli("job", "list", ok=False)
         self.assertEqual(refused.returncode, 69)
         self.assertIn("certificate", refused.stderr)
+
+        def reload(said):
+            server.process.send_signal(signal.SIGHUP)
+            while not any(said in line for line in list(server.log)):
+                time.sleep(0.01)
+
+        pathlib.Path(certificate).write_text("no certificate")
+        reload("the certificate stays as it was: ")
+        asked.connect()
+        self.assertTrue(asked.sock.getpeercert(), "the old one")
+        asked.close()
+        make(days=3)
+        reload("read the certificate again")
+        trusting_the_new = ssl.create_default_context(cafile=certificate)
+        asked = http.client.HTTPSConnection(server.address.replace("127.0.0.1", "localhost"), context=trusting_the_new)
+        asked.connect()
+        left_s = ssl.cert_time_to_seconds(asked.sock.getpeercert()["notAfter"]) - time.time()
+        self.assertAlmostEqual(left_s, 3 * 24 * 3600, delta=600)
+        asked.close()
         server.stop()
 
 

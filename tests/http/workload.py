@@ -335,3 +335,22 @@ class Workload:
             if view["state"] != "finished" and any(notice["state"] == "pending" for notice in view["stragglers"]):
                 return False
         return True
+
+    def lateness(self, server, outages):
+        """How long after they were due notices took effect, or after the last of the outages (begin, end) they met."""
+        late = []
+        for job in self.jobs:
+            due = {f"straggler notice {notice} is in force": at_s for notice, (_, _, at_s) in job.notices.items()}
+            last = self.expect(server.ask("GET", f"/v1/jobs/{job.id}"))["sequence"]
+            for event in server.events(job.id) if due else ():
+                if event["text"] in due:
+                    from_s = due[event["text"]]
+                    for begin, end in outages:
+                        if begin <= from_s + 1 and end > from_s:
+                            from_s = end
+                    late.append(event["at_s"] - from_s)
+                if event["sequence"] == last:
+                    break
+        late.sort()
+        return (f"{len(late)} notices took effect: the median {late[len(late) // 2]:.3f} s, the last {late[-1]:.3f} s after it "
+                f"was due or its outage was over; {sum(s > 1 for s in late)} more than 1 s")

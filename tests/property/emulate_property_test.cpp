@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/default_plan.h"
+#include "model/reference_plans.h"
 #include "model/schedule.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
@@ -87,7 +89,7 @@ RandomJob random_job(Dice& dice) {
 
 /// A frontier of a few plans that hardly anybody would make.
 MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
-  MethodPlans plans{"random", {}, {}};
+  MethodPlans plans{"random", {}, {}, {}};
   for (const PipelineKind& kind : kinds) {
     Frontier frontier;
     frontier.bound = kind.bound;
@@ -98,6 +100,7 @@ MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
     }
     std::ranges::sort(frontier.points, std::ranges::greater{}, &FrontierPoint::time);
     plans.default_of_kind.push_back(frontier.points.size() - 1);
+    plans.own_of_kind.push_back(frontier.points.size() - 1);
     plans.of_kind.push_back(std::move(frontier));
   }
   return plans;
@@ -160,6 +163,28 @@ RC_GTEST_PROP(EmulateProperty, KnowingStragglersNeverCostsEnergyOrTime, ()) {
   RC_ASSERT(slowed.time <= fastest.time * (1 + rounding));
   const Joules slack = rounding * (fastest.energy.useful + fastest.energy.blocking + Joules(1));
   RC_ASSERT(slowed.energy.total() <= fastest.energy.total() + slack);
+}
+
+RC_GTEST_PROP(EmulateProperty, AStragglerRunsWithoutTheToleranceAsOnTheServer, ()) {
+  ShrinkingDice dice;
+  RandomJob job = random_job(dice);
+  job.scenario.slowdown = 0.01 * below(dice, 50);
+  job.stragglers = {Straggler{}};
+  job.stragglers[0].pipeline = below(dice, job.scenario.num_pipelines());
+  job.stragglers[0].hardship.slowdown = 1.01 + 0.01 * below(dice, 150);
+  const MethodPlans plans = *plan_method("exact", job.kinds, job.scenario);
+  Emulator emulator(job.scenario, job.kinds, plans);
+  for (const Response response : {Response::look_up, Response::default_plans}) {
+    const double tolerated = response == Response::look_up ? 0 : job.scenario.slowdown;
+    for (const PipelineGroup& group : emulator.steady_state(job.stragglers, response).groups) {
+      if (group.condition.healthy()) continue;
+      const ComputationDag& dag = job.kinds[group.kind].dag;
+      const Seconds t_max = simulate(dag, all_maximum_clock(dag)).makespan;
+      // server/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
+      const Seconds own = planned_time(plans.of_kind[group.kind], t_max, {tolerated, false});
+      RC_ASSERT(static_cast<int>(group.point) == slowest_within(plans.of_kind[group.kind], own));
+    }
+  }
 }
 
 RC_GTEST_PROP(EmulateProperty, ARunIsTheSumOfItsSegments, ()) {

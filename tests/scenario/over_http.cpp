@@ -193,6 +193,7 @@ Result<StragglerSet> OverHttp::set_straggler(const SetStraggler& request) {
     JsonFields notice(element);
     set.notices.push_back({std::string(notice.string("job")), std::string(notice.string("id")),
                            notice.integer("pipeline"), notice.number("at_s")});
+    if (notice.optional("nothing_done")) set.notices.back().nothing_done = std::string(notice.string("nothing_done"));
     return notice.error() ? Status(*notice.error()) : Status(Ok{});
   });
   if (!read) return read.error();

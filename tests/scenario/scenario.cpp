@@ -348,7 +348,8 @@ class Player {
     if (step.find("pinned_time")) return set(Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
     if (!step.find("slowdown"))
       return wrong("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
-    MaxSlowdown slowdown{step.number("slowdown", 1), step.number("threshold", 0), {}, ""};
+    MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
+    if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
     std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
     for (std::string sample; std::getline(samples, sample, ',');) {
       const std::size_t colon = sample.find(':');

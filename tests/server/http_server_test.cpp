@@ -512,6 +512,20 @@ TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
   const auto again = server_->listen({"127.0.0.1", port_});
   ASSERT_FALSE(again.ok());
   EXPECT_THAT(again.error().message, HasSubstr("cannot listen on 127.0.0.1:" + std::to_string(port_)));
+  EXPECT_EQ(again.error().code, ErrorCode::unavailable) << "what the caller asked for is not wrong";
+}
+
+TEST_F(HttpServerTest, AnAddressIsOursBeforeAnybodyIsListenedTo) {
+  auto taken = take_address(io_, {"127.0.0.1", 0});
+  ASSERT_TRUE(taken.ok()) << taken.error().message;
+  const std::uint16_t port = taken->local_endpoint().port();
+  boost::system::error_code refused;
+  boost::asio::ip::tcp::socket early(io_);
+  early.connect(taken->local_endpoint(), refused);
+  EXPECT_EQ(refused, boost::asio::error::connection_refused);
+  start();
+  EXPECT_EQ(server_->listen(std::move(*taken)).value(), port);
+  EXPECT_FALSE(take_address(io_, {"127.0.0.1", port}).ok()) << "it is somebody's";
 }
 
 TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest) {

@@ -49,7 +49,7 @@ TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
 
 TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
   // 60 % slower is tolerated, 50 % slower would need 330 J instead of 300 J.
-  set(MaxSlowdown{1.6, 0, {}, ""});
+  set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target().time, Seconds(1));
   EXPECT_EQ(target().reason, "up to 60 % slower than maximum clock; slower than 1 s saves nothing");
   EXPECT_EQ(target(1.2).time, Seconds(1.2)) << "the straggler's time, and no more";
@@ -57,7 +57,7 @@ TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
   groups_[0].pipeline = &saving_;
   EXPECT_EQ(target().time, Seconds(1.6)) << "270 J instead of 300 J";
   EXPECT_EQ(target().reason, "up to 60 % slower than maximum clock");
-  set(MaxSlowdown{9, 0, {}, ""});
+  set(MaxSlowdown{9, {}, {}, ""});
   EXPECT_EQ(target().time, Seconds(2)) << "T*";
   EXPECT_EQ(target().reason, "up to 800 % slower than maximum clock; slower than 2 s saves nothing");
 }
@@ -65,7 +65,7 @@ TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
 TEST_F(PolicyTest, AToleranceCountsWhatStragglersDrawMeanwhile) {
   // Going from 1.2 s to 1.5 s: the other pipeline saves 80 J and draws 30 J more; five stragglers wait for 150 J more.
   groups_ = {{&saving_, 1, 1, 5}};
-  set(MaxSlowdown{1.6, 0, {}, ""});
+  set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target(1.2).time, Seconds(1.2));
   groups_ = {{&saving_, 1, 1, 1}};
   EXPECT_EQ(target(1.2).time, Seconds(1.6));
@@ -73,7 +73,7 @@ TEST_F(PolicyTest, AToleranceCountsWhatStragglersDrawMeanwhile) {
 
 TEST_F(PolicyTest, PipelinesThatDifferHaveTheTimeOfLeastEnergyOfAll) {
   groups_ = {{&pipeline_, 1, 1, 0}, {&saving_, 1, 1, 0}};  // 600 J; 330 + 270 J
-  set(MaxSlowdown{1.6, 0, {}, ""});
+  set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target().time, Seconds(1)) << "of equal energies the faster";
   groups_[1].scale = 2;
   EXPECT_EQ(target().time, Seconds(1.6));
@@ -122,7 +122,7 @@ TEST_F(PolicyTest, ASlowdownHoldsWhileTheSignalIsAboveItsThreshold) {
 
 TEST_F(PolicyTest, ASlowdownWithoutASignalIsAlwaysInForce) {
   groups_[0].pipeline = &saving_;
-  set(MaxSlowdown{1.503, 0, {}, ""});
+  set(MaxSlowdown{1.503, {}, {}, ""});
   EXPECT_EQ(target(0, 0).time, Seconds(1.503));
   EXPECT_EQ(target(1.8, 0).time, Seconds(1.8)) << "the straggler is slower";
   EXPECT_THAT(target(0, 0).reason, HasSubstr("50.3 % slower than maximum clock"));
@@ -133,7 +133,7 @@ TEST_F(PolicyTest, TheServersSlowdownIsForJobsWithoutAPolicyOfTheirOwn) {
   groups_[0].pipeline = &saving_;
   default_slowdown_ = 0.5;
   EXPECT_EQ(target(1, 0).time, Seconds(1.5));
-  set(MaxSlowdown{1, 0, {}, ""});
+  set(MaxSlowdown{1, {}, {}, ""});
   EXPECT_EQ(target(1, 0).time, Seconds(1));
   EXPECT_EQ(target(1, 0).reason, "");
 }
@@ -160,9 +160,9 @@ TEST_F(PolicyTest, APinOverrulesEverything) {
 TEST(CheckPolicy, RefusesWhatIsOutOfRange) {
   for (const Policy& wrong :
        {Policy(PowerCap{Watts(0)}), Policy(PowerCap{Watts(NAN)}), Policy(Pin{}), Policy(Pin{Seconds(1), 1}),
-        Policy(Pin{Seconds(0), {}}), Policy(Pin{{}, -1}), Policy(MaxSlowdown{0.9, 0, {}, ""}),
+        Policy(Pin{Seconds(0), {}}), Policy(Pin{{}, -1}), Policy(MaxSlowdown{0.9, {}, {}, ""}),
         Policy(MaxSlowdown{2, NAN, {}, ""}), Policy(MaxSlowdown{2, 0, {{5, 1}, {5, 2}}, ""}),
-        Policy(MaxSlowdown{2, 0, {{5, INFINITY}}, ""})}) {
+        Policy(MaxSlowdown{2, 0, {{5, INFINITY}}, ""}), Policy(MaxSlowdown{2, 0, {}, ""})}) {
     EXPECT_FALSE(check_policy(wrong).ok()) << text_of(wrong);
   }
   EXPECT_EQ(
@@ -170,7 +170,11 @@ TEST(CheckPolicy, RefusesWhatIsOutOfRange) {
       "max_slowdown: signal[1]: value 2 from 4 s; allowed: finite values, each from later than the one before (5 s)");
   EXPECT_EQ(check_policy(MaxSlowdown{2, NAN, {}, ""}).error().message,
             "max_slowdown: threshold: nan; allowed: finite values");
-  for (const Policy& right : {Policy(PowerCap{Watts(1)}), Policy(Pin{{}, 0}), Policy(MaxSlowdown{1, 0, {}, ""})}) {
+  EXPECT_EQ(check_policy(MaxSlowdown{2, 80, {}, "EUR/MWh"}).error().message,
+            "max_slowdown: threshold: 80, and no signal that could be above it; allowed: both, or neither to be slower "
+            "always");
+  for (const Policy& right : {Policy(PowerCap{Watts(1)}), Policy(Pin{{}, 0}), Policy(MaxSlowdown{1, {}, {}, ""}),
+                              Policy(MaxSlowdown{1, {}, {{5, 1}}, ""})}) {
     EXPECT_TRUE(check_policy(right).ok()) << text_of(right);
   }
 }
