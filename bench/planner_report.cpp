@@ -4,8 +4,10 @@
 // of a point no slower than T minus the bound's, over the bound's total energy at T; its mean and largest value are
 // over 5000 values of T from T_min to T*.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -31,8 +33,11 @@ double median_cpu_ms(int runs, Work work) {
   return times[times.size() / 2];
 }
 
+constexpr int kSpans = 5;
+
 struct Gap {
   double mean_pct = 0, largest_pct = 0;
+  std::array<double, kSpans> mean_pct_of_span{};  ///< of each fifth of the time from T_min to T*
 };
 
 Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
@@ -45,6 +50,7 @@ Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
     const double pct =
         100 * ((look_up(frontier, t).effective_energy - bound) / (bound + dag.total_blocking_power() * t));
     gap.mean_pct += pct / (kSamples + 1);
+    gap.mean_pct_of_span[std::min(kSpans - 1, i * kSpans / kSamples)] += pct * kSpans / (kSamples + 1);
     gap.largest_pct = std::max(gap.largest_pct, pct);
   }
   return gap;
@@ -74,8 +80,9 @@ void report_limited() {
 }
 
 int report(bool with_huge) {
-  fmt::print("| case | effort | CPU [ms] | points | mean gap [%] | largest gap [%] |\n");
-  fmt::print("| --- | --- | --- | --- | --- | --- |\n");
+  fmt::print(
+      "| case | effort | CPU [ms] | points | mean gap [%] | largest gap [%] | mean by fifth, from T_min [%] |\n");
+  fmt::print("| --- | --- | --- | --- | --- | --- | --- |\n");
   const std::vector<Case> cases{
       {"a100_sxm", 8, 12}, {"a100_sxm", 8, 96}, {"a40", 8, 12}, {"a40", 8, 96}, {"a100_sxm", 16, 256}};
   for (const Case& problem : cases) {
@@ -92,8 +99,8 @@ int report(bool with_huge) {
       Frontier frontier;
       const double ms = median_cpu_ms(problem.stages > 8 ? 3 : 15, [&] { frontier = plan_exact(*dag, options); });
       const Gap gap = gap_of(*dag, frontier);
-      fmt::print("| {} | {} | {:.1f} | {} | {:.3f} | {:.2f} |\n", problem.name(), name, ms, frontier.points.size(),
-                 gap.mean_pct, gap.largest_pct);
+      fmt::print("| {} | {} | {:.1f} | {} | {:.3f} | {:.2f} | {:.3f} |\n", problem.name(), name, ms,
+                 frontier.points.size(), gap.mean_pct, gap.largest_pct, fmt::join(gap.mean_pct_of_span, " / "));
     }
   }
 

@@ -1,6 +1,7 @@
 #include "planner/exact.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -20,22 +21,28 @@
 namespace perseus {
 namespace {
 
-// What an effort is worth: how densely the deadlines asked for are realised, and with which discounts (how much of its
-// price slack counts in the rounding's backward sweep).
+// The tastes of roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The first
+// two are the best alone.
+constexpr std::array<Taste, 4> kTastes{{{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
+constexpr int kTastesInTurn = 2;
+
+// What an effort is worth: how many of the deadlines asked for it realises, how many more between two of them, and
+// whether a deadline gets all tastes, or one of the first, in turn. Each effort realises all that a lower one does.
 struct EffortLevel {
-  double density;
-  std::vector<double> discounts;
+  int every, between;
+  bool all_tastes;
+  [[nodiscard]] double density() const { return static_cast<double>(between) / every; }
 };
 EffortLevel level_of(Effort effort) {
   switch (effort) {
     case Effort::low:
-      return {0.2, {Rounding::best_discount}};
+      return {5, 1, false};
     case Effort::normal:
       break;
     case Effort::high:
-      return {4, {Rounding::best_discount, 0.3, 0.5, 0.85, 1}};
+      return {1, 4, true};
   }
-  return {1, {Rounding::best_discount}};
+  return {1, 1, false};
 }
 
 // Relative error of sums over an iteration.
@@ -91,18 +98,29 @@ class Candidates {
   std::vector<Candidate> kept_;
 };
 
+struct Deadline {
+  Seconds time;
+  int taste;  // index into kTastes; kAllTastes: all of them, and the punctual one, so that some plan keeps it
+};
+constexpr int kAllTastes = -1;
+
 // The deadlines to realise, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
 // sweep runs to its end.
-std::vector<Seconds> deadlines_between(Seconds t_min, Seconds t_star, int count, const std::vector<Seconds>& also) {
-  std::vector<Seconds> deadlines;
-  const int steps = std::max(1, count - 1);
-  for (int step = 0; step < steps; ++step) {
-    deadlines.push_back(t_star - (t_star - t_min) * (static_cast<double>(step) / steps));
+std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count, const EffortLevel& level,
+                                        const std::vector<Seconds>& also) {
+  std::vector<Deadline> deadlines;
+  for (const Seconds t : also) {
+    if (t > t_min && t < t_star) deadlines.push_back({t, kAllTastes});
   }
-  std::ranges::copy_if(also, std::back_inserter(deadlines), [&](Seconds t) { return t > t_min && t < t_star; });
-  std::ranges::sort(deadlines, std::greater{});
-  deadlines.erase(std::unique(deadlines.begin(), deadlines.end()), deadlines.end());
-  deadlines.emplace_back(0);
+  const int steps = std::max(1, count - 1) * level.between;
+  for (int step = 0; step < steps; step += level.every) {
+    const int taste = level.all_tastes ? kAllTastes : step % kTastesInTurn;
+    deadlines.push_back({t_star - (t_star - t_min) * (static_cast<double>(step) / steps), taste});
+  }
+  std::ranges::stable_sort(deadlines, std::greater{}, &Deadline::time);
+  const auto same_time = [](const Deadline& a, const Deadline& b) { return a.time == b.time; };
+  deadlines.erase(std::unique(deadlines.begin(), deadlines.end(), same_time), deadlines.end());
+  deadlines.push_back({Seconds(0), kAllTastes});
   return deadlines;
 }
 
@@ -150,7 +168,6 @@ class Planner {
         options_(options),
         check_(check),
         level_(level_of(options.effort)),
-        deadlines_(std::max(2, static_cast<int>(options.deadlines * level_.density))),
         kinds_(make_kinds(dag)),
         realiser_(dag),
         runs_(dag),
@@ -166,12 +183,15 @@ class Planner {
     Relaxation relaxation(dag_, kinds_);
     Rounding rounding(dag_, kinds_, relaxation);
     Candidates candidates(kinds_);
-    sweep(relaxation, [&] {
-      for (const double discount : level_.discounts) {
-        if (stop(kOperationsOfRounding)) return;
-        const std::vector<int>& choices = rounding.round(discount);
-        candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
-      }
+    const auto add = [&](const Taste& taste) {
+      if (stop(kOperationsOfRounding)) return;
+      const std::vector<int>& choices = rounding.round(taste);
+      candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
+    };
+    sweep(relaxation, [&](const Deadline& deadline) {
+      if (deadline.taste != kAllTastes) return add(kTastes[deadline.taste]);
+      for (const Taste& taste : kTastes) add(taste);
+      add(Rounding::punctual);
     });
     if (check_.stopped()) return {};
     Frontier frontier{candidates.realise(realiser_, check_), relaxation.curve()};
@@ -217,7 +237,7 @@ class Planner {
         add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}, check_));
       }
     };
-    sweep(relaxation, [&] { add_all(1); });
+    sweep(relaxation, [&](const Deadline&) { add_all(1); });
     // Limits make plans slower than the relaxation thinks; higher prices than those of T_min fill the fast end.
     for (double factor = 1; factor < kHighestPriceFactor && !check_.stopped(); factor *= kPriceStep) add_all(factor);
     if (check_.stopped()) return {};
@@ -239,7 +259,7 @@ class Planner {
 
   // Slows down what each point leaves, from the fast end, where limits cost most, as far as the budget goes.
   void descend(LateClocks& late, std::vector<FrontierPoint>& points) {
-    long budget = static_cast<long>(kDescentSteps * level_.density / static_cast<double>(dag_.computations.size()));
+    long budget = static_cast<long>(kDescentSteps * level_.density() / static_cast<double>(dag_.computations.size()));
     for (std::size_t left = points.size(); left > 0 && budget > 0 && !check_.stopped(); --left) {
       FrontierPoint& point = points[left - 1];
       long share = std::max(1L, 4 * budget / static_cast<long>(left));
@@ -256,11 +276,12 @@ class Planner {
 
   template <class Realise>
   void sweep(Relaxation& relaxation, Realise realise) {
-    const std::vector<Seconds> deadlines = deadlines_between(t_min_, relaxation.t_star(), deadlines_, wanted_);
+    const std::vector<Deadline> deadlines =
+        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_);
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
-      relaxation.lower_deadline(deadlines[i], check_);
+      relaxation.lower_deadline(deadlines[i].time, check_);
       if (check_.stopped()) return;
-      realise();
+      realise(deadlines[i]);
       if (options_.progress && i % 16 == 0) {
         options_.progress(static_cast<double>(i) / static_cast<double>(deadlines.size()));
       }
@@ -272,7 +293,6 @@ class Planner {
   const PlannerOptions& options_;
   StopCheck& check_;
   EffortLevel level_;
-  int deadlines_;
   Kinds kinds_;
   Realiser realiser_;
   ClockRuns runs_;
@@ -286,7 +306,7 @@ class Planner {
 double estimated_planning_s(const ComputationDag& dag, const PlannerOptions& options) {
   // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and what limits cost.
   const auto n = static_cast<double>(dag.computations.size());
-  const double density = level_of(options.effort).density, deadlines = density * options.deadlines;
+  const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
   const double sweep_s = 4e-10 * n * n * dag.num_ranks(), rounding_s = 3e-8 * n * deadlines;
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   return sweep_s + rounding_s + (limited ? sweep_s + 1.2 * density + 4e-6 * n * deadlines : 0);

@@ -1,6 +1,7 @@
 #include "planner/rounding.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace perseus {
 
@@ -14,7 +15,11 @@ Rounding::Rounding(const ComputationDag& dag, const Kinds& kinds, const Relaxati
       choices_.push_back({relaxation.ticks(choice.time), choice.effective_energy.value()});
     }
   }
-  for (int i = 0; i < n; ++i) first_choice_.push_back(first_of_kind[kinds.of_computation[i]]);
+  for (int i = 0; i < n; ++i) {
+    const int kind = kinds.of_computation[i];
+    first_choice_.push_back(first_of_kind[kind]);
+    last_choice_.push_back(static_cast<int>(kinds.sets[kind].pareto.size()) - 1);
+  }
 
   before_first_.assign(n + 1, 0);
   after_first_.assign(n + 1, 0);
@@ -40,9 +45,9 @@ Rounding::Rounding(const ComputationDag& dag, const Kinds& kinds, const Relaxati
   latest_end_.resize(n);
 }
 
-const std::vector<int>& Rounding::round(double discount) {
-  forward_to_relaxed_ends();
-  backward_from(relaxation_.deadline_ticks(), discount);
+const std::vector<int>& Rounding::round(const Taste& taste) {
+  forward_to_relaxed_ends(taste);
+  backward_from(std::max(relaxation_.deadline_ticks(), makespan_), taste.discount);
   forward_into_slack();
   return choice_;
 }
@@ -68,23 +73,32 @@ int Rounding::cheapest(const TimedChoice* choices, int first, int last, double j
   return best;
 }
 
-void Rounding::forward_to_relaxed_ends() {
+void Rounding::forward_to_relaxed_ends(const Taste& taste) {
   const int n = static_cast<int>(choice_.size());
+  makespan_ = 0;
   for (int i = 0; i < n; ++i) {
     const Integer start = earliest_start(i);
     const TimedChoice* const choices = choices_of(i);
     const auto [slower, faster] = relaxation_.mix(i);
+    const Integer window = relaxation_.end_ticks(i) - start;
     int choice = slower;
-    if (slower != faster) {
-      const Integer window = relaxation_.end_ticks(i) - start;
-      while (choice < faster && choices[choice].time > window) ++choice;
-      if (choice != slower && choice != faster) {
-        choice = cheapest(choices, choice, faster, relaxation_.joules_per_tick(i));
+    if (choices[slower].time > window) {
+      const double price = relaxation_.joules_per_tick(i);
+      double least = std::numeric_limits<double>::infinity();
+      for (int c = slower; c <= last_choice_[i]; ++c) {
+        const auto over = static_cast<double>(choices[c].time - window);
+        const double cost = choices[c].energy_j + price * over * (over > 0 ? 1 + taste.late : 1 - taste.early);
+        if (cost < least) {
+          least = cost;
+          choice = c;
+        }
+        if (over <= 0 && c >= faster) break;
       }
     }
     choice_[i] = choice;
     start_[i] = start;
     end_[i] = start + choices[choice].time;
+    makespan_ = std::max(makespan_, end_[i]);
   }
 }
 

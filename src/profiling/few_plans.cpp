@@ -33,7 +33,7 @@ Frontier few_plans(const ComputationDag& dag, std::vector<Seconds> deadlines, St
     relaxation.lower_deadline(deadline, check);
     if (check.stopped()) break;
     FrontierPoint point;
-    point.plan = kinds.plan_of(rounding.round(Rounding::best_discount));
+    point.plan = kinds.plan_of(rounding.round(Rounding::punctual));
     const Realiser::Outcome outcome = realiser.realise(point.plan);
     point.time = outcome.time;
     point.effective_energy = outcome.effective_energy;

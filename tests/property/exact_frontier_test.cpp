@@ -9,8 +9,13 @@
 #include "oracles/brute_force.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
+#include "oracles/longest_path.h"
 #include "oracles/published.h"
+#include "planner/choices.h"
 #include "planner/exact.h"
+#include "planner/look_up.h"
+#include "planner/relaxation.h"
+#include "planner/rounding.h"
 #include "shared_data.h"
 #include "verify/certificate_check.h"
 #include "verify/verify_plan.h"
@@ -57,6 +62,61 @@ RC_GTEST_PROP(ExactFrontier, IsNeverBetterThanBruteForceNorWorseThanItsGap, ()) 
     RC_ASSERT(point.bound <= optimum + rounding);
     RC_ASSERT(point.energy - optimum <= point.bound * (point.gap_pct() / 100) + rounding);
   }
+}
+
+RC_GTEST_PROP(ExactFrontier, HasNoNegativeGap, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  for (const Effort effort : {Effort::low, Effort::normal, Effort::high}) {
+    for (const FrontierPoint& point : plan_exact(dag, few_deadlines(effort)).points) RC_ASSERT(point.gap_pct() >= 0);
+  }
+}
+
+RC_GTEST_PROP(ExactFrontier, IsNeverWorseWithMoreEffort, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice, kTiny);
+  // Otherwise points may be left out because there are too many.
+  const BruteForce brute_force(dag);
+  RC_PRE(brute_force.pareto_set().size() <= 50u);
+  Frontier less = plan_exact(dag, few_deadlines(Effort::low));
+  for (const Effort effort : {Effort::normal, Effort::high}) {
+    Frontier more = plan_exact(dag, few_deadlines(effort));
+    for (const FrontierPoint& point : less.points) {
+      const FrontierPoint& better = look_up(more, point.time);
+      RC_ASSERT(better.time <= point.time);
+      RC_ASSERT(better.effective_energy <= point.effective_energy);
+    }
+    less = std::move(more);
+  }
+}
+
+RC_GTEST_PROP(Rounding, KeepsTheDeadlineIfPunctual, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  const Kinds kinds = make_kinds(dag);
+  Relaxation relaxation(dag, kinds);
+  Rounding rounding(dag, kinds, relaxation);
+  const Seconds t_min = plan_exact(dag, few_deadlines()).points.back().time;
+  const Seconds deadline = t_min + (relaxation.t_star() - t_min) * dice.real(0.001, 1);
+  relaxation.lower_deadline(deadline);
+  const Plan plan = kinds.plan_of(rounding.round(Rounding::punctual));
+  const testing::Realised realised = testing::realise(dag, plan);
+  RC_ASSERT(realised.time <= deadline * (1 + 1e-9));
+}
+
+RC_GTEST_PROP(Rounding, SaysWhatItsPlanTakes, ()) {
+  ShrinkingDice dice;
+  const ComputationDag dag = testing::random_dag(dice);
+  const Kinds kinds = make_kinds(dag);
+  Relaxation relaxation(dag, kinds);
+  Rounding rounding(dag, kinds, relaxation);
+  relaxation.lower_deadline(relaxation.t_star() * dice.real(0.3, 1));
+  const Plan plan = kinds.plan_of(rounding.round({dice.real(0, 2), dice.real(0, 1), dice.real(0, 1)}));
+  const testing::Realised realised = testing::realise(dag, plan);
+  const Seconds said = relaxation.seconds(rounding.makespan_ticks());
+  RC_ASSERT(said <= realised.time * (1 + 1e-9) && said >= realised.time * (1 - 1e-9));
+  RC_ASSERT(std::abs(rounding.effective_energy_j() - realised.effective_energy.value()) <=
+            1e-9 * (std::abs(realised.effective_energy.value()) + (dag.total_blocking_power() * said).value()));
 }
 
 class ExactFrontierOf : public ::testing::TestWithParam<testing::PublishedCase> {};
