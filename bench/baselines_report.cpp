@@ -14,28 +14,28 @@
 #include <tuple>
 #include <vector>
 
-#include "baselines/envpipe.h"
-#include "baselines/methods.h"
-#include "model/reference_plans.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/number.h"
+#include "io/formats/profile_csv.h"
+#include "planning/baselines/envpipe.h"
+#include "planning/baselines/methods.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
 #include "tests/published_envpipe.h"
 #include "tests/published_frontier.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/number.h"
-#include "wire/profile_csv.h"
 
 namespace perseus {
 namespace {
 
-const LowerBound no_bound{{{Seconds(0), Joules(0)}}};
+const model::LowerBound no_bound{{{Seconds(0), Joules(0)}}};
 
 struct Case {
   std::string name;
   testing::EmulatedGpu gpu;
   int microbatches;
-  ComputationDag dag;
+  model::ComputationDag dag;
 };
 
 std::vector<Case> cases(const std::filesystem::path& data) {
@@ -58,8 +58,9 @@ void print_envpipe(const std::filesystem::path& data, const std::vector<Case>& a
     const auto published = testing::published_envpipe(data, c.gpu.name, c.microbatches);
     PERSEUS_CHECK(published.has_value(), "a row of every case");
     for (const double unit_s : {0.0, 0.0001, 0.001}) {
-      const EnvPipeRun run = plan_envpipe(c.dag, {.max_steps = 10000, .unit_time = Seconds(unit_s)}).value();
-      const FrontierPoint point = judge(c.dag, {run.plan}, no_bound).points.front();
+      const baselines::EnvPipeRun run =
+          baselines::plan_envpipe(c.dag, {.max_steps = 10000, .unit_time = Seconds(unit_s)}).value();
+      const model::FrontierPoint point = baselines::judge(c.dag, {run.plan}, no_bound).points.front();
       const double energy_j = 80 * point.energy.value();
       const double off_pct = 100 * (energy_j / published->energy_j - 1);
       fmt::print("| {} | {:.3f} | {:.3f} | {} | {} | {:.3f} | {:.3f} | {} |\n", c.name, published->iteration_time_s,
@@ -76,19 +77,21 @@ void print_methods(const std::vector<Case>& all) {
       "| case | method | points | fastest T [s] | slower than all-max [%] | saves against all-max [%] | exact saves at "
       "that T [%] | above the bound [%] |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Case& c : all) {
-    const Frontier exact = plan_exact(c.dag);
-    const FrontierPoint all_max = judge(c.dag, {all_maximum_clock(c.dag)}, exact.bound).points.front();
-    const auto print = [&](std::string_view method, const Frontier& frontier) {
-      const FrontierPoint& p = frontier.points.back();
-      const Joules ours = look_up(exact, p.time * (1 + 1e-12)).effective_energy + c.dag.total_blocking_power() * p.time;
+    const model::Frontier exact = planner::plan_exact(c.dag);
+    const model::FrontierPoint all_max =
+        baselines::judge(c.dag, {model::all_maximum_clock(c.dag)}, exact.bound).points.front();
+    const auto print = [&](std::string_view method, const model::Frontier& frontier) {
+      const model::FrontierPoint& p = frontier.points.back();
+      const Joules ours =
+          planner::look_up(exact, p.time * (1 + 1e-12)).effective_energy + c.dag.total_blocking_power() * p.time;
       const auto saved = [&](Joules energy) { return 100 * (1 - energy / all_max.energy); };
       fmt::print("| {} | {} | {} | {:.4f} | {:+.2f} | {:.2f} | {:.2f} | {:.2f} |\n", c.name, method,
                  frontier.points.size(), p.time.value(), 100 * (p.time / all_max.time - 1), saved(p.energy),
                  saved(ours), std::max(0.0, p.gap_pct()));
     };
     print("exact", exact);
-    for (const BaselineMethod& method : baseline_methods()) {
-      print(method.name, judge(c.dag, method.plans(c.dag)->plans, exact.bound));
+    for (const baselines::BaselineMethod& method : baselines::baseline_methods()) {
+      print(method.name, baselines::judge(c.dag, method.plans(c.dag)->plans, exact.bound));
     }
   }
 }
@@ -104,20 +107,21 @@ using Clocks = std::map<std::tuple<int, std::string, int>, int>;
 
 Clocks clocks_that_ran(const std::filesystem::path& data, const Measured& measured) {
   constexpr std::string_view envpipe_final = "102";
-  const std::string text = read_file((data / "measured" / (measured.name + ".ops.csv.gz")).string()).value();
-  CsvReader reader(text, measured.name);
+  const std::string text = formats::read_file((data / "measured" / (measured.name + ".ops.csv.gz")).string()).value();
+  formats::CsvReader reader(text, measured.name);
   Clocks clocks;
   while (reader.next().value()) {
     const auto& f = reader.fields();  // plan,stage,op,instruction,microbatch,frequency_mhz,time_s
     if (f[0] != envpipe_final) continue;
-    clocks[{*number_in<int>(f[1]), std::string(f[3]), *number_in<int>(f[4])}] = *number_in<int>(f[5]);
+    clocks[{*formats::number_in<int>(f[1]), std::string(f[3]), *formats::number_in<int>(f[4])}] =
+        *formats::number_in<int>(f[5]);
   }
   return clocks;
 }
 
 /// The option whose clock is closest.
-int option_near(const ComputationType& type, int clock_mhz) {
-  const auto distance = [&](const Measurement& m) { return std::abs(m.clock.value() - clock_mhz); };
+int option_near(const model::ComputationType& type, int clock_mhz) {
+  const auto distance = [&](const model::Measurement& m) { return std::abs(m.clock.value() - clock_mhz); };
   return static_cast<int>(std::ranges::min_element(type.options, {}, distance) - type.options.begin());
 }
 
@@ -131,30 +135,31 @@ void print_measured(const std::filesystem::path& data) {
       "| our energy [J] |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Measured& measured : {Measured{"A100_gpt3-xl_pp4", 4, 128}, Measured{"A40_bloom-3b_pp8", 8, 128},
                                    Measured{"A40_wide-resnet101_8_pp8", 8, 48}}) {
-    const auto profile = read_profile_csv((data / "measured" / (measured.name + ".profile_grid.csv")).string());
-    const auto schedule = make_schedule("1f1b", {measured.stages, measured.microbatches, 1});
-    const ComputationDag dag = build_dag(profile.value(), schedule.value(), {}).value();
+    const auto profile =
+        formats::read_profile_csv((data / "measured" / (measured.name + ".profile_grid.csv")).string());
+    const auto schedule = model::make_schedule("1f1b", {measured.stages, measured.microbatches, 1});
+    const model::ComputationDag dag = model::build_dag(profile.value(), schedule.value(), {}).value();
     const Clocks ran = clocks_that_ran(data, measured);
-    const EnvPipeRun ours = plan_envpipe(dag).value();
-    Plan published(ours.plan.size());
+    const baselines::EnvPipeRun ours = baselines::plan_envpipe(dag).value();
+    model::Plan published(ours.plan.size());
     int same = 0;
     double distance_mhz = 0;
     for (int i = 0; i < static_cast<int>(published.size()); ++i) {
-      const ComputationType& type = dag.type_of(i);
+      const model::ComputationType& type = dag.type_of(i);
       const int clock = ran.at({type.stage, type.instruction, dag.computations[i].microbatch});
-      published[i] = static_cast<Plan::value_type>(option_near(type, clock));
+      published[i] = static_cast<model::Plan::value_type>(option_near(type, clock));
       const int difference = std::abs(clock - type.options[ours.plan[i]].clock.value());
       same += difference == 0;
       distance_mhz += difference;
     }
-    const FrontierPoint theirs = judge(dag, {published}, no_bound).points.front();
-    const FrontierPoint point = judge(dag, {ours.plan}, no_bound).points.front();
+    const model::FrontierPoint theirs = baselines::judge(dag, {published}, no_bound).points.front();
+    const model::FrontierPoint point = baselines::judge(dag, {ours.plan}, no_bound).points.front();
     const auto count = static_cast<double>(published.size());
-    fmt::print(
-        "| {} | {} | {:.1f} | {:.0f} | {:.3f} | {:.3f} | {:.0f} | {:.0f} |\n", measured.name,
-        fmt::format("{} after {} steps", ours.end == EnvPipeEnd::stuck ? "stuck" : "envelope reached", ours.steps),
-        100 * same / count, distance_mhz / count, theirs.time.value(), point.time.value(), theirs.energy.value(),
-        point.energy.value());
+    fmt::print("| {} | {} | {:.1f} | {:.0f} | {:.3f} | {:.3f} | {:.0f} | {:.0f} |\n", measured.name,
+               fmt::format("{} after {} steps", ours.end == baselines::EnvPipeEnd::stuck ? "stuck" : "envelope reached",
+                           ours.steps),
+               100 * same / count, distance_mhz / count, theirs.time.value(), point.time.value(), theirs.energy.value(),
+               point.energy.value());
   }
 }
 

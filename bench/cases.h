@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "model/computation_dag.h"
-#include "wire/profile_csv.h"
+#include "io/formats/profile_csv.h"
+#include "planning/model/computation_dag.h"
 
 namespace perseus::bench {
 
@@ -29,19 +29,19 @@ inline std::filesystem::path shared_data() {
 
 /// As many stages as asked for, none like another: each is a published stage with its times and energies scaled by
 /// seeded factors of 0.9 to 1.1, and every measurement by another 0.98 to 1.02.
-inline Profile distinct_stages(const Profile& published, int stages, std::uint64_t seed) {
+inline model::Profile distinct_stages(const model::Profile& published, int stages, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto factor = [&](double spread) {  // not std::uniform_real_distribution: it differs between libraries
     return 1 + spread * (2 * static_cast<double>(engine() >> 11) * 0x1p-53 - 1);
   };
-  Profile profile;
+  model::Profile profile;
   profile.accelerators.assign(stages, 1);
   for (int stage = 0; stage < stages; ++stage) {
     for (const char* const instruction : {"forward", "backward"}) {
-      ProfileEntry entry = *published.find(stage % published.num_stages(), instruction);
+      model::ProfileEntry entry = *published.find(stage % published.num_stages(), instruction);
       entry.stage = stage;
       const double slower = factor(0.1), dearer = factor(0.1);
-      for (Measurement& m : entry.measurements) {
+      for (model::Measurement& m : entry.measurements) {
         m.time = m.time * (slower * factor(0.02));
         m.energy = m.energy * (dearer * factor(0.02));
       }
@@ -51,15 +51,15 @@ inline Profile distinct_stages(const Profile& published, int stages, std::uint64
   return profile;
 }
 
-inline Result<ComputationDag> load(const Case& problem) {
+inline Result<model::ComputationDag> load(const Case& problem) {
   const std::string file = fmt::format("emulation/stage_profile/gpt3-175b+{}_bf16.csv", problem.gpu);
-  Result<Profile> profile = read_profile_csv((shared_data() / file).string());
+  Result<model::Profile> profile = formats::read_profile_csv((shared_data() / file).string());
   if (!profile) return profile.error();
   const bool a40 = std::string(problem.gpu) == "a40";
-  const Result<Schedule> schedule = make_schedule("1f1b", {problem.stages, problem.microbatches, 1});
+  const Result<model::Schedule> schedule = model::make_schedule("1f1b", {problem.stages, problem.microbatches, 1});
   if (!schedule) return schedule.error();
-  const Profile stages = problem.stages == 8 ? *profile : distinct_stages(*profile, problem.stages, 7);
-  return build_dag(stages, *schedule, {Watts(a40 ? 70.38 : 83.64), Seconds(0)});
+  const model::Profile stages = problem.stages == 8 ? *profile : distinct_stages(*profile, problem.stages, 7);
+  return model::build_dag(stages, *schedule, {Watts(a40 ? 70.38 : 83.64), Seconds(0)});
 }
 
 }  // namespace perseus::bench

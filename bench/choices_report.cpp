@@ -12,20 +12,20 @@
 #include <string>
 #include <vector>
 
-#include "baselines/best_of_all.h"
 #include "bench/cases.h"
-#include "model/default_plan.h"
-#include "model/reference_plans.h"
-#include "planner/realise.h"
-#include "search/configuration.h"
-#include "search/repartition.h"
-#include "search/union_frontier.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/model/default_plan.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/realise.h"
+#include "planning/search/configuration.h"
+#include "planning/search/repartition.h"
+#include "planning/search/union_frontier.h"
 
 namespace perseus::bench {
 namespace {
 
-using search::Choice;
 using search::Configuration;
+using search::ConfigurationChoice;
 using search::MeasuredWith;
 using search::Recomputing;
 
@@ -46,29 +46,29 @@ const std::vector<Workload> kWorkloads{
 constexpr double kTolerance = 0.003;
 
 struct Planned {
-  Configuration configuration;
-  Frontier frontier;
+  search::Configuration configuration;
+  model::Frontier frontier;
 };
 
 class Savings {
  public:
-  Savings(const search::Job& job, Seconds t_max, Joules before) : job_(job), t_max_(t_max), before_(before) {}
+  Savings(const search::SearchedJob& job, Seconds t_max, Joules before) : job_(job), t_max_(t_max), before_(before) {}
 
   /// Index of the planned configuration, or -1 where it is not possible.
-  int plan(const Choice& choice) { return plan(job_, choice); }
-  int plan(const search::Job& job, const Choice& choice) {
-    Result<Configuration> made = search::configure(job, choice);
+  int plan(const search::ConfigurationChoice& choice) { return plan(job_, choice); }
+  int plan(const search::SearchedJob& job, const search::ConfigurationChoice& choice) {
+    Result<search::Configuration> made = search::configure(job, choice);
     if (!made) return -1;
-    PlannerOptions options;
+    planner::PlannerOptions options;
     options.also = {t_max_, (1 + kTolerance) * t_max_};
-    Frontier frontier = *plan_best_of_all(made->dag, options);
+    model::Frontier frontier = *baselines::plan_best_of_all(made->dag, options);
     planned_.push_back({*std::move(made), std::move(frontier)});
     return static_cast<int>(planned_.size()) - 1;
   }
 
   /// In percent, of the union; nothing where no plan is in time. `bound`: of the lower bound there.
   std::string saving(const std::vector<int>& which, double slowdown, bool bound = false) const {
-    std::vector<const Frontier*> members;
+    std::vector<const model::Frontier*> members;
     for (const int c : which) {
       if (c >= 0) members.push_back(&planned_[c].frontier);
     }
@@ -77,14 +77,14 @@ class Savings {
     const search::UnionFrontier all = search::union_of(members, waiting);
     const auto chosen = search::cheapest_in_time(all.frontier, t_max_ * (1 + slowdown));
     if (!chosen) return "-";
-    const FrontierPoint& point = all.frontier.points[*chosen];
+    const model::FrontierPoint& point = all.frontier.points[*chosen];
     const Joules energy =
         bound ? search::least_energy_in_time(members, waiting, t_max_ * (1 + slowdown)) : point.energy;
     return fmt::format("{:.2f}", 100 * ((before_ - energy) / before_));
   }
 
  private:
-  const search::Job& job_;
+  const search::SearchedJob& job_;
   Seconds t_max_;
   Joules before_;
   std::vector<Planned> planned_;
@@ -94,35 +94,36 @@ struct Row {
   std::string cumulative, schedules, partition;
 };
 
-Row row_of(const Workload& workload, const Profile& profile, int microbatches) {
-  search::Job job;
+Row row_of(const Workload& workload, const model::Profile& profile, int microbatches) {
+  search::SearchedJob job;
   job.profile = profile;
   job.microbatches = microbatches;
   job.costs.blocking_power = Watts(workload.blocking_power_w);
-  job.measured_with = MeasuredWith::recomputation;
-  search::Job unknown = job;
-  unknown.measured_with = MeasuredWith::unknown;
+  job.measured_with = search::MeasuredWith::recomputation;
+  search::SearchedJob unknown = job;
+  unknown.measured_with = search::MeasuredWith::unknown;
 
-  const Configuration reference = search::configure(job, {}).value();
-  const Realiser::Outcome at_maximum = Realiser(reference.dag).realise(all_maximum_clock(reference.dag));
+  const search::Configuration reference = search::configure(job, {}).value();
+  const planner::Realiser::Outcome at_maximum =
+      planner::Realiser(reference.dag).realise(model::all_maximum_clock(reference.dag));
   const Joules before = at_maximum.effective_energy + reference.dag.total_blocking_power() * at_maximum.time;
   Savings savings(job, at_maximum.time, before);
   const int plain = savings.plan({});
-  const int kept = savings.plan({"1f1b", 1, Recomputing::best});
+  const int kept = savings.plan({"1f1b", 1, search::Recomputing::best});
   std::vector<int> schedules{plain}, all{plain, kept};
   std::string each;
-  for (const std::string& name : schedule_names()) {
+  for (const std::string& name : model::schedule_names()) {
     if (name == "1f1b") continue;
-    const int fixed = chunks_fixed_by(name);
+    const int fixed = model::chunks_fixed_by(name);
     const int chunks = fixed == 0 ? 2 : fixed;
-    schedules.push_back(savings.plan({name, chunks, Recomputing::as_measured}));
+    schedules.push_back(savings.plan({name, chunks, search::Recomputing::as_measured}));
     all.push_back(schedules.back());
-    all.push_back(savings.plan({name, chunks, Recomputing::best}));
+    all.push_back(savings.plan({name, chunks, search::Recomputing::best}));
     each += fmt::format(" {} |", savings.saving({schedules.back()}, 0));
   }
   // A backward as a whole split in halves, where it is not known whether it recomputes.
   Savings halves(unknown, at_maximum.time, before);
-  const int whole = halves.plan({"zero-bubble", 1, Recomputing::as_measured});
+  const int whole = halves.plan({"zero-bubble", 1, search::Recomputing::as_measured});
   const std::string name = fmt::format("{}, {} microbatches", workload.name, microbatches);
   Row row;
   row.cumulative = fmt::format("| {} | {} | {} | {} | {} | {} | {} |", name, savings.saving({plain}, 0),
@@ -134,7 +135,7 @@ Row row_of(const Workload& workload, const Profile& profile, int microbatches) {
     row.partition = fmt::format("| {} |", name);
     for (const char* schedule : {"1f1b", "zero-bubble"}) {
       for (const double slowdown : {0.0, kTolerance}) {
-        const Choice choice{schedule, 1, Recomputing::as_measured};
+        const search::ConfigurationChoice choice{schedule, 1, search::Recomputing::as_measured};
         const int measured = halves.plan(choice);
         const auto cut = search::with_best_partition(unknown, choice, layers, (1 + slowdown) * at_maximum.time);
         const int moved = cut ? halves.plan(cut->job, choice) : -1;
@@ -150,7 +151,7 @@ Row row_of(const Workload& workload, const Profile& profile, int microbatches) {
 int report() {
   std::vector<Row> rows;
   for (const Workload& workload : kWorkloads) {
-    const Result<Profile> profile = read_profile_csv((shared_data() / workload.file).string());
+    const Result<model::Profile> profile = formats::read_profile_csv((shared_data() / workload.file).string());
     if (!profile) {
       fmt::print(stderr, "{}\n", profile.error().message);
       return 66;
@@ -161,11 +162,11 @@ int report() {
   fmt::print("| --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Row& row : rows) fmt::print("{}\n", row.cumulative);
   fmt::print("\n| workload | 1f1b | zero-bubble, halves |");
-  for (const std::string& name : schedule_names()) {
+  for (const std::string& name : model::schedule_names()) {
     if (name != "1f1b") fmt::print(" {} |", name);
   }
   fmt::print("\n| --- | --- | --- |");
-  for (std::size_t i = 1; i < schedule_names().size(); ++i) fmt::print(" --- |");
+  for (std::size_t i = 1; i < model::schedule_names().size(); ++i) fmt::print(" --- |");
   fmt::print("\n");
   for (const Row& row : rows) fmt::print("{}\n", row.schedules);
   fmt::print("\n| workload | 1f1b | 1f1b, + 0.3 % | partition | zero-bubble | zero-bubble, + 0.3 % | partition |\n");

@@ -18,11 +18,11 @@
 #include <string>
 #include <vector>
 
-#include "client/call_cost.h"
-#include "client/client.h"
-#include "clock_control/clock_controller.h"
 #include "one_f_one_b.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "training/client/call_cost.h"
+#include "training/client/training_client.h"
+#include "training/clock_control/clock_controller.h"
 
 namespace {
 
@@ -42,9 +42,9 @@ std::vector<double> timed(int times, const Call& call) {
   std::vector<double> took;
   took.reserve(static_cast<std::size_t>(times));
   for (int i = 0; i < times; ++i) {
-    const std::uint64_t from = host_now_ns();
+    const std::uint64_t from = perseus::client::host_now_ns();
     call(i);
-    took.push_back(static_cast<double>(host_now_ns() - from));
+    took.push_back(static_cast<double>(perseus::client::host_now_ns() - from));
   }
   return took;
 }
@@ -59,7 +59,7 @@ void sleep_until(double at_s) {
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {}
 }
 
-double seconds_now() { return 1e-9 * static_cast<double>(host_now_ns()); }
+double seconds_now() { return 1e-9 * static_cast<double>(perseus::client::host_now_ns()); }
 
 /// Memory pages of which each says where the next one is, so that they are touched one after another.
 class PageChain {
@@ -88,9 +88,9 @@ void cold_pages(double clock_ns) {
   std::ptrdiff_t last = 0;
   for (int i = 0; i < 400; ++i) {
     sleep_until(seconds_now() + 0.02);
-    const std::uint64_t from = host_now_ns();
+    const std::uint64_t from = perseus::client::host_now_ns();
     last += pages.walk();
-    walks.push_back((static_cast<double>(host_now_ns() - from) - clock_ns) / PageChain::length);
+    walks.push_back((static_cast<double>(perseus::client::host_now_ns() - from) - clock_ns) / PageChain::length);
   }
   if (last != 0) fmt::print("the chain of pages is broken\n");
   row("touching one page, every 20 ms", percentiles(walks), 0);
@@ -98,7 +98,7 @@ void cold_pages(double clock_ns) {
 
 /// The same calls in training's rhythm: the rank waits asleep between them, as for a GPU or for its input, so that
 /// caches and address translations are as cold as they get.
-void cold_calls(perseus_client* client, perseus::ClockController* control, double clock_ns) {
+void cold_calls(perseus_client* client, perseus::clock_control::ClockController* control, double clock_ns) {
   const perseus::OneFOneB job{4, 1, 8, 0.02, 0.04, 0.01, 0.03};
   constexpr int learning = 4, steps = 24;
   std::vector<double> begins, ends, changes;
@@ -110,20 +110,20 @@ void cold_calls(perseus_client* client, perseus::ClockController* control, doubl
     if (control != nullptr) control->begin_step();
     for (std::size_t i = 0; i < times_s.size(); ++i) {
       sleep_until(origin_s + times_s[i]);
-      const std::uint64_t from = host_now_ns();
+      const std::uint64_t from = perseus::client::host_now_ns();
       if (control != nullptr) {
         control->set(perseus::Megahertz(1410 - 15 * static_cast<int>(3 * i % 8)));
-        if (counted) changes.push_back(static_cast<double>(host_now_ns() - from));
+        if (counted) changes.push_back(static_cast<double>(perseus::client::host_now_ns() - from));
         continue;
       }
       const int instruction = static_cast<int>(i % 2);
       if (i > 0) perseus_end(client, 1 - instruction, -1, -1);
-      const std::uint64_t between = host_now_ns();
+      const std::uint64_t between = perseus::client::host_now_ns();
       if (counted && i > 0) ends.push_back(static_cast<double>(between - from));
       sleep_until(origin_s + times_s[i] + 0.002);
-      const std::uint64_t again = host_now_ns();
+      const std::uint64_t again = perseus::client::host_now_ns();
       perseus_begin(client, instruction, -1, -1);
-      if (counted) begins.push_back(static_cast<double>(host_now_ns() - again));
+      if (counted) begins.push_back(static_cast<double>(perseus::client::host_now_ns() - again));
     }
     perseus_step_end(client);
   }
@@ -136,18 +136,18 @@ void cold_calls(perseus_client* client, perseus::ClockController* control, doubl
 }
 
 /// A rank that trains on the simulated GPU for so long: what the client's own threads take of a core.
-void train(perseus::SimulatedGpu& gpu, const std::string& device, const char* helper, double seconds) {
+void train(perseus::simulated_gpu::SimulatedGpu& gpu, const std::string& device, const char* helper, double seconds) {
   perseus_options options;
   perseus_options_init(&options);
   options.device = device.c_str();
   options.helper = helper;
   options.microbatches = 12;
   perseus_client* const client = perseus_start(&options);
-  const std::uint64_t from = host_now_ns();
+  const std::uint64_t from = perseus::client::host_now_ns();
   perseus_statistics before{}, after{};
   before.size = after.size = sizeof(before);
   perseus_statistics_get(client, &before);
-  while (static_cast<double>(host_now_ns() - from) * 1e-9 < seconds) {
+  while (static_cast<double>(perseus::client::host_now_ns() - from) * 1e-9 < seconds) {
     perseus_step_begin(client, PERSEUS_TRAIN);
     for (int i = 0; i < 24; ++i) {
       perseus_set_speed(client, i % 2, -1, -1);
@@ -158,7 +158,7 @@ void train(perseus::SimulatedGpu& gpu, const std::string& device, const char* he
     perseus_step_end(client);
   }
   perseus_statistics_get(client, &after);
-  const double took = static_cast<double>(host_now_ns() - from) * 1e-9;
+  const double took = static_cast<double>(perseus::client::host_now_ns() - from) * 1e-9;
   fmt::print(
       "\nown threads, training with computations of 50 and 100 ms on a counter of 100 ms: {:.3f} % of a core ({:.1f} "
       "s)\n",
@@ -173,7 +173,7 @@ void train(perseus::SimulatedGpu& gpu, const std::string& device, const char* he
 int main(int argc, char** argv) {
   std::string folder = (std::filesystem::temp_directory_path() / "perseus_bench_XXXXXX").string();
   if (argc < 2 || mkdtemp(folder.data()) == nullptr) return 64;
-  perseus::SimulatedGpuSpec spec;
+  perseus::simulated_gpu::SimulatedGpuSpec spec;
   for (int mhz = 1410; mhz >= 900; mhz -= 15) {
     spec.clocks.emplace_back(mhz);
     spec.blocking_power.emplace_back(80);
@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
   spec.computations = {{"forward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.05)), power},
                        {"backward", std::vector<perseus::Seconds>(power.size(), perseus::Seconds(0.1)), power}};
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const auto gpu = perseus::SimulatedGpu::create(folder + "/gpu", spec);
+  const auto gpu = perseus::simulated_gpu::SimulatedGpu::create(folder + "/gpu", spec);
   if (!gpu) return 1;
 
   const double clock_ns = percentiles(timed(100000, [](int) {})).p50;
@@ -214,13 +214,13 @@ int main(int argc, char** argv) {
   perseus_statistics_get(client, &own);
   perseus_stop(client);
 
-  auto opened = perseus::ClockController::start({"simulated:" + folder + "/gpu", argv[1], 5, {}});
+  auto opened = perseus::clock_control::ClockController::start({"simulated:" + folder + "/gpu", argv[1], 5, {}});
   if (opened) {
     for (const int pause_us : {0, 200, 5000}) {
       std::vector<double> changes;
       for (int i = 0; i < (pause_us > 1000 ? 1000 : 5000); ++i) {
-        const std::uint64_t until = host_now_ns() + static_cast<std::uint64_t>(pause_us) * 1000;
-        while (host_now_ns() < until) {}
+        const std::uint64_t until = perseus::client::host_now_ns() + static_cast<std::uint64_t>(pause_us) * 1000;
+        while (perseus::client::host_now_ns() < until) {}
         const auto one = timed(1, [&](int) { (*opened)->set(perseus::Megahertz(i % 2 == 0 ? 1410 : 900)); });
         changes.push_back(one[0]);
       }

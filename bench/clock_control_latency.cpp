@@ -20,18 +20,18 @@
 #include <thread>
 #include <vector>
 
-#include "clock_control/clock_controller.h"
-#include "clock_control/mailbox.h"
-#include "clock_control/request_rhythm.h"
 #include "one_f_one_b.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "training/clock_control/clock_controller.h"
+#include "training/clock_control/mailbox.h"
+#include "training/clock_control/request_rhythm.h"
 
 namespace {
 
 using namespace perseus;
 
-SimulatedGpuSpec gpu_with_eight_clocks() {
-  SimulatedGpuSpec spec;
+simulated_gpu::SimulatedGpuSpec gpu_with_eight_clocks() {
+  simulated_gpu::SimulatedGpuSpec spec;
   for (int mhz = 1400; mhz > 600; mhz -= 100) spec.clocks.emplace_back(mhz);
   spec.computations = {{"forward", std::vector<Seconds>(8, Seconds(1)), std::vector<Watts>(8, Watts(300))}};
   spec.blocking_power.assign(8, Watts(80));
@@ -47,7 +47,7 @@ constexpr int kLearning = 4;  ///< steps that are not counted
 
 /// As a rank does whose stream is waited for: CUDA spins unless told otherwise.
 void spin_until(std::int64_t at_ns) {
-  while (monotonic_ns() < at_ns) {}
+  while (clock_control::monotonic_ns() < at_ns) {}
 }
 
 void sleep_until(std::int64_t at_ns) {
@@ -93,8 +93,8 @@ long sleeps_of(int pid) {
   return 0;
 }
 
-std::unique_ptr<ClockController> start(const std::string& gpu) {
-  auto controller = ClockController::start({gpu, "", 30, {}});
+std::unique_ptr<clock_control::ClockController> start(const std::string& gpu) {
+  auto controller = clock_control::ClockController::start({gpu, "", 30, {}});
   if (controller) return std::move(*controller);
   fmt::print(stderr, "{}\n", controller.error().message);
   std::exit(1);
@@ -102,7 +102,8 @@ std::unique_ptr<ClockController> start(const std::string& gpu) {
 
 /// How long it took to read the clock is in each call's time, and taken off.
 void print_row(const char* name, std::vector<double> calls_ns, const std::vector<double>& clock_ns,
-               const ControlStatistics& before, const ControlStatistics& now, double took_s) {
+               const clock_control::ControlStatistics& before, const clock_control::ControlStatistics& now,
+               double took_s) {
   const double reading_ns = quantile(clock_ns, 0.5);
   for (double& call : calls_ns) call = std::max(call - reading_ns, 0.0);
   const double cpu_s = now.helper_cpu_s - before.helper_cpu_s;
@@ -119,24 +120,24 @@ void print_row(const char* name, std::vector<double> calls_ns, const std::vector
 /// A clock every `pause_us` or so; how long each call took.
 void measure(const std::string& gpu, const char* name, int sets, int pause_us, bool busy) {
   const auto controller = start(gpu);
-  const ControlStatistics before = controller->statistics();
-  const std::int64_t began_ns = monotonic_ns();
+  const clock_control::ControlStatistics before = controller->statistics();
+  const std::int64_t began_ns = clock_control::monotonic_ns();
   const BusyCores cores(busy ? std::thread::hardware_concurrency() : 0);
   std::mt19937 random(7);
   std::vector<double> calls_ns, clock_ns;
   for (int i = 0; i < sets; ++i) {
     if (pause_us > 0)
       ::usleep(static_cast<unsigned>(pause_us / 2) + static_cast<unsigned>(random()) % static_cast<unsigned>(pause_us));
-    const std::int64_t earlier = monotonic_ns();
-    const std::int64_t began = monotonic_ns();
+    const std::int64_t earlier = clock_control::monotonic_ns();
+    const std::int64_t began = clock_control::monotonic_ns();
     controller->set(Megahertz(700 + 100 * (i % 8)));
-    const std::int64_t ended = monotonic_ns();
+    const std::int64_t ended = clock_control::monotonic_ns();
     clock_ns.push_back(static_cast<double>(began - earlier));
     calls_ns.push_back(static_cast<double>(ended - began));
   }
   ::usleep(20'000);
   print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(),
-            1e-9 * static_cast<double>(monotonic_ns() - began_ns));
+            1e-9 * static_cast<double>(clock_control::monotonic_ns() - began_ns));
 }
 
 /// A rank that trains: the same clocks step after step, at moments of a pipeline with jitter. It waits asleep, so that
@@ -146,29 +147,29 @@ void train(const std::string& gpu, const char* name, int sets, const OneFOneB& j
   const BusyCores others(busy ? std::thread::hardware_concurrency() - 1 : 0);
   const int steps = kLearning + std::max(sets / (2 * job.microbatches), 1);
   std::vector<double> calls_ns, clock_ns;
-  ControlStatistics before;
+  clock_control::ControlStatistics before;
   std::int64_t measured_from_ns = 0;
-  const std::int64_t origin_ns = monotonic_ns() + 10'000'000;
+  const std::int64_t origin_ns = clock_control::monotonic_ns() + 10'000'000;
   int step = 0;
   for (const std::vector<double>& times_s : request_times_s(job, steps, 7)) {
     if (step++ == kLearning) {
       before = controller->statistics();
-      measured_from_ns = monotonic_ns();
+      measured_from_ns = clock_control::monotonic_ns();
     }
     controller->begin_step();
     for (std::size_t i = 0; i < times_s.size(); ++i) {
       const std::int64_t at_ns = origin_ns + static_cast<std::int64_t>(1e9 * times_s[i]);
       busy ? spin_until(at_ns) : sleep_until(at_ns);
-      const std::int64_t earlier = monotonic_ns();
-      const std::int64_t began = monotonic_ns();
+      const std::int64_t earlier = clock_control::monotonic_ns();
+      const std::int64_t began = clock_control::monotonic_ns();
       controller->set(Megahertz(700 + 100 * static_cast<int>(3 * i % 8)));
-      const std::int64_t ended = monotonic_ns();
+      const std::int64_t ended = clock_control::monotonic_ns();
       if (step <= kLearning) continue;
       clock_ns.push_back(static_cast<double>(began - earlier));
       calls_ns.push_back(static_cast<double>(ended - began));
     }
   }
-  const double took_s = 1e-9 * static_cast<double>(monotonic_ns() - measured_from_ns);
+  const double took_s = 1e-9 * static_cast<double>(clock_control::monotonic_ns() - measured_from_ns);
   ::usleep(20'000);
   print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(), took_s);
 }
@@ -185,14 +186,14 @@ void train_ahead(const std::string& gpu, const char* name, int sets, const OneFO
   std::uint32_t queued = 0;
   std::uint32_t counted_from = 0;
   long slept = 0;
-  ControlStatistics before;
+  clock_control::ControlStatistics before;
   std::int64_t measured_from_ns = 0;
-  const std::int64_t origin_ns = monotonic_ns() + 10'000'000;
+  const std::int64_t origin_ns = clock_control::monotonic_ns() + 10'000'000;
   int step = 0;
   for (const std::vector<double>& times_s : request_times_s(job, steps, 7)) {
     if (step++ == kLearning) {
       before = controller->statistics();
-      measured_from_ns = monotonic_ns();
+      measured_from_ns = clock_control::monotonic_ns();
       counted_from = queued + 1;
       slept = sleeps_of(controller->helper_pid());
     }
@@ -203,20 +204,20 @@ void train_ahead(const std::string& gpu, const char* name, int sets, const OneFO
     for (const double time_s : times_s) {
       const std::int64_t at_ns = origin_ns + static_cast<std::int64_t>(1e9 * time_s);
       busy ? spin_until(at_ns) : sleep_until(at_ns);
-      reached_ns.push_back(monotonic_ns());
+      reached_ns.push_back(clock_control::monotonic_ns());
       position.store(static_cast<std::uint32_t>(reached_ns.size() - 1), std::memory_order_release);
     }
   }
-  const double took_s = 1e-9 * static_cast<double>(monotonic_ns() - measured_from_ns);
+  const double took_s = 1e-9 * static_cast<double>(clock_control::monotonic_ns() - measured_from_ns);
   slept = sleeps_of(controller->helper_pid()) - slept;
   ::usleep(20'000);
   std::vector<double> late_ms;
   std::uint64_t read = 0;
-  controller->applied_since(read, [&](const AppliedClock& applied) {
+  controller->applied_since(read, [&](const clock_control::AppliedClock& applied) {
     if (applied.position < counted_from) return;
     late_ms.push_back(1e-6 * static_cast<double>(applied.call_ns - reached_ns[applied.position]));
   });
-  const ControlStatistics now = controller->statistics();
+  const clock_control::ControlStatistics now = controller->statistics();
   const double cpu_s = now.helper_cpu_s - before.helper_cpu_s;
   const auto applied = static_cast<double>(std::max<std::int64_t>(now.applied - before.applied, 1));
   fmt::print("| {} | {:.3f} | {:.3f} | {:.3f} | {:.1f} | {:.1f} | {:.2f} | {} of {} |\n", name, quantile(late_ms, 0.5),
@@ -230,7 +231,7 @@ void train_ahead(const std::string& gpu, const char* name, int sets, const OneFO
 void look_by_hand(const char* name, const OneFOneB& job) {
   std::mt19937 random(3);
   std::exponential_distribution<double> visible_ns(1e-4), wake_ns(1.0 / 15e3);
-  RequestRhythm rhythm;
+  clock_control::RequestRhythm rhythm;
   std::int64_t now_ns = 0, last_ns = 0, looked_ns = 0;
   std::int64_t looks = 0;
   std::vector<double> late_us;
@@ -240,7 +241,8 @@ void look_by_hand(const char* name, const OneFOneB& job) {
     for (std::uint32_t i = 0; i < times_s.size(); ++i) {
       const auto reached_ns = static_cast<std::int64_t>(1e9 * (1 + times_s[i]) + visible_ns(random));
       for (; now_ns<reached_ns; looks += step> kLearning ? 1 : 0) {
-        const Rest rest = doze_until(rhythm.next(i), last_ns, now_ns, last_ns == 0 ? reached_ns : -1);
+        const clock_control::Rest rest =
+            clock_control::doze_until(rhythm.next(i), last_ns, now_ns, last_ns == 0 ? reached_ns : -1);
         looked_ns = now_ns;
         now_ns += rest.limit_ns + 6000 + static_cast<std::int64_t>(wake_ns(random));
       }
@@ -261,7 +263,7 @@ int main(int argc, char** argv) {
   std::string folder = (std::filesystem::temp_directory_path() / "perseus-bench-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return 1;
   ::setenv("PERSEUS_RUNTIME_DIR", folder.c_str(), 1);
-  auto made = SimulatedGpu::create(folder + "/gpu", gpu_with_eight_clocks());
+  auto made = simulated_gpu::SimulatedGpu::create(folder + "/gpu", gpu_with_eight_clocks());
   if (!made) return fmt::print(stderr, "{}\n", made.error().message), 1;
   const std::string gpu = "simulated:" + folder + "/gpu";
 
@@ -272,16 +274,16 @@ int main(int argc, char** argv) {
     double supervisor_mb = 0, worker_mb = 0;
     bool preferred = false;
     for (int i = 0; i < 11; ++i) {
-      const std::int64_t began = monotonic_ns();
+      const std::int64_t began = clock_control::monotonic_ns();
       auto controller = start(gpu);
-      starts_s.push_back(1e-9 * static_cast<double>(monotonic_ns() - began));
+      starts_s.push_back(1e-9 * static_cast<double>(clock_control::monotonic_ns() - began));
       controller->set(Megahertz(700));
       supervisor_mb = megabytes(controller->supervisor_pid());
       worker_mb = megabytes(controller->helper_pid());
       preferred = (::sched_getscheduler(controller->helper_pid()) & ~SCHED_RESET_ON_FORK) == SCHED_FIFO;
-      const std::int64_t ends = monotonic_ns();
+      const std::int64_t ends = clock_control::monotonic_ns();
       controller.reset();
-      stops_s.push_back(1e-9 * static_cast<double>(monotonic_ns() - ends));
+      stops_s.push_back(1e-9 * static_cast<double>(clock_control::monotonic_ns() - ends));
     }
     fmt::print(
         "{} cores, load {:.1f} before this began, helper {} real-time priority; start {:.1f} ms, stop {:.1f} ms "

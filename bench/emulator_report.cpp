@@ -19,15 +19,15 @@
 #include <vector>
 
 #include "bench/cases.h"
-#include "sim/emulate.h"
-#include "sim/scaling.h"
-#include "sim/stragglers.h"
+#include "simulation/emulator/drawn_stragglers.h"
+#include "simulation/emulator/emulate.h"
+#include "simulation/emulator/scaling.h"
 
 namespace perseus::bench {
 namespace {
 
-Scenario published(int microbatches, int pipelines) {
-  Scenario scenario;
+model::Scenario published(int microbatches, int pipelines) {
+  model::Scenario scenario;
   scenario.tensor_parallel = 8;
   scenario.blocking_power = Watts(83.64);
   scenario.kinds = {{"gpt3-175b", (shared_data() / "emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv").string(),
@@ -36,8 +36,8 @@ Scenario published(int microbatches, int pipelines) {
   return scenario;
 }
 
-RandomStragglers drawn(StragglerCause cause, double mean_between_s, double mean_for_s, bool one_stage) {
-  RandomStragglers random;
+model::RandomStragglers drawn(model::StragglerCause cause, double mean_between_s, double mean_for_s, bool one_stage) {
+  model::RandomStragglers random;
   random.hardship.cause = cause;
   if (one_stage) random.hardship.gpus = 1;
   random.one_stage = one_stage;
@@ -60,38 +60,39 @@ T needed(Result<T> result) {
 }
 
 std::string sweep_of_degrees() {
-  Scenario scenario = published(12, 128);
-  scenario.sweep = ScalingSweep{{Scaling::strong}, {8192}, {}};
+  model::Scenario scenario = published(12, 128);
+  scenario.sweep = model::ScalingSweep{{model::Scaling::strong}, {8192}, {}};
   for (int pct = 101; pct <= 150; ++pct) scenario.sweep->slowdowns.push_back(pct / 100.0);
-  const Profile profile = needed(read_profile_csv(scenario.kinds[0].profile));
-  const auto rows = needed(emulate_scaling(scenario, profile));
+  const model::Profile profile = needed(formats::read_profile_csv(scenario.kinds[0].profile));
+  const auto rows = needed(emulator::emulate_scaling(scenario, profile));
   return fmt::format("{} rows, {:.2f} % saved at T'/T 1.2", rows.size(), rows[2 * 19 + 1].savings.total_pct);
 }
 
 std::string planning_alone(int microbatches) {
-  const Scenario scenario = published(microbatches, 16);
-  const Profile profile = needed(read_profile_csv(scenario.kinds[0].profile));
-  const std::vector<PipelineKind> kinds{needed(make_kind(profile, scenario.kinds[0], scenario))};
-  return fmt::format("{} points", needed(plan_method("exact", kinds, scenario)).of_kind[0].points.size());
+  const model::Scenario scenario = published(microbatches, 16);
+  const model::Profile profile = needed(formats::read_profile_csv(scenario.kinds[0].profile));
+  const std::vector<emulator::PipelineKind> kinds{needed(emulator::make_kind(profile, scenario.kinds[0], scenario))};
+  return fmt::format("{} points", needed(emulator::plan_method("exact", kinds, scenario)).of_kind[0].points.size());
 }
 
 std::string a_day() {
-  Scenario scenario = published(96, 16);
+  model::Scenario scenario = published(96, 16);
   scenario.duration = Seconds(86400);
   scenario.delivery.notice_delay = Seconds(5);
   scenario.delivery.deploy = Seconds(0.5);
-  scenario.random = {drawn(StragglerCause::thermal, 600, 300, true), drawn(StragglerCause::power, 3600, 900, false),
-                     drawn(StragglerCause::storage, 3600, 120, false)};
-  const Profile profile = needed(read_profile_csv(scenario.kinds[0].profile));
-  const std::vector<PipelineKind> kinds{needed(make_kind(profile, scenario.kinds[0], scenario))};
-  const std::vector<Straggler> stragglers = needed(draw_stragglers(scenario, kinds));
+  scenario.random = {drawn(model::StragglerCause::thermal, 600, 300, true),
+                     drawn(model::StragglerCause::power, 3600, 900, false),
+                     drawn(model::StragglerCause::storage, 3600, 120, false)};
+  const model::Profile profile = needed(formats::read_profile_csv(scenario.kinds[0].profile));
+  const std::vector<emulator::PipelineKind> kinds{needed(emulator::make_kind(profile, scenario.kinds[0], scenario))};
+  const std::vector<model::Straggler> stragglers = needed(emulator::draw_stragglers(scenario, kinds));
   std::vector<Joules> energies;
   std::size_t segments = 0;
   for (const char* method : {"all-max", "exact"}) {
-    const MethodPlans plans = needed(plan_method(method, kinds, scenario));
-    Emulator emulator(scenario, kinds, plans);
-    for (const Response response : {Response::default_plans, Response::look_up}) {
-      const Emulation run = emulator.run(stragglers, response);
+    const emulator::MethodPlans plans = needed(emulator::plan_method(method, kinds, scenario));
+    emulator::Emulator emulator(scenario, kinds, plans);
+    for (const emulator::Response response : {emulator::Response::default_plans, emulator::Response::look_up}) {
+      const emulator::Emulation run = emulator.run(stragglers, response);
       energies.push_back(run.energy_per_iteration());
       segments += run.segments.size();
     }

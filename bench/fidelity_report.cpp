@@ -13,13 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "calibration/calibrate.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "verify/simulator.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/run_trace_csv.h"
+#include "evaluation/calibration/calibrate.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/run_trace_csv.h"
+#include "planning/checker/plan_run.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
 
 namespace perseus {
 namespace {
@@ -30,13 +30,14 @@ const std::string suffix = ".ops.csv.gz";
 
 struct Workload {
   std::string name;
-  RunTrace trace;
-  std::vector<Prediction> predictions;
-  std::vector<Prediction> one_latency_predictions;  ///< one latency for all boundaries, fitted by least squares
-  Calibration calibration;
+  model::RunTrace trace;
+  std::vector<calibration::Prediction> predictions;
+  std::vector<calibration::Prediction>
+      one_latency_predictions;  ///< one latency for all boundaries, fitted by least squares
+  calibration::Calibration calibration;
 };
 
-std::vector<int> all_plans(const RunTrace& trace) {
+std::vector<int> all_plans(const model::RunTrace& trace) {
   std::vector<int> plans(trace.plans.size());
   std::iota(plans.begin(), plans.end(), 0);
   return plans;
@@ -44,22 +45,22 @@ std::vector<int> all_plans(const RunTrace& trace) {
 
 Result<Workload> read(const std::filesystem::path& ops) {
   const std::string base = ops.string().substr(0, ops.string().size() - suffix.size());
-  auto trace = read_run_trace(ops.string(), base + ".iters.csv");
+  auto trace = formats::read_run_trace(ops.string(), base + ".iters.csv");
   if (!trace) return trace.error();
-  auto predictions = cross_validate(*trace, folds);
+  auto predictions = calibration::cross_validate(*trace, folds);
   if (!predictions) return predictions.error();
-  CalibrationOptions least_squares;
-  least_squares.timing.details = {LinkDetail::one};
-  least_squares.timing.errors = ErrorModel::normal;
-  auto one_latency = cross_validate(*trace, folds, least_squares);
+  calibration::CalibrationOptions least_squares;
+  least_squares.timing.details = {calibration::LinkDetail::one};
+  least_squares.timing.errors = calibration::ErrorModel::normal;
+  auto one_latency = calibration::cross_validate(*trace, folds, least_squares);
   if (!one_latency) return one_latency.error();
-  auto calibration = calibrate(*trace, all_plans(*trace));
+  auto calibration = calibration::calibrate(*trace, all_plans(*trace));
   if (!calibration) return calibration.error();
   return Workload{std::filesystem::path(base).filename().string(), *std::move(trace), *std::move(predictions),
                   *std::move(one_latency), *std::move(calibration)};
 }
 
-Plan all_maximum_clock(const ComputationDag& dag) { return Plan(dag.computations.size()); }
+model::Plan all_maximum_clock(const model::ComputationDag& dag) { return model::Plan(dag.computations.size()); }
 
 double percent_saved(Joules energy, Joules reference) { return 100 * (1 - energy / reference); }
 
@@ -70,16 +71,17 @@ struct Measured {
   Watts blocking;  ///< of the whole pipeline
 };
 
-bool is_all_maximum(const TracedPlan& plan) {
+bool is_all_maximum(const model::TracedPlan& plan) {
   return std::ranges::all_of(plan.stages, [&](const auto& stage) {
-    return std::ranges::all_of(stage, [&](const TracedComputation& c) { return c.clock == plan.stages[0][0].clock; });
+    return std::ranges::all_of(stage,
+                               [&](const model::TracedComputation& c) { return c.clock == plan.stages[0][0].clock; });
   });
 }
 
 Measured measured_all_maximum(const Workload& w) {
   Measured mean;
   int count = 0;
-  for (const TracedPlan& plan : w.trace.plans) {
+  for (const model::TracedPlan& plan : w.trace.plans) {
     if (!is_all_maximum(plan)) continue;
     mean.time += plan.iteration_time;
     mean.energy += plan.total_energy();
@@ -98,7 +100,8 @@ void print_predictions(const std::vector<Workload>& workloads) {
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     for (const bool before : {true, false}) {
-      const PredictionErrors e = errors_of(before ? w.one_latency_predictions : w.predictions);
+      const calibration::PredictionErrors e =
+          calibration::errors_of(before ? w.one_latency_predictions : w.predictions);
       fmt::print("| {} | {} | {} | {:.3f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} | {:.3f} | {:.3f} | {:.3f} | {:.0f} |\n",
                  w.name, before ? "one latency, least squares" : name_of(w.calibration.timing.best().links.detail),
                  w.trace.plans.size(), 100 * e.time_mean, 100 * e.time_max, 100 * e.replay_mean, 100 * e.time_bar,
@@ -113,7 +116,7 @@ void print_constants(const std::vector<Workload>& workloads) {
       "\n| workload | transfer, ms | sender | loading first, last, ms | tail, ms | blocking power, W |\n"
       "| --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
-    const Calibration& c = w.calibration;
+    const calibration::Calibration& c = w.calibration;
     const auto ms = [](Seconds value, Seconds stddev) {
       return fmt::format("{:.2f} ± {:.2f}", 1e3 * value.value(), 1e3 * stddev.value());
     };
@@ -121,14 +124,14 @@ void print_constants(const std::vector<Workload>& workloads) {
     if (const auto& boundaries = c.transfer_latency.boundaries; !boundaries.empty()) {
       latency.clear();
       for (std::size_t b = 0; b < boundaries.size(); ++b) {
-        const BoundaryLatency& error = c.transfer_latency_stddev.boundaries[b];
+        const model::BoundaryLatency& error = c.transfer_latency_stddev.boundaries[b];
         latency += fmt::format("{}{}", b == 0 ? "" : "; ", ms(boundaries[b].forward, error.forward));
         if (boundaries[b].forward != boundaries[b].backward)
           latency += fmt::format(" / {}", ms(boundaries[b].backward, error.backward));
       }
     }
     std::string loading;
-    for (const StageLoading& l : c.loading)
+    for (const calibration::StageLoading& l : c.loading)
       loading += fmt::format("{}{:.2f} ± {:.2f}", loading.empty() ? "" : ", ", 1e3 * l.per_microbatch.value.value(),
                              1e3 * l.per_microbatch.stddev.value());
     fmt::print("| {} | {} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name, latency,
@@ -152,9 +155,9 @@ void print_paper_row(const std::filesystem::path& folder, const Workload& w, con
   if (name == paper_names.end()) return;
   const auto row_of = [&](const char* file, bool with_method) {
     std::vector<std::string> cells;
-    const auto text = read_file((folder / "../paper" / file).string());
+    const auto text = formats::read_file((folder / "../paper" / file).string());
     if (!text) return cells;
-    CsvReader csv(*text, file);
+    formats::CsvReader csv(*text, file);
     for (auto more = csv.next(); more && *more; more = csv.next()) {
       const auto& f = csv.fields();
       if (f.size() < 7 || f[0] != name->gpu || f[2] != name->model || (with_method && f[3] != method)) continue;
@@ -176,28 +179,28 @@ void print_savings(const std::filesystem::path& folder, const std::vector<Worklo
   fmt::print("\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     const std::vector<int> everything = all_plans(w.trace);
-    const Profile profile = make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
-    const ComputationDag dag = build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
-    const Frontier frontier = plan_exact(dag);
-    const Simulation before = simulate(dag, all_maximum_clock(dag));
-    const FrontierPoint& fastest = frontier.points.back();
+    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
+    const model::ComputationDag dag = model::build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
+    const model::Frontier frontier = planner::plan_exact(dag);
+    const checker::Simulation before = checker::simulate(dag, all_maximum_clock(dag));
+    const model::FrontierPoint& fastest = frontier.points.back();
     fmt::print("| {} | ours, predicted | {:.1f} | {:+.1f} |", w.name, percent_saved(fastest.energy, before.energy),
                100 * (fastest.time / before.makespan - 1));
     for (const double r : ratios) {
       const Seconds straggler = before.makespan * r;
-      const FrontierPoint& point = look_up(frontier, straggler);
+      const model::FrontierPoint& point = planner::look_up(frontier, straggler);
       const Joules reference = before.effective_energy + dag.total_blocking_power() * straggler;
       fmt::print(" {:.1f} |",
                  percent_saved(point.effective_energy + dag.total_blocking_power() * straggler, reference));
     }
     const Measured all_maximum = measured_all_maximum(w);
     for (const std::string kind : {"perseus", "envpipe"}) {
-      std::vector<const TracedPlan*> plans;
-      for (const TracedPlan& plan : w.trace.plans) {
+      std::vector<const model::TracedPlan*> plans;
+      for (const model::TracedPlan& plan : w.trace.plans) {
         if (plan.kind == kind) plans.push_back(&plan);
       }
       if (plans.empty()) continue;
-      const TracedPlan& quickest = **std::ranges::min_element(plans, {}, &TracedPlan::iteration_time);
+      const model::TracedPlan& quickest = **std::ranges::min_element(plans, {}, &model::TracedPlan::iteration_time);
       fmt::print("\n| | {} plans, measured | {:.1f} | {:+.1f} |", kind,
                  percent_saved(quickest.total_energy(), all_maximum.energy),
                  100 * (quickest.iteration_time / all_maximum.time - 1));
@@ -207,8 +210,8 @@ void print_savings(const std::filesystem::path& folder, const std::vector<Worklo
           return energy + all_maximum.blocking * (straggler - time);
         };
         // The published rule: the slowest plan no slower than the straggler.
-        const TracedPlan* chosen = &quickest;
-        for (const TracedPlan* plan : plans) {
+        const model::TracedPlan* chosen = &quickest;
+        for (const model::TracedPlan* plan : plans) {
           if (plan->iteration_time <= straggler && plan->iteration_time > chosen->iteration_time) chosen = plan;
         }
         fmt::print(" {:.1f} |", percent_saved(waited(chosen->total_energy(), chosen->iteration_time),
@@ -225,8 +228,8 @@ void print_plans(const Workload& w) {
       "\n### {}\n\n| plan | measured s | predicted s | error % | replayed % | measured J | predicted J | error % |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- |\n",
       w.name);
-  for (const Prediction& p : w.predictions) {
-    const TracedPlan& plan = w.trace.plans[p.plan];
+  for (const calibration::Prediction& p : w.predictions) {
+    const model::TracedPlan& plan = w.trace.plans[p.plan];
     fmt::print("| {} {} | {:.3f} | {:.3f} | {:+.3f} | {:+.3f} | {:.0f} | {:.0f} | {:+.3f} |\n", plan.id, plan.kind,
                p.measured_time.value(), p.predicted_time.value(), 100 * p.time_error(), 100 * p.replay_error(),
                p.measured_energy.value(), p.predicted_energy.value(), 100 * p.energy_error());

@@ -5,11 +5,11 @@
 // given; PROFILE may be ''
 //
 // A published profile is the truth. Every time and energy of it is measured once, three or ten times with independent
-// normal noise. Plans are made from the means, as they are ("believed") and pooled (profiling/pooled_profile.h); the
-// plan that is no slower than everything at the highest clock, by what was measured, is run on the truth. Medians over
-// seeds of: how much later it is than its claim, how much dearer, how much later than the true highest clock, and how
-// much energy is lost against the true profile's plan for the time that it really took. "saving off": the saving that
-// it claims less the true one of the same plan, in points, with the share of seeds that claim too much; "reference
+// normal noise. Plans are made from the means, as they are ("believed") and pooled (server/profiling/pooled_profile.h);
+// the plan that is no slower than everything at the highest clock, by what was measured, is run on the truth. Medians
+// over seeds of: how much later it is than its claim, how much dearer, how much later than the true highest clock, and
+// how much energy is lost against the true profile's plan for the time that it really took. "saving off": the saving
+// that it claims less the true one of the same plan, in points, with the share of seeds that claim too much; "reference
 // off": the claimed energy of everything at the highest clock against the true one.
 #include <fmt/format.h>
 
@@ -24,14 +24,14 @@
 
 #include "base/median.h"
 #include "bench/cases.h"
-#include "model/default_plan.h"
-#include "model/reference_plans.h"
-#include "planner/exact.h"
-#include "planner/realise.h"
-#include "profiling/curve_family.h"
-#include "profiling/expected_frontier.h"
-#include "profiling/plan_loss.h"
-#include "profiling/pooled_profile.h"
+#include "planning/model/default_plan.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/curve_family.h"
+#include "server/profiling/expected_frontier.h"
+#include "server/profiling/plan_loss.h"
+#include "server/profiling/pooled_profile.h"
 
 namespace perseus::bench {
 namespace {
@@ -47,8 +47,8 @@ constexpr Truth kTruths[] = {{"A100 GPT-3 175B", "emulation/stage_profile/gpt3-1
                              {"A40_bloom-3b_pp8", "measured/A40_bloom-3b_pp8.profile_grid.csv", 70.38},
                              {"A40_wide-resnet_pp8", "measured/A40_wide-resnet101_8_pp8.profile_grid.csv", 70.38}};
 
-Profile measured(const Profile& truth, double noise, int samples, std::mt19937_64& engine) {
-  Profile profile = truth;
+model::Profile measured(const model::Profile& truth, double noise, int samples, std::mt19937_64& engine) {
+  model::Profile profile = truth;
   const auto measure = [&](double value, double& stddev) {
     double sum = 0, squares = 0;
     for (int i = 0; i < samples; ++i) {
@@ -60,8 +60,8 @@ Profile measured(const Profile& truth, double noise, int samples, std::mt19937_6
     stddev = samples > 1 ? std::sqrt(std::max(0.0, (squares - samples * mean * mean) / (samples - 1))) : 0;
     return mean;
   };
-  for (ProfileEntry& entry : profile.entries) {
-    for (Measurement& m : entry.measurements) {
+  for (model::ProfileEntry& entry : profile.entries) {
+    for (model::Measurement& m : entry.measurements) {
       double time_stddev = 0, energy_stddev = 0;
       m.time = Seconds(measure(m.time.value(), time_stddev));
       m.energy = Joules(measure(m.energy.value(), energy_stddev));
@@ -81,31 +81,31 @@ struct Verdict {
 
 class Judge {
  public:
-  Judge(const Truth& truth, const Profile& profile)
-      : schedule_(make_schedule("1f1b", {profile.num_stages(), 24, 1}).value()),
+  Judge(const Truth& truth, const model::Profile& profile)
+      : schedule_(model::make_schedule("1f1b", {profile.num_stages(), 24, 1}).value()),
         costs_{Watts(truth.blocking_power_w), Seconds(0)},
-        dag_(build_dag(profile, schedule_, costs_).value()),
-        best_(plan_exact(dag_)),
-        highest_(Realiser(dag_).realise(all_maximum_clock(dag_))) {}
+        dag_(model::build_dag(profile, schedule_, costs_).value()),
+        best_(planner::plan_exact(dag_)),
+        highest_(planner::Realiser(dag_).realise(model::all_maximum_clock(dag_))) {}
 
   /// As `perseus plan` does.
-  void judge(const Profile& believed, const std::vector<Profile>& draws, Verdict& verdict) const {
-    const ComputationDag dag = build_dag(believed, schedule_, costs_).value();
+  void judge(const model::Profile& believed, const std::vector<model::Profile>& draws, Verdict& verdict) const {
+    const model::ComputationDag dag = model::build_dag(believed, schedule_, costs_).value();
     profiling::DrawnTypes drawn;
-    for (const Profile& draw : draws) drawn.push_back(build_dag(draw, schedule_, costs_).value().types);
+    for (const model::Profile& draw : draws) drawn.push_back(model::build_dag(draw, schedule_, costs_).value().types);
     StopCheck never;
-    const Frontier frontier = profiling::expected_frontier(dag, drawn, plan_exact(dag), never).value();
-    const Realiser::Outcome at_highest = Realiser(dag).realise(all_maximum_clock(dag));
+    const model::Frontier frontier = profiling::expected_frontier(dag, drawn, planner::plan_exact(dag), never).value();
+    const planner::Realiser::Outcome at_highest = planner::Realiser(dag).realise(model::all_maximum_clock(dag));
     const Seconds t_max = at_highest.time + frontier.maximum_clock_noise.lateness;
-    const FrontierPoint& claimed = frontier.points[default_point(frontier, t_max)];
+    const model::FrontierPoint& claimed = frontier.points[model::default_point(frontier, t_max)];
     // All clocks of a profile are options, so a plan means the same in both.
-    const Realiser::Outcome real = Realiser(dag_).realise(claimed.plan);
+    const planner::Realiser::Outcome real = planner::Realiser(dag_).realise(claimed.plan);
     const Seconds later = std::max(real.time, claimed.time);
     const auto energy = [&](Joules effective) { return (effective + dag_.total_blocking_power() * later).value(); };
     verdict.later_pct.push_back(100 * (real.time / claimed.time - 1));
     verdict.dearer_pct.push_back(100 * (energy(real.effective_energy) / energy(claimed.effective_energy) - 1));
     verdict.slower_pct.push_back(100 * (real.time / highest_.time - 1));
-    verdict.lost_pct.push_back(plan_loss(dag_, best_, claimed.plan, real.time).strict_loss_pct);
+    verdict.lost_pct.push_back(profiling::plan_loss(dag_, best_, claimed.plan, real.time).strict_loss_pct);
     const auto total = [&](Joules effective, Seconds time) { return effective + dag_.total_blocking_power() * time; };
     const Joules claimed_reference = total(at_highest.effective_energy, t_max);
     const Joules true_reference = total(highest_.effective_energy, highest_.time);
@@ -117,11 +117,11 @@ class Judge {
   }
 
  private:
-  Schedule schedule_;
-  PipelineCosts costs_;
-  ComputationDag dag_;
-  Frontier best_;
-  Realiser::Outcome highest_;
+  model::Schedule schedule_;
+  model::PipelineCosts costs_;
+  model::ComputationDag dag_;
+  model::Frontier best_;
+  planner::Realiser::Outcome highest_;
 };
 
 double root_mean_square(const std::vector<double>& values) {
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
       "--- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Truth& truth : kTruths) {
     if (argc > 2 && *argv[2] != '\0' && std::strcmp(argv[2], truth.name) != 0) continue;
-    const auto profile = read_profile_csv((shared_data() / truth.file).string());
+    const auto profile = formats::read_profile_csv((shared_data() / truth.file).string());
     if (!profile) {
       fmt::print(stderr, "noise_report: {}\n", profile.error().message);
       return 1;
@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
         Verdict believed, pooled;
         for (int seed = 0; seed < (noise == 0 ? 1 : seeds); ++seed) {
           std::mt19937_64 engine(static_cast<std::uint64_t>(seed) + 1);
-          const Profile one = measured(*profile, noise, samples, engine);
+          const model::Profile one = measured(*profile, noise, samples, engine);
           judge.judge(one, {}, believed);
           const double before = cpu_ms();
           const profiling::PooledProfile less = profiling::pool(one, std::nullopt, profiling::kDraws);

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <string>
 
-#include "planner/exact.h"
-#include "planner/exponential_fit.h"
-#include "planner/perseus_method.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/exponential_fit.h"
+#include "planning/planner/perseus_method.h"
 #include "tests/published_frontier.h"
 
 namespace perseus {
@@ -23,15 +23,15 @@ double cpu_s() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 struct Case {
   testing::EmulatedGpu gpu;
   int microbatches;
-  ComputationDag dag;
-  PerseusRun run;
+  model::ComputationDag dag;
+  planner::PerseusRun run;
   double planning_cpu_s;
 };
 
 Case plan_case(const std::filesystem::path& data, const testing::EmulatedGpu& gpu, int microbatches) {
-  ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
+  model::ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
   const double began = cpu_s();
-  PerseusRun run = plan_perseus(dag, {.unit_time = gpu.unit_time, .progress = {}}).value();
+  planner::PerseusRun run = planner::plan_perseus(dag, {.unit_time = gpu.unit_time, .progress = {}}).value();
   return {gpu, microbatches, std::move(dag), std::move(run), cpu_s() - began};
 }
 
@@ -61,12 +61,12 @@ void print_comparison(const std::filesystem::path& data, const Case& c) {
 }
 
 /// Everything at its highest clock.
-Seconds max_clock_time(const ComputationDag& dag) {
+Seconds max_clock_time(const model::ComputationDag& dag) {
   std::vector<Seconds> finish(dag.computations.size());
   for (int i = 0; i < static_cast<int>(finish.size()); ++i) finish[i] = dag.type_of(i).options.front().time;
   auto dependencies = dag.dependencies;
-  std::ranges::sort(dependencies, {}, &Dependency::after);
-  for (const Dependency& d : dependencies) {
+  std::ranges::sort(dependencies, {}, &model::Dependency::after);
+  for (const model::Dependency& d : dependencies) {
     const Seconds time = dag.type_of(d.after).options.front().time;
     finish[d.after] = std::max(finish[d.after], finish[d.before] + d.latency + time);
   }
@@ -80,12 +80,12 @@ struct Gap {
 
 /// Over T from the fastest realised point to `to`: the least effective energy of a point no slower than T, minus the
 /// bound's, over the bound's total energy at T.
-Gap gap_to(const Case& c, const LowerBound& bound, const std::vector<FrontierPoint>& points, Seconds to) {
+Gap gap_to(const Case& c, const model::LowerBound& bound, const std::vector<model::FrontierPoint>& points, Seconds to) {
   constexpr int kSamples = 10000;
   Gap gap;
   for (int k = 0; k <= kSamples; ++k) {
     const Seconds deadline = k == kSamples ? to : points.back().time + (1.0 * k / kSamples) * (to - points.back().time);
-    const auto chosen = std::ranges::find_if(points, [&](const FrontierPoint& p) { return p.time <= deadline; });
+    const auto chosen = std::ranges::find_if(points, [&](const model::FrontierPoint& p) { return p.time <= deadline; });
     const Joules least = bound.at(deadline) + c.dag.total_blocking_power() * deadline;
     const double pct = 100 * ((chosen->effective_energy - bound.at(deadline)) / least);
     gap.mean_pct += pct / (kSamples + 1);
@@ -96,16 +96,16 @@ Gap gap_to(const Case& c, const LowerBound& bound, const std::vector<FrontierPoi
 
 void print_realised(const Case& c) {
   const auto& steps = c.run.steps();
-  const auto over = std::ranges::count_if(steps, [](const PerseusStep& s) { return s.time > s.planned_time; });
+  const auto over = std::ranges::count_if(steps, [](const planner::PerseusStep& s) { return s.time > s.planned_time; });
   double worst_over_pct = 0, worst_energy_pct = 0;
-  for (const PerseusStep& step : steps) {
+  for (const planner::PerseusStep& step : steps) {
     worst_over_pct = std::max(worst_over_pct, 100 * (step.time / step.planned_time - 1));
     const double energy_pct = 100 * (step.planned_energy / step.energy - 1);
     if (std::abs(energy_pct) > std::abs(worst_energy_pct)) worst_energy_pct = energy_pct;
   }
-  const Frontier frontier = c.run.frontier();
+  const model::Frontier frontier = c.run.frontier();
   const auto& points = frontier.points;
-  const LowerBound bound = compute_lower_bound(c.dag).bound;
+  const model::LowerBound bound = planner::compute_lower_bound(c.dag).bound;
   const Gap own_range = gap_to(c, bound, points, points.front().time);
   const Gap whole_range = gap_to(c, bound, points, std::max(bound.t_star(), points.front().time));
   const Seconds max_clock = max_clock_time(c.dag);
@@ -120,14 +120,14 @@ void print_realised(const Case& c) {
 void print_fits(const std::filesystem::path& data, const testing::EmulatedGpu& gpu) {
   const Case c = plan_case(data, gpu, 8);
   for (const int type : {0, 1, 14, 15}) {
-    const ComputationType& t = c.dag.types[type];
+    const model::ComputationType& t = c.dag.types[type];
     const auto computation =
-        std::ranges::find(c.dag.computations, type, &Computation::type) - c.dag.computations.begin();
-    const CostCurve& curve = c.run.curves().of(static_cast<int>(computation));
+        std::ranges::find(c.dag.computations, type, &model::Computation::type) - c.dag.computations.begin();
+    const planner::CostCurve& curve = c.run.curves().of(static_cast<int>(computation));
     double worst_pct = 0, sum = 0;
     int count = 0, lowest_mhz = 1 << 30;
     for (std::int64_t units = curve.fastest; units <= curve.slowest; ++units) {
-      const Measurement& option = t.options[curve.option_at(units)];
+      const model::Measurement& option = t.options[curve.option_at(units)];
       if (units > curve.fastest && curve.option_at(units) == curve.option_at(units - 1)) continue;
       const Joules waiting = gpu.blocking_power * (static_cast<double>(units) * gpu.unit_time);
       const double pct = 100 * ((Joules(curve.energy_at(units)) + waiting) / option.energy - 1);

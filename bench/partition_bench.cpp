@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <random>
 
-#include "partition/balance.h"
+#include "planning/partitioner/balance.h"
 
 namespace {
 
@@ -29,22 +29,22 @@ std::vector<Seconds> towering(int layers) {
   return latencies;
 }
 
-void run(benchmark::State& state, const std::vector<Seconds>& layers, Balance objective) {
+void run(benchmark::State& state, const std::vector<Seconds>& layers, partitioner::Balance objective) {
   const int stages = static_cast<int>(state.range(1));
-  for (auto _ : state) benchmark::DoNotOptimize(balance_layers(layers, stages, objective));
+  for (auto _ : state) benchmark::DoNotOptimize(partitioner::balance_layers(layers, stages, objective));
 }
 
 void imbalance_transformer(benchmark::State& state) {
-  run(state, transformer(static_cast<int>(state.range(0))), Balance::imbalance);
+  run(state, transformer(static_cast<int>(state.range(0))), partitioner::Balance::imbalance);
 }
 void imbalance_mixed(benchmark::State& state) {
-  run(state, mixed(static_cast<int>(state.range(0))), Balance::imbalance);
+  run(state, mixed(static_cast<int>(state.range(0))), partitioner::Balance::imbalance);
 }
 void imbalance_towering(benchmark::State& state) {
-  run(state, towering(static_cast<int>(state.range(0))), Balance::imbalance);
+  run(state, towering(static_cast<int>(state.range(0))), partitioner::Balance::imbalance);
 }
 void longest_stage_mixed(benchmark::State& state) {
-  run(state, mixed(static_cast<int>(state.range(0))), Balance::longest_stage);
+  run(state, mixed(static_cast<int>(state.range(0))), partitioner::Balance::longest_stage);
 }
 
 void sizes(benchmark::internal::Benchmark* benchmark) {

@@ -10,14 +10,14 @@
 #include <optional>
 #include <string>
 
-#include "partition/balance.h"
-#include "partition/gpu.h"
-#include "partition/model_zoo.h"
-#include "partition/stage_profile.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/number.h"
-#include "wire/profile_csv.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/number.h"
+#include "io/formats/profile_csv.h"
+#include "planning/partitioner/balance.h"
+#include "planning/partitioner/gpu_model.h"
+#include "planning/partitioner/model_zoo.h"
+#include "planning/partitioner/stage_profile.h"
 
 namespace {
 
@@ -34,7 +34,7 @@ std::vector<int> boundaries_in(std::string_view text) {
   std::vector<int> boundaries;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    boundaries.push_back(number_in<int>(text.substr(0, end)).value_or(-1));
+    boundaries.push_back(formats::number_in<int>(text.substr(0, end)).value_or(-1));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return boundaries;
@@ -45,14 +45,14 @@ struct Agreement {
 };
 
 /// One row of the paper's table.
-void compare(const std::vector<Seconds>& layers, int stages, const Partition& published, double published_ratio,
-             const std::string& title, Agreement& agreement) {
-  const auto ours = balance_layers(layers, stages);
+void compare(const std::vector<Seconds>& layers, int stages, const partitioner::Partition& published,
+             double published_ratio, const std::string& title, Agreement& agreement) {
+  const auto ours = partitioner::balance_layers(layers, stages);
   if (!ours) return;
-  const double ratio = imbalance_ratio(layers, *ours);
+  const double ratio = partitioner::imbalance_ratio(layers, *ours);
   const bool fits = published.num_stages() == stages && published.boundaries.back() == static_cast<int>(layers.size());
   const bool same = *ours == published;
-  const bool tied = fits && !same && std::abs(imbalance_ratio(layers, published) - ratio) < 1e-9;
+  const bool tied = fits && !same && std::abs(partitioner::imbalance_ratio(layers, published) - ratio) < 1e-9;
   const bool ratio_agrees = std::abs(ratio - published_ratio) < 0.01;
   ++agreement.rows;
   agreement.same += same;
@@ -60,14 +60,14 @@ void compare(const std::vector<Seconds>& layers, int stages, const Partition& pu
   agreement.ratio += ratio_agrees;
   agreement.both += (same || tied) && ratio_agrees;
   fmt::print("| {} | {} | {:.2f} | {:.3f} | {} | {} | {} | {} | {:.2f} |\n", title, stages, published_ratio, ratio,
-             ratio_agrees ? "yes" : "no", text_of(published), text_of(*ours),
+             ratio_agrees ? "yes" : "no", partitioner::text_of(published), partitioner::text_of(*ours),
              same ? "yes" : (tied ? "tie" : (fits ? "no" : "other number of stages")), layers.back() / layers.front());
 }
 
 Status print_partitions(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = formats::read_file(path);
   if (!text) return text.error();
-  CsvReader csv(*text, path);
+  formats::CsvReader csv(*text, path);
   Agreement agreement;
   fmt::print(
       "| GPU, model | stages | ratio in the paper | ours | agree | partition in the paper | ours | agree | last/first "
@@ -81,20 +81,20 @@ Status print_partitions(const std::string& path) {
     if (std::exchange(header, false) || csv.blank()) continue;
     const auto& fields = csv.fields();
     if (fields.size() < 7) return csv.error("expected gpu,model,size,imbalance_4,imbalance_8,partition_4,partition_8");
-    const auto gpu = gpu_named(fields[0]);
+    const auto gpu = partitioner::gpu_named(fields[0]);
     if (!gpu) return gpu.error();
     const std::string name = zoo_name(fields[1], fields[2]);
-    const auto entry = zoo_entry(name);
+    const auto entry = partitioner::zoo_entry(name);
     if (!entry) return entry.error();
-    Workload workload = entry->workload;
+    partitioner::Workload workload = entry->workload;
     workload.embedding = false;
     if (name.starts_with("wide") && gpu->name == "A100-PCIe") workload.microbatch_size = 64;
-    const auto work = zoo_layers(name, workload);
+    const auto work = partitioner::zoo_layers(name, workload);
     if (!work) return work.error();
-    const auto layers = forward_latencies(layers_on(*work, *gpu, workload.precision));
+    const auto layers = model::forward_latencies(partitioner::layers_on(*work, *gpu, workload.precision));
     for (const int stages : {4, 8}) {
       compare(layers, stages, {boundaries_in(fields[stages == 4 ? 5 : 6])},
-              number_in<double>(fields[stages == 4 ? 3 : 4]).value_or(0),
+              formats::number_in<double>(fields[stages == 4 ? 3 : 4]).value_or(0),
               fmt::format("{} {} {}", fields[0], fields[1], fields[2]), agreement);
     }
   }
@@ -109,14 +109,14 @@ struct HeadRange {
   double least = 0, most = 0;
 };
 
-HeadRange head_implied_by(const Partition& published, double ratio) {
+HeadRange head_implied_by(const partitioner::Partition& published, double ratio) {
   HeadRange range;
   std::vector<Seconds> layers(published.boundaries.back(), Seconds(1));
   for (int head = 1; head <= 1200; ++head) {
     layers.back() = Seconds(head / 200.0);
-    const auto best = balance_layers(layers, published.num_stages());
-    const double ours = imbalance_ratio(layers, *best);
-    if (imbalance_ratio(layers, published) - ours > 1e-9 || std::abs(ours - ratio) > 0.00501) continue;
+    const auto best = partitioner::balance_layers(layers, published.num_stages());
+    const double ours = partitioner::imbalance_ratio(layers, *best);
+    if (partitioner::imbalance_ratio(layers, published) - ours > 1e-9 || std::abs(ours - ratio) > 0.00501) continue;
     if (range.least == 0) range.least = head / 200.0;
     range.most = head / 200.0;
   }
@@ -124,9 +124,9 @@ HeadRange head_implied_by(const Partition& published, double ratio) {
 }
 
 Status print_heads(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = formats::read_file(path);
   if (!text) return text.error();
-  CsvReader csv(*text, path);
+  formats::CsvReader csv(*text, path);
   fmt::print(
       "\n| GPU, model | head that 4 stages imply | 8 stages | ours | by FLOPs alone |\n| --- | --- | --- | --- | --- "
       "|\n");
@@ -138,19 +138,19 @@ Status print_heads(const std::string& path) {
     if (std::exchange(header, false) || csv.blank()) continue;
     const auto& fields = csv.fields();
     if (fields[1] == "T5" || fields[1].starts_with("Wide")) continue;
-    const auto gpu = gpu_named(fields[0]);
-    Workload workload = zoo_entry(zoo_name(fields[1], fields[2]))->workload;
+    const auto gpu = partitioner::gpu_named(fields[0]);
+    partitioner::Workload workload = partitioner::zoo_entry(zoo_name(fields[1], fields[2]))->workload;
     workload.embedding = false;
-    const auto work = zoo_layers(zoo_name(fields[1], fields[2]), workload);
-    const auto layers = forward_latencies(layers_on(*work, *gpu, workload.precision));
-    const auto flops = [](const LayerWork& layer) {
+    const auto work = partitioner::zoo_layers(zoo_name(fields[1], fields[2]), workload);
+    const auto layers = model::forward_latencies(partitioner::layers_on(*work, *gpu, workload.precision));
+    const auto flops = [](const partitioner::LayerWork& layer) {
       double sum = 0;
-      for (const Kernel& kernel : layer.forward) sum += kernel.flops;
+      for (const partitioner::Kernel& kernel : layer.forward) sum += kernel.flops;
       return sum;
     };
     const auto range = [&](int partition, int ratio) -> std::string {
-      const Partition published{boundaries_in(fields[partition])};
-      const HeadRange head = head_implied_by(published, number_in<double>(fields[ratio]).value_or(0));
+      const partitioner::Partition published{boundaries_in(fields[partition])};
+      const HeadRange head = head_implied_by(published, formats::number_in<double>(fields[ratio]).value_or(0));
       return head.least == 0 ? "none" : fmt::format("{:.2f} to {:.2f}", head.least, head.most);
     };
     fmt::print("| {} {} {} | {} | {} | {:.2f} | {:.2f} |\n", fields[0], fields[1], fields[2], range(5, 3), range(6, 4),
@@ -164,7 +164,7 @@ struct MeasuredRun {
   const char* model;
   const char* gpu;
   const char* boundaries;
-  Workload workload;
+  partitioner::Workload workload;
   bool shape_only;  ///< the unit of the measured times is not known
 };
 
@@ -175,17 +175,18 @@ double relative_rms(const std::vector<double>& estimated, const std::vector<doub
 }
 
 /// The measurement at `clock`, or null.
-const Measurement* at_clock(const ProfileEntry& entry, Megahertz clock) {
-  const auto found = std::ranges::find(entry.measurements, clock, &Measurement::clock);
+const model::Measurement* at_clock(const model::ProfileEntry& entry, Megahertz clock) {
+  const auto found = std::ranges::find(entry.measurements, clock, &model::Measurement::clock);
   return found == entry.measurements.end() ? nullptr : &*found;
 }
 
 Status print_run(const MeasuredRun& run, const std::string& folder) {
-  const auto measured = read_profile_csv(folder + "/" + run.file);
+  const auto measured = formats::read_profile_csv(folder + "/" + run.file);
   if (!measured) return measured.error();
-  const GpuModel gpu = *gpu_named(run.gpu);
-  const auto work = zoo_layers(run.model, run.workload);
-  const auto estimated = profile_of(layers_on(*work, gpu, run.workload.precision), {boundaries_in(run.boundaries)});
+  const partitioner::GpuModel gpu = *partitioner::gpu_named(run.gpu);
+  const auto work = partitioner::zoo_layers(run.model, run.workload);
+  const auto estimated = partitioner::profile_of(partitioner::layers_on(*work, gpu, run.workload.precision),
+                                                 {boundaries_in(run.boundaries)});
   const int last = measured->num_stages() - 1;
   fmt::print("\n{}\n\n", run.file);
   if (!run.shape_only) {
@@ -194,7 +195,7 @@ Status print_run(const MeasuredRun& run, const std::string& folder) {
     for (int s = 0; s <= last; ++s) {
       fmt::print("| {} ", s);
       for (const char* instruction : {"forward", "backward"}) {
-        const ProfileEntry& entry = *measured->find(s, instruction);
+        const model::ProfileEntry& entry = *measured->find(s, instruction);
         const Seconds estimate = estimated->find(s, instruction)->measurements.front().time;
         fmt::print("| {:.1f} ms | {:.1f} ms ", 1e3 * entry.measurements.front().time.value(), 1e3 * estimate.value());
       }
@@ -209,11 +210,11 @@ Status print_run(const MeasuredRun& run, const std::string& folder) {
   const int shown = 1;
   for (int s = 0; s <= last; ++s) {
     for (const char* instruction : {"forward", "backward"}) {
-      const ProfileEntry& entry = *measured->find(s, instruction);
-      const ProfileEntry& guess = *estimated->find(s, instruction);
+      const model::ProfileEntry& entry = *measured->find(s, instruction);
+      const model::ProfileEntry& guess = *estimated->find(s, instruction);
       double next_shown = 1e9;
-      for (const Measurement& m : entry.measurements) {
-        const Measurement* e = at_clock(guess, m.clock);
+      for (const model::Measurement& m : entry.measurements) {
+        const model::Measurement* e = at_clock(guess, m.clock);
         if (e == nullptr) continue;
         const double time = m.time / entry.measurements.front().time;
         const double estimate = e->time / at_clock(guess, entry.measurements.front().clock)->time;
@@ -229,7 +230,7 @@ Status print_run(const MeasuredRun& run, const std::string& folder) {
       }
     }
   }
-  const auto ratio = [&](const Profile& profile, const char* instruction) {
+  const auto ratio = [&](const model::Profile& profile, const char* instruction) {
     return profile.find(last, instruction)->measurements.front().time /
            profile.find(1, instruction)->measurements.front().time;
   };
@@ -243,7 +244,7 @@ Status print_run(const MeasuredRun& run, const std::string& folder) {
 
 Status print_measured(const std::string& folder) {
   const char* gpt_175b = "0 12 24 36 48 60 72 84 97";
-  const Workload emulated{1, 2048, 8, 1, Precision::bf16, false, true};
+  const partitioner::Workload emulated{1, 2048, 8, 1, partitioner::Precision::bf16, false, true};
   const std::vector<MeasuredRun> runs = {
       {"emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv", "gpt3-175b", "A100-SXM", gpt_175b, emulated, true},
       {"emulation/stage_profile/gpt3-175b+a40_bf16.csv", "gpt3-175b", "A40", gpt_175b, emulated, true},
@@ -251,25 +252,25 @@ Status print_measured(const std::string& folder) {
        "gpt3-1b",
        "A100-PCIe",
        "0 6 12 19 25",
-       {4, 2048, 1, 1, Precision::tf32, true, true},
+       {4, 2048, 1, 1, partitioner::Precision::tf32, true, true},
        false},
       {"measured/A100_bert-huge-uncased_pp4.profile.csv",
        "bert-1.3b",
        "A100-PCIe",
        "0 7 13 19 25",
-       {8, 512, 1, 1, Precision::tf32, true, true},
+       {8, 512, 1, 1, partitioner::Precision::tf32, true, true},
        false},
       {"measured/A40_bloom-3b_pp8.profile.csv",
        "bloom-3b",
        "A40",
        "0 5 9 13 17 21 25 29 31",
-       {4, 1024, 1, 1, Precision::tf32, true, true},
+       {4, 1024, 1, 1, partitioner::Precision::tf32, true, true},
        false},
       {"measured/A40_wide-resnet101_8_pp8.profile.csv",
        "wide-resnet101",
        "A40",
        "0 4 8 12 16 21 26 31 35",
-       {32, 224, 1, 1, Precision::tf32, true, true},
+       {32, 224, 1, 1, partitioner::Precision::tf32, true, true},
        false},
   };
   for (const MeasuredRun& run : runs) {

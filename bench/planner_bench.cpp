@@ -2,37 +2,37 @@
 #include <benchmark/benchmark.h>
 
 #include "bench/cases.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
 
 namespace perseus::bench {
 namespace {
 
 void whole_frontier(benchmark::State& state, const Case& problem) {
-  const Result<ComputationDag> dag = load(problem);
+  const Result<model::ComputationDag> dag = load(problem);
   if (!dag) return state.SkipWithError(dag.error().message.c_str());
   std::size_t points = 0;
-  for (auto _ : state) points = plan_exact(*dag).points.size();
+  for (auto _ : state) points = planner::plan_exact(*dag).points.size();
   state.counters["points"] = static_cast<double>(points);
 }
 
 void lower_bound_curve(benchmark::State& state, const Case& problem) {
-  const Result<ComputationDag> dag = load(problem);
+  const Result<model::ComputationDag> dag = load(problem);
   if (!dag) return state.SkipWithError(dag.error().message.c_str());
   long pivots = 0;
-  for (auto _ : state) pivots = compute_lower_bound(*dag).pivots;
+  for (auto _ : state) pivots = planner::compute_lower_bound(*dag).pivots;
   state.counters["pivots"] = static_cast<double>(pivots);
 }
 
 void look_up_a_straggler(benchmark::State& state) {
-  const Result<ComputationDag> dag = load({"a100_sxm", 8, 96});
+  const Result<model::ComputationDag> dag = load({"a100_sxm", 8, 96});
   if (!dag) return state.SkipWithError(dag.error().message.c_str());
-  const Frontier frontier = plan_exact(*dag);
+  const model::Frontier frontier = planner::plan_exact(*dag);
   const Seconds range = frontier.points.front().time - frontier.points.back().time;
   unsigned step = 0;
   for (auto _ : state) {
     const double part = static_cast<double>((++step * 2654435761U) >> 8) * 0x1p-24;
-    benchmark::DoNotOptimize(look_up_index(frontier, frontier.points.back().time + range * part));
+    benchmark::DoNotOptimize(planner::look_up_index(frontier, frontier.points.back().time + range * part));
   }
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "bench/cases.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
 
 namespace perseus::bench {
 namespace {
@@ -40,7 +40,7 @@ struct Gap {
   std::array<double, kSpans> mean_pct_of_span{};  ///< of each fifth of the time from T_min to T*
 };
 
-Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
+Gap gap_of(const model::ComputationDag& dag, const model::Frontier& frontier) {
   constexpr int kSamples = 5000;
   const Seconds t_min = frontier.points.back().time, t_star = frontier.bound.t_star();
   Gap gap;
@@ -48,7 +48,7 @@ Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
     const Seconds t = t_min + (t_star - t_min) * (static_cast<double>(i) / kSamples);
     const Joules bound = frontier.bound.at(t);
     const double pct =
-        100 * ((look_up(frontier, t).effective_energy - bound) / (bound + dag.total_blocking_power() * t));
+        100 * ((planner::look_up(frontier, t).effective_energy - bound) / (bound + dag.total_blocking_power() * t));
     gap.mean_pct += pct / (kSamples + 1);
     gap.mean_pct_of_span[std::min(kSpans - 1, i * kSpans / kSamples)] += pct * kSpans / (kSamples + 1);
     gap.largest_pct = std::max(gap.largest_pct, pct);
@@ -58,21 +58,21 @@ Gap gap_of(const ComputationDag& dag, const Frontier& frontier) {
 
 /// What it costs that a rank cannot change its clock at any moment.
 void report_limited() {
-  const Result<ComputationDag> dag = load({"a100_sxm", 8, 12});
+  const Result<model::ComputationDag> dag = load({"a100_sxm", 8, 12});
   constexpr int kDeadlines = 200;
   fmt::print("\n| switch latency [s] | dwell [s] | mean gap [%] | largest gap [%] | cost at the fastest point [%] |\n");
   fmt::print("| --- | --- | --- | --- | --- |\n");
   const std::pair<double, double> limits_s[] = {{0, 0}, {0.003, 0}, {0.01, 0}, {0.03, 0}, {0.01, 0.3}, {0, 0.5}};
-  PlannerOptions options;
+  planner::PlannerOptions options;
   options.deadlines = kDeadlines;
-  const Frontier free = plan_exact(*dag, options);
+  const model::Frontier free = planner::plan_exact(*dag, options);
   for (const auto& [latency_s, dwell_s] : limits_s) {
     options.switch_latency = Seconds(latency_s);
     options.min_dwell = Seconds(dwell_s);
-    const Frontier limited = plan_exact(*dag, options);
+    const model::Frontier limited = planner::plan_exact(*dag, options);
     const Gap gap = gap_of(*dag, limited);
-    const FrontierPoint& fastest = limited.points.back();
-    const Joules without = look_up(free, fastest.time).effective_energy;
+    const model::FrontierPoint& fastest = limited.points.back();
+    const Joules without = planner::look_up(free, fastest.time).effective_energy;
     const double cost_pct =
         100 * ((fastest.effective_energy - without) / (without + dag->total_blocking_power() * fastest.time));
     fmt::print("| {} | {} | {:.2f} | {:.1f} | {:.1f} |\n", latency_s, dwell_s, gap.mean_pct, gap.largest_pct, cost_pct);
@@ -86,18 +86,19 @@ int report(bool with_huge) {
   const std::vector<Case> cases{
       {"a100_sxm", 8, 12}, {"a100_sxm", 8, 96}, {"a40", 8, 12}, {"a40", 8, 96}, {"a100_sxm", 16, 256}};
   for (const Case& problem : cases) {
-    const Result<ComputationDag> dag = load(problem);
+    const Result<model::ComputationDag> dag = load(problem);
     if (!dag) {
       fmt::print(stderr, "{}\n", dag.error().message);
       return 66;
     }
-    const std::pair<Effort, const char*> efforts[] = {
-        {Effort::low, "low"}, {Effort::normal, "normal"}, {Effort::high, "high"}};
+    const std::pair<planner::Effort, const char*> efforts[] = {
+        {planner::Effort::low, "low"}, {planner::Effort::normal, "normal"}, {planner::Effort::high, "high"}};
     for (const auto& [effort, name] : efforts) {
-      PlannerOptions options;
+      planner::PlannerOptions options;
       options.effort = effort;
-      Frontier frontier;
-      const double ms = median_cpu_ms(problem.stages > 8 ? 3 : 15, [&] { frontier = plan_exact(*dag, options); });
+      model::Frontier frontier;
+      const double ms =
+          median_cpu_ms(problem.stages > 8 ? 3 : 15, [&] { frontier = planner::plan_exact(*dag, options); });
       const Gap gap = gap_of(*dag, frontier);
       fmt::print("| {} | {} | {:.1f} | {} | {:.3f} | {:.2f} | {:.3f} |\n", problem.name(), name, ms,
                  frontier.points.size(), gap.mean_pct, gap.largest_pct, fmt::join(gap.mean_pct_of_span, " / "));
@@ -109,16 +110,16 @@ int report(bool with_huge) {
   bounds.push_back({"a100_sxm", 64, 128});
   if (with_huge) bounds.push_back({"a100_sxm", 64, 512});
   for (const Case& problem : bounds) {
-    const Result<ComputationDag> dag = load(problem);
-    LowerBoundResult result;
-    const double ms = median_cpu_ms(problem.stages > 8 ? 1 : 15, [&] { result = compute_lower_bound(*dag); });
+    const Result<model::ComputationDag> dag = load(problem);
+    planner::LowerBoundResult result;
+    const double ms = median_cpu_ms(problem.stages > 8 ? 1 : 15, [&] { result = planner::compute_lower_bound(*dag); });
     fmt::print("| {} | {:.1f} | {} | {} |\n", problem.name(), ms, result.pivots, result.bound.vertices.size());
   }
 
   report_limited();
 
-  const Result<ComputationDag> dag = load({"a100_sxm", 8, 96});
-  const Frontier frontier = plan_exact(*dag);
+  const Result<model::ComputationDag> dag = load({"a100_sxm", 8, 96});
+  const model::Frontier frontier = planner::plan_exact(*dag);
   constexpr int kLookUps = 10'000'000;
   std::size_t sum = 0;
   const double ms = median_cpu_ms(5, [&] {
@@ -126,7 +127,7 @@ int report(bool with_huge) {
     for (int i = 0; i < kLookUps; ++i) {
       // Deadlines all over the frontier, so that branches cannot be learnt.
       const double part = static_cast<double>((static_cast<unsigned>(i) * 2654435761U) >> 8) * 0x1p-24;
-      sum += look_up_index(frontier, Seconds(first + (last - first) * part));
+      sum += planner::look_up_index(frontier, Seconds(first + (last - first) * part));
     }
   });
   fmt::print("\nlook-up among {} points: {:.3f} us (check {})\n", frontier.points.size(), ms * 1e3 / kLookUps,

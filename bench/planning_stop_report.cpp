@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <thread>
 
-#include "baselines/best_of_all.h"
 #include "bench/cases.h"
-#include "planner/quick.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/planner/quick.h"
 
 namespace perseus::bench {
 namespace {
@@ -31,15 +31,15 @@ int report(double most_s) {
                                 {"a100_sxm", 1, 43000}};
   for (const Case& problem : cases) {
     const auto built = SteadyClock::now();
-    const Result<ComputationDag> dag = load(problem);
+    const Result<model::ComputationDag> dag = load(problem);
     const double dag_s = seconds_since(built);
     if (!dag) return fmt::print("{}: {}\n", problem.name(), dag.error().message), 1;
     for (const double latency_s : {0.0, 0.01}) {
-      PlannerOptions options;
+      planner::PlannerOptions options;
       options.switch_latency = Seconds(latency_s);
       StopCheck never;
       const auto quick_begin = SteadyClock::now();
-      const auto quick = plan_quick(*dag, options, never);
+      const auto quick = planner::plan_quick(*dag, options, never);
       const double quick_s = seconds_since(quick_begin);
       const auto begin = SteadyClock::now();
       auto last = begin;
@@ -50,7 +50,7 @@ int report(double most_s) {
         last = now;
         return seconds_since(begin) > most_s;
       });
-      const auto full = plan_best_of_all(*dag, options, {}, check);
+      const auto full = baselines::plan_best_of_all(*dag, options, {}, check);
       const double took_s = seconds_since(begin), after_s = seconds_since(last);
       fmt::print("| {} | {} | {} | {:.3f} | {:.3f} | {} | {:.2f}{} | {:.1f} | {} |\n", problem.name(),
                  dag->computations.size(), latency_s, dag_s, quick_s, quick->points.size(), took_s,

@@ -10,8 +10,8 @@
 // estimate, deployed at its own fastest point and at T' = 1.2 T_min of the truth, and run on the truth. It is good if
 // at both it takes at most 0.2 % more energy than the plan from the noise-free profile, and is late by at most the
 // standard deviation of one iteration's time (0.14 %, computed). It is strictly good if it also loses at most 0.2 %
-// against the best plan for the time that it really took (src/profiling/plan_loss.h), which near T_min, where the
-// frontier is steep, is much more to ask.
+// against the best plan for the time that it really took (src/server/profiling/plan_loss.h), which near T_min, where
+// the frontier is steep, is much more to ask.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,11 +24,11 @@
 #include <vector>
 
 #include "bench/cases.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "planner/realise.h"
-#include "profiling/online_profiler.h"
-#include "profiling/plan_loss.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/online_profiler.h"
+#include "server/profiling/plan_loss.h"
 #include "tests/simulated_job.h"
 
 namespace perseus::bench {
@@ -39,7 +39,7 @@ constexpr double kSlowdown = 1.2;
 
 struct Setting {
   const char* name;
-  ProfilingMode mode;
+  profiling::ProfilingMode mode;
   testing::SimulationOptions simulation;
   bool tell_blocking_power;
   int iterations_per_window;
@@ -48,8 +48,8 @@ struct Setting {
 };
 
 /// The plan of `dag` with its options, found by clock in the other DAG of the same schedule.
-Plan translated(const ComputationDag& from, const Plan& plan, const ComputationDag& to) {
-  Plan result(plan.size());
+model::Plan translated(const model::ComputationDag& from, const model::Plan& plan, const model::ComputationDag& to) {
+  model::Plan result(plan.size());
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Megahertz clock = from.type_of(static_cast<int>(i)).options[plan[i]].clock;
     const auto& options = to.type_of(static_cast<int>(i)).options;
@@ -61,7 +61,7 @@ Plan translated(const ComputationDag& from, const Plan& plan, const ComputationD
 }
 
 struct Verdict {
-  PlanLoss fastest, slow;
+  profiling::PlanLoss fastest, slow;
   double noise_pct = 0;
   [[nodiscard]] bool good() const {
     return std::max(fastest.loss_pct, slow.loss_pct) <= kGoodPct &&
@@ -74,28 +74,29 @@ struct Verdict {
 
 class Judge {
  public:
-  Judge(const ComputationDag& truth, double noise_pct)
+  Judge(const model::ComputationDag& truth, double noise_pct)
       : truth_(truth),
         noise_pct_(noise_pct),
-        best_(plan_exact(truth)),
-        highest_(Realiser(truth).realise(Plan(truth.computations.size())).time) {}
-  [[nodiscard]] const ComputationDag& truth() const { return truth_; }
+        best_(planner::plan_exact(truth)),
+        highest_(planner::Realiser(truth).realise(model::Plan(truth.computations.size())).time) {}
+  [[nodiscard]] const model::ComputationDag& truth() const { return truth_; }
   [[nodiscard]] Seconds t_min() const { return best_.points.back().time; }
-  [[nodiscard]] Verdict judge(const ProfileEstimate& estimate, const Schedule& schedule) const {
-    const ComputationDag dag =
-        build_dag(for_planning(estimate), schedule, {estimate.blocking_power, Seconds(0)}).value();
-    const Frontier frontier = plan_exact(dag);
+  [[nodiscard]] Verdict judge(const profiling::ProfileEstimate& estimate, const model::Schedule& schedule) const {
+    const model::ComputationDag dag =
+        model::build_dag(profiling::for_planning(estimate), schedule, {estimate.blocking_power, Seconds(0)}).value();
+    const model::Frontier frontier = planner::plan_exact(dag);
     const Seconds deadline = t_min() * kSlowdown;
-    const Seconds highest = Realiser(dag).realise(Plan(dag.computations.size())).time;
-    const Plan fastest = translated(dag, look_up(frontier, highest).plan, truth_);
-    const Plan slow = translated(dag, look_up(frontier, deadline).plan, truth_);
-    return {plan_loss(truth_, best_, fastest, highest_), plan_loss(truth_, best_, slow, deadline), noise_pct_};
+    const Seconds highest = planner::Realiser(dag).realise(model::Plan(dag.computations.size())).time;
+    const model::Plan fastest = translated(dag, planner::look_up(frontier, highest).plan, truth_);
+    const model::Plan slow = translated(dag, planner::look_up(frontier, deadline).plan, truth_);
+    return {profiling::plan_loss(truth_, best_, fastest, highest_), profiling::plan_loss(truth_, best_, slow, deadline),
+            noise_pct_};
   }
 
  private:
-  const ComputationDag& truth_;
+  const model::ComputationDag& truth_;
   double noise_pct_;
-  Frontier best_;
+  model::Frontier best_;
   Seconds highest_;  ///< with everything at the highest clock
 };
 
@@ -127,18 +128,18 @@ struct Run {
 struct WindowCost {
   double slowdown_pct, energy_pct;
 };
-WindowCost cost_of(const ComputationDag& truth, const ProfilingWindow& window) {
-  Plan plan(truth.computations.size());
+WindowCost cost_of(const model::ComputationDag& truth, const profiling::ProfilingWindow& window) {
+  model::Plan plan(truth.computations.size());
   for (std::size_t rank = 0; rank < truth.rank_order.size(); ++rank) {
     for (std::size_t a = 0; a < truth.rank_order[rank].size(); ++a) {
       const int c = truth.rank_order[rank][a];
       const auto& options = truth.type_of(c).options;
-      const auto found = std::ranges::find(options, window.clocks[rank][a], &Measurement::clock);
+      const auto found = std::ranges::find(options, window.clocks[rank][a], &model::Measurement::clock);
       if (found != options.end()) plan[c] = static_cast<std::uint16_t>(found - options.begin());
     }
   }
-  Realiser realiser(truth);
-  const auto all_max = realiser.realise(Plan(plan.size())), now = realiser.realise(plan);
+  planner::Realiser realiser(truth);
+  const auto all_max = realiser.realise(model::Plan(plan.size())), now = realiser.realise(plan);
   const Watts waiting = truth.total_blocking_power();
   return {
       100 * (now.time / all_max.time - 1),
@@ -147,28 +148,29 @@ WindowCost cost_of(const ComputationDag& truth, const ProfilingWindow& window) {
 
 double cpu_ms() { return 1e3 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, const Judge& judge, std::uint64_t seed,
-        bool trace) {
+Run run(const Setting& setting, const model::Profile& truth, const model::Schedule& schedule, const Judge& judge,
+        std::uint64_t seed, bool trace) {
   testing::SimulatedJob job(truth, schedule, setting.simulation, seed);
-  ProfilingOptions options;
+  profiling::ProfilingOptions options;
   options.mode = setting.mode;
   options.iterations_per_window = setting.iterations_per_window;
   options.max_iterations = setting.most_iterations;
   options.seed = seed;
   options.slowdowns = setting.slowdowns;
-  OnlineProfiler profiler = OnlineProfiler::create(job.job(setting.tell_blocking_power), options).value();
+  profiling::OnlineProfiler profiler =
+      profiling::OnlineProfiler::create(job.job(setting.tell_blocking_power), options).value();
   Run result;
   int windows = 0;
   for (;;) {
     const double began = cpu_ms();
-    ProfilingStep step = profiler.next();
+    profiling::ProfilingStep step = profiler.next();
     result.next_cpu_ms += cpu_ms() - began;
     ++windows;
-    if (const ProfilingDone* done = step.done()) {
+    if (const profiling::ProfilingDone* done = step.done()) {
       result.why = done->why;
       break;
     }
-    const ProfilingWindow window = *step.window();
+    const profiling::ProfilingWindow window = *step.window();
     const WindowCost cost = cost_of(judge.truth(), window);
     result.windows += window.iterations;
     result.resting += window.rest;
@@ -179,14 +181,14 @@ Run run(const Setting& setting, const Profile& truth, const Schedule& schedule, 
       fmt::print("  window {}: {:.1f} % slower, {:.1f} expected, after {} at rest\n", window.number, cost.slowdown_pct,
                  window.slowdown_pct, window.rest);
     if (Status status = profiler.hand_out(window); !status) std::abort();
-    for (const RankResult& one : job.run(window)) {
+    for (const profiling::RankResult& one : job.run(window)) {
       const auto rejections = profiler.report(one);
       if (!rejections) {
         fmt::print(stderr, "{}\n", rejections.error().message);
         std::abort();
       }
       if (trace) {
-        for (const Rejection& rejection : *rejections) fmt::print("  {}\n", rejection.message);
+        for (const profiling::Rejection& rejection : *rejections) fmt::print("  {}\n", rejection.message);
       }
     }
     const auto estimate = profiler.estimate();
@@ -250,15 +252,15 @@ void print_row(const char* gpu, const Setting& setting, std::vector<Run> runs) {
 }
 
 /// Standard deviation of the time of an iteration at the highest clocks, in percent of its mean.
-double iteration_noise_pct(const Profile& truth, const Schedule& schedule) {
+double iteration_noise_pct(const model::Profile& truth, const model::Schedule& schedule) {
   testing::SimulatedJob job(truth, schedule, {}, 1);
-  ProfilingWindow window{0, 400, false, false, {}, 0, 0, {}};
-  const ProfilingJob description = job.job();
+  profiling::ProfilingWindow window{0, 400, false, false, {}, 0, 0, {}};
+  const profiling::ProfilingJob description = job.job();
   for (const auto& actions : schedule.ranks) {
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
-    for (const Action& action : actions) clocks.push_back(description.clocks[action.stage].front());
+    for (const model::Action& action : actions) clocks.push_back(description.clocks[action.stage].front());
   }
-  const RankResult result = job.run(window).front();
+  const profiling::RankResult result = job.run(window).front();
   double mean = 0, squares = 0;
   for (const Seconds t : result.iteration_time) mean += t.value() / window.iterations;
   for (const Seconds t : result.iteration_time) squares += (t.value() - mean) * (t.value() - mean);
@@ -285,12 +287,12 @@ int report(const Arguments& arguments) {
       arguments.measured ? std::span<const Truth>(kMeasured) : std::span<const Truth>(kEmulated);
   for (const auto& [gpu, file, power] : truths) {
     if (!arguments.profile.empty() && arguments.profile != gpu) continue;
-    const Result<Profile> truth = read_profile_csv((shared_data() / file).string());
+    const Result<model::Profile> truth = formats::read_profile_csv((shared_data() / file).string());
     if (!truth) {
       fmt::print(stderr, "{}\n", truth.error().message);
       return 66;
     }
-    const Schedule schedule = make_schedule("1f1b", {truth->num_stages(), 24, 1}).value();
+    const model::Schedule schedule = model::make_schedule("1f1b", {truth->num_stages(), 24, 1}).value();
     testing::SimulationOptions apart, by_iteration, by_noisy_iteration;
     apart.blocking_power = by_iteration.blocking_power = by_noisy_iteration.blocking_power = Watts(power);
     by_iteration.energy_breakdown = by_noisy_iteration.energy_breakdown = false;
@@ -298,17 +300,18 @@ int report(const Arguments& arguments) {
     testing::SimulationOptions noisy = apart;
     noisy.noise = 0.02;
     const Setting settings[] = {
-        {"adaptive", ProfilingMode::adaptive, apart, true, 1, 100},
-        {"adaptive, T_max only", ProfilingMode::adaptive, apart, true, 1, 100, {1.0}},
-        {"adaptive, 2 % noise", ProfilingMode::adaptive, noisy, true, 1, 100},
-        {"adaptive, blocking power unknown", ProfilingMode::adaptive, apart, false, 1, 100},
-        {"adaptive, iteration energies", ProfilingMode::adaptive, by_iteration, true, 1, 100},
-        {"adaptive, iteration energies, meter 1 %", ProfilingMode::adaptive, by_noisy_iteration, true, 1, 100},
-        {"adaptive, iteration energies, meter 1 %, blocking power unknown", ProfilingMode::adaptive, by_noisy_iteration,
-         false, 1, 100},
-        {"plain, 5 iterations a clock", ProfilingMode::plain, apart, true, 5, 1000},
+        {"adaptive", profiling::ProfilingMode::adaptive, apart, true, 1, 100},
+        {"adaptive, T_max only", profiling::ProfilingMode::adaptive, apart, true, 1, 100, {1.0}},
+        {"adaptive, 2 % noise", profiling::ProfilingMode::adaptive, noisy, true, 1, 100},
+        {"adaptive, blocking power unknown", profiling::ProfilingMode::adaptive, apart, false, 1, 100},
+        {"adaptive, iteration energies", profiling::ProfilingMode::adaptive, by_iteration, true, 1, 100},
+        {"adaptive, iteration energies, meter 1 %", profiling::ProfilingMode::adaptive, by_noisy_iteration, true, 1,
+         100},
+        {"adaptive, iteration energies, meter 1 %, blocking power unknown", profiling::ProfilingMode::adaptive,
+         by_noisy_iteration, false, 1, 100},
+        {"plain, 5 iterations a clock", profiling::ProfilingMode::plain, apart, true, 5, 1000},
     };
-    const ComputationDag dag = build_dag(*truth, schedule, {Watts(power), Seconds(0)}).value();
+    const model::ComputationDag dag = model::build_dag(*truth, schedule, {Watts(power), Seconds(0)}).value();
     const double noise_pct = iteration_noise_pct(*truth, schedule);
     const Judge judge(dag, noise_pct);
     for (const Setting& setting : settings) {

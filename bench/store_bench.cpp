@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/postgres_store.h"
-#include "store/sqlite_store.h"
+#include "server/store/postgres_store.h"
+#include "server/store/sqlite_store.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
@@ -28,26 +28,28 @@ using perseus::testing::StoreExecutor;
 const std::string body =
     fmt::format(R"({{"kind":"rank_registered","at_s":1790000000.5,"host":"{}"}})", std::string(240, 'h'));
 
-using Open = std::function<Result<std::unique_ptr<Store>>(Post)>;
+using Open = std::function<Result<std::unique_ptr<store::Store>>(store::Post)>;
 
 /// Where the database of one benchmark is: a new one.
 struct Sqlite {
   [[nodiscard]] Open open() const {
-    return [path = folder.path("perseus.db")](Post post) { return open_sqlite_store(path, std::move(post)); };
+    return [path = folder.path("perseus.db")](store::Post post) {
+      return store::open_sqlite_store(path, std::move(post));
+    };
   }
   ScratchFolder folder;
 };
 
 struct Postgres {
   [[nodiscard]] Open open() const {
-    return [this](Post post) { return open_postgres_store(database, std::move(post)); };
+    return [this](store::Post post) { return store::open_postgres_store(database, std::move(post)); };
   }
   PostgresServer server{PostgresServer::Flush::at_every_commit};
   std::string database = server.new_database();
 };
 
-Append to(const std::string& job, std::int64_t expected, std::size_t events = 1) {
-  Append append;
+store::Append to(const std::string& job, std::int64_t expected, std::size_t events = 1) {
+  store::Append append;
   append.job = job;
   append.expected_sequence = expected;
   append.bodies.assign(events, body);
@@ -67,8 +69,8 @@ void appends(benchmark::State& state) {
   std::int64_t answered = 0;
   bool failed = false;
   const std::function<void(std::int64_t)> add = [&](std::int64_t job) {
-    (*store)->append(to(fmt::format("job{}", job), last[job]++), [&, job](const Result<Appended>& result) {
-      failed |= !result.ok() || *result != Appended::committed;
+    (*store)->append(to(fmt::format("job{}", job), last[job]++), [&, job](const Result<store::Appended>& result) {
+      failed |= !result.ok() || *result != store::Appended::committed;
       ++answered;
       add(job);
     });
@@ -95,8 +97,8 @@ void ranks_of_one_job(benchmark::State& state) {
     const std::string job = fmt::format("job{}", ++jobs);
     int answered = 0;
     for (int rank = 0; rank < kRanks; ++rank) {
-      (*store)->append(to(job, rank), [&](const Result<Appended>& result) {
-        answered += result.ok() && *result == Appended::committed;
+      (*store)->append(to(job, rank), [&](const Result<store::Appended>& result) {
+        answered += result.ok() && *result == store::Appended::committed;
       });
     }
     while (answered < kRanks) executor.run_one();
@@ -126,7 +128,7 @@ void start_with_10000_jobs(benchmark::State& state) {
     int answered = 0;
     for (int job = 0; job < kJobs; ++job) {
       (*store)->append(to(fmt::format("j_{:032x}", job * 2654435761U), 0, state.range(0)),
-                       [&](const Result<Appended>&) { ++answered; });
+                       [&](const Result<store::Appended>&) { ++answered; });
     }
     while (answered < kJobs) executor.run_one();
   }
@@ -144,17 +146,17 @@ void start_with_100000_ended_jobs(benchmark::State& state) {
     if (!store) return state.SkipWithError(store.error().message.c_str());
     int answered = 0;
     for (int job = 0; job < kJobs; ++job) {
-      Append append = to(fmt::format("j_{:032x}", job * 2654435761U), 0, 8);
+      store::Append append = to(fmt::format("j_{:032x}", job * 2654435761U), 0, 8);
       const std::string id = append.job;
       append.index.state = "finished";
       append.index.summary = R"({"ranks":8192,"ranks_registered":8192,"pipelines":64,"iteration_time_s":1.656})";
-      (*store)->append(std::move(append), [&](const Result<Appended>&) { ++answered; });
+      (*store)->append(std::move(append), [&](const Result<store::Appended>&) { ++answered; });
       (*store)->pack_job(id, [&](const Result<bool>&) { ++answered; });
     }
     while (answered < 2 * kJobs) executor.run_one();
     std::int64_t bytes = 0;
     const auto jobs = (*store)->jobs();
-    for (const JobIndexRow& row : *jobs) bytes += row.bytes;
+    for (const store::JobIndexRow& row : *jobs) bytes += row.bytes;
     state.counters["log_bytes_per_job"] = static_cast<double>(bytes) / kJobs;
   }
   open_and_read_index(state, database, executor, kJobs);

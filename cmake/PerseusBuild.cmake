@@ -1,4 +1,4 @@
-# How every target of the house is compiled, and the one function that makes a room (a folder of src/) a library.
+# How every target is compiled, and the function that makes a module (a folder of src/) a library.
 
 option(PERSEUS_TESTS "Build the tests" ON)
 option(PERSEUS_BENCH "Build the benchmarks" OFF)
@@ -26,8 +26,8 @@ if(PERSEUS_SANITIZE)
   target_compile_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
   if(PERSEUS_SANITIZE MATCHES undefined)
-    # Most of the cost of this sanitizer, for what the address sanitizer sees as well; and alignment, which only the rooms in
-    # PERSEUS_ROOMS_OF_BYTES can get wrong.
+    # Most of the cost of this sanitizer, for what the address sanitizer sees as well; and alignment, which only the modules in
+    # PERSEUS_MODULES_OF_BYTES can get wrong.
     target_compile_options(perseus_options INTERFACE -fno-sanitize=null,vptr,object-size
                            $<$<NOT:$<BOOL:$<TARGET_PROPERTY:PERSEUS_OF_BYTES>>>:-fno-sanitize=alignment>)
   endif()
@@ -53,11 +53,11 @@ endif()
 
 # The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
 # a name of their own that a neighbour in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
-# again beside the room, and request_reader.cpp as the one file of net that fuzzers look into.
+# again beside the module, and request_reader.cpp as the one file of net that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
-  src/client/c_abi.cpp src/device/amd_smi.cpp src/device/zeusd.cpp src/net/request_reader.cpp
-  src/report/bundle.cpp src/report/comparison_svg.cpp src/report/frontier_svg.cpp src/report/timeline_svg.cpp src/report/stacked_bars.cpp
-  src/report/static_page.cpp src/reproduce/line_chart.cpp src/wire/profile_csv.cpp
+  src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/training/device/zeusd.cpp src/io/http/request_reader.cpp
+  src/io/report/bundle.cpp src/io/report/comparison_svg.cpp src/io/report/frontier_svg.cpp src/io/report/timeline_svg.cpp src/io/report/stacked_bars.cpp
+  src/io/report/static_page.cpp src/evaluation/reproduction/line_chart.cpp src/io/formats/profile_csv.cpp
   apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp
   tests/unit/dag_json_test.cpp tests/unit/frequency_plan_test.cpp tests/unit/plan_file_test.cpp
   tests/unit/profile_csv_test.cpp tests/unit/report_files_test.cpp tests/unit/report_text_test.cpp
@@ -82,30 +82,32 @@ function(perseus_sources variable pattern)
 endfunction()
 
 # Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it.
-set(PERSEUS_ROOMS_THAT_COMPUTE graph model planner baselines verify sim profiling partition calibration reproduce)
+set(PERSEUS_MODULES_THAT_COMPUTE graph model planner baselines checker emulator profiling partitioner calibration reproduction)
 # Where fuzzers look for new paths; of net it is one file.
-set(PERSEUS_ROOMS_THAT_PARSE wire device simulated_gpu server)
+set(PERSEUS_MODULES_THAT_PARSE formats device simulated_gpu jobs service routes)
 # What lies in shared memory or comes from drivers.
-set(PERSEUS_ROOMS_OF_BYTES simulated_gpu device clock_control)
+set(PERSEUS_MODULES_OF_BYTES simulated_gpu device clock_control)
 
-# perseus_room(NAME [ROOM...]): src/NAME/*.cpp as the library perseus_NAME, which may know the rooms named after it.
-function(perseus_room name)
-  perseus_sources(sources ${CMAKE_SOURCE_DIR}/src/${name}/*.cpp)
+# perseus_module(GROUP/NAME [MODULE...]): src/GROUP/NAME/*.cpp as the library perseus_NAME, which may include the modules
+# listed after it.
+function(perseus_module folder)
+  get_filename_component(name ${folder} NAME)
+  perseus_sources(sources ${CMAKE_SOURCE_DIR}/src/${folder}/*.cpp)
   add_library(perseus_${name} STATIC ${sources})
   target_link_libraries(perseus_${name} PUBLIC perseus_options)
-  if(PERSEUS_SANITIZE MATCHES address AND name IN_LIST PERSEUS_ROOMS_THAT_COMPUTE)
+  if(PERSEUS_SANITIZE MATCHES address AND name IN_LIST PERSEUS_MODULES_THAT_COMPUTE)
     target_compile_options(perseus_${name} PRIVATE -O2)
   endif()
-  if(name IN_LIST PERSEUS_ROOMS_OF_BYTES)
+  if(name IN_LIST PERSEUS_MODULES_OF_BYTES)
     set_target_properties(perseus_${name} PROPERTIES PERSEUS_OF_BYTES ON)
   endif()
-  if(PERSEUS_FUZZ AND name IN_LIST PERSEUS_ROOMS_THAT_PARSE)
+  if(PERSEUS_FUZZ AND name IN_LIST PERSEUS_MODULES_THAT_PARSE)
     target_compile_options(perseus_${name} PRIVATE -fsanitize=fuzzer-no-link)
-  elseif(PERSEUS_FUZZ AND name STREQUAL net)
-    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/net/request_reader.cpp PROPERTIES
+  elseif(PERSEUS_FUZZ AND name STREQUAL http)
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/src/io/http/request_reader.cpp PROPERTIES
                                 COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
   endif()
-  foreach(room IN LISTS ARGN)
-    target_link_libraries(perseus_${name} PUBLIC perseus_${room})
+  foreach(module IN LISTS ARGN)
+    target_link_libraries(perseus_${name} PUBLIC perseus_${module})
   endforeach()
 endfunction()

@@ -1,5 +1,5 @@
-# The built page of web/ as part of the report room: see src/report/bundle.cpp.
+# The built page of web/ as part of the report room: see src/io/report/bundle.cpp.
 set(web_dist ${CMAKE_SOURCE_DIR}/web/dist)
-set_source_files_properties(src/report/bundle.cpp PROPERTIES
+set_source_files_properties(src/io/report/bundle.cpp PROPERTIES
   COMPILE_DEFINITIONS "PERSEUS_WEB_DIST=\"${web_dist}\""
   OBJECT_DEPENDS "${web_dist}/charts.js;${web_dist}/report.js;${web_dist}/report.css;${web_dist}/dashboard.html")

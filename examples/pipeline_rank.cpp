@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   const int rank = std::atoi(argv[2]), stages = std::atoi(argv[3]), microbatches = std::atoi(argv[4]);
   const int iterations = argc > 6 ? std::atoi(argv[6]) : 20;
 
-  perseus::Options options;
+  perseus::api::Options options;
   options.server = argv[1];
   options.rank = options.pp_rank = rank;
   options.pp_degree = stages;
@@ -41,20 +41,20 @@ int main(int argc, char** argv) {
   options.device = argc > 7 ? argv[7] : "none";
   options.helper = argc > 8 ? argv[8] : nullptr;
   options.report_interval_s = 0.2;
-  const perseus::Client client(options);
+  const perseus::api::Client client(options);
   std::printf("job %s\n", client.job());
   std::fflush(stdout);
 
   const int warm_up = std::min(stages - 1 - rank, microbatches);
   for (int iteration = 0; iteration < iterations; ++iteration) {
     {
-      const perseus::TrainingStep step(client);
+      const perseus::api::TrainingStep step(client);
       const auto forward = [&] {
-        const perseus::Computation computation(client, PERSEUS_FORWARD);
+        const perseus::api::TimedComputation computation(client, PERSEUS_FORWARD);
         compute(1);
       };
       const auto backward = [&] {
-        const perseus::Computation computation(client, PERSEUS_BACKWARD);
+        const perseus::api::TimedComputation computation(client, PERSEUS_BACKWARD);
         compute(2);
       };
       for (int i = 0; i < warm_up; ++i) forward();

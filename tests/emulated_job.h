@@ -5,26 +5,26 @@
 #include <utility>
 #include <vector>
 
-#include "model/scenario.h"
-#include "sim/cluster.h"
-#include "sim/stragglers.h"
+#include "planning/model/scenario.h"
+#include "simulation/emulator/cluster.h"
+#include "simulation/emulator/drawn_stragglers.h"
 
 namespace perseus::testing {
 
 /// One stage: forward takes 1 s and 100 J at 1000 MHz, 2 s and 120 J at 500; backward is just as long but dearer: 1 s
 /// and 200 J, 2 s and 220 J. Waiting: 50 W, so that effective energies fall from 50 to 20 J and from 150 to 120 J.
-inline Profile one_stage_profile() {
+inline model::Profile one_stage_profile() {
   const auto entry = [](const char* instruction, double fast_j, double slow_j) {
-    return ProfileEntry{0,
-                        instruction,
-                        {{Megahertz(1000), Seconds(1), Joules(fast_j), {}, {}, 1},
-                         {Megahertz(500), Seconds(2), Joules(slow_j), {}, {}, 1}}};
+    return model::ProfileEntry{0,
+                               instruction,
+                               {{Megahertz(1000), Seconds(1), Joules(fast_j), {}, {}, 1},
+                                {Megahertz(500), Seconds(2), Joules(slow_j), {}, {}, 1}}};
   };
   return {{entry("forward", 100, 120), entry("backward", 200, 220)}, {1}};
 }
 
-inline Scenario small_scenario(int pipelines) {
-  Scenario scenario;
+inline model::Scenario small_scenario(int pipelines) {
+  model::Scenario scenario;
   scenario.name = "small";
   scenario.kinds = {{"whole", "none.csv", "1f1b", 1, 1, pipelines, "small.toml:1: [[pipelines]]"}};
   scenario.blocking_power = Watts(50);
@@ -33,14 +33,16 @@ inline Scenario small_scenario(int pipelines) {
 }
 
 /// Kinds of a scenario that all have this profile.
-inline std::vector<PipelineKind> kinds_of(const Scenario& scenario, const Profile& profile) {
-  std::vector<PipelineKind> kinds;
-  for (const ScenarioKind& kind : scenario.kinds) kinds.push_back(make_kind(profile, kind, scenario).value());
+inline std::vector<emulator::PipelineKind> kinds_of(const model::Scenario& scenario, const model::Profile& profile) {
+  std::vector<emulator::PipelineKind> kinds;
+  for (const model::ScenarioKind& kind : scenario.kinds)
+    kinds.push_back(emulator::make_kind(profile, kind, scenario).value());
   return kinds;
 }
 
-inline Straggler straggler(StragglerCause cause, int pipeline, double slowdown, double at_s = 0, double for_s = 1e6) {
-  Straggler made;
+inline model::Straggler straggler(model::StragglerCause cause, int pipeline, double slowdown, double at_s = 0,
+                                  double for_s = 1e6) {
+  model::Straggler made;
   made.hardship.cause = cause;
   made.hardship.slowdown = slowdown;
   made.hardship.where = "small.toml:9: [[straggler]]";

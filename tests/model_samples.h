@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "model/computation_dag.h"
+#include "planning/model/computation_dag.h"
 
 namespace perseus::testing {
 
 /// Every stage has these instructions, each with one clock; instruction i takes times[i] seconds and 10 J per second.
-inline Profile uniform_profile(int num_stages, const std::vector<std::pair<std::string, double>>& times) {
-  Profile profile;
+inline model::Profile uniform_profile(int num_stages, const std::vector<std::pair<std::string, double>>& times) {
+  model::Profile profile;
   profile.accelerators.assign(num_stages, 1);
   for (int stage = 0; stage < num_stages; ++stage) {
     for (const auto& [instruction, time] : times) {
@@ -21,15 +21,16 @@ inline Profile uniform_profile(int num_stages, const std::vector<std::pair<std::
 }
 
 /// Forward, backward, and the two halves of backward: whatever a schedule asks for.
-inline Profile profile_for_any_schedule(int num_stages, double forward = 1, double input = 1, double weight = 1) {
+inline model::Profile profile_for_any_schedule(int num_stages, double forward = 1, double input = 1,
+                                               double weight = 1) {
   return uniform_profile(
       num_stages,
       {{"forward", forward}, {"backward", input + weight}, {"input_gradient", input}, {"weight_gradient", weight}});
 }
 
 /// Two stages, two clocks each, different numbers everywhere.
-inline Profile two_clock_profile(int num_stages = 2) {
-  Profile profile;
+inline model::Profile two_clock_profile(int num_stages = 2) {
+  model::Profile profile;
   profile.accelerators.assign(num_stages, 1);
   for (int stage = 0; stage < num_stages; ++stage) {
     const double base = 0.1 * (stage + 1);
@@ -47,14 +48,14 @@ inline Profile two_clock_profile(int num_stages = 2) {
 }
 
 /// Iteration time when everything runs at option 0: the DAG's longest path.
-inline double makespan(const ComputationDag& dag) {
+inline double makespan(const model::ComputationDag& dag) {
   std::vector<double> start(dag.computations.size());
   double end = 0;
-  std::vector<std::vector<const Dependency*>> incoming(dag.computations.size());
-  for (const Dependency& edge : dag.dependencies) incoming[edge.after].push_back(&edge);
+  std::vector<std::vector<const model::Dependency*>> incoming(dag.computations.size());
+  for (const model::Dependency& edge : dag.dependencies) incoming[edge.after].push_back(&edge);
   const auto time = [&](int i) { return dag.type_of(i).options[0].time.value(); };
   for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
-    for (const Dependency* edge : incoming[i]) {
+    for (const model::Dependency* edge : incoming[i]) {
       start[i] = std::max(start[i], start[edge->before] + time(edge->before) + edge->latency.value());
     }
     end = std::max(end, start[i] + time(i));

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/result.h"
-#include "wire/file.h"
+#include "io/formats/file.h"
 
 namespace perseus::testing {
 
@@ -22,7 +22,7 @@ struct PublishedEnvPipe {
 
 inline std::optional<PublishedEnvPipe> published_envpipe(const std::filesystem::path& data, const std::string& gpu,
                                                          int microbatches) {
-  std::istringstream lines(read_file((data / "emulation/envpipe_result.csv").string()).value());
+  std::istringstream lines(formats::read_file((data / "emulation/envpipe_result.csv").string()).value());
   std::string line;
   std::getline(lines, line);
   PERSEUS_CHECK(line.starts_with("model,precision,device,num_microbatches,num_pipelines,iteration_time,energy"),

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/computation_dag.h"
-#include "model/profile.h"
-#include "model/schedule.h"
-#include "wire/file.h"
-#include "wire/profile_csv.h"
+#include "io/formats/file.h"
+#include "io/formats/profile_csv.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/profile.h"
+#include "planning/model/schedule.h"
 
 namespace perseus::testing {
 
@@ -30,11 +30,11 @@ inline std::vector<EmulatedGpu> emulated_gpus() {
   return {{"a100_sxm", Watts(83.64), Seconds(0.001)}, {"a40", Watts(70.38), Seconds(0.0001)}};
 }
 
-inline ComputationDag emulated_dag(const std::filesystem::path& data, const EmulatedGpu& gpu, int microbatches) {
+inline model::ComputationDag emulated_dag(const std::filesystem::path& data, const EmulatedGpu& gpu, int microbatches) {
   const auto profile =
-      read_profile_csv((data / "emulation/stage_profile" / ("gpt3-175b+" + gpu.name + "_bf16.csv")).string());
-  const auto schedule = make_schedule("1f1b", {.num_ranks = 8, .num_microbatches = microbatches, .chunks = 1});
-  return build_dag(profile.value(), schedule.value(), {gpu.blocking_power, Seconds(0)}).value();
+      formats::read_profile_csv((data / "emulation/stage_profile" / ("gpt3-175b+" + gpu.name + "_bf16.csv")).string());
+  const auto schedule = model::make_schedule("1f1b", {.num_ranks = 8, .num_microbatches = microbatches, .chunks = 1});
+  return model::build_dag(profile.value(), schedule.value(), {gpu.blocking_power, Seconds(0)}).value();
 }
 
 struct PublishedPoint {
@@ -46,7 +46,7 @@ inline std::vector<PublishedPoint> published_frontier(const std::filesystem::pat
                                                       int microbatches) {
   const auto file = data / "emulation/iteration_time_energy" / gpu.name /
                     ("gpt3-175b_bf16_mb" + std::to_string(microbatches) + ".csv.gz");
-  const std::string text = read_file(file.string()).value();
+  const std::string text = formats::read_file(file.string()).value();
   std::vector<PublishedPoint> points;
   for (const char* at = text.c_str() + text.find('\n') + 1; *at != '\0';) {
     char* end = nullptr;

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "profiling/online_profiler.h"
+#include "planning/model/computation_dag.h"
+#include "server/profiling/online_profiler.h"
 
 namespace perseus::testing {
 
@@ -22,40 +22,40 @@ struct SimulationOptions {
   bool energy_breakdown = true;
   Watts blocking_power{83.64};
   std::vector<double> replica_slowness = {1};  ///< of every rank: times of its replicas
-  TransferLatency transfer_latency = {};
+  model::TransferLatency transfer_latency = {};
   bool blocking_transfers = false;
   double jitter_s = 0;  ///< of begins, exponentially distributed
 };
 
 class SimulatedJob {
  public:
-  SimulatedJob(const Profile& truth, Schedule schedule, SimulationOptions options, std::uint64_t seed)
+  SimulatedJob(const model::Profile& truth, model::Schedule schedule, SimulationOptions options, std::uint64_t seed)
       : schedule_(std::move(schedule)),
         options_(std::move(options)),
-        dag_(build_dag(truth, schedule_,
-                       {options_.blocking_power, options_.transfer_latency, options_.blocking_transfers})
+        dag_(model::build_dag(truth, schedule_,
+                              {options_.blocking_power, options_.transfer_latency, options_.blocking_transfers})
                  .value()),
         engine_(seed) {}
 
-  [[nodiscard]] ProfilingJob job(bool tell_blocking_power = true) const {
-    ProfilingJob job;
+  [[nodiscard]] profiling::ProfilingJob job(bool tell_blocking_power = true) const {
+    profiling::ProfilingJob job;
     job.schedule = schedule_;
     job.clocks.resize(schedule_.num_stages);
-    for (const ComputationType& type : dag_.types) {
+    for (const model::ComputationType& type : dag_.types) {
       std::vector<Megahertz>& clocks = job.clocks[type.stage];
       if (!clocks.empty()) continue;
-      for (const Measurement& m : type.options) clocks.push_back(m.clock);
+      for (const model::Measurement& m : type.options) clocks.push_back(m.clock);
     }
     job.replicas.assign(schedule_.ranks.size(), static_cast<int>(options_.replica_slowness.size()));
     if (tell_blocking_power) job.blocking_power = options_.blocking_power;
     return job;
   }
-  [[nodiscard]] const ComputationDag& dag() const { return dag_; }
+  [[nodiscard]] const model::ComputationDag& dag() const { return dag_; }
   [[nodiscard]] const SimulationOptions& options() const { return options_; }
 
   /// One result per rank and replica, ranks first.
-  std::vector<RankResult> run(const ProfilingWindow& window) {
-    std::vector<RankResult> results;
+  std::vector<profiling::RankResult> run(const profiling::ProfilingWindow& window) {
+    std::vector<profiling::RankResult> results;
     for (std::size_t replica = 0; replica < options_.replica_slowness.size(); ++replica) {
       const std::size_t first = results.size();
       for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
@@ -75,13 +75,13 @@ class SimulatedJob {
     return 1 + size * radius * std::cos(6.283185307179586 * static_cast<double>(engine_() >> 11) * 0x1p-53);
   }
 
-  void run_iteration(const ProfilingWindow& window, double slowness, std::vector<RankResult>& results,
-                     std::size_t first) {
+  void run_iteration(const profiling::ProfilingWindow& window, double slowness,
+                     std::vector<profiling::RankResult>& results, std::size_t first) {
     std::vector<double> time(dag_.computations.size()), energy(dag_.computations.size());
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
       for (std::size_t a = 0; a < dag_.rank_order[rank].size(); ++a) {
         const int c = dag_.rank_order[rank][a];
-        for (const Measurement& m : dag_.type_of(c).options) {
+        for (const model::Measurement& m : dag_.type_of(c).options) {
           if (m.clock != window.clocks[rank][a]) continue;
           time[c] = m.time.value() * slowness * noise(options_.noise);
           energy[c] = m.energy.value() * noise(options_.noise);
@@ -89,17 +89,17 @@ class SimulatedJob {
       }
     }
     std::vector<double> start(dag_.computations.size());
-    std::vector<std::vector<Dependency>> after(dag_.computations.size());
-    for (const Dependency& d : dag_.dependencies) after[d.before].push_back(d);
+    std::vector<std::vector<model::Dependency>> after(dag_.computations.size());
+    for (const model::Dependency& d : dag_.dependencies) after[d.before].push_back(d);
     double end = 0;
     for (std::size_t c = 0; c < start.size(); ++c) {
       if (options_.jitter_s > 0) start[c] += options_.jitter_s * jitter_(clock_engine_);
       const double finish = start[c] + time[c];
       end = std::max(end, finish);
-      for (const Dependency& d : after[c]) start[d.after] = std::max(start[d.after], finish + d.latency.value());
+      for (const model::Dependency& d : after[c]) start[d.after] = std::max(start[d.after], finish + d.latency.value());
     }
     for (int rank = 0; rank < schedule_.num_ranks(); ++rank) {
-      RankResult& result = results[first + static_cast<std::size_t>(rank)];
+      profiling::RankResult& result = results[first + static_cast<std::size_t>(rank)];
       const std::size_t iteration = result.iteration_time.size();
       double busy_s = 0, busy_j = 0;
       const double offset_s = offset_(clock_engine_);
@@ -122,9 +122,9 @@ class SimulatedJob {
     }
   }
 
-  Schedule schedule_;
+  model::Schedule schedule_;
   SimulationOptions options_;
-  ComputationDag dag_;
+  model::ComputationDag dag_;
   std::mt19937_64 engine_;
   std::mt19937_64 clock_engine_{1};
   std::uniform_real_distribution<double> offset_{-100, 100};

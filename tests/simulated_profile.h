@@ -4,7 +4,7 @@
 #include <cmath>
 #include <random>
 
-#include "model/profile.h"
+#include "planning/model/profile.h"
 
 namespace perseus::testing {
 
@@ -18,17 +18,17 @@ struct InventedGpu {
 };
 
 /// Forward and backward of every stage: time a + b / f, power c + d f^3.
-inline Profile invented_profile(const InventedGpu& gpu, std::uint64_t seed) {
+inline model::Profile invented_profile(const InventedGpu& gpu, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   const auto within = [&](double size) { return 1 + size * (2 * static_cast<double>(engine() >> 11) * 0x1p-53 - 1); };
-  Profile profile;
+  model::Profile profile;
   profile.accelerators.assign(gpu.stages, 1);
   std::vector<std::pair<double, double>> steps(2 * static_cast<std::size_t>(gpu.clocks));
   for (auto& [time, energy] : steps) time = within(gpu.steps), energy = within(gpu.steps);
   for (int stage = 0; stage < gpu.stages; ++stage) {
     const double size = within(gpu.different);
     for (const bool backward : {false, true}) {
-      ProfileEntry entry{stage, backward ? "backward" : "forward", {}};
+      model::ProfileEntry entry{stage, backward ? "backward" : "forward", {}};
       for (int c = 0; c < gpu.clocks; ++c) {
         const int mhz = 1400 - 50 * c;
         const double f = mhz / 1400.0;

@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "model/run_trace.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/run_trace.h"
 #include "tests/oracles/dice.h"
-#include "verify/simulator.h"
 
 namespace perseus::testing {
 
@@ -18,7 +18,7 @@ struct TrueRun {
   int microbatches = 6;
   int plans = 12;
   Watts blocking_power = Watts(70);
-  TransferLatency transfer_latency = Seconds(0.004);
+  model::TransferLatency transfer_latency = Seconds(0.004);
   bool blocking_transfers = true;
   Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
   Seconds tail = Seconds(0.05);
@@ -26,8 +26,8 @@ struct TrueRun {
   double time_noise = 0;             ///< relative, of each computation
   double iteration_noise = 0;        ///< relative, of iteration times and energies
 
-  [[nodiscard]] Seconds time(int stage, Instruction instruction, Megahertz clock) const {
-    return Seconds((instruction == Instruction::forward ? 60 : 150) * (1 + 0.07 * stage) / clock.value());
+  [[nodiscard]] Seconds time(int stage, model::Instruction instruction, Megahertz clock) const {
+    return Seconds((instruction == model::Instruction::forward ? 60 : 150) * (1 + 0.07 * stage) / clock.value());
   }
   [[nodiscard]] Watts power(int stage, Megahertz clock) const {
     return Watts(60 + 5 * stage + (0.12 + 0.01 * stage) * clock.value());
@@ -41,13 +41,13 @@ inline std::vector<Megahertz> synthetic_clocks() {
 }
 
 /// Each plan gives each stage's forwards and backwards a clock of their own, and the first microbatch another.
-inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
+inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
   const std::vector<Megahertz> clocks = synthetic_clocks();
-  Profile profile;
+  model::Profile profile;
   profile.accelerators.assign(run.stages, 1);
   for (int stage = 0; stage < run.stages; ++stage) {
-    for (const Instruction instruction : {Instruction::forward, Instruction::backward}) {
-      ProfileEntry entry{stage, std::string(name_of(instruction)), {}};
+    for (const model::Instruction instruction : {model::Instruction::forward, model::Instruction::backward}) {
+      model::ProfileEntry entry{stage, std::string(model::name_of(instruction)), {}};
       for (const Megahertz clock : clocks)
         entry.measurements.push_back({clock, run.time(stage, instruction, clock), {}, {}, {}});
       profile.entries.push_back(entry);
@@ -57,20 +57,20 @@ inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
     if (run.tail > Seconds(0))
       profile.entries.push_back({stage, "optimizer_step", {{Megahertz(0), run.tail, {}, {}, {}}}});
   }
-  const Schedule schedule = *make_schedule("1f1b", {run.stages, run.microbatches, 1});
+  const model::Schedule schedule = *model::make_schedule("1f1b", {run.stages, run.microbatches, 1});
   const auto noise = [&](double relative) {
     double sum = -6;  // of twelve uniforms: nearly a normal deviate
     for (int i = 0; i < 12; ++i) sum += dice.real(0, 1);
     return 1 + relative * sum;
   };
 
-  RunTrace trace;
+  model::RunTrace trace;
   for (int p = 0; p < run.plans; ++p) {
     // One type per computation, so that each may take a time of its own.
-    ComputationDag dag =
-        *build_dag(profile, schedule, {run.blocking_power, run.transfer_latency, run.blocking_transfers});
-    std::vector<ComputationType> types;
-    TracedPlan plan;
+    model::ComputationDag dag =
+        *model::build_dag(profile, schedule, {run.blocking_power, run.transfer_latency, run.blocking_transfers});
+    std::vector<model::ComputationType> types;
+    model::TracedPlan plan;
     plan.id = p;
     plan.kind = "synthetic";
     plan.stages.resize(run.stages);
@@ -86,9 +86,10 @@ inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
       const auto any_clock = [&] { return clocks[dice.roll(0, static_cast<int>(clocks.size()) - 1)]; };
       const Megahertz steady[] = {any_clock(), any_clock()}, first[] = {any_clock(), any_clock()};
       for (const int c : dag.rank_order[stage]) {
-        const Instruction instruction = *instruction_named(dag.type_of(c).instruction);
-        if (is_constant_time(instruction)) continue;
-        const bool backward = instruction == Instruction::backward, is_first = dag.computations[c].microbatch == 0;
+        const model::Instruction instruction = *model::instruction_named(dag.type_of(c).instruction);
+        if (model::is_constant_time(instruction)) continue;
+        const bool backward = instruction == model::Instruction::backward,
+                   is_first = dag.computations[c].microbatch == 0;
         const Megahertz clock = (is_first ? first : steady)[backward ? 1 : 0];
         Seconds time = run.time(stage, instruction, clock) * noise(run.time_noise);
         if (backward && is_first) time = time * run.first_backward_factor;
@@ -98,7 +99,7 @@ inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
         busy[stage] += time;
       }
     }
-    plan.iteration_time = simulate(dag, Plan(dag.computations.size())).makespan;
+    plan.iteration_time = checker::simulate(dag, model::Plan(dag.computations.size())).makespan;
     for (int stage = 0; stage < run.stages; ++stage) {
       plan.energy[stage] += run.blocking_power * (plan.iteration_time - busy[stage]);
       plan.energy[stage] = plan.energy[stage] * noise(run.iteration_noise);
@@ -111,7 +112,7 @@ inline RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
   return trace;
 }
 
-inline std::vector<int> all_plans(const RunTrace& trace) {
+inline std::vector<int> all_plans(const model::RunTrace& trace) {
   std::vector<int> plans(trace.plans.size());
   for (std::size_t p = 0; p < plans.size(); ++p) plans[p] = static_cast<int>(p);
   return plans;

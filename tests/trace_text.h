@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "model/run_trace.h"
+#include "planning/model/run_trace.h"
 
 namespace perseus::testing {
 
@@ -14,14 +14,14 @@ struct TraceText {
   std::string iterations = "plan,kind,stage,iter_time_s,iter_energy_j,load_total_s,n_iters\n";
 };
 
-inline TraceText trace_text(const RunTrace& trace) {
+inline TraceText trace_text(const model::RunTrace& trace) {
   TraceText text;
-  for (const TracedPlan& plan : trace.plans) {
+  for (const model::TracedPlan& plan : trace.plans) {
     for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
       for (std::size_t op = 0; op < plan.stages[stage].size(); ++op) {
-        const TracedComputation& c = plan.stages[stage][op];
-        text.ops += fmt::format("{},{},{},{},{},{},{}\n", plan.id, stage, op, name_of(c.instruction), c.microbatch,
-                                c.clock.value(), c.time.value());
+        const model::TracedComputation& c = plan.stages[stage][op];
+        text.ops += fmt::format("{},{},{},{},{},{},{}\n", plan.id, stage, op, model::name_of(c.instruction),
+                                c.microbatch, c.clock.value(), c.time.value());
       }
       text.iterations += fmt::format("{},{},{},{},{},{},{}\n", plan.id, plan.kind, stage, plan.iteration_time.value(),
                                      plan.energy[stage].value(), plan.loading[stage].value(), plan.iterations);

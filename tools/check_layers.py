@@ -1,6 +1,11 @@
 #!/usr/bin/env python3
-"""Checks who knows whom: every #include in src/<room> names the room itself or one that its perseus_room() line lists; and
-that no two headers give one name to two types, which no compiler sees and the linker takes for the same.
+"""Checks the modules: which includes which, that a namespace is its module, and that names are unique.
+
+A module is a folder of src/ with a perseus_module() line in CMakeLists.txt: `base`, or GROUP/NAME. The checks:
+- every #include names the module itself or one that its line lists; a line lists only modules above it;
+- the modules of a group stand together, so that no group depends on one below it;
+- code of the module NAME is in namespace perseus::NAME (base: perseus);
+- no two headers have one file name, and no two types one name, in src/, apps/ and include/.
 
 usage: check_layers.py [ROOT]   prints file:line of each violation; exit 1 if there is one
 """
@@ -10,61 +15,87 @@ import re
 import sys
 
 
-def declared_rooms(cmake_lists: pathlib.Path) -> dict[str, set[str]]:
-    """Room -> the rooms it may know, from the perseus_room(name other...) lines."""
+def declared_modules(cmake_lists: pathlib.Path) -> dict[str, set[str]]:
+    """Folder below src -> names of the modules that it may include, in the order of the perseus_module() lines."""
     text = re.sub(r"#.*", "", cmake_lists.read_text())
-    calls = re.findall(r"^\s*perseus_room\(([^)]*)\)", text, re.MULTILINE)
+    calls = re.findall(r"^\s*perseus_module\(([^)]*)\)", text, re.MULTILINE)
     return {words[0]: set(words[1:]) for words in (call.split() for call in calls)}
 
 
+def name_of(folder: str) -> str:
+    return folder.rpartition("/")[2]
+
+
+def violations_of_order(modules: dict[str, set[str]]):
+    known: list[str] = []
+    groups: list[str] = []
+    for folder, others in modules.items():
+        for other in sorted(others - set(known)):
+            yield f"CMakeLists.txt: module '{folder}' lists '{other}', which is not declared above it"
+        known.append(name_of(folder))
+        group = folder.partition("/")[0]
+        if group in groups[:-1]:
+            yield f"CMakeLists.txt: module '{folder}' is not beside the other modules of '{group}'"
+        if groups[-1:] != [group]:
+            groups.append(group)
+
+
 def violations(root: pathlib.Path):
-    rooms = declared_rooms(root / "CMakeLists.txt")
-    if not rooms:
-        yield f"{root / 'CMakeLists.txt'}: no perseus_room() line"
-    known = []
-    for room, others in rooms.items():
-        for other in others - set(known):
-            yield f"CMakeLists.txt: room '{room}' knows '{other}', which is not declared above it"
-        known.append(room)
+    modules = declared_modules(root / "CMakeLists.txt")
+    if not modules:
+        yield f"{root / 'CMakeLists.txt'}: no perseus_module() line"
+    yield from violations_of_order(modules)
+    folder_of = {name_of(folder): folder for folder in modules}
     for source in sorted((root / "src").rglob("*")):
         if source.suffix not in {".h", ".cpp"}:
             continue
-        room = source.relative_to(root / "src").parts[0]
-        if room not in rooms:
-            yield f"{source.relative_to(root)}:1: '{room}' is not declared: add a perseus_room({room} ...) line"
+        here = source.relative_to(root)
+        folder = source.parent.relative_to(root / "src").as_posix()
+        if folder not in modules:
+            yield f"{here}:1: '{folder}' is not declared: add a perseus_module({folder} ...) line"
             continue
-        allowed = rooms[room] | {room}
+        allowed = {folder} | {folder_of.get(name, name) for name in modules[folder]}
         for number, line in enumerate(source.read_text().splitlines(), 1):
-            include = re.match(r'\s*#\s*include\s*"([^"]*)"', line)
-            if not include:
-                continue
-            target = include[1].split("/")[0]
-            if target not in allowed:
-                yield (
-                    f'{source.relative_to(root)}:{number}: #include "{include[1]}": room \'{room}\' may include '
-                    f"{', '.join(sorted(allowed))}"
-                )
+            if include := re.match(r'\s*#\s*include\s*"([^"]*)"', line):
+                if include[1].rpartition("/")[0] not in allowed:
+                    yield (
+                        f'{here}:{number}: #include "{include[1]}": module \'{folder}\' may include '
+                        f"{', '.join(sorted(allowed))}"
+                    )
+            elif (space := re.match(r"(?:inline )?namespace perseus((?:::\w+)*) \{", line)) and re.search(
+                r"^(?!struct|class)\w", "\n".join(forward_declared_only(source, number)), re.MULTILINE
+            ):
+                own = "" if folder == "base" else "::" + name_of(folder)
+                if space[1] != own and not space[1].startswith(own + "::" if own else "::" + folder):
+                    yield f"{here}:{number}: namespace perseus{space[1]}: code of '{folder}' is in perseus{own}"
+
+
+def forward_declared_only(source: pathlib.Path, opened: int):
+    """The lines of the namespace that opens at that line, up to its end."""
+    for line in source.read_text().splitlines()[opened:]:
+        if line.startswith("}  // namespace") or line == "}":
+            return
+        yield line
 
 
 def types_of(header: pathlib.Path):
-    """Namespace, name and line of each type that is defined outside of functions and other types."""
-    namespaces: list[str] = []
+    """Name and line of each type that is defined outside of functions and other types."""
     for number, line in enumerate(header.read_text().splitlines(), 1):
-        if opened := re.match(r"(?:inline )?namespace ([\w:]+) \{", line):
-            namespaces.append(opened[1])
-        elif re.match(r"\}\s*// namespace", line):
-            namespaces.pop()
-        elif defined := re.match(r"(?:class|struct|enum class|enum) (\w+)\b[^;]*\{", line):
-            yield "::".join(namespaces), defined[1], number
+        if defined := re.match(r"(?:class|struct|enum class|enum) (\w+)\b(?!::)[^;]*\{", line):
+            yield defined[1], number
 
 
 def namesakes(root: pathlib.Path):
-    first: dict[tuple[str, str], str] = {}
-    for header in sorted([*(root / "src").rglob("*.h"), *(root / "apps").rglob("*.h")]):
-        for namespace, name, number in types_of(header):
-            here = f"{header.relative_to(root)}:{number}"
-            if (other := first.setdefault((namespace, name), here)) != here:
-                yield f"{here}: {namespace}::{name} is another type in {other}"
+    headers = [*(root / "src").rglob("*.h"), *(root / "apps").rglob("*.h"), *(root / "include").rglob("*.hpp")]
+    files: dict[str, pathlib.Path] = {}
+    types: dict[str, str] = {}
+    for header in sorted(headers):
+        here = header.relative_to(root)
+        if (other := files.setdefault(header.name, here)) != here:
+            yield f"{here}:1: {other} has the same file name"
+        for name, number in types_of(header):
+            if (first := types.setdefault(name, f"{here}:{number}")) != f"{here}:{number}":
+                yield f"{here}:{number}: type {name} is another type in {first}"
 
 
 def main() -> int:

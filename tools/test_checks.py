@@ -41,7 +41,7 @@ def test_layers() -> None:
         copy = copy_sources(folder)
         expect("clean copy", run(check, copy), fails=False)
         for planted, line in [
-            ("src/graph/planted.h", '#include "model/profile.h"'),  # a room that it does not list
+            ("src/graph/planted.h", '#include "planning/model/profile.h"'),  # a room that it does not list
             ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # nobody knows the programs
             ("src/model/planted.cpp", '#include "../wire/json.h"'),  # not even the long way round
         ]:

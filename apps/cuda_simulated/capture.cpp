@@ -4,7 +4,7 @@
 
 #include "driver.h"
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 thread_local int thread_mode = kCaptureGlobal;
@@ -227,4 +227,4 @@ PERSEUS_CUDA_API int cuGraphDestroy(CudaGraph graph) {
   return d.graphs.erase(graph) == 1 ? kSuccess : kInvalidValue;
 }
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "driver.h"
-#include "simulated_gpu/find.h"
+#include "simulation/simulated_gpu/find.h"
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 struct NamedError {
@@ -72,7 +72,7 @@ int pci_part(const std::string& address, std::size_t from, std::size_t digits) {
 
 int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& value) {
   // What needs the GPU itself is asked of its state file, context or none.
-  const auto gpu = SimulatedGpu::attach(device.path);
+  const auto gpu = simulated_gpu::SimulatedGpu::attach(device.path);
   const std::string pci = gpu ? (*gpu)->pci_bus_id() : "00000000:00:00.0";
   switch (attribute) {
     case kMaxThreadsPerBlock:
@@ -204,7 +204,7 @@ int device_uuid(const char* function, char* uuid, DeviceOrdinal ordinal) {
   if (uuid == nullptr) return kInvalidValue;
   const Device* const device = device_at(ordinal);
   if (device == nullptr) return kInvalidDevice;
-  const auto gpu = SimulatedGpu::attach(device->path);
+  const auto gpu = simulated_gpu::SimulatedGpu::attach(device->path);
   if (!gpu) return kUnknown;
   uuid_bytes((*gpu)->uuid(), uuid);
   return kSuccess;
@@ -227,7 +227,7 @@ PERSEUS_CUDA_API int cuInit(unsigned flags) {
   }
   d.knobs.set(*std::move(knobs));
   if (const int code = d.knobs.fault("cuInit"); code != 0) return code;
-  for (const std::string& file : simulated_gpu_files()) {
+  for (const std::string& file : simulated_gpu::simulated_gpu_files()) {
     d.devices.push_back(std::make_unique<Device>());
     d.devices.back()->path = file;
   }
@@ -290,7 +290,7 @@ PERSEUS_CUDA_API int cuDeviceGetPCIBusId(char* text, int bytes, DeviceOrdinal or
   if (text == nullptr || bytes < 1) return kInvalidValue;
   const Device* const device = device_at(ordinal);
   if (device == nullptr) return kInvalidDevice;
-  const auto gpu = SimulatedGpu::attach(device->path);
+  const auto gpu = simulated_gpu::SimulatedGpu::attach(device->path);
   if (!gpu) return kUnknown;
   // CUDA's domain has four digits, NVML's eight.
   const std::string address = (*gpu)->pci_bus_id();
@@ -474,4 +474,4 @@ PERSEUS_CUDA_API int cuLaunchKernel(CudaFunction function, unsigned grid_x, unsi
   return submit(*context, stream, std::move(operation));
 }
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

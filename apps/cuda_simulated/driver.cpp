@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <ctime>
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 thread_local std::vector<ContextHandle*> thread_contexts;
@@ -75,4 +75,4 @@ int submit(ContextHandle& context, CudaStream handle, Operation operation) {
   return engine->enqueue(*stream, std::move(operation));  // may wait
 }
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

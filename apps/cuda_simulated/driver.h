@@ -1,6 +1,6 @@
 // The objects behind the handles of the simulated CUDA driver, and the checks that every call makes.
 //
-// Input:   $PERSEUS_SIMULATED_GPUS: the GPUs (simulated_gpu/find.h); $PERSEUS_SIMULATED_CUDA: knobs.
+// Input:   $PERSEUS_SIMULATED_GPUS: the GPUs (simulation/simulated_gpu/find.h); $PERSEUS_SIMULATED_CUDA: knobs.
 // Output:  contexts, streams, events, graphs as the CUDA driver API defines them.
 // Errors:  codes of the CUDA driver API.
 // Threads: any; `mutex` guards every object here. No thread waits for the device while it holds it.
@@ -17,11 +17,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "simulated_cuda/engine.h"
+#include "simulation/simulated_cuda/engine.h"
 
 #define PERSEUS_CUDA_API extern "C" __attribute__((visibility("default")))
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 
 struct Device {
   std::string path;
@@ -164,4 +164,4 @@ bool write_host(void* address, int bytes, std::uint64_t value);
 /// The host's address of a device pointer; null: none.
 void* host_address(DevicePointer pointer);
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

@@ -1,5 +1,5 @@
-// What no real driver has: simulated_cuda/extension.h.
-#include "simulated_cuda/extension.h"
+// What no real driver has: simulation/simulated_cuda/extension.h.
+#include "simulation/simulated_cuda/extension.h"
 
 #include <sys/socket.h>
 
@@ -12,9 +12,9 @@
 #include <string>
 
 #include "driver.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 
-using namespace perseus::cuda;
+using namespace perseus::simulated_cuda;
 
 namespace {
 
@@ -38,8 +38,8 @@ struct TimePower {
   double time_s, power_w;
 };
 
-perseus::Result<perseus::SimulatedGpuSpec> spec_of(const char* description) {
-  perseus::SimulatedGpuSpec spec;
+perseus::Result<perseus::simulated_gpu::SimulatedGpuSpec> spec_of(const char* description) {
+  perseus::simulated_gpu::SimulatedGpuSpec spec;
   std::map<std::string, double> values{
       {"blocking_power_w", 90}, {"switch_latency_s", 0.004}, {"counter_refresh_s", 0.1}};
   std::map<std::string, std::map<int, TimePower, std::greater<>>> kernels;
@@ -62,7 +62,7 @@ perseus::Result<perseus::SimulatedGpuSpec> spec_of(const char* description) {
   double highest_w = 0;
   for (const auto& [mhz, at] : kernels.begin()->second) spec.clocks.emplace_back(mhz);
   for (const auto& [name, clocks] : kernels) {
-    perseus::SimulatedComputation computation{name, {}, {}};
+    perseus::simulated_gpu::SimulatedComputation computation{name, {}, {}};
     for (const perseus::Megahertz clock : spec.clocks) {
       const auto at = clocks.find(clock.value());
       if (at == clocks.end() || clocks.size() != spec.clocks.size()) {
@@ -164,7 +164,7 @@ PERSEUS_CUDA_API int perseus_simulated_make_gpu(const char* path, const char* de
     std::fprintf(stderr, "%s: no simulated GPU is made: %s\n", path, spec.error().message.c_str());
     return kInvalidValue;
   }
-  const auto gpu = perseus::SimulatedGpu::create(path, *spec);
+  const auto gpu = perseus::simulated_gpu::SimulatedGpu::create(path, *spec);
   if (!gpu) {
     std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
     return kInvalidValue;

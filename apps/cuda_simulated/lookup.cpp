@@ -6,7 +6,7 @@
 
 #include "driver.h"
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 struct Versioned {
@@ -68,4 +68,4 @@ PERSEUS_CUDA_API int cuGetProcAddress_v2(const char* name, void** function, int 
   return look_up(name, function, version, status);
 }
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

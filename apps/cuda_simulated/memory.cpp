@@ -7,7 +7,7 @@
 
 #include "driver.h"
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 /// On a device whose address space is not the host's, for memory that the program registered itself.
@@ -252,4 +252,4 @@ PERSEUS_CUDA_API int cuMemHostGetDevicePointer_v2(DevicePointer* pointer, void* 
 PERSEUS_MEMORY_OPERATIONS(, Version::v1)
 PERSEUS_MEMORY_OPERATIONS(_v2, Version::v2)
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

@@ -3,7 +3,7 @@
 
 #include "driver.h"
 
-namespace perseus::cuda {
+namespace perseus::simulated_cuda {
 namespace {
 
 int create_stream(const char* function, CudaStream* stream, unsigned flags, int priority) {
@@ -264,4 +264,4 @@ PERSEUS_CUDA_API int cuLaunchHostFunc(CudaStream stream, HostFunction function, 
   return submit(*context, stream, std::move(operation));
 }
 
-}  // namespace perseus::cuda
+}  // namespace perseus::simulated_cuda

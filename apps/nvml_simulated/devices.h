@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "device/nvml_abi.h"
-#include "simulated_gpu/driver.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
+#include "training/device/nvml_abi.h"
 
 namespace perseus::nvml_simulated {
 
-struct SimulatedDevice {
+struct NvmlDevice {
   std::string path;
-  std::unique_ptr<SimulatedDriver> driver;  ///< none: lost
-  nvml::Device handle() { return reinterpret_cast<nvml::Device>(this); }
+  std::unique_ptr<simulated_gpu::SimulatedDriver> driver;  ///< none: lost
+  device::nvml::Device handle() { return reinterpret_cast<device::nvml::Device>(this); }
 };
 
 class Devices {
@@ -25,17 +25,17 @@ class Devices {
   int begin();  ///< an NVML code
   int end();
   [[nodiscard]] bool begun();
-  std::vector<SimulatedDevice*> list();
+  std::vector<NvmlDevice*> list();
   /// Of that handle; null: it is none.
-  SimulatedDevice* find(nvml::Device handle);
+  NvmlDevice* find(device::nvml::Device handle);
   /// Of a function that is about no GPU: that of any.
   int fault(const char* function);
 
  private:
   std::mutex mutex_;
   int users_ = 0;
-  std::vector<std::unique_ptr<SimulatedDevice>> known_;
-  std::vector<SimulatedDevice*> listed_;
+  std::vector<std::unique_ptr<NvmlDevice>> known_;
+  std::vector<NvmlDevice*> listed_;
 };
 
 /// One for the process, never destroyed: threads may call NVML while it ends.

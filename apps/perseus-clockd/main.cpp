@@ -14,10 +14,10 @@
 
 #include "base/file_size_limit.h"
 #include "base/standard_output.h"
-#include "clock_control/clock_daemon.h"
-#include "clock_control/daemon_protocol.h"
-#include "clock_control/helper_process.h"
-#include "clock_control/lease.h"
+#include "training/clock_control/clock_daemon.h"
+#include "training/clock_control/daemon_protocol.h"
+#include "training/clock_control/helper_process.h"
+#include "training/clock_control/lease.h"
 
 namespace {
 
@@ -65,7 +65,7 @@ std::optional<Number> number(const std::string& text, Number least, Number most,
 
 int restore_all() {
   bool all = true;
-  for (const auto& [path, restored] : perseus::restore_expired_leases()) {
+  for (const auto& [path, restored] : perseus::clock_control::restore_expired_leases()) {
     all &= restored.ok();
     std::printf("%s: %s\n", path.c_str(), restored ? "the clock is given back" : restored.error().message.c_str());
   }
@@ -81,16 +81,16 @@ int restore(const std::vector<std::string>& arguments) {
     return wrong("--restore: one argument too many: " + arguments[2] + "; allowed: LEASE [SECONDS]");
   const auto wait_s = number(arguments.size() > 1 ? arguments[1] : "5", 0.0, 3600.0);
   if (!wait_s) return wrong("--restore LEASE SECONDS: '" + arguments[1] + "'; allowed: 0 to 3600");
-  const auto restored = perseus::restore_lease(lease, *wait_s);
+  const auto restored = perseus::clock_control::restore_lease(lease, *wait_s);
   if (!restored) std::fprintf(stderr, "perseus-clockd: %s\n", restored.error().message.c_str());
   return restored ? 0 : 69;
 }
 
 /// What is wrong with the value; empty: it was taken.
-std::string take(const std::string& name, const std::string& value, perseus::DaemonOptions& options) {
+std::string take(const std::string& name, const std::string& value, perseus::clock_control::DaemonOptions& options) {
   if (name == "--socket") {
     options.socket = value;
-    return perseus::can_be_socket_path(value) ? "" : "a path of 1 to 103 bytes that does not end in /";
+    return perseus::clock_control::can_be_socket_path(value) ? "" : "a path of 1 to 103 bytes that does not end in /";
   }
   if (name == "--group") {
     const group* const found = ::getgrnam(value.c_str());
@@ -110,8 +110,8 @@ std::string take(const std::string& name, const std::string& value, perseus::Dae
 
 int serve(const std::vector<std::string>& arguments) {
   constexpr std::array kWithValue{"--socket", "--group", "--mode", "--ceiling"};
-  perseus::DaemonOptions options;
-  options.socket = perseus::kDaemonSocket;
+  perseus::clock_control::DaemonOptions options;
+  options.socket = perseus::clock_control::kDaemonSocket;
   std::vector<std::string> seen;
   for (auto word = arguments.begin(); word != arguments.end(); ++word) {
     const std::string& name = *word;
@@ -130,7 +130,7 @@ int serve(const std::vector<std::string>& arguments) {
       return wrong(std::string(name).append(": '").append(*word).append("'; allowed: ").append(allowed));
     }
   }
-  return perseus::run_clock_daemon(options);
+  return perseus::clock_control::run_clock_daemon(options);
 }
 
 int run(const std::string& command, const std::vector<std::string>& arguments) {
@@ -146,8 +146,8 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
   }
   const bool limited = arguments.size() == 3 && arguments[1] == "--ceiling";
   const auto ceiling = number(limited ? arguments[2] : "0", 0, 65535);
-  if ((arguments.size() == 1 || limited) && ceiling && perseus::helper_fds_given()) {
-    perseus::run_helper({arguments[0], perseus::Megahertz(*ceiling)});
+  if ((arguments.size() == 1 || limited) && ceiling && perseus::clock_control::helper_fds_given()) {
+    perseus::clock_control::run_helper({arguments[0], perseus::Megahertz(*ceiling)});
   }
   return wrong("--device: no mailbox; the Perseus client starts this program so and passes one on");
 }

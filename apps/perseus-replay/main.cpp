@@ -17,14 +17,14 @@
 #include "base/error_table.h"
 #include "base/file_size_limit.h"
 #include "base/standard_output.h"
-#include "replay/asynchronous_worker.h"
-#include "replay/simulated_device.h"
-#include "replay/simulated_ranks.h"
-#include "replay/training_replay.h"
-#include "replay/worker.h"
-#include "wire/number.h"
-#include "wire/profile_csv.h"
-#include "wire/transfer_latency_text.h"
+#include "io/formats/number.h"
+#include "io/formats/profile_csv.h"
+#include "io/formats/transfer_latency_text.h"
+#include "simulation/replay/asynchronous_worker.h"
+#include "simulation/replay/simulated_device.h"
+#include "simulation/replay/simulated_ranks.h"
+#include "simulation/replay/training_replay.h"
+#include "simulation/replay/worker.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ struct Arguments {
   double blocking_power_w = 0;
   std::string transfer_latency = "0";
   bool blocking_transfers = false;
-  WorkerPlace place;
+  replay::WorkerPlace place;
   std::string server, job_name, profile_name, helper, facts;
   bool measure_blocking_power = false;
   std::string cuda;  ///< library
@@ -47,10 +47,10 @@ struct Arguments {
 };
 
 /// The Perseus client as a framework has it.
-class Client final : public WorkerClient {
+class Client final : public replay::WorkerClient {
  public:
-  Client(const Arguments& arguments, const ComputationDag& dag) : arguments_(arguments) {
-    for (const ComputationType& type : dag.types)
+  Client(const Arguments& arguments, const model::ComputationDag& dag) : arguments_(arguments) {
+    for (const model::ComputationType& type : dag.types)
       instruction_.push_back(perseus_instruction_named(type.instruction.c_str()));
   }
   ~Client() override { stop(); }
@@ -94,21 +94,21 @@ class Client final : public WorkerClient {
   }
 
   void step_begin() override {
-    device_time_s_ = monotonic_now_s();
+    device_time_s_ = replay::monotonic_now_s();
     perseus_step_begin(client_, PERSEUS_TRAIN);
   }
   void step_end() override {
-    device_time_s_ = monotonic_now_s();
+    device_time_s_ = replay::monotonic_now_s();
     perseus_step_end(client_);
   }
-  void set_speed(const ScriptStep& step) override {
+  void set_speed(const replay::ScriptStep& step) override {
     perseus_set_speed(client_, instruction_[step.type], step.microbatch, step.chunk);
   }
-  void begin(const ScriptStep& step, double device_time_s) override {
+  void begin(const replay::ScriptStep& step, double device_time_s) override {
     device_time_s_ = device_time_s;
     perseus_begin(client_, instruction_[step.type], step.microbatch, step.chunk);
   }
-  void end(const ScriptStep& step, double device_time_s) override {
+  void end(const replay::ScriptStep& step, double device_time_s) override {
     device_time_s_ = device_time_s;
     perseus_end(client_, instruction_[step.type], step.microbatch, step.chunk);
   }
@@ -120,12 +120,12 @@ class Client final : public WorkerClient {
     return std::exchange(log_, {});
   }
 
-  ClientFigures figures() override {
+  replay::ClientFigures figures() override {
     if (client_ == nullptr) return {};
     perseus_statistics s{};
     s.size = sizeof s;
     perseus_statistics_get(client_, &s);
-    ClientFigures f;
+    replay::ClientFigures f;
     f.running = 1;
     f.state = s.state;
     // With a helper that another has taken the place of, steps in between were not the plan's.
@@ -180,8 +180,8 @@ std::map<int, int> links_from(const std::string& text) {
   std::map<int, int> links;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t colon = text.find(':', at), end = std::min(text.find(',', at), text.size());
-    const auto peer = number_in<int>(std::string_view(text).substr(at, colon - at));
-    const auto descriptor = number_in<int>(std::string_view(text).substr(colon + 1, end - colon - 1));
+    const auto peer = formats::number_in<int>(std::string_view(text).substr(at, colon - at));
+    const auto descriptor = formats::number_in<int>(std::string_view(text).substr(colon + 1, end - colon - 1));
     if (peer && descriptor) links[*peer] = *descriptor;
     at = end + 1;
   }
@@ -193,46 +193,49 @@ Error wrong_host_ahead(const std::string& text) {
 }
 
 Status run(const Arguments& arguments) {
-  const auto profile = read_profile_csv(arguments.profile);
+  const auto profile = formats::read_profile_csv(arguments.profile);
   if (!profile) return profile.error();
   const auto schedule =
-      make_schedule(arguments.schedule, {arguments.place.ranks, arguments.microbatches, arguments.chunks});
+      model::make_schedule(arguments.schedule, {arguments.place.ranks, arguments.microbatches, arguments.chunks});
   if (!schedule) return schedule.error();
   const Watts blocking_power(arguments.blocking_power_w);
-  const auto transfer_latency = parse_transfer_latency(arguments.transfer_latency);
+  const auto transfer_latency = formats::parse_transfer_latency(arguments.transfer_latency);
   if (!transfer_latency) return transfer_latency.error();
-  const auto dag = build_dag(*profile, *schedule, {blocking_power, *transfer_latency, arguments.blocking_transfers});
+  const auto dag =
+      model::build_dag(*profile, *schedule, {blocking_power, *transfer_latency, arguments.blocking_transfers});
   if (!dag) return dag.error();
-  auto gpu = SimulatedGpu::attach(arguments.gpu);
+  auto gpu = simulated_gpu::SimulatedGpu::attach(arguments.gpu);
   if (!gpu) return gpu.error();
 
-  PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
-  const WorkerOptions options{arguments.place};
-  const RankScript script = script_of(*dag, arguments.place.rank);
+  replay::PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
+  const replay::WorkerOptions options{arguments.place};
+  const replay::RankScript script = replay::script_of(*dag, arguments.place.rank);
   Client client(arguments, *dag);
   if (arguments.host_ahead != "synchronous") {
-    HostAhead ahead;
+    replay::HostAhead ahead;
     if (arguments.host_ahead != "unbounded") {
-      const auto computations = number_in<int>(arguments.host_ahead);
+      const auto computations = formats::number_in<int>(arguments.host_ahead);
       if (!computations || *computations < 1) return wrong_host_ahead(arguments.host_ahead);
       ahead.computations = *computations;
     }
     std::map<int, std::string> kernel_of;
     const std::vector<std::string> names = (*gpu)->computations();
-    for (const int type : types_of(*dag, arguments.place.rank)) kernel_of.emplace(type, names.at(kernel_of.size()));
-    auto device = CudaDevice::open_process(arguments.cuda, arguments.gpu, kernel_of);
+    for (const int type : replay::types_of(*dag, arguments.place.rank))
+      kernel_of.emplace(type, names.at(kernel_of.size()));
+    auto device = replay::CudaDevice::open_process(arguments.cuda, arguments.gpu, kernel_of);
     if (!device) return device.error();
     client.use_stream((*device)->stream());
-    Status done = run_asynchronous_worker(options, ahead, script, links, **device, client);
+    Status done = replay::run_asynchronous_worker(options, ahead, script, links, **device, client);
     client.stop();
     return done;
   }
   std::map<int, int> computation_of;
-  for (const int type : types_of(*dag, arguments.place.rank)) {
+  for (const int type : replay::types_of(*dag, arguments.place.rank)) {
     computation_of.emplace(type, static_cast<int>(computation_of.size()));
   }
-  SimulatedDevice device(*std::move(gpu), computation_of, blocking_power * dag->accelerators[arguments.place.rank]);
-  return run_worker(options, script, links, device, client);
+  replay::SimulatedDevice device(*std::move(gpu), computation_of,
+                                 blocking_power * dag->accelerators[arguments.place.rank]);
+  return replay::run_worker(options, script, links, device, client);
 }
 
 int run_program(int argc, char** argv) {
@@ -282,7 +285,8 @@ int run_program(int argc, char** argv) {
   const Status done = run(a);
   if (done || told_to_end != 0) return 0;
   fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
-  return done.error().code == ErrorCode::unavailable ? exit_peer_has_gone : entry_of(done.error().code).exit_code;
+  return done.error().code == ErrorCode::unavailable ? replay::exit_peer_has_gone
+                                                     : entry_of(done.error().code).exit_code;
 }
 
 }  // namespace

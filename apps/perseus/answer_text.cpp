@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "report/format.h"
+#include "io/report/format.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -21,7 +21,7 @@ constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
 
 std::string span_text(double s) {
   constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
-  if (std::abs(s) < 2 * kMinute) return text_of(Seconds(s));
+  if (std::abs(s) < 2 * kMinute) return report::text_of(Seconds(s));
   if (std::abs(s) < 2 * kHour) return fmt::format("{:.1f} min", s / kMinute);
   if (std::abs(s) < 2 * kDay) return fmt::format("{:.1f} h", s / kHour);
   return fmt::format("{:.1f} days", s / kDay);
@@ -31,8 +31,8 @@ std::string seconds_text(double s) {
   if (s < kFirstInstant || s > 1e12) return span_text(s);
   return fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(s)));
 }
-std::string joules_text(double j) { return text_of(Joules(j)); }
-std::string watts_text(double w) { return text_of(Watts(w)); }
+std::string joules_text(double j) { return report::text_of(Joules(j)); }
+std::string watts_text(double w) { return report::text_of(Watts(w)); }
 std::string megahertz_text(double mhz) { return fmt::format("{:.6g} MHz", mhz); }
 
 struct Unit {
@@ -40,7 +40,7 @@ struct Unit {
   std::string (*text)(double);
 };
 constexpr std::array<Unit, 5> kUnits{Unit{"_s", seconds_text}, Unit{"_j", joules_text}, Unit{"_w", watts_text},
-                                     Unit{"_pct", percent}, Unit{"_mhz", megahertz_text}};
+                                     Unit{"_pct", report::percent}, Unit{"_mhz", report::megahertz_text}};
 
 const Unit* unit_of(std::string_view key) {
   for (const Unit& unit : kUnits) {
@@ -94,4 +94,4 @@ std::string answer_text(const json::value& answer) {
   return text;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

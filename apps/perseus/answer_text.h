@@ -11,8 +11,8 @@
 #include <boost/json/value.hpp>
 #include <string>
 
-namespace perseus {
+namespace perseus::cli {
 
 std::string answer_text(const boost::json::value& answer);
 
-}  // namespace perseus
+}  // namespace perseus::cli

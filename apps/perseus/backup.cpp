@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "command.h"
-#include "net/http_message.h"
+#include "io/http/http_message.h"
+#include "server/store/sqlite_store.h"
 #include "server_store.h"
-#include "store/sqlite_store.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 void add_backup(CLI::App& app, Command& command) {
   struct Options {
@@ -27,10 +27,10 @@ void add_backup(CLI::App& app, Command& command) {
     command.run = [options, &command]() -> Result<int> {
       const std::string database = sqlite_file_in(options->data);
       keep_to_ourselves();
-      if (const Status done = back_up_sqlite(database, options->to); !done) return done.error();
+      if (const Status done = store::back_up_sqlite(database, options->to); !done) return done.error();
       const auto bytes = std::filesystem::file_size(options->to);
       if (command.json) {
-        print(fmt::format("{{\"backup\":{},\"bytes\":{}}}\n", json_quoted(options->to), bytes));
+        print(fmt::format("{{\"backup\":{},\"bytes\":{}}}\n", http::json_quoted(options->to), bytes));
       } else {
         print(fmt::format("{}: a copy of {}, {} bytes\n", options->to, database, bytes));
       }
@@ -39,4 +39,4 @@ void add_backup(CLI::App& app, Command& command) {
   });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -1,5 +1,5 @@
 // perseus calibrate: traces of real runs -> a profile, the constants that the DAG lacks, and how well both predict.
-#include "calibration/calibrate.h"
+#include "evaluation/calibration/calibrate.h"
 
 #include <fmt/format.h>
 
@@ -10,15 +10,15 @@
 #include <memory>
 #include <numeric>
 
-#include "calibration/doubts.h"
 #include "command.h"
+#include "evaluation/calibration/doubts.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/run_trace_csv.h"
+#include "io/report/table.h"
 #include "output_directory.h"
-#include "report/table.h"
-#include "wire/format_profile_csv.h"
-#include "wire/pipeline_constants.h"
-#include "wire/run_trace_csv.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr int default_folds = 5;
@@ -35,47 +35,48 @@ struct CalibrateOptions {
 };
 
 struct Outcome {
-  RunTrace trace;
+  model::RunTrace trace;
   int folds = 0;
-  std::vector<Prediction> predictions;
-  PredictionErrors errors;
-  Calibration calibration;
-  Profile profile;
-  PipelineConstants constants;
+  std::vector<calibration::Prediction> predictions;
+  calibration::PredictionErrors errors;
+  calibration::Calibration calibration;
+  model::Profile profile;
+  formats::PipelineConstants constants;
   std::vector<std::string> doubts;
 };
 
 /// The name of the schedule that the trace ran, if it has one.
-std::optional<std::string> name_of(const Schedule& traced) {
-  for (const std::string& name : schedule_names()) {
-    if (chunks_fixed_by(name) > 1) continue;
-    const auto schedule = make_schedule(name, {traced.num_stages, traced.num_microbatches, 1});
+std::optional<std::string> name_of(const model::Schedule& traced) {
+  for (const std::string& name : model::schedule_names()) {
+    if (model::chunks_fixed_by(name) > 1) continue;
+    const auto schedule = model::make_schedule(name, {traced.num_stages, traced.num_microbatches, 1});
     if (schedule && schedule->ranks == traced.ranks) return name;
   }
   return std::nullopt;
 }
 
 Result<Outcome> calibrate_all(const CalibrateOptions& options) {
-  auto trace = read_run_trace(options.ops, options.iterations);
+  auto trace = formats::read_run_trace(options.ops, options.iterations);
   if (!trace) return trace.error();
-  CalibrationOptions fit;
+  calibration::CalibrationOptions fit;
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
   fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
   const int folds = options.leave_one_out ? num_plans : options.folds;
-  auto predictions = cross_validate(*trace, folds, fit);
+  auto predictions = calibration::cross_validate(*trace, folds, fit);
   if (!predictions)
     return Error{predictions.error().code, fmt::format("{}: {}", options.ops, predictions.error().message)};
   std::vector<int> everything(num_plans);
   std::iota(everything.begin(), everything.end(), 0);
-  auto calibration = calibrate(*trace, everything, fit);
+  auto calibration = calibration::calibrate(*trace, everything, fit);
   if (!calibration) return calibration.error();
-  Profile profile = make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
-  PipelineConstants constants{name_of(calibration->schedule), calibration->schedule.num_microbatches,
-                              calibration->costs(), calibration->power.blocking().stddev,
-                              calibration->transfer_latency_stddev};
-  const PredictionErrors errors = errors_of(*predictions);
-  std::vector<std::string> doubts = doubts_of(*calibration, *predictions, *trace);
+  model::Profile profile =
+      calibration::make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
+  formats::PipelineConstants constants{name_of(calibration->schedule), calibration->schedule.num_microbatches,
+                                       calibration->costs(), calibration->power.blocking().stddev,
+                                       calibration->transfer_latency_stddev};
+  const calibration::PredictionErrors errors = calibration::errors_of(*predictions);
+  std::vector<std::string> doubts = calibration::doubts_of(*calibration, *predictions, *trace);
   return Outcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
                  std::move(profile), constants, std::move(doubts)};
 }
@@ -84,8 +85,8 @@ std::string predictions_csv(const Outcome& outcome) {
   std::string text =
       "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct,replay_error_pct,"
       "energy_error_pct\n";
-  for (const Prediction& p : outcome.predictions) {
-    const TracedPlan& plan = outcome.trace.plans[p.plan];
+  for (const calibration::Prediction& p : outcome.predictions) {
+    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
     text +=
         fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f}\n", plan.id, plan.kind, p.measured_time.value(),
                     p.predicted_time.value(), p.replayed_time.value(), p.measured_energy.value(),
@@ -95,10 +96,10 @@ std::string predictions_csv(const Outcome& outcome) {
 }
 
 std::string table_of(const Outcome& outcome) {
-  TextTable table(
+  report::TextTable table(
       {"plan left out", "measured s", "predicted s", "error %", "replayed %", "measured J", "predicted J", "error %"});
-  for (const Prediction& p : outcome.predictions) {
-    const TracedPlan& plan = outcome.trace.plans[p.plan];
+  for (const calibration::Prediction& p : outcome.predictions) {
+    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
     table.add({fmt::format("{} {}", plan.id, plan.kind), fmt::format("{:.3f}", p.measured_time.value()),
                fmt::format("{:.3f}", p.predicted_time.value()), fmt::format("{:+.3f}", 100 * p.time_error()),
                fmt::format("{:+.3f}", 100 * p.replay_error()), fmt::format("{:.1f}", p.measured_energy.value()),
@@ -107,19 +108,19 @@ std::string table_of(const Outcome& outcome) {
   return table.to_string();
 }
 
-std::string milliseconds(const Fitted<Seconds>& time) {
+std::string milliseconds(const calibration::Fitted<Seconds>& time) {
   return fmt::format("{:.3f} +- {:.3f} ms", 1e3 * time.value.value(), 1e3 * time.stddev.value());
 }
 
-std::string latencies_of(const Calibration& c) {
+std::string latencies_of(const calibration::Calibration& c) {
   const char* sender = c.blocking_transfers ? "the sender waits" : "the sender goes on computing";
-  const TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
+  const model::TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
   if (mean.boundaries.empty()) {
     return fmt::format("transfer latency  {}, {}\n", milliseconds({mean.common, stddev.common}), sender);
   }
   std::string text = fmt::format("transfer latency  {}, {}\n", name_of(c.timing.best().links.detail), sender);
   for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
-    const BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    const model::BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
     text += fmt::format("  boundary {:<3}    {}", b, milliseconds({value.forward, error.forward}));
     if (value.forward != value.backward)
       text += fmt::format(" forward, {} backward", milliseconds({value.backward, error.backward}));
@@ -129,9 +130,9 @@ std::string latencies_of(const Calibration& c) {
 }
 
 /// All link models that were tried, each with its errors on plans left out (with the plans' own computation times).
-std::string candidates_of(const Calibration& c) {
-  TextTable table({"link model", "sender", "mean |error| of plans left out %", "latencies ms"});
-  for (const TimingCandidate& candidate : c.timing.candidates) {
+std::string candidates_of(const calibration::Calibration& c) {
+  report::TextTable table({"link model", "sender", "mean |error| of plans left out %", "latencies ms"});
+  for (const calibration::TimingCandidate& candidate : c.timing.candidates) {
     const auto begin = candidate.fit.unknowns.begin(), end = begin + candidate.links.num_latencies();
     const auto [least, most] = std::minmax_element(begin, end);
     table.add({fmt::format("{}{}", name_of(candidate.links.detail), &candidate == &c.timing.best() ? " (chosen)" : ""),
@@ -144,8 +145,8 @@ std::string candidates_of(const Calibration& c) {
 }
 
 std::string summary_of(const Outcome& outcome) {
-  const Calibration& c = outcome.calibration;
-  const PredictionErrors& e = outcome.errors;
+  const calibration::Calibration& c = outcome.calibration;
+  const calibration::PredictionErrors& e = outcome.errors;
   std::string text = fmt::format(
       "\n{} plans, {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} parts\n"
       "time    mean |error| {:.3f} %, largest {:.3f} %; with the plan's own computation times (replayed) {:.3f} %\n"
@@ -154,10 +155,10 @@ std::string summary_of(const Outcome& outcome) {
       "energy +- {:.3f} % ({:.0f} %)\n\n",
       outcome.trace.plans.size(), outcome.trace.num_stages(), outcome.constants.microbatches,
       outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
-      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, 100 * kErrorBarShare,
+      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, 100 * calibration::kErrorBarShare,
       100 * e.time_bar, 100 * e.time_coverage, 100 * e.energy_bar, 100 * e.energy_coverage);
   text += latencies_of(c);
-  for (const StageLoading& l : c.loading)
+  for (const calibration::StageLoading& l : c.loading)
     text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured)\n", l.stage,
                         milliseconds(l.per_microbatch), 1e3 * l.measured.value());
   text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
@@ -171,11 +172,11 @@ std::string summary_of(const Outcome& outcome) {
 boost::json::object fitted(double value, double stddev) { return {{"value", value}, {"stddev", stddev}}; }
 
 /// One object, or a list of {"forward", "backward"} per boundary.
-boost::json::value latency_json(const TransferLatency& mean, const TransferLatency& stddev) {
+boost::json::value latency_json(const model::TransferLatency& mean, const model::TransferLatency& stddev) {
   if (mean.boundaries.empty()) return fitted(mean.common.value(), stddev.common.value());
   boost::json::array boundaries;
   for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
-    const BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    const model::BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
     boundaries.push_back({{"forward", fitted(value.forward.value(), error.forward.value())},
                           {"backward", fitted(value.backward.value(), error.backward.value())}});
   }
@@ -184,8 +185,8 @@ boost::json::value latency_json(const TransferLatency& mean, const TransferLaten
 
 boost::json::object json_of(const Outcome& outcome) {
   boost::json::array plans, loading;
-  for (const Prediction& p : outcome.predictions) {
-    const TracedPlan& plan = outcome.trace.plans[p.plan];
+  for (const calibration::Prediction& p : outcome.predictions) {
+    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
     plans.push_back({{"plan", plan.id},
                      {"kind", plan.kind},
                      {"time_s", p.measured_time.value()},
@@ -194,8 +195,8 @@ boost::json::object json_of(const Outcome& outcome) {
                      {"energy_j", p.measured_energy.value()},
                      {"predicted_energy_j", p.predicted_energy.value()}});
   }
-  const Calibration& c = outcome.calibration;
-  for (const StageLoading& l : c.loading)
+  const calibration::Calibration& c = outcome.calibration;
+  for (const calibration::StageLoading& l : c.loading)
     loading.push_back({{"stage", l.stage},
                        {"per_microbatch_s", fitted(l.per_microbatch.value.value(), l.per_microbatch.stddev.value())},
                        {"measured_s", l.measured.value()}});
@@ -209,7 +210,7 @@ boost::json::object json_of(const Outcome& outcome) {
       {"blocking_power_w", fitted(c.power.blocking().value.value(), c.power.blocking().stddev.value())},
       {"time_correction", c.time_correction}};
   if (outcome.constants.schedule) constants["schedule"] = *outcome.constants.schedule;
-  const PredictionErrors& e = outcome.errors;
+  const calibration::PredictionErrors& e = outcome.errors;
   return {{"folds", outcome.folds},
           {"errors",
            {{"time_mean_pct", 100 * e.time_mean},
@@ -237,8 +238,8 @@ Status write_output(const std::string& directory, const Outcome& outcome) {
     file.append(text);
     return file.close();
   };
-  for (const auto& written : {write("profile.csv", format_profile_csv(outcome.profile)),
-                              write("constants.json", format_pipeline_constants(outcome.constants)),
+  for (const auto& written : {write("profile.csv", formats::format_profile_csv(outcome.profile)),
+                              write("constants.json", formats::format_pipeline_constants(outcome.constants)),
                               write("predictions.csv", predictions_csv(outcome))}) {
     if (!written) return written.error();
   }
@@ -305,4 +306,4 @@ void add_calibrate(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_calibrate(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

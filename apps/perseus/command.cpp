@@ -8,10 +8,10 @@
 
 #include "base/error_table.h"
 #include "base/terminal_text.h"
-#include "wire/number.h"
-#include "wire/transfer_latency_text.h"
+#include "io/formats/number.h"
+#include "io/formats/transfer_latency_text.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 void add_json_flag(CLI::App& subcommand, Command& command) {
   subcommand.add_flag("--json", command.json, "Print one JSON object instead of text; errors too");
@@ -35,7 +35,7 @@ CLI::Validator within(Number least, Number most, std::string unit, const char* k
                                   ? fmt::format("{} to {}", least, most)
                                   : fmt::format("{:g} to {:g}", static_cast<double>(least), static_cast<double>(most));
   return {[=](const std::string& text) -> std::string {
-            const auto value = number_in<Number>(text);
+            const auto value = formats::number_in<Number>(text);
             if (value && *value >= least && *value <= most) return {};
             return fmt::format("'{}' is not a {} from {}{}{}", text, kind, allowed, unit.empty() ? "" : " ", unit);
           },
@@ -53,12 +53,12 @@ CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::s
 }
 
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
-                                  std::function<void(const TransferLatency&)> set) {
+                                  std::function<void(const model::TransferLatency&)> set) {
   return app
       .add_option_function<std::string>(
           "--transfer-latency",
           [set = std::move(set)](const std::string& text) {
-            const auto latency = parse_transfer_latency(text);
+            const auto latency = formats::parse_transfer_latency(text);
             if (!latency) throw CLI::ValidationError("--transfer-latency", latency.error().message);
             set(*latency);
           },
@@ -73,4 +73,4 @@ void print(std::string_view text) {
 
 void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", terminal_text(text)); }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -13,9 +13,9 @@
 
 #include "base/result.h"
 #include "base/units.h"
-#include "model/transfer_latency.h"
+#include "planning/model/transfer_latency.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct Command {
   bool json = false;
@@ -52,13 +52,13 @@ std::string exit_codes_text();
 CLI::Validator number_within(double least, double most, std::string unit);
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");
 
-/// --transfer-latency, see wire/transfer_latency_text.h.
+/// --transfer-latency, see io/formats/transfer_latency_text.h.
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
-                                  std::function<void(const TransferLatency&)> set);
+                                  std::function<void(const model::TransferLatency&)> set);
 
 /// To standard output, at once.
 void print(std::string_view text);
 /// "perseus: note: ..." on standard error.
 void note(std::string_view text);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -16,22 +16,22 @@
 #include <iterator>
 #include <memory>
 
-#include "baselines/best_of_all.h"
-#include "baselines/methods.h"
 #include "command.h"
 #include "effort.h"
 #include "interrupt.h"
+#include "io/formats/plan_file.h"
+#include "io/report/comparison.h"
+#include "io/report/timeline.h"
 #include "output_directory.h"
 #include "pipeline.h"
-#include "planner/exact.h"
-#include "planner/perseus_method.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/baselines/methods.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/perseus_method.h"
 #include "progress.h"
-#include "report/comparison.h"
-#include "report/timeline.h"
 #include "slowdown.h"
-#include "wire/plan_file.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -48,53 +48,54 @@ struct CompareOptions {
 
 std::vector<std::string> method_names() {
   std::vector<std::string> names{"exact", "perseus"};
-  for (const BaselineMethod& baseline : baseline_methods()) names.emplace_back(baseline.name);
+  for (const baselines::BaselineMethod& baseline : baselines::baseline_methods()) names.emplace_back(baseline.name);
   return names;
 }
 
 /// Those asked for, in the order of method_names(); every frontier has the lower bound.
-Result<std::vector<ComparedMethod>> run_methods(const ComputationDag& dag, const CompareOptions& options,
-                                                double slowdown) {
+Result<std::vector<report::ComparedMethod>> run_methods(const model::ComputationDag& dag, const CompareOptions& options,
+                                                        double slowdown) {
   const auto wanted = [&](std::string_view name) {
     return options.methods.empty() || std::ranges::find(options.methods, name) != options.methods.end();
   };
-  std::vector<Plan> published;
+  std::vector<model::Plan> published;
   if (wanted("perseus")) {
     ProgressLine progress("planning, as published", options.progress);
-    Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
+    Result<planner::PerseusRun> run = planner::plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
     if (!run) return run.error();
-    Frontier frontier = run->frontier();
-    for (FrontierPoint& point : frontier.points) published.push_back(std::move(point.plan));
+    model::Frontier frontier = run->frontier();
+    for (model::FrontierPoint& point : frontier.points) published.push_back(std::move(point.plan));
   }
-  std::vector<ComparedMethod> methods;
-  LowerBound bound;
+  std::vector<report::ComparedMethod> methods;
+  model::LowerBound bound;
   if (wanted("exact")) {
-    PlannerOptions planner;
+    planner::PlannerOptions planner;
     planner.effort = effort_named(options.effort);
-    if (slowdown > 0) planner.also = {(1 + slowdown) * timeline_of(dag, all_maximum_clock(dag)).makespan};
+    if (slowdown > 0)
+      planner.also = {(1 + slowdown) * report::timeline_of(dag, model::all_maximum_clock(dag)).makespan};
     planner.candidates = published;
     ProgressLine progress("planning, exact", options.progress);
     planner.progress = progress.callback();
-    Result<Frontier> frontier = plan_best_of_all(dag, planner);
+    Result<model::Frontier> frontier = baselines::plan_best_of_all(dag, planner);
     if (!frontier) return frontier.error();
     methods.push_back({"exact", "lower bound by parametric flow, rounded to real clocks", "", *std::move(frontier)});
     bound = methods.front().frontier.bound;
   } else {
-    bound = compute_lower_bound(dag).bound;
+    bound = planner::compute_lower_bound(dag).bound;
   }
   if (wanted("perseus")) {
     methods.push_back({"perseus", "the published method", fmt::format("tau {:g} s", options.tau_s),
-                       judge(dag, std::move(published), bound)});
+                       baselines::judge(dag, std::move(published), bound)});
   }
-  for (const BaselineMethod& baseline : baseline_methods()) {
+  for (const baselines::BaselineMethod& baseline : baselines::baseline_methods()) {
     if (!wanted(baseline.name)) continue;
-    Result<BaselinePlans> found = baseline.plans(dag);
+    Result<baselines::BaselinePlans> found = baseline.plans(dag);
     if (!found) {
       note(fmt::format("{} is left out: {}", baseline.name, found.error().message));
       continue;
     }
     methods.push_back({std::string(baseline.name), std::string(baseline.description), std::move(found->note),
-                       judge(dag, std::move(found->plans), bound)});
+                       baselines::judge(dag, std::move(found->plans), bound)});
   }
   if (methods.empty()) {
     return Error{ErrorCode::usage, "--methods: none of them is defined for this pipeline; see the notes"};
@@ -105,11 +106,11 @@ Result<std::vector<ComparedMethod>> run_methods(const ComputationDag& dag, const
   return methods;
 }
 
-std::string frontiers_csv(const std::vector<ComparedMethod>& methods) {
+std::string frontiers_csv(const std::vector<report::ComparedMethod>& methods) {
   std::string text = "method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct\n";
-  for (const ComparedMethod& method : methods) {
+  for (const report::ComparedMethod& method : methods) {
     for (std::size_t k = 0; k < method.frontier.points.size(); ++k) {
-      const FrontierPoint& p = method.frontier.points[k];
+      const model::FrontierPoint& p = method.frontier.points[k];
       fmt::format_to(std::back_inserter(text), "{},{},{:.12g},{:.12g},{:.12g},{:.12g},{:.12g}\n", method.name, k,
                      p.time.value(), p.energy.value(), p.effective_energy.value(), p.bound.value(), p.gap_pct());
     }
@@ -120,31 +121,34 @@ std::string frontiers_csv(const std::vector<ComparedMethod>& methods) {
 /// What is said of a pair, the same in CSV and JSON.
 struct PairFigure {
   std::string_view name;
-  double (*value)(const PairComparison&);
+  double (*value)(const report::PairComparison&);
 };
 constexpr std::array pair_figures{
-    PairFigure{"first_better_pct", [](const PairComparison& p) { return p.of_first.better_pct; }},
-    PairFigure{"first_only_pct", [](const PairComparison& p) { return p.of_first.only_pct; }},
-    PairFigure{"second_better_pct", [](const PairComparison& p) { return p.of_second.better_pct; }},
-    PairFigure{"second_only_pct", [](const PairComparison& p) { return p.of_second.only_pct; }},
-    PairFigure{"equal_pct", [](const PairComparison& p) { return p.equal_pct; }},
-    PairFigure{"mean_saving_pct", [](const PairComparison& p) { return p.mean_saving_pct; }},
-    PairFigure{"first_largest_saving_pct", [](const PairComparison& p) { return p.of_first.largest_pct; }},
-    PairFigure{"first_largest_saving_at_s", [](const PairComparison& p) { return p.of_first.largest_at.value(); }},
-    PairFigure{"second_largest_saving_pct", [](const PairComparison& p) { return p.of_second.largest_pct; }},
-    PairFigure{"second_largest_saving_at_s", [](const PairComparison& p) { return p.of_second.largest_at.value(); }}};
+    PairFigure{"first_better_pct", [](const report::PairComparison& p) { return p.of_first.better_pct; }},
+    PairFigure{"first_only_pct", [](const report::PairComparison& p) { return p.of_first.only_pct; }},
+    PairFigure{"second_better_pct", [](const report::PairComparison& p) { return p.of_second.better_pct; }},
+    PairFigure{"second_only_pct", [](const report::PairComparison& p) { return p.of_second.only_pct; }},
+    PairFigure{"equal_pct", [](const report::PairComparison& p) { return p.equal_pct; }},
+    PairFigure{"mean_saving_pct", [](const report::PairComparison& p) { return p.mean_saving_pct; }},
+    PairFigure{"first_largest_saving_pct", [](const report::PairComparison& p) { return p.of_first.largest_pct; }},
+    PairFigure{"first_largest_saving_at_s",
+               [](const report::PairComparison& p) { return p.of_first.largest_at.value(); }},
+    PairFigure{"second_largest_saving_pct", [](const report::PairComparison& p) { return p.of_second.largest_pct; }},
+    PairFigure{"second_largest_saving_at_s",
+               [](const report::PairComparison& p) { return p.of_second.largest_at.value(); }}};
 
 /// The name of the method that dominates, or nothing.
-std::string dominating(const std::vector<ComparedMethod>& methods, const PairComparison& pair) {
+std::string dominating(const std::vector<report::ComparedMethod>& methods, const report::PairComparison& pair) {
   if (pair.of_first.dominates) return methods[pair.first].name;
   return pair.of_second.dominates ? methods[pair.second].name : "";
 }
 
-std::string pairs_csv(const std::vector<ComparedMethod>& methods, const std::vector<PairComparison>& pairs) {
+std::string pairs_csv(const std::vector<report::ComparedMethod>& methods,
+                      const std::vector<report::PairComparison>& pairs) {
   std::string text = "first,second,dominating";
   for (const PairFigure& figure : pair_figures) text += fmt::format(",{}", figure.name);
   text += '\n';
-  for (const PairComparison& pair : pairs) {
+  for (const report::PairComparison& pair : pairs) {
     text += fmt::format("{},{},{}", methods[pair.first].name, methods[pair.second].name, dominating(methods, pair));
     for (const PairFigure& figure : pair_figures) text += fmt::format(",{:.9g}", figure.value(pair));
     text += '\n';
@@ -152,14 +156,14 @@ std::string pairs_csv(const std::vector<ComparedMethod>& methods, const std::vec
   return text;
 }
 
-json::object json_report(const Pipeline& pipeline, const std::vector<ComparedMethod>& methods,
-                         const std::vector<PairComparison>& pairs) {
+json::object json_report(const Pipeline& pipeline, const std::vector<report::ComparedMethod>& methods,
+                         const std::vector<report::PairComparison>& pairs) {
   json::object inputs;
-  for (const ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
   json::array all_methods;
-  for (const ComparedMethod& method : methods) {
+  for (const report::ComparedMethod& method : methods) {
     json::array points;
-    for (const FrontierPoint& p : method.frontier.points) {
+    for (const model::FrontierPoint& p : method.frontier.points) {
       points.push_back(json::object{{"time_s", p.time.value()},
                                     {"energy_j", p.energy.value()},
                                     {"effective_energy_j", p.effective_energy.value()},
@@ -172,14 +176,14 @@ json::object json_report(const Pipeline& pipeline, const std::vector<ComparedMet
                                        {"points", std::move(points)}});
   }
   json::array all_pairs;
-  for (const PairComparison& pair : pairs) {
+  for (const report::PairComparison& pair : pairs) {
     json::object object{{"first", methods[pair.first].name}, {"second", methods[pair.second].name}};
     const std::string winner = dominating(methods, pair);
     object["dominating"] = winner.empty() ? json::value(nullptr) : json::value(winner);
     for (const PairFigure& figure : pair_figures) object[figure.name] = figure.value(pair);
     all_pairs.push_back(std::move(object));
   }
-  const LowerBound& bound = methods.front().frontier.bound;
+  const model::LowerBound& bound = methods.front().frontier.bound;
   return {{"inputs", std::move(inputs)},
           {"blocking_power_w", pipeline.dag.blocking_power.value()},
           {"blocking_power_is_a_guess", pipeline.default_blocking},
@@ -194,32 +198,34 @@ bool is_part_of_a_comparison(std::string_view name) {
   if (std::ranges::find(files, name) != files.end() || name == "exact/plans.json" || name == "perseus/plans.json") {
     return true;
   }
-  return std::ranges::any_of(baseline_methods(),
-                             [&](const BaselineMethod& m) { return name == fmt::format("{}/plans.json", m.name); });
+  return std::ranges::any_of(baselines::baseline_methods(), [&](const baselines::BaselineMethod& m) {
+    return name == fmt::format("{}/plans.json", m.name);
+  });
 }
 
-Status write_comparison(const std::string& directory, const Pipeline& pipeline, const ComparisonInput& input,
-                        const std::vector<PairComparison>& pairs) {
+Status write_comparison(const std::string& directory, const Pipeline& pipeline, const report::ComparisonInput& input,
+                        const std::vector<report::PairComparison>& pairs) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_comparison);
   if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(*out, name, fill);
   };
   for (const Status& written : {
-           file("frontiers.csv", [&](const Sink& sink) { sink(frontiers_csv(input.methods)); }),
-           file("pairs.csv", [&](const Sink& sink) { sink(pairs_csv(input.methods, pairs)); }),
-           file("comparison.svg", [&](const Sink& sink) { write_comparison_svg(input, sink); }),
-           file("comparison.html", [&](const Sink& sink) { write_comparison_html(input, pairs, sink); }),
+           file("frontiers.csv", [&](const report::Sink& sink) { sink(frontiers_csv(input.methods)); }),
+           file("pairs.csv", [&](const report::Sink& sink) { sink(pairs_csv(input.methods, pairs)); }),
+           file("comparison.svg", [&](const report::Sink& sink) { report::write_comparison_svg(input, sink); }),
+           file("comparison.html",
+                [&](const report::Sink& sink) { report::write_comparison_html(input, pairs, sink); }),
        }) {
     if (!written) return written.error();
   }
-  for (const ComparedMethod& method : input.methods) {
-    Metadata metadata{{"method", method.name}, {slowdown_key, fmt::format("{}", input.slowdown)}};
-    for (const ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
-    const Status written = file(method.name + "/plans.json", [&](const Sink& sink) {
-      sink(format_plan_file(pipeline.dag, method.frontier, metadata));
+  for (const report::ComparedMethod& method : input.methods) {
+    formats::Metadata metadata{{"method", method.name}, {slowdown_key, fmt::format("{}", input.slowdown)}};
+    for (const report::ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
+    const Status written = file(method.name + "/plans.json", [&](const report::Sink& sink) {
+      sink(formats::format_plan_file(pipeline.dag, method.frontier, metadata));
     });
     if (!written) return written.error();
   }
@@ -231,7 +237,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (!slowdown) return slowdown.error();
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
-  const ComputationDag& dag = pipeline->dag;
+  const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) {
     note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
                      dag.blocking_power.value()));
@@ -240,10 +246,10 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
     if (!probe) return probe.error();
   }
-  const Result<std::vector<ComparedMethod>> methods = run_methods(dag, options, *slowdown);
+  const Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
-  const std::vector<PairComparison> pairs = compare_pairs(dag, *methods);
-  const ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts, *slowdown};
+  const std::vector<report::PairComparison> pairs = report::compare_pairs(dag, *methods);
+  const report::ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts, *slowdown};
   if (!options.out.empty()) {
     const Status written = write_comparison(options.out, *pipeline, input, pairs);
     die_if_interrupted();
@@ -255,8 +261,8 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     print(json::serialize(all) + "\n");
     return 0;
   }
-  for (const ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
-  print("\n" + terminal_methods(input) + "\n" + terminal_pairs(input, pairs));
+  for (const report::ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
+  print("\n" + report::terminal_methods(input) + "\n" + report::terminal_pairs(input, pairs));
   print(fmt::format(
       "\nsaving: against everything at maximum clock, each at its own time. In time: the slowest plan that is at most "
       "{:g} % slower than\neverything at maximum clock. ",
@@ -267,7 +273,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
       "each method\nruns its slowest plan that is no slower, and waits. Mean saving: of the first, over the T that "
       "both "
       "reach.\n");
-  for (const ComparedMethod& method : *methods) {
+  for (const report::ComparedMethod& method : *methods) {
     if (!method.note.empty()) print(fmt::format("{}: {}\n", method.name, method.note));
   }
   if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/comparison.html\n", options.out));
@@ -316,4 +322,4 @@ void add_compare(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_compare(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

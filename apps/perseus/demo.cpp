@@ -8,11 +8,11 @@
 
 #include "demo_course.h"
 #include "interrupt.h"
-#include "model/schedule.h"
+#include "io/formats/number.h"
+#include "planning/model/schedule.h"
 #include "slowdown.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr const char* kSynchronous = "synchronous";
@@ -27,14 +27,14 @@ std::string hosts_text(const std::string& host_ahead) {
 /// Empty: allowed; else what is wrong.
 std::string check_host_ahead(const std::string& text) {
   if (text == kSynchronous || text == kUnbounded) return {};
-  const auto computations = number_in<int>(text);
+  const auto computations = formats::number_in<int>(text);
   if (computations && *computations >= 1 && *computations <= 1024) return {};
   return fmt::format("{}: not allowed; allowed: {}, {}, or a number of computations from 1 to 1024", text, kSynchronous,
                      kUnbounded);
 }
 
-std::vector<ReportFact> facts_of(const DemoOptions& o, const DemoJob& job) {
-  std::vector<ReportFact> facts{
+std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& job) {
+  std::vector<report::ReportFact> facts{
       {"GPUs", "simulated"},
       {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", o.schedule, job.dag.num_ranks(),
@@ -140,9 +140,9 @@ void add_demo(CLI::App& app, Command& command) {
       ->check(whole_number_within(1, 32))
       ->type_name("D")
       ->group(pipeline);
-  demo->add_option("--schedule", options->schedule, fmt::format("One of {}", fmt::join(schedule_names(), ", ")))
+  demo->add_option("--schedule", options->schedule, fmt::format("One of {}", fmt::join(model::schedule_names(), ", ")))
       ->capture_default_str()
-      ->check(CLI::IsMember(schedule_names()).description(""))
+      ->check(CLI::IsMember(model::schedule_names()).description(""))
       ->type_name("NAME")
       ->group(pipeline);
   demo->add_option("--chunks", options->chunks,
@@ -170,7 +170,7 @@ void add_demo(CLI::App& app, Command& command) {
   add_transfer_latency(*demo,
                        "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. The server is told "
                        "with --known-profile; else the ranks measure it",
-                       [options](const TransferLatency& latency) { options->transfer_latency = latency; })
+                       [options](const model::TransferLatency& latency) { options->transfer_latency = latency; })
       ->group(pipeline);
   demo->add_flag("--blocking-transfers", options->blocking_transfers, "Senders wait until their transfer is done")
       ->group(pipeline);
@@ -227,4 +227,4 @@ void add_demo(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_demo(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -3,8 +3,8 @@
 
 #include "command.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 void add_demo(CLI::App& app, Command& command);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -20,20 +20,20 @@
 #include <utility>
 
 #include "interrupt.h"
-#include "model/reference_plans.h"
-#include "replay/child_process.h"
-#include "replay/kernel_state.h"
-#include "replay/simulated_device.h"
-#include "replay/simulated_ranks.h"
-#include "replay/training_replay.h"
-#include "report/format.h"
+#include "io/formats/file.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/transfer_latency_text.h"
+#include "io/report/format.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/reference_plans.h"
 #include "server_call.h"
-#include "verify/simulator.h"
-#include "wire/file.h"
-#include "wire/format_profile_csv.h"
-#include "wire/transfer_latency_text.h"
+#include "simulation/replay/child_process.h"
+#include "simulation/replay/kernel_state.h"
+#include "simulation/replay/simulated_device.h"
+#include "simulation/replay/simulated_ranks.h"
+#include "simulation/replay/training_replay.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -197,7 +197,7 @@ class DemoCourse::Course {
   int workers() const { return ranks() * o_.replicas; }
 
   Status start_server() {
-    auto server = ChildProcess::start(
+    auto server = replay::ChildProcess::start(
         {{folder_ + "/perseus", "serve", "--listen", fmt::format("127.0.0.1:{}", o_.server_port), "--data",
           scratch_.file("server"), "--log-level", "warning",
           // A minute's demo: good enough, not as good as it gets.
@@ -206,7 +206,7 @@ class DemoCourse::Course {
          scratch_.file("server.log"),
          true});
     if (!server) return server.error();
-    server_ = std::make_unique<ChildProcess>(*std::move(server));
+    server_ = std::make_unique<replay::ChildProcess>(*std::move(server));
     const std::string line = server_->read_line(30), marker = "serving on ";
     const std::size_t at = line.find(marker);
     if (at == std::string::npos) {
@@ -227,15 +227,15 @@ class DemoCourse::Course {
   }
 
   Status make_gpus() {
-    SimulatedRankOptions options;
+    replay::SimulatedRankOptions options;
     options.blocking_power = job_.blocking_power;
     options.idle_power = 0.6 * job_.blocking_power;
     std::tie(options.least_switch_latency, options.most_switch_latency) = switch_latencies();
     for (int w = 0; w < workers(); ++w) {
-      SimulatedGpuSpec spec = gpu_of_rank(job_.dag, w % ranks(), options);
+      simulated_gpu::SimulatedGpuSpec spec = replay::gpu_of_rank(job_.dag, w % ranks(), options);
       spec.uuid = uuid_of(w);
       gpu_files_.push_back(fs::absolute(scratch_.file(fmt::format("gpu_{}", w))).string());
-      auto gpu = SimulatedGpu::create(gpu_files_.back(), spec);
+      auto gpu = simulated_gpu::SimulatedGpu::create(gpu_files_.back(), spec);
       if (!gpu) return gpu.error();
       gpus_.push_back(*std::move(gpu));
       limits_.push_back(spec.power_limit);
@@ -248,8 +248,8 @@ class DemoCourse::Course {
 
   Status start_workers() {
     const std::string csv = scratch_.file("profile.csv");
-    if (Status written = write_file(csv, format_profile_csv(job_.profile)); !written) return written;
-    ReplayOptions replay;
+    if (Status written = formats::write_file(csv, formats::format_profile_csv(job_.profile)); !written) return written;
+    replay::ReplayOptions replay;
     replay.program = worker_program_;
     // Twice as slow is what a straggler may be; ten times is none that a busy machine makes.
     replay.report_limit_s = 60 + 10 * o_.straggler_slowdown * job_.all_max_time.value();
@@ -258,7 +258,7 @@ class DemoCourse::Course {
     replay.error_file = scratch_.file("workers.log");
     replay.silence_s = silence_s + silence_iterations * o_.straggler_slowdown * job_.all_max_time.value();
     replay.on_silence = [this](const std::string& who) { stage_.remark("training stands still: " + who); };
-    replay.on_report = [this](const RankReport& report) { show_client_log(report); };
+    replay.on_report = [this](const replay::RankReport& report) { show_client_log(report); };
     replay.interrupted = [] { return InterruptGuard::interrupted(); };
     const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
     replay.arguments = {"--profile",
@@ -272,7 +272,7 @@ class DemoCourse::Course {
                         "--blocking-power",
                         fmt::format("{}", job_.blocking_power.value()),
                         "--transfer-latency",
-                        transfer_latency_option(o_.transfer_latency),
+                        formats::transfer_latency_option(o_.transfer_latency),
                         "--host-ahead",
                         o_.host_ahead,
                         "--cuda",
@@ -291,7 +291,7 @@ class DemoCourse::Course {
       replay.arguments.emplace_back("--measure-blocking-power");
     }
     if (!helper_program_.empty()) { replay.arguments.insert(replay.arguments.end(), {"--helper", helper_program_}); }
-    auto launched = TrainingReplay::launch(job_.dag, replay);
+    auto launched = replay::TrainingReplay::launch(job_.dag, replay);
     if (!launched) return launched.error();
     replay_ = *std::move(launched);
     stage_.begin(fmt::format("{} workers: {} replicas of {} ranks, {} with {} microbatches, on simulated GPUs",
@@ -304,17 +304,18 @@ class DemoCourse::Course {
                           {"microbatches", o_.microbatches},
                           {"chunks", job_.chunks},
                           {"blocking_power_w", job_.blocking_power.value()},
-                          {"transfer_latency_s", json::parse(format_transfer_latency(o_.transfer_latency))},
+                          {"transfer_latency_s", json::parse(formats::format_transfer_latency(o_.transfer_latency))},
                           {"blocking_transfers", o_.blocking_transfers}};
-    const json::object body{{"profile_csv", format_profile_csv(job_.profile)}, {"pipeline", std::move(pipeline)}};
+    const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
+                            {"pipeline", std::move(pipeline)}};
     const auto answer = ask("PUT", std::string("/v1/profiles/") + profile_name, json::serialize(body));
     if (!answer) return answer.error();
     return Ok{};
   }
 
   /// Iterations of which the first `unmeasured` are not kept.
-  Result<std::vector<JobIteration>> measure(int unmeasured, int measured) {
-    std::vector<JobIteration> iterations;
+  Result<std::vector<replay::JobIteration>> measure(int unmeasured, int measured) {
+    std::vector<replay::JobIteration> iterations;
     for (int i = 0; i < unmeasured + measured; ++i) {
       auto iteration = next();
       if (!iteration) return iteration.error();
@@ -324,7 +325,7 @@ class DemoCourse::Course {
   }
 
   struct PlanIterations {
-    std::vector<JobIteration> iterations;
+    std::vector<replay::JobIteration> iterations;
     int left_out = 0;  ///< between the first and the last: did not run the plan
   };
   /// Iterations that ran one plan from beginning to end. Others are left out: those of a trial, in which a client
@@ -362,10 +363,10 @@ class DemoCourse::Course {
 
   /// That all of this iteration ran on all workers; 0: none. A client that holds its clock at the highest one says so
   /// from some moment within an iteration on, so the iteration before counts too.
-  std::int64_t plan_version(const JobIteration& iteration) const {
+  std::int64_t plan_version(const replay::JobIteration& iteration) const {
     const std::int64_t version = iteration.workers.front().client.plan_version;
-    const auto runs = [&](const RankReport& report) {
-      const ClientFigures& c = report.client;
+    const auto runs = [&](const replay::RankReport& report) {
+      const replay::ClientFigures& c = report.client;
       return c.state == planned_state && c.controls_clock != 0 && c.plan_version == version;
     };
     const bool before = previous_.iteration + 1 == iteration.iteration && std::ranges::all_of(previous_.workers, runs);
@@ -388,7 +389,7 @@ class DemoCourse::Course {
                         why.empty() ? "the clients hold their highest clock" : why, last_words("workers.log"))};
   }
 
-  Result<JobIteration> next() {
+  Result<replay::JobIteration> next() {
     auto iteration = replay_->next_iteration();
     if (!iteration) {
       if (InterruptGuard::interrupted()) return iteration.error();
@@ -397,14 +398,15 @@ class DemoCourse::Course {
     if (Status whole = check_processes(*iteration); !whole) return whole.error();
     previous_ = std::exchange(latest_, *iteration);
     double energy_j = 0;
-    for (const RankReport& report : iteration->workers) energy_j += report.energy_j;
-    const RankReport& first = iteration->workers.front();
+    for (const replay::RankReport& report : iteration->workers) energy_j += report.energy_j;
+    const replay::RankReport& first = iteration->workers.front();
     stage_.so_far(fmt::format("iteration {}: {}, {}", iteration->iteration,
-                              text_of(Seconds(first.end_s - first.start_s)), text_of(Joules(energy_j))));
+                              report::text_of(Seconds(first.end_s - first.start_s)),
+                              report::text_of(Joules(energy_j))));
     return iteration;
   }
 
-  void show_client_log(const RankReport& report) {
+  void show_client_log(const replay::RankReport& report) {
     std::istringstream lines(report.client_log);
     for (std::string line; std::getline(lines, line);) {
       stage_.remark_once(line.substr(0, line.find(':')), fmt::format("{}: {}", worker_name(report.worker), line));
@@ -424,10 +426,10 @@ class DemoCourse::Course {
   /// their arguments.
   std::vector<HelperProcess> stopped_helpers() const {
     std::vector<HelperProcess> stopped;
-    for (const pid_t pid : all_processes()) {
-      const auto state = kernel_state_of(pid);
+    for (const pid_t pid : replay::all_processes()) {
+      const auto state = replay::kernel_state_of(pid);
       if (!state || !state->stopped || !state->name.starts_with("clockd-")) continue;
-      const std::vector<std::string> arguments = arguments_of(pid);
+      const std::vector<std::string> arguments = replay::arguments_of(pid);
       for (std::size_t w = 0; w < gpu_files_.size(); ++w) {
         if (std::ranges::find(arguments, "simulated:" + gpu_files_[w]) == arguments.end()) continue;
         stopped.push_back({static_cast<int>(w), pid, state->name == "clockd-super"});
@@ -437,7 +439,7 @@ class DemoCourse::Course {
   }
 
   bool server_is_stopped() const {
-    const auto state = server_ && !server_->ended() ? kernel_state_of(server_->pid()) : std::nullopt;
+    const auto state = server_ && !server_->ended() ? replay::kernel_state_of(server_->pid()) : std::nullopt;
     return state && state->stopped;
   }
   std::string server_name() const { return fmt::format("the server (process {})", server_->pid()); }
@@ -452,10 +454,10 @@ class DemoCourse::Course {
   }
 
   /// A plan without the server or without a helper would be measured, and be none.
-  Status check_processes(const JobIteration& iteration) {
+  Status check_processes(const replay::JobIteration& iteration) {
     if (const auto& end = server_->ended()) return server_has_ended(end->how);
-    for (const RankReport& report : iteration.workers) {
-      const ClientFigures& c = report.client;
+    for (const replay::RankReport& report : iteration.workers) {
+      const replay::ClientFigures& c = report.client;
       if (c.running == 0 || c.controls_clock != 0) continue;
       const bool did = c.clocks_requested > 0;
       if (!did && stage_.seconds() - joined_s_ < control_limit_s) continue;
@@ -487,7 +489,7 @@ class DemoCourse::Course {
     stage_.begin("everything at maximum clock, without Perseus");
     auto iterations = measure(2, o_.iterations);
     if (!iterations) return iterations.error();
-    m_.baseline = perseus::figures_of(*iterations, o_.replicas);
+    m_.baseline = perseus::replay::figures_of(*iterations, o_.replicas);
     if (o_.replicas < 2) return Ok{};
     m_.straggler.emplace();
     StragglerMeasurement& s = *m_.straggler;
@@ -498,7 +500,7 @@ class DemoCourse::Course {
     cap(s.power_limit_w);
     iterations = measure(2, std::max(2, o_.iterations / 2));
     if (!iterations) return iterations.error();
-    s.all_max = perseus::figures_of(*iterations, o_.replicas);
+    s.all_max = perseus::replay::figures_of(*iterations, o_.replicas);
     uncap();
     return Ok{};
   }
@@ -568,11 +570,11 @@ class DemoCourse::Course {
   }
 
   /// All workers run one plan, and all of this iteration ran it; `except`: not that version.
-  bool follows_plan(const JobIteration& iteration, std::int64_t except, int without_replica = -1) {
+  bool follows_plan(const replay::JobIteration& iteration, std::int64_t except, int without_replica = -1) {
     std::int64_t version = 0;
-    for (const RankReport& report : iteration.workers) {
+    for (const replay::RankReport& report : iteration.workers) {
       if (report.worker / ranks() == without_replica) continue;
-      const ClientFigures& c = report.client;
+      const replay::ClientFigures& c = report.client;
       if (c.state != planned_state || c.controls_clock == 0 || c.plan_version == except) return false;
       if (version != 0 && c.plan_version != version) return false;
       if (c.iteration <= c.plan_from_iteration) return false;
@@ -583,12 +585,12 @@ class DemoCourse::Course {
   }
 
   /// Of all workers together, an iteration in the mean, by the clients' counters.
-  [[nodiscard]] double counted_energy_j(const std::vector<JobIteration>& iterations) const {
+  [[nodiscard]] double counted_energy_j(const std::vector<replay::JobIteration>& iterations) const {
     double sum_j = 0;
     for (std::size_t w = 0; w < static_cast<std::size_t>(workers()); ++w) {
       double own_j = 0;
       int known = 0;
-      for (const JobIteration& iteration : iterations) {
+      for (const replay::JobIteration& iteration : iterations) {
         const double energy_j = iteration.workers[w].client.iteration_energy_j;
         if (energy_j < 0) continue;
         own_j += energy_j;
@@ -604,10 +606,10 @@ class DemoCourse::Course {
     stage_.begin("the plan is in force");
     auto measured = measure_plan(1, o_.iterations + 1);  // the first one begins the counts
     if (!measured) return measured.error();
-    std::vector<JobIteration>& iterations = measured->iterations;
-    m_.client_pct = client_cpu_pct(iterations.front(), iterations.back());
+    std::vector<replay::JobIteration>& iterations = measured->iterations;
+    m_.client_pct = replay::client_cpu_pct(iterations.front(), iterations.back());
     for (std::size_t k = 1; k < iterations.size(); ++k) {
-      for (const RankReport& r : iterations[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
+      for (const replay::RankReport& r : iterations[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
     }
     iterations.erase(iterations.begin());
     m_.counter_energy_j = counted_energy_j(iterations);
@@ -618,8 +620,8 @@ class DemoCourse::Course {
     return compare_with_plan(iterations);
   }
 
-  PhaseFigures figures_of(const PlanIterations& measured) const {
-    PhaseFigures figures = perseus::figures_of(measured.iterations, o_.replicas);
+  replay::PhaseFigures figures_of(const PlanIterations& measured) const {
+    replay::PhaseFigures figures = perseus::replay::figures_of(measured.iterations, o_.replicas);
     figures.left_out = measured.left_out;
     return figures;
   }
@@ -636,8 +638,8 @@ class DemoCourse::Course {
   }
 
   /// What each rank of replica 0 was to run, in the true profile's options.
-  Status compare_with_plan(const std::vector<JobIteration>& iterations) {
-    Plan plan = all_maximum_clock(job_.dag);
+  Status compare_with_plan(const std::vector<replay::JobIteration>& iterations) {
+    model::Plan plan = model::all_maximum_clock(job_.dag);
     for (int rank = 0; rank < ranks(); ++rank) {
       const auto answer = ask("GET", fmt::format("{}/ranks/{}/plan?have=0&wait_s=5", job_path_, rank));
       if (!answer) return answer.error();
@@ -648,12 +650,12 @@ class DemoCourse::Course {
       m_.planned_time_s = number_at(*answer, {"iteration_time_s"});
     }
     m_.planned = plan;
-    m_.truth_time_s = simulate(job_.dag, plan, {switch_latencies().second}).makespan.value();
+    m_.truth_time_s = checker::simulate(job_.dag, plan, {switch_latencies().second}).makespan.value();
     double all = 0, right = 0;
-    for (const JobIteration& iteration : iterations) {
-      for (const RankReport& report : iteration.workers) {
+    for (const replay::JobIteration& iteration : iterations) {
+      for (const replay::RankReport& report : iteration.workers) {
         if (report.worker >= ranks()) continue;
-        for (const ComputationStamp& stamp : report.stamps) {
+        for (const replay::ComputationStamp& stamp : report.stamps) {
           const Megahertz planned = job_.dag.type_of(stamp.computation).options[plan[stamp.computation]].clock;
           if (planned.value() == 0) continue;
           ++all;
@@ -726,8 +728,8 @@ class DemoCourse::Course {
     if (Status told = replay_->command("stop"); !told) return told;
     const auto last = replay_->next_iteration();
     if (!last) return last.error();
-    for (const RankReport& report : last->workers) m_.clients.push_back(report.client);
-    m_.client_whole_pct = client_cpu_pct(first_with_client_, *last);
+    for (const replay::RankReport& report : last->workers) m_.clients.push_back(report.client);
+    m_.client_whole_pct = replay::client_cpu_pct(first_with_client_, *last);
     if (Status ended = replay_->finish(20); !ended) return ended;
     const auto job = ask("GET", job_path_);  // the client of worker 0 has told the server
     if (!job) return job.error();
@@ -751,7 +753,7 @@ class DemoCourse::Course {
   }
 
   /// While the server has not answered, what the clients log is shown all the same.
-  Result<std::string> call_patiently(const HttpCall& call) {
+  Result<std::string> call_patiently(const http::HttpCall& call) {
     auto answer = std::async(std::launch::async, [&] { return call_server(peer_, call); });
     const double asked_s = stage_.seconds();
     while (answer.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
@@ -765,7 +767,7 @@ class DemoCourse::Course {
 
   /// The end of a log, to be told with an error.
   std::string last_words(const std::string& log) const {
-    const auto text = read_file(scratch_.file(log));
+    const auto text = formats::read_file(scratch_.file(log));
     if (!text || text->empty()) return {};
     const std::size_t from = text->size() > 600 ? text->find('\n', text->size() - 600) : 0;
     return "\n" + text->substr(from == std::string::npos ? 0 : from);
@@ -778,16 +780,16 @@ class DemoCourse::Course {
   std::string folder_, worker_program_, helper_program_;
   DemoStage stage_;
   DemoMeasurement m_;
-  HttpPeer peer_;
+  http::HttpPeer peer_;
   std::string dashboard_, job_path_;
-  std::unique_ptr<ChildProcess> server_;
+  std::unique_ptr<replay::ChildProcess> server_;
   std::vector<std::string> gpu_files_;
-  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_;
   std::vector<Watts> limits_;
-  std::unique_ptr<TrainingReplay> replay_;
-  JobIteration first_with_client_;
-  JobIteration latest_, previous_;   ///< of those that next() returned
-  std::set<pid_t> helpers_stopped_;  ///< when the last iteration was reported
+  std::unique_ptr<replay::TrainingReplay> replay_;
+  replay::JobIteration first_with_client_;
+  replay::JobIteration latest_, previous_;  ///< of those that next() returned
+  std::set<pid_t> helpers_stopped_;         ///< when the last iteration was reported
   std::int64_t version_ = 0;
   double joined_s_ = 0;
 };
@@ -800,4 +802,4 @@ Status DemoCourse::tidy() { return course_->tidy(); }
 void DemoCourse::keep_server() { course_->keep_server(); }
 void DemoCourse::stop_server() { course_->stop_server(); }
 
-}  // namespace perseus
+}  // namespace perseus::cli

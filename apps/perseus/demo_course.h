@@ -12,7 +12,7 @@
 #include "demo_output.h"
 #include "demo_scratch.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 class DemoCourse {
  public:
@@ -34,4 +34,4 @@ class DemoCourse {
   std::unique_ptr<Course> course_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

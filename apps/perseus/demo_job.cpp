@@ -8,15 +8,15 @@
 #include <set>
 #include <vector>
 
-#include "model/blocking_power.h"
-#include "model/derived_instructions.h"
-#include "model/reference_plans.h"
-#include "replay/simulated_ranks.h"
+#include "io/formats/profile_csv.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/blocking_power.h"
+#include "planning/model/derived_instructions.h"
+#include "planning/model/reference_plans.h"
 #include "sample_profile_text.h"
-#include "verify/simulator.h"
-#include "wire/profile_csv.h"
+#include "simulation/replay/simulated_ranks.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 const std::string sample_name = "sample_profile.csv";
@@ -24,13 +24,13 @@ const std::string sample_name = "sample_profile.csv";
 constexpr double sample_blocking_power_w = 90, sample_input_gradient_share = 0.5;
 
 /// The pipeline of that many stages that is most like it: stage s of n is the one at the same place.
-Profile with_stages(const Profile& profile, int stages) {
-  Profile result;
+model::Profile with_stages(const model::Profile& profile, int stages) {
+  model::Profile result;
   const int given = profile.num_stages();
   for (int s = 0; s < stages; ++s) {
     const int like = stages > 1 ? static_cast<int>(std::lround(double(s) * (given - 1) / (stages - 1))) : 0;
     result.accelerators.push_back(profile.accelerators[like]);
-    for (const ProfileEntry& entry : profile.entries) {
+    for (const model::ProfileEntry& entry : profile.entries) {
       if (entry.stage == like) result.entries.push_back({s, entry.instruction, entry.measurements});
     }
   }
@@ -38,9 +38,9 @@ Profile with_stages(const Profile& profile, int stages) {
 }
 
 /// Everything takes `scale` times as long, at the same power.
-void stretch(Profile& profile, double scale) {
-  for (ProfileEntry& entry : profile.entries) {
-    for (Measurement& m : entry.measurements) {
+void stretch(model::Profile& profile, double scale) {
+  for (model::ProfileEntry& entry : profile.entries) {
+    for (model::Measurement& m : entry.measurements) {
       m.time = scale * m.time;
       m.energy = scale * m.energy;
       m.time_stddev = scale * m.time_stddev;
@@ -49,8 +49,10 @@ void stretch(Profile& profile, double scale) {
   }
 }
 
-bool splits_backward(const Schedule& schedule) {
-  const auto is_half = [](const Action& action) { return action.instruction == Instruction::weight_gradient; };
+bool splits_backward(const model::Schedule& schedule) {
+  const auto is_half = [](const model::Action& action) {
+    return action.instruction == model::Instruction::weight_gradient;
+  };
   return std::ranges::any_of(schedule.ranks, [&](const auto& rank) { return std::ranges::any_of(rank, is_half); });
 }
 
@@ -60,8 +62,8 @@ Status check_size(const DemoOptions& o, int ranks) {
                                              ranks, o.replicas, ranks * o.replicas, most_workers)};
 }
 
-Result<Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
-  const int fixed = chunks_fixed_by(o.schedule);
+Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
+  const int fixed = model::chunks_fixed_by(o.schedule);
   chunks = o.chunks ? *o.chunks : fixed != 0 ? fixed : 2;
   if (fixed == 0 && chunks == 1) {
     return Error{ErrorCode::usage, fmt::format("{} with 1 chunk per rank is 1f1b: give --schedule 1f1b", o.schedule)};
@@ -71,7 +73,7 @@ Result<Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
                                                "must be a multiple of --chunks",
                                                stages, chunks)};
   }
-  return make_schedule(o.schedule, {stages / chunks, o.microbatches, chunks});
+  return model::make_schedule(o.schedule, {stages / chunks, o.microbatches, chunks});
 }
 
 }  // namespace
@@ -82,7 +84,8 @@ std::string profile_file_of(const DemoOptions& o) {
 
 Result<DemoJob> demo_job(const DemoOptions& o) {
   const bool is_sample = o.profile.empty();
-  auto profile = is_sample ? parse_profile_csv(sample_profile_text(), sample_name) : read_profile_csv(o.profile);
+  auto profile =
+      is_sample ? formats::parse_profile_csv(sample_profile_text(), sample_name) : formats::read_profile_csv(o.profile);
   if (!profile) return profile.error();
   DemoJob job;
   const auto schedule = schedule_of(o, o.stages.value_or(profile->num_stages()), job.chunks);
@@ -90,36 +93,36 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   if (Status small = check_size(o, schedule->num_ranks()); !small) return small.error();
   job.backward_was_split = is_sample && !o.split_backward && splits_backward(*schedule);
   if (o.split_backward || job.backward_was_split) {
-    profile = split_backward(*std::move(profile), o.split_backward.value_or(sample_input_gradient_share));
+    profile = model::split_backward(*std::move(profile), o.split_backward.value_or(sample_input_gradient_share));
     if (!profile) return profile.error();
   }
   job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
   stretch(job.profile, o.time_scale);
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
                        : is_sample        ? Watts(sample_blocking_power_w)
-                                          : guessed_blocking_power(job.profile);
-  auto dag = build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
+                                          : model::guessed_blocking_power(job.profile);
+  auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
   if (!dag) return dag.error();
   job.dag = *std::move(dag);
-  job.all_max_time = simulate(job.dag, all_maximum_clock(job.dag)).makespan;
+  job.all_max_time = checker::simulate(job.dag, model::all_maximum_clock(job.dag)).makespan;
   return job;
 }
 
-double power_limit_for(const ComputationDag& dag, double slowdown) {
-  const Plan all_max = all_maximum_clock(dag);
-  const double free_s = simulate(dag, all_max).makespan.value();
+double power_limit_for(const model::ComputationDag& dag, double slowdown) {
+  const model::Plan all_max = model::all_maximum_clock(dag);
+  const double free_s = checker::simulate(dag, all_max).makespan.value();
   std::set<double> different;
-  for (const ComputationType& type : dag.types) {
-    for (const Measurement& m : type.options) different.insert(std::ceil((m.energy / m.time).value() + 0.5));
+  for (const model::ComputationType& type : dag.types) {
+    for (const model::Measurement& m : type.options) different.insert(std::ceil((m.energy / m.time).value() + 0.5));
   }
   const std::vector<double> limits(different.begin(), different.end());
   const auto slowdown_at = [&](double limit_w) {
-    Plan capped = all_max;
+    model::Plan capped = all_max;
     for (std::size_t i = 0; i < capped.size(); ++i) {
-      const ComputationType& type = dag.type_of(static_cast<int>(i));
-      capped[i] = static_cast<std::uint16_t>(option_under_limit(type, capped[i], Watts(limit_w)));
+      const model::ComputationType& type = dag.type_of(static_cast<int>(i));
+      capped[i] = static_cast<std::uint16_t>(replay::option_under_limit(type, capped[i], Watts(limit_w)));
     }
-    return simulate(dag, capped).makespan.value() / free_s;
+    return checker::simulate(dag, capped).makespan.value() / free_s;
   };
   // The lower the limit, the slower.
   const auto enough =
@@ -130,19 +133,19 @@ double power_limit_for(const ComputationDag& dag, double slowdown) {
   return slowdown_at(below) - slowdown < slowdown - slowdown_at(above) ? below : above;
 }
 
-bool apply_clocks(const ComputationDag& dag, int rank, const boost::json::array& clocks, Plan& plan) {
+bool apply_clocks(const model::ComputationDag& dag, int rank, const boost::json::array& clocks, model::Plan& plan) {
   const std::vector<int>& order = dag.rank_order[rank];
   if (clocks.size() != order.size()) return false;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto* pair = clocks[i].if_array();
     if (pair == nullptr || pair->size() != 2 || !(*pair)[1].is_number()) return false;
     const int mhz = static_cast<int>((*pair)[1].to_number<double>());
-    const std::vector<Measurement>& options = dag.type_of(order[i]).options;
-    const auto option = std::ranges::find(options, Megahertz(mhz), &Measurement::clock);
+    const std::vector<model::Measurement>& options = dag.type_of(order[i]).options;
+    const auto option = std::ranges::find(options, Megahertz(mhz), &model::Measurement::clock);
     if (option == options.end()) return false;
     plan[order[i]] = static_cast<std::uint16_t>(option - options.begin());
   }
   return true;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

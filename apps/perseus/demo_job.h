@@ -12,11 +12,11 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/computation_dag.h"
-#include "model/frontier.h"
-#include "model/profile.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+#include "planning/model/profile.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct DemoOptions {
   std::string profile, schedule = "1f1b";
@@ -25,7 +25,7 @@ struct DemoOptions {
   std::optional<double> blocking_power_w, split_backward, limit_s, switch_latency_ms;
   double time_scale = 0.5, straggler_slowdown = 1.15;
   bool known_profile = false, keep = false;
-  TransferLatency transfer_latency;  ///< between the ranks; the client is not told
+  model::TransferLatency transfer_latency;  ///< between the ranks; the client is not told
   bool blocking_transfers = false;
   std::string slowdown = "0%";           ///< tolerated by the server
   std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
@@ -33,11 +33,11 @@ struct DemoOptions {
 };
 
 struct DemoJob {
-  Profile profile;  ///< true for the simulated GPUs
+  model::Profile profile;  ///< true for the simulated GPUs
   int chunks = 1;
   Watts blocking_power;
   bool backward_was_split = false;  ///< the sample's, by a share that nobody measured
-  ComputationDag dag;
+  model::ComputationDag dag;
   Seconds all_max_time;  ///< of an iteration
 };
 
@@ -48,8 +48,8 @@ Result<DemoJob> demo_job(const DemoOptions& options);
 std::string profile_file_of(const DemoOptions& options);
 
 /// The power limit that makes everything at maximum clock about that many times slower.
-double power_limit_for(const ComputationDag& dag, double slowdown);
+double power_limit_for(const model::ComputationDag& dag, double slowdown);
 /// Options of that DAG by a rank's clocks, [["forward", 1410], ...]; false: they fit no option.
-bool apply_clocks(const ComputationDag& dag, int rank, const boost::json::array& clocks, Plan& plan);
+bool apply_clocks(const model::ComputationDag& dag, int rank, const boost::json::array& clocks, model::Plan& plan);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -10,13 +10,13 @@
 #include <cmath>
 
 #include "interrupt.h"
+#include "io/report/drawn_timeline.h"
+#include "io/report/format.h"
+#include "io/report/static_page.h"
+#include "io/report/table.h"
 #include "output_directory.h"
-#include "report/drawn_timeline.h"
-#include "report/format.h"
-#include "report/static_page.h"
-#include "report/table.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -31,10 +31,10 @@ double rounded(double value) { return std::round(100 * value) / 100 + 0.0; }
 std::string pct(double value) { return fmt::format("{:.2f} %", rounded(value)); }
 std::string points(double value) { return fmt::format("{:+.2f} points", rounded(value)); }
 
-double predicted_saving_pct(const PredictedIteration& p) { return saving_pct(p.energy_j, p.all_max_energy_j); }
+double predicted_saving_pct(const PredictedIteration& p) { return replay::saving_pct(p.energy_j, p.all_max_energy_j); }
 
 /// Of the replicas that do not straggle.
-double others_energy_j(const PhaseFigures& figures, int straggler) {
+double others_energy_j(const replay::PhaseFigures& figures, int straggler) {
   double energy_j = 0;
   for (std::size_t r = 0; r < figures.replica_energy_j.size(); ++r) {
     if (static_cast<int>(r) != straggler) energy_j += figures.replica_energy_j[r];
@@ -42,7 +42,7 @@ double others_energy_j(const PhaseFigures& figures, int straggler) {
   return energy_j;
 }
 
-json::object json_of(const PhaseFigures& f) {
+json::object json_of(const replay::PhaseFigures& f) {
   return {{"iterations", f.iterations},
           {"left_out", f.left_out},
           {"time_s", f.time_s},
@@ -69,17 +69,17 @@ json::object summary_of(const DemoMeasurement& m) {
   o["baseline_energy_j"] = m.baseline.energy_j;
   o["plan_time_s"] = m.plan.time_s;
   o["plan_energy_j"] = m.plan.energy_j;
-  o["energy_saving_pct"] = saving_pct(m.plan.energy_j, m.baseline.energy_j);
+  o["energy_saving_pct"] = replay::saving_pct(m.plan.energy_j, m.baseline.energy_j);
   o["slowdown_pct"] = slowdown_pct(m.plan.time_s, m.baseline.time_s);
   o["straggler_energy_saving_pct"] =
-      m.straggler ? json::value(saving_pct(m.straggler->reaction.energy_j, m.straggler->all_max.energy_j))
+      m.straggler ? json::value(replay::saving_pct(m.straggler->reaction.energy_j, m.straggler->all_max.energy_j))
                   : json::value(nullptr);
   o["predicted_energy_saving_pct"] = predicted_saving_pct(m.predicted);
   o["client_overhead_pct"] = m.client_pct;
   return o;
 }
 
-json::object json_of(const ClientFigures& c) {
+json::object json_of(const replay::ClientFigures& c) {
   return {{"plan_version", c.plan_version},
           {"clocks_requested", c.clocks_requested},
           {"clocks_applied", c.clocks_applied},
@@ -97,9 +97,9 @@ json::object json_of(const ClientFigures& c) {
 
 json::object details_of(const DemoMeasurement& m) {
   json::object inputs;
-  for (const ReportFact& fact : m.facts) inputs[fact.name] = fact.value;
+  for (const report::ReportFact& fact : m.facts) inputs[fact.name] = fact.value;
   json::array clients;
-  for (const ClientFigures& c : m.clients) clients.push_back(json_of(c));
+  for (const replay::ClientFigures& c : m.clients) clients.push_back(json_of(c));
   json::object all{
       {"gpus", "simulated"},
       {"inputs", std::move(inputs)},
@@ -121,32 +121,34 @@ json::object details_of(const DemoMeasurement& m) {
       {"took_s", m.took_s}};
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
-    json::object straggler{{"replica", s.replica},
-                           {"power_limit_w", s.power_limit_w},
-                           {"degree", s.degree},
-                           {"all_max", json_of(s.all_max)},
-                           {"no_reaction", json_of(s.no_reaction)},
-                           {"reaction", json_of(s.reaction)},
-                           {"after", json_of(s.after)},
-                           {"saving_against_no_reaction_pct", saving_pct(s.reaction.energy_j, s.no_reaction.energy_j)},
-                           {"others_saving_pct",
-                            saving_pct(others_energy_j(s.reaction, s.replica), others_energy_j(s.all_max, s.replica))},
-                           {"iterations_to_react", s.iterations_to_react},
-                           {"iterations_to_recover", s.iterations_to_recover},
-                           {"slowdown_pct", slowdown_pct(s.reaction.time_s, s.no_reaction.time_s)}};
+    json::object straggler{
+        {"replica", s.replica},
+        {"power_limit_w", s.power_limit_w},
+        {"degree", s.degree},
+        {"all_max", json_of(s.all_max)},
+        {"no_reaction", json_of(s.no_reaction)},
+        {"reaction", json_of(s.reaction)},
+        {"after", json_of(s.after)},
+        {"saving_against_no_reaction_pct", replay::saving_pct(s.reaction.energy_j, s.no_reaction.energy_j)},
+        {"others_saving_pct",
+         replay::saving_pct(others_energy_j(s.reaction, s.replica), others_energy_j(s.all_max, s.replica))},
+        {"iterations_to_react", s.iterations_to_react},
+        {"iterations_to_recover", s.iterations_to_recover},
+        {"slowdown_pct", slowdown_pct(s.reaction.time_s, s.no_reaction.time_s)}};
     if (s.predicted) straggler["predicted"] = json_of(*s.predicted);
     all["straggler"] = std::move(straggler);
   }
   return all;
 }
 
-TextRows cost_rows(const DemoMeasurement& m) {
-  TextRows t{{"iterations", "number", "time", "slowdown", "energy", "saving"}, {}};
-  const auto add = [&](const std::string& name, const PhaseFigures& f, const PhaseFigures& against) {
+report::TextRows cost_rows(const DemoMeasurement& m) {
+  report::TextRows t{{"iterations", "number", "time", "slowdown", "energy", "saving"}, {}};
+  const auto add = [&](const std::string& name, const replay::PhaseFigures& f, const replay::PhaseFigures& against) {
     const bool is_reference = &f == &against;
-    t.rows.push_back({name, std::to_string(f.iterations), text_of(Seconds(f.time_s)),
-                      is_reference ? "-" : pct(slowdown_pct(f.time_s, against.time_s)), text_of(Joules(f.energy_j)),
-                      is_reference ? "-" : pct(saving_pct(f.energy_j, against.energy_j))});
+    t.rows.push_back({name, std::to_string(f.iterations), report::text_of(Seconds(f.time_s)),
+                      is_reference ? "-" : pct(slowdown_pct(f.time_s, against.time_s)),
+                      report::text_of(Joules(f.energy_j)),
+                      is_reference ? "-" : pct(replay::saving_pct(f.energy_j, against.energy_j))});
   };
   add("everything at maximum clock", m.baseline, m.baseline);
   add("the plan", m.plan, m.baseline);
@@ -159,15 +161,15 @@ TextRows cost_rows(const DemoMeasurement& m) {
   return t;
 }
 
-TextRows comparison_rows(const DemoMeasurement& m) {
-  TextRows t{{"", "predicted", "measured", "difference"}, {}};
-  const double measured = saving_pct(m.plan.energy_j, m.baseline.energy_j);
+report::TextRows comparison_rows(const DemoMeasurement& m) {
+  report::TextRows t{{"", "predicted", "measured", "difference"}, {}};
+  const double measured = replay::saving_pct(m.plan.energy_j, m.baseline.energy_j);
   const double predicted = predicted_saving_pct(m.predicted);
   const auto times = [&](const std::string& name, double p, double v) {
-    t.rows.push_back({name, text_of(Seconds(p)), text_of(Seconds(v)), pct(slowdown_pct(v, p))});
+    t.rows.push_back({name, report::text_of(Seconds(p)), report::text_of(Seconds(v)), pct(slowdown_pct(v, p))});
   };
   const auto energies = [&](const std::string& name, double p, double v) {
-    t.rows.push_back({name, text_of(Joules(p)), text_of(Joules(v)), pct(slowdown_pct(v, p))});
+    t.rows.push_back({name, report::text_of(Joules(p)), report::text_of(Joules(v)), pct(slowdown_pct(v, p))});
   };
   times("iteration time, maximum clock", m.predicted.all_max_time_s, m.baseline.time_s);
   times("iteration time, the plan", m.predicted.time_s, m.plan.time_s);
@@ -180,15 +182,16 @@ TextRows comparison_rows(const DemoMeasurement& m) {
   times("with the straggler: iteration time, the plan for it", s.predicted->time_s, s.reaction.time_s);
   energies("with the straggler: energy, maximum clock", s.predicted->all_max_energy_j, s.all_max.energy_j);
   energies("with the straggler: energy, the plan for it", s.predicted->energy_j, s.reaction.energy_j);
-  const double with = saving_pct(s.reaction.energy_j, s.all_max.energy_j), said = predicted_saving_pct(*s.predicted);
+  const double with = replay::saving_pct(s.reaction.energy_j, s.all_max.energy_j),
+               said = predicted_saving_pct(*s.predicted);
   t.rows.push_back({"with the straggler: saving", pct(said), pct(with), points(with - said)});
   return t;
 }
 
-std::vector<ReportFact> overheads(const DemoMeasurement& m) {
+std::vector<report::ReportFact> overheads(const DemoMeasurement& m) {
   double p50_s = 0, p99_s = 0, set_speed_ns = 0, begin_end_ns = 0;
   std::int64_t requested = 0, applied = 0, failed = 0;
-  for (const ClientFigures& c : m.clients) {
+  for (const replay::ClientFigures& c : m.clients) {
     p50_s = std::max(p50_s, c.request_to_device_p50_s);
     p99_s = std::max(p99_s, c.request_to_device_p99_s);
     set_speed_ns = std::max(set_speed_ns, c.set_speed_ns);
@@ -205,15 +208,16 @@ std::vector<ReportFact> overheads(const DemoMeasurement& m) {
                             begin_end_ns)},
       {"clock requests",
        fmt::format("{} made, {} applied, {} failed; to the device in {} (p50), {} (p99), slowest rank", requested,
-                   applied, failed, text_of(Seconds(p50_s)), text_of(Seconds(p99_s)))},
+                   applied, failed, report::text_of(Seconds(p50_s)), report::text_of(Seconds(p99_s)))},
       {"planned clocks",
        m.at_planned_clock_pct
            ? fmt::format("{:.2f} % of the computations ended at the clock of their plan", *m.at_planned_clock_pct)
            : std::string("not compared: the plan's clocks are not those of the profile, or no computation was timed")},
-      {"energy counter", m.counter_energy_j == 0
-                             ? "the plan was measured for too short a time for a counter that moves every 0.1 s"
-                             : fmt::format("{} an iteration by the clients' counters, {} in truth",
-                                           text_of(Joules(m.counter_energy_j)), text_of(Joules(m.truth_energy_j)))},
+      {"energy counter",
+       m.counter_energy_j == 0
+           ? "the plan was measured for too short a time for a counter that moves every 0.1 s"
+           : fmt::format("{} an iteration by the clients' counters, {} in truth",
+                         report::text_of(Joules(m.counter_energy_j)), report::text_of(Joules(m.truth_energy_j)))},
       {"host",
        fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not made "
                    "up for",
@@ -221,21 +225,22 @@ std::vector<ReportFact> overheads(const DemoMeasurement& m) {
   };
 }
 
-std::string text_table(const TextRows& rows) {
-  TextTable table(rows.header);
+std::string text_table(const report::TextRows& rows) {
+  report::TextTable table(rows.header);
   for (const auto& row : rows.rows) table.add(row);
   return table.to_string();
 }
 
 /// One replica's part of an iteration, as it ran.
-Timeline measured_timeline(const ComputationDag& dag, const JobIteration& iteration, int replica) {
-  Timeline timeline;
+report::Timeline measured_timeline(const model::ComputationDag& dag, const replay::JobIteration& iteration,
+                                   int replica) {
+  report::Timeline timeline;
   timeline.bars.resize(dag.computations.size());
   const int ranks = dag.num_ranks();
   for (int rank = 0; rank < ranks; ++rank) {
-    const RankReport& report = iteration.workers[static_cast<std::size_t>(replica) * ranks + rank];
-    for (const ComputationStamp& stamp : report.stamps) {
-      TimelineBar& bar = timeline.bars[stamp.computation];
+    const replay::RankReport& report = iteration.workers[static_cast<std::size_t>(replica) * ranks + rank];
+    for (const replay::ComputationStamp& stamp : report.stamps) {
+      report::TimelineBar& bar = timeline.bars[stamp.computation];
       bar.start = Seconds(stamp.start_s - report.start_s);
       bar.end = Seconds(stamp.end_s - report.start_s);
       bar.energy = Joules(stamp.energy_j);
@@ -247,31 +252,33 @@ Timeline measured_timeline(const ComputationDag& dag, const JobIteration& iterat
   return timeline;
 }
 
-std::string svg_of(const ComputationDag& dag, const std::vector<DrawnTimeline>& timelines) {
+std::string svg_of(const model::ComputationDag& dag, const std::vector<report::DrawnTimeline>& timelines) {
   std::string svg;
-  write_timeline_svg(dag, timelines, [&](std::string_view text) { svg += text; });
+  report::write_timeline_svg(dag, timelines, [&](std::string_view text) { svg += text; });
   return svg;
 }
 
-std::string main_timelines(const ComputationDag& dag, const DemoMeasurement& m) {
-  std::vector<DrawnTimeline> drawn{
+std::string main_timelines(const model::ComputationDag& dag, const DemoMeasurement& m) {
+  std::vector<report::DrawnTimeline> drawn{
       {"everything at maximum clock, measured", measured_timeline(dag, m.baseline.typical, 0)}};
-  if (m.planned) drawn.push_back({"the plan, as planned", timeline_of(dag, *m.planned)});
+  if (m.planned) drawn.push_back({"the plan, as planned", report::timeline_of(dag, *m.planned)});
   drawn.push_back({"the plan, measured", measured_timeline(dag, m.plan.typical, 0)});
   return svg_of(dag, drawn);
 }
 
 std::string result_in_words(const DemoMeasurement& m) {
   const double slower_pct = rounded(slowdown_pct(m.plan.time_s, m.baseline.time_s));
-  std::string text = fmt::format("{:.1f} % less energy, {:.2f} % {}", saving_pct(m.plan.energy_j, m.baseline.energy_j),
-                                 std::abs(slower_pct), slower_pct < 0 ? "faster" : "slower");
+  std::string text =
+      fmt::format("{:.1f} % less energy, {:.2f} % {}", replay::saving_pct(m.plan.energy_j, m.baseline.energy_j),
+                  std::abs(slower_pct), slower_pct < 0 ? "faster" : "slower");
   if (!m.straggler) return text;
   const StragglerMeasurement& s = *m.straggler;
-  return text + fmt::format("; with a straggler {:.1f} % less", saving_pct(s.reaction.energy_j, s.all_max.energy_j));
+  return text +
+         fmt::format("; with a straggler {:.1f} % less", replay::saving_pct(s.reaction.energy_j, s.all_max.energy_j));
 }
 
-std::vector<ReportFact> course(const DemoMeasurement& m) {
-  std::vector<ReportFact> steps;
+std::vector<report::ReportFact> course(const DemoMeasurement& m) {
+  std::vector<report::ReportFact> steps;
   if (m.known_profile) {
     steps.push_back({"profile", "given to the server"});
   } else {
@@ -288,8 +295,8 @@ std::vector<ReportFact> course(const DemoMeasurement& m) {
   return steps;
 }
 
-StaticPage page_of(const ComputationDag& dag, const DemoMeasurement& m) {
-  StaticPage page{"Perseus demo: " + m.title, result_in_words(m), m.facts, {}};
+report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasurement& m) {
+  report::StaticPage page{"Perseus demo: " + m.title, result_in_words(m), m.facts, {}};
   page.sections.push_back(
       {"What was measured",
        {},
@@ -336,19 +343,19 @@ Status check_demo_output(const std::filesystem::path& directory) {
   return Ok{};
 }
 
-Result<bool> write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag,
+Result<bool> write_demo_output(const std::filesystem::path& directory, const model::ComputationDag& dag,
                                const DemoMeasurement& m) {
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_demo);
   if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(*out, name, fill);
   };
   for (const Status& written : {
-           file("summary.json", [&](const Sink& sink) { sink(json::serialize(summary_of(m)) + "\n"); }),
-           file("details.json", [&](const Sink& sink) { sink(json::serialize(details_of(m)) + "\n"); }),
-           file("timeline.svg", [&](const Sink& sink) { sink(main_timelines(dag, m)); }),
-           file("report.html", [&](const Sink& sink) { write_static_page(page_of(dag, m), sink); }),
+           file("summary.json", [&](const report::Sink& sink) { sink(json::serialize(summary_of(m)) + "\n"); }),
+           file("details.json", [&](const report::Sink& sink) { sink(json::serialize(details_of(m)) + "\n"); }),
+           file("timeline.svg", [&](const report::Sink& sink) { sink(main_timelines(dag, m)); }),
+           file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(dag, m), sink); }),
        }) {
     if (!written) return written.error();
   }
@@ -360,10 +367,10 @@ Result<bool> write_demo_output(const std::filesystem::path& directory, const Com
 std::string demo_table(const DemoMeasurement& m) {
   std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" + text_table(cost_rows(m)) + "\n" +
                      text_table(comparison_rows(m)) + "\n";
-  for (const ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  for (const report::ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
   return text;
 }
 
 std::string demo_summary_json(const DemoMeasurement& m) { return json::serialize(summary_of(m)) + "\n"; }
 
-}  // namespace perseus
+}  // namespace perseus::cli

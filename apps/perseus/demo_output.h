@@ -13,12 +13,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/computation_dag.h"
-#include "model/frontier.h"
-#include "replay/phase_figures.h"
-#include "report/report.h"
+#include "io/report/report.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+#include "simulation/replay/phase_figures.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 /// Of one iteration of the whole job, as the server says it.
 struct PredictedIteration {
@@ -28,24 +28,24 @@ struct PredictedIteration {
 struct StragglerMeasurement {
   int replica = 0;
   double power_limit_w = 0;
-  double degree = 1;         ///< that the server was told
-  PhaseFigures all_max;      ///< everything at maximum clock, the straggler's power capped
-  PhaseFigures no_reaction;  ///< the plan of before, capped
-  PhaseFigures reaction;     ///< the others slowed down
-  PhaseFigures after;        ///< when it was gone
+  double degree = 1;                 ///< that the server was told
+  replay::PhaseFigures all_max;      ///< everything at maximum clock, the straggler's power capped
+  replay::PhaseFigures no_reaction;  ///< the plan of before, capped
+  replay::PhaseFigures reaction;     ///< the others slowed down
+  replay::PhaseFigures after;        ///< when it was gone
   int iterations_to_react = 0, iterations_to_recover = 0;  ///< from the notice to the new plan
   std::optional<PredictedIteration> predicted;
 };
 
 struct DemoMeasurement {
   std::string title;
-  std::vector<ReportFact> facts;
+  std::vector<report::ReportFact> facts;
   int replicas = 1;
   bool known_profile = false;
-  PhaseFigures baseline;  ///< everything at maximum clock, no client
-  PhaseFigures plan;
+  replay::PhaseFigures baseline;  ///< everything at maximum clock, no client
+  replay::PhaseFigures plan;
   PredictedIteration predicted;
-  std::optional<Plan> planned;                 ///< replica 0's plan, in options of the true profile
+  std::optional<model::Plan> planned;          ///< replica 0's plan, in options of the true profile
   double planned_time_s = 0;                   ///< of the plan, as the server has it
   double truth_time_s = 0;                     ///< of that plan by the independent simulator on the true profile
   std::optional<double> at_planned_clock_pct;  ///< of all computations; nothing: the plan could not be compared
@@ -55,18 +55,18 @@ struct DemoMeasurement {
   double client_whole_pct = 0;  ///< from their start on
   double profiling_s = 0, characterising_s = 0;
   int profiling_iterations = 0;
-  std::vector<std::string> job_states;  ///< that the server's job was seen in, in order
-  std::vector<ClientFigures> clients;   ///< at the end, per worker
+  std::vector<std::string> job_states;         ///< that the server's job was seen in, in order
+  std::vector<replay::ClientFigures> clients;  ///< at the end, per worker
   std::optional<StragglerMeasurement> straggler;
   double took_s = 0;
 };
 
 Status check_demo_output(const std::filesystem::path& directory);
 /// False: interrupted, nothing was written.
-Result<bool> write_demo_output(const std::filesystem::path& directory, const ComputationDag& dag,
+Result<bool> write_demo_output(const std::filesystem::path& directory, const model::ComputationDag& dag,
                                const DemoMeasurement& m);
 
 std::string demo_table(const DemoMeasurement& m);
 std::string demo_summary_json(const DemoMeasurement& m);
 
-}  // namespace perseus
+}  // namespace perseus::cli

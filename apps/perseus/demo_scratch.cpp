@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <utility>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -84,4 +84,4 @@ DemoScratch::~DemoScratch() {
 
 std::string DemoScratch::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 class DemoScratch {
  public:
@@ -29,4 +29,4 @@ class DemoScratch {
   int lock_;  ///< descriptor
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

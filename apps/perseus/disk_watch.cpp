@@ -7,16 +7,16 @@
 #include <cstring>
 #include <utility>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 /// A write-ahead log that is not checkpointed may grow to this size.
 constexpr std::uint64_t kLeastFree = std::uint64_t{64} << 20;
 
-server::DiskHealth measure(const std::string& folder) {
+routes::DiskHealth measure(const std::string& folder) {
   struct statvfs found {};
   if (statvfs(folder.c_str(), &found) != 0) return {0, fmt::format("cannot be asked: {}", std::strerror(errno))};
-  server::DiskHealth health;
+  routes::DiskHealth health;
   health.free_bytes = static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
   if ((found.f_flag & ST_RDONLY) != 0) {
     health.problem = "read-only";
@@ -28,17 +28,18 @@ server::DiskHealth measure(const std::string& folder) {
 
 }  // namespace
 
-DiskWatch::DiskWatch(std::string folder, server::Executor& executor) : folder_(std::move(folder)), executor_(executor) {
+DiskWatch::DiskWatch(std::string folder, service::Executor& executor)
+    : folder_(std::move(folder)), executor_(executor) {
   last_->health = measure(folder_);
 }
 
-server::DiskHealth DiskWatch::look() {
+routes::DiskHealth DiskWatch::look() {
   if (!std::exchange(last_->measuring, true)) {
-    executor_.submit(server::Executor::Kind::store, [folder = folder_, last = last_]() -> std::function<void()> {
+    executor_.submit(service::Executor::Kind::store, [folder = folder_, last = last_]() -> std::function<void()> {
       return [last, health = measure(folder)] { *last = {health, false}; };
     });
   }
   return last_->health;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

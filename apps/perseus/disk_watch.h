@@ -11,23 +11,23 @@
 #include <memory>
 #include <string>
 
-#include "server/api.h"
+#include "server/routes/api.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 class DiskWatch {
  public:
-  DiskWatch(std::string folder, server::Executor& executor);
-  server::DiskHealth look();
+  DiskWatch(std::string folder, service::Executor& executor);
+  routes::DiskHealth look();
 
  private:
   struct Last {
-    server::DiskHealth health;
+    routes::DiskHealth health;
     bool measuring = false;
   };
   std::string folder_;
-  server::Executor& executor_;
+  service::Executor& executor_;
   std::shared_ptr<Last> last_ = std::make_shared<Last>();
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -11,18 +11,18 @@
 #include <memory>
 #include <optional>
 
-#include "clock_control/daemon_protocol.h"
-#include "clock_control/lease.h"
-#include "clock_control/process_state.h"
-#include "clock_control/start_helper.h"
 #include "command.h"
-#include "device/ceiling_gpu.h"
-#include "device/control_path.h"
-#include "device/examination.h"
-#include "device/gpu.h"
 #include "interrupt.h"
+#include "training/clock_control/daemon_protocol.h"
+#include "training/clock_control/lease.h"
+#include "training/clock_control/process_state.h"
+#include "training/clock_control/start_helper.h"
+#include "training/device/ceiling_gpu.h"
+#include "training/device/control_path.h"
+#include "training/device/examination.h"
+#include "training/device/gpu.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -36,22 +36,22 @@ struct DoctorArguments {
 /// One GPU, and everything that was asked of it; a failed question keeps its reason.
 struct Patient {
   std::string selector;
-  std::optional<DeviceError> closed;  ///< it cannot even be opened
-  GpuIdentity identity;
-  DeviceResult<std::vector<Megahertz>> clocks = DeviceError{};
-  DeviceResult<Megahertz> clock = DeviceError{};
-  DeviceResult<Watts> power = DeviceError{}, limit = DeviceError{};
-  DeviceResult<ClockEvents> events = DeviceError{};
-  DeviceResult<GpuConditions> conditions = DeviceError{};
-  CounterExamination counter;
-  ControlPath control;
-  std::optional<SwitchExamination> switching;  ///< none: not asked for
+  std::optional<device::DeviceError> closed;  ///< it cannot even be opened
+  device::GpuIdentity identity;
+  device::DeviceResult<std::vector<Megahertz>> clocks = device::DeviceError{};
+  device::DeviceResult<Megahertz> clock = device::DeviceError{};
+  device::DeviceResult<Watts> power = device::DeviceError{}, limit = device::DeviceError{};
+  device::DeviceResult<device::ClockEvents> events = device::DeviceError{};
+  device::DeviceResult<device::GpuConditions> conditions = device::DeviceError{};
+  device::CounterExamination counter;
+  device::ControlPath control;
+  std::optional<device::SwitchExamination> switching;  ///< none: not asked for
 };
 
 Patient examine(const std::string& selector, const DoctorArguments& arguments) {
   Patient patient;
   patient.selector = selector;
-  auto gpu = open_gpu(selector);
+  auto gpu = device::open_gpu(selector);
   if (!gpu) {
     patient.closed = gpu.error();
     return patient;
@@ -63,8 +63,8 @@ Patient examine(const std::string& selector, const DoctorArguments& arguments) {
   patient.limit = (*gpu)->power_limit();
   patient.events = (*gpu)->clock_events();
   patient.conditions = (*gpu)->conditions();
-  patient.counter = examine_counter(**gpu, Seconds(arguments.seconds));
-  patient.control = control_path(selector);
+  patient.counter = device::examine_counter(**gpu, Seconds(arguments.seconds));
+  patient.control = device::control_path(selector);
   return patient;
 }
 
@@ -73,15 +73,16 @@ class Guardian {
  public:
   explicit Guardian(const std::string& lease) {
     constexpr const char* longest_test_s = "600";
-    const auto program = find_helper("");
+    const auto program = clock_control::find_helper("");
     if (!program) return;
-    if (const auto started = spawn_helper(*program, {"--restore", lease, longest_test_s}, {})) child_ = *started;
+    if (const auto started = clock_control::spawn_helper(*program, {"--restore", lease, longest_test_s}, {}))
+      child_ = *started;
   }
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
   ~Guardian() {
     constexpr double limit_s = 5;
-    if (child_ > 0) reap(child_, limit_s);
+    if (child_ > 0) clock_control::reap(child_, limit_s);
   }
 
  private:
@@ -89,49 +90,50 @@ class Guardian {
 };
 
 /// With the lease on the clock, so that it cannot happen beside a running job.
-SwitchExamination test_with_lease(const std::string& selector) {
-  SwitchExamination refused;
-  auto opened = open_gpu(selector);
+device::SwitchExamination test_with_lease(const std::string& selector) {
+  device::SwitchExamination refused;
+  auto opened = device::open_gpu(selector);
   if (!opened) {
     refused.why = opened.error().message;
     return refused;
   }
-  const auto given = ceiling_of_environment();
+  const auto given = device::ceiling_of_environment();
   if (!given) {
     refused.why = given.error().message;
     return refused;
   }
   const Megahertz ceiling = *given;
-  const std::unique_ptr<Gpu> gpu = with_ceiling(std::move(*opened), ceiling);
+  const std::unique_ptr<device::Gpu> gpu = device::with_ceiling(std::move(*opened), ceiling);
   std::optional<Guardian> guardian;  // its end waits for the lease's
-  auto lease = Lease::take(gpu->identity(), selector, 0, ceiling);
+  auto lease = clock_control::Lease::take(gpu->identity(), selector, 0, ceiling);
   if (!lease) {
     refused.why = lease.error().message;
     return refused;
   }
   if (lease->recorded()) {
-    if (const DeviceStatus unlocked = unlock_patiently(*gpu); !unlocked) {
+    if (const device::DeviceStatus unlocked = clock_control::unlock_patiently(*gpu); !unlocked) {
       refused.why = "a lock that was left behind cannot be given back: " + unlocked.error().message;
       return refused;
     }
     lease->clear();
   }
   guardian.emplace(lease->path());  // before there is anything to restore
-  if (const DeviceStatus recorded = lease->record(); !recorded) {
+  if (const device::DeviceStatus recorded = lease->record(); !recorded) {
     refused.why = recorded.error().message;
     return refused;
   }
   constexpr int switches = 40;
-  SwitchExamination seen = examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
+  device::SwitchExamination seen =
+      device::examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
   // Once more, for the GPU's sake; the test has failed all the same.
-  const bool unlocked = seen.restored || !seen.touched || unlock_patiently(*gpu).ok();
+  const bool unlocked = seen.restored || !seen.touched || clock_control::unlock_patiently(*gpu).ok();
   if (unlocked) lease->clear();
   return seen;
 }
 
 /// Changes clocks: only where asked for, on a GPU that no other process uses, one at a time.
-SwitchExamination test_control(const Patient& patient) {
-  SwitchExamination refused;
+device::SwitchExamination test_control(const Patient& patient) {
+  device::SwitchExamination refused;
   if (patient.control.selector.empty()) {
     refused.why = "this process has no right to set its clock";
   } else if (!patient.conditions) {
@@ -165,7 +167,7 @@ std::vector<std::string> warnings_of(const Patient& patient) {
   std::vector<std::string> warnings;
   if (patient.closed) return warnings;
   if (patient.conditions) {
-    const GpuConditions& conditions = *patient.conditions;
+    const device::GpuConditions& conditions = *patient.conditions;
     if (conditions.mig) warnings.emplace_back("MIG is on: Perseus measures and sets whole GPUs only");
     if (!conditions.persistence) {
       warnings.emplace_back("persistence mode is off: the driver may forget a clock when no process has the GPU open");
@@ -204,7 +206,7 @@ std::vector<std::string> warnings_of(const Patient& patient) {
   return warnings;
 }
 
-std::string reasons_of(const ClockEvents& events) {
+std::string reasons_of(const device::ClockEvents& events) {
   std::string reasons;
   const auto add = [&](bool is, const char* word) {
     if (is) reasons += (reasons.empty() ? "" : ", ") + std::string(word);
@@ -226,11 +228,11 @@ int step_of(const std::vector<Megahertz>& clocks) {
 }
 
 template <class T, class F>
-std::string or_why(const DeviceResult<T>& result, F words) {
+std::string or_why(const device::DeviceResult<T>& result, F words) {
   return result ? words(*result) : "not known: " + result.error().message;
 }
 
-std::string counter_words(const CounterExamination& counter) {
+std::string counter_words(const device::CounterExamination& counter) {
   if (!counter.present) return "none: " + counter.why;
   std::string words = counter.changes == 0 ? "present, did not move" : fmt::format("moved {} times", counter.changes);
   if (counter.refresh > Seconds(0)) words += ", every " + milliseconds(counter.refresh) + " (median)";
@@ -238,7 +240,7 @@ std::string counter_words(const CounterExamination& counter) {
   return words;
 }
 
-std::string switching_words(const std::optional<SwitchExamination>& switching) {
+std::string switching_words(const std::optional<device::SwitchExamination>& switching) {
   if (!switching) return "not run: it changes clocks, so it wants --test-control";
   if (!switching->touched) return "not run: " + switching->why;
   std::string words =
@@ -257,12 +259,12 @@ std::string switching_words(const std::optional<SwitchExamination>& switching) {
 
 std::string text_of(const Patient& patient) {
   if (patient.closed) return fmt::format("{}\n  cannot be opened  {}\n", patient.selector, patient.closed->message);
-  const GpuIdentity& identity = patient.identity;
+  const device::GpuIdentity& identity = patient.identity;
   std::string text = fmt::format("{}{}\n", patient.selector, identity.simulated ? "   SIMULATED" : "");
   const auto line = [&](std::string_view what, const std::string& words) {
     text += fmt::format("  {:<16}{}\n", what, words);
   };
-  const auto yes_or_no = [&](std::string_view what, bool GpuConditions::*is) {
+  const auto yes_or_no = [&](std::string_view what, bool device::GpuConditions::*is) {
     line(what, or_why(patient.conditions, [&](const auto& conditions) { return conditions.*is ? "on" : "off"; }));
   };
   line("name", identity.name + (identity.architecture.empty() ? "" : ", " + identity.architecture));
@@ -281,9 +283,9 @@ std::string text_of(const Patient& patient) {
                 (known ? fmt::format(", default {:.0f} W", patient.conditions->default_power_limit.value()) : "");
        }));
   line("energy counter", counter_words(patient.counter));
-  yes_or_no("MIG", &GpuConditions::mig);
-  yes_or_no("persistence", &GpuConditions::persistence);
-  yes_or_no("power smoothing", &GpuConditions::power_smoothing);
+  yes_or_no("MIG", &device::GpuConditions::mig);
+  yes_or_no("persistence", &device::GpuConditions::persistence);
+  yes_or_no("power smoothing", &device::GpuConditions::power_smoothing);
   line("other processes", or_why(patient.conditions, [](const auto& c) { return std::to_string(c.other_processes); }));
   line("control", patient.control.kind + ": " + patient.control.why);
   line("control test", switching_words(patient.switching));
@@ -292,11 +294,11 @@ std::string text_of(const Patient& patient) {
 }
 
 template <class T, class F>
-void put(json::object& object, std::string_view key, const DeviceResult<T>& result, F value) {
+void put(json::object& object, std::string_view key, const device::DeviceResult<T>& result, F value) {
   object[key] = result ? json::value(value(*result)) : json::value(nullptr);
 }
 
-json::object json_of(const SwitchExamination& switching) {
+json::object json_of(const device::SwitchExamination& switching) {
   return {{"done", switching.done},
           {"why", switching.why},
           {"touched", switching.touched},
@@ -316,7 +318,7 @@ json::object json_of(const Patient& patient) {
     object["error"] = patient.closed->message;
     return object;
   }
-  const GpuIdentity& identity = patient.identity;
+  const device::GpuIdentity& identity = patient.identity;
   object["name"] = identity.name;
   object["uuid"] = identity.uuid;
   object["pci_bus_id"] = identity.pci_bus_id;
@@ -332,14 +334,14 @@ json::object json_of(const Patient& patient) {
   put(object, "clock_mhz", patient.clock, [](Megahertz clock) { return clock.value(); });
   put(object, "power_w", patient.power, [](Watts power) { return power.value(); });
   put(object, "power_limit_w", patient.limit, [](Watts limit) { return limit.value(); });
-  put(object, "clock_events", patient.events, [](const ClockEvents& events) {
+  put(object, "clock_events", patient.events, [](const device::ClockEvents& events) {
     return json::object{{"idle", events.idle},
                         {"power_cap", events.power_cap},
                         {"thermal", events.thermal},
                         {"power_brake", events.power_brake},
                         {"sync_boost", events.sync_boost}};
   });
-  put(object, "conditions", patient.conditions, [](const GpuConditions& conditions) {
+  put(object, "conditions", patient.conditions, [](const device::GpuConditions& conditions) {
     return json::object{{"mig", conditions.mig},
                         {"persistence", conditions.persistence},
                         {"power_smoothing", conditions.power_smoothing},
@@ -347,7 +349,7 @@ json::object json_of(const Patient& patient) {
                         {"other_processes", conditions.other_processes},
                         {"default_power_limit_w", conditions.default_power_limit.value()}};
   });
-  const CounterExamination& counter = patient.counter;
+  const device::CounterExamination& counter = patient.counter;
   object["energy_counter"] = json::object{{"present", counter.present},
                                           {"why", counter.why},
                                           {"changes", counter.changes},
@@ -377,7 +379,7 @@ std::string verdict_of(const std::vector<Patient>& patients) {
 
 /// What holds for every GPU of this machine or container.
 std::vector<std::string> machine_warnings(bool daemon) {
-  if (daemon || !in_pid_namespace()) return {};
+  if (daemon || !clock_control::in_pid_namespace()) return {};
   return {
       "this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
       "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node"};
@@ -395,14 +397,14 @@ int exit_code_of(const std::vector<Patient>& patients) {
 }
 
 Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
-  std::vector<DriverPresence> drivers = examine_drivers();
-  const std::string socket = daemon_socket("");
-  const bool daemon = daemon_listens(socket);
+  std::vector<device::DriverPresence> drivers = device::examine_drivers();
+  const std::string socket = clock_control::daemon_socket("");
+  const bool daemon = clock_control::daemon_listens(socket);
   drivers.push_back({"clockd", daemon, daemon ? "daemon at " + socket : "no daemon on this node"});
   std::vector<std::string> selectors{arguments.device};
   if (arguments.device.empty()) {
-    selectors = find_gpus();
-    std::ranges::copy(find_failing_gpus(), std::back_inserter(selectors));
+    selectors = device::find_gpus();
+    std::ranges::copy(device::find_failing_gpus(), std::back_inserter(selectors));
   }
   std::vector<std::future<Patient>> under_way;
   for (const std::string& selector : selectors) {
@@ -412,8 +414,8 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   std::vector<Patient> patients;
   for (auto& one : under_way) patients.push_back(one.get());
   if (!arguments.device.empty() && patients.front().closed) {
-    const DeviceError& error = *patients.front().closed;
-    const bool no_selector = error.fault == DeviceFault::not_supported;
+    const device::DeviceError& error = *patients.front().closed;
+    const bool no_selector = error.fault == device::DeviceFault::not_supported;
     return Error{no_selector ? ErrorCode::usage : ErrorCode::not_found, error.message};
   }
   if (daemon) {
@@ -434,7 +436,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   if (as_json) {
     const json::array warning_list(warnings.begin(), warnings.end());
     json::array driver_list, gpu_list;
-    for (const DriverPresence& driver : drivers) {
+    for (const device::DriverPresence& driver : drivers) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
     for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
@@ -442,7 +444,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
               {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
           "\n");
   } else {
-    for (const DriverPresence& driver : drivers) {
+    for (const device::DriverPresence& driver : drivers) {
       print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));
     }
     for (const Patient& patient : patients) print("\n" + text_of(patient));
@@ -478,4 +480,4 @@ void add_doctor(CLI::App& app, Command& command) {
       [arguments, &command] { command.run = [arguments, &command] { return run_doctor(*arguments, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "planner/exact.h"
+#include "planning/planner/exact.h"
 
-namespace perseus {
+namespace perseus::cli {
 
-inline Effort effort_named(std::string_view name) {
-  return name == "low" ? Effort::low : name == "high" ? Effort::high : Effort::normal;
+inline planner::Effort effort_named(std::string_view name) {
+  return name == "low" ? planner::Effort::low : name == "high" ? planner::Effort::high : planner::Effort::normal;
 }
 
 inline CLI::Option* add_effort_option(CLI::App& subcommand, std::string& effort, const std::string& meaning) {
@@ -20,4 +20,4 @@ inline CLI::Option* add_effort_option(CLI::App& subcommand, std::string& effort,
       ->type_name("E");
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -1,5 +1,5 @@
 // perseus emulate: a training job on a cluster in virtual time, method by method, and how it scales.
-#include "sim/emulate.h"
+#include "simulation/emulator/emulate.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,16 +12,16 @@
 #include "command.h"
 #include "emulation_output.h"
 #include "interrupt.h"
-#include "model/reference_plans.h"
+#include "io/formats/profile_csv.h"
+#include "io/formats/scenario_toml.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/reference_plans.h"
 #include "progress.h"
-#include "sim/scaling.h"
-#include "sim/stragglers.h"
+#include "simulation/emulator/drawn_stragglers.h"
+#include "simulation/emulator/scaling.h"
 #include "slowdown.h"
-#include "verify/simulator.h"
-#include "wire/profile_csv.h"
-#include "wire/scenario_toml.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 struct EmulateOptions {
@@ -34,7 +34,7 @@ struct EmulateOptions {
 };
 
 /// all-max first, the others as asked for, each once.
-std::vector<std::string> all_methods(const Scenario& scenario) {
+std::vector<std::string> all_methods(const model::Scenario& scenario) {
   std::vector<std::string> methods{"all-max"};
   for (const std::string& name : scenario.methods)
     if (std::ranges::find(methods, name) == methods.end()) methods.push_back(name);
@@ -42,7 +42,7 @@ std::vector<std::string> all_methods(const Scenario& scenario) {
 }
 
 Status check_methods(const std::vector<std::string>& methods) {
-  const std::vector<std::string_view> known = emulated_method_names();
+  const std::vector<std::string_view> known = emulator::emulated_method_names();
   for (const std::string& name : methods) {
     if (std::ranges::find(known, name) != known.end()) continue;
     return Error{ErrorCode::usage, fmt::format("methods: '{}'; allowed: {}", name, fmt::join(known, ", "))};
@@ -50,30 +50,31 @@ Status check_methods(const std::vector<std::string>& methods) {
   return Ok{};
 }
 
-Result<std::vector<Profile>> read_profiles(const Scenario& scenario) {
-  std::vector<Profile> profiles;
-  for (const ScenarioKind& kind : scenario.kinds) {
-    Result<Profile> profile = read_profile_csv(kind.profile);
+Result<std::vector<model::Profile>> read_profiles(const model::Scenario& scenario) {
+  std::vector<model::Profile> profiles;
+  for (const model::ScenarioKind& kind : scenario.kinds) {
+    Result<model::Profile> profile = formats::read_profile_csv(kind.profile);
     if (!profile) return Error{profile.error().code, fmt::format("{}: {}", kind.where, profile.error().message)};
     profiles.push_back(*std::move(profile));
   }
   return profiles;
 }
 
-std::vector<ReportFact> facts_of(const Scenario& scenario, const std::vector<PipelineKind>& kinds,
-                                 std::size_t stragglers) {
-  std::vector<ReportFact> facts;
+std::vector<report::ReportFact> facts_of(const model::Scenario& scenario,
+                                         const std::vector<emulator::PipelineKind>& kinds, std::size_t stragglers) {
+  std::vector<report::ReportFact> facts;
   double gpus = 0;
-  for (const PipelineKind& kind : kinds) gpus += static_cast<double>(kind.pipelines) * kind.gpus();
+  for (const emulator::PipelineKind& kind : kinds) gpus += static_cast<double>(kind.pipelines) * kind.gpus();
   facts.push_back({"cluster", fmt::format("{:.0f} GPUs, {} pipelines, tensor parallel {}", gpus,
                                           scenario.num_pipelines(), scenario.tensor_parallel)});
   for (std::size_t k = 0; k < kinds.size(); ++k) {
-    const ScenarioKind& kind = scenario.kinds[k];
-    facts.push_back({fmt::format("pipelines '{}'", kind.name),
-                     fmt::format("{} x {} GPUs, {}, {} microbatches, {:.4f} s at maximum clock, fastest {:.4f} s",
-                                 kind.pipelines, kinds[k].gpus(), kind.schedule, kind.microbatches,
-                                 simulate(kinds[k].dag, all_maximum_clock(kinds[k].dag)).makespan.value(),
-                                 kinds[k].bound.t_min().value())});
+    const model::ScenarioKind& kind = scenario.kinds[k];
+    facts.push_back(
+        {fmt::format("pipelines '{}'", kind.name),
+         fmt::format("{} x {} GPUs, {}, {} microbatches, {:.4f} s at maximum clock, fastest {:.4f} s", kind.pipelines,
+                     kinds[k].gpus(), kind.schedule, kind.microbatches,
+                     checker::simulate(kinds[k].dag, model::all_maximum_clock(kinds[k].dag)).makespan.value(),
+                     kinds[k].bound.t_min().value())});
   }
   if (scenario.duration) facts.push_back({"time", fmt::format("{:g} s", scenario.duration->value())});
   if (scenario.iterations) facts.push_back({"iterations", std::to_string(*scenario.iterations)});
@@ -81,38 +82,39 @@ std::vector<ReportFact> facts_of(const Scenario& scenario, const std::vector<Pip
   return facts;
 }
 
-Result<std::vector<EmulatedMethod>> emulate_methods(const Scenario& scenario, const std::vector<PipelineKind>& kinds,
-                                                    const std::vector<Straggler>& stragglers,
+Result<std::vector<EmulatedMethod>> emulate_methods(const model::Scenario& scenario,
+                                                    const std::vector<emulator::PipelineKind>& kinds,
+                                                    const std::vector<model::Straggler>& stragglers,
                                                     const EmulateOptions& options) {
   std::vector<EmulatedMethod> methods;
   for (const std::string& name : all_methods(scenario)) {
     ProgressLine progress("planning and emulating, " + name, options.progress);
-    const Result<MethodPlans> plans = plan_method(name, kinds, scenario, progress.callback());
+    const Result<emulator::MethodPlans> plans = emulator::plan_method(name, kinds, scenario, progress.callback());
     if (!plans) return plans.error();
-    Emulator emulator(scenario, kinds, *plans);
-    const Joules fastest = emulator.run(stragglers, Response::default_plans).energy_per_iteration();
-    EmulatedMethod method{name, emulator.run(stragglers, Response::look_up), {}};
+    emulator::Emulator emulator(scenario, kinds, *plans);
+    const Joules fastest = emulator.run(stragglers, emulator::Response::default_plans).energy_per_iteration();
+    EmulatedMethod method{name, emulator.run(stragglers, emulator::Response::look_up), {}};
     const Joules reference = methods.empty() ? fastest : methods.front().run.energy_per_iteration();
-    method.savings = savings_of(reference, fastest, method.run.energy_per_iteration());
+    method.savings = emulator::savings_of(reference, fastest, method.run.energy_per_iteration());
     methods.push_back(std::move(method));
   }
   return methods;
 }
 
-Result<EmulationReport> emulate_scenario(const Scenario& scenario, const EmulateOptions& options) {
-  const Result<std::vector<Profile>> profiles = read_profiles(scenario);
+Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const EmulateOptions& options) {
+  const Result<std::vector<model::Profile>> profiles = read_profiles(scenario);
   if (!profiles) return profiles.error();
-  std::vector<PipelineKind> kinds;
+  std::vector<emulator::PipelineKind> kinds;
   for (std::size_t k = 0; k < profiles->size(); ++k) {
-    Result<PipelineKind> kind = make_kind((*profiles)[k], scenario.kinds[k], scenario);
+    Result<emulator::PipelineKind> kind = emulator::make_kind((*profiles)[k], scenario.kinds[k], scenario);
     if (!kind) return kind.error();
     kinds.push_back(*std::move(kind));
   }
-  if (Status checked = check_stragglers(scenario, kinds); !checked) return checked.error();
+  if (Status checked = emulator::check_stragglers(scenario, kinds); !checked) return checked.error();
   EmulationReport report{scenario.name, {}, {}, {}};
   std::size_t num_stragglers = scenario.stragglers.size();
   if (scenario.duration || scenario.iterations) {
-    const Result<std::vector<Straggler>> stragglers = draw_stragglers(scenario, kinds);
+    const Result<std::vector<model::Straggler>> stragglers = emulator::draw_stragglers(scenario, kinds);
     if (!stragglers) return stragglers.error();
     num_stragglers = stragglers->size();
     Result<std::vector<EmulatedMethod>> methods = emulate_methods(scenario, kinds, *stragglers, options);
@@ -121,7 +123,8 @@ Result<EmulationReport> emulate_scenario(const Scenario& scenario, const Emulate
   }
   if (scenario.sweep) {
     ProgressLine progress("emulating all sizes", options.progress);
-    Result<std::vector<ScalingRow>> rows = emulate_scaling(scenario, profiles->front(), progress.callback());
+    Result<std::vector<emulator::ScalingRow>> rows =
+        emulator::emulate_scaling(scenario, profiles->front(), progress.callback());
     if (!rows) return rows.error();
     report.scaling = *std::move(rows);
   }
@@ -130,7 +133,7 @@ Result<EmulationReport> emulate_scenario(const Scenario& scenario, const Emulate
 }
 
 Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
-  Result<Scenario> scenario = read_scenario(options.scenario);
+  Result<model::Scenario> scenario = formats::read_scenario(options.scenario);
   if (!scenario) return scenario.error();
   if (options.seed) scenario->seed = *options.seed;
   if (!options.methods.empty()) scenario->methods = options.methods;
@@ -181,7 +184,7 @@ void add_emulate(CLI::App& app, Command& command) {
   emulate
       ->add_option("--methods", options->methods,
                    fmt::format("Instead of the scenario's: of {}; all-max is always there, to compare with",
-                               fmt::join(emulated_method_names(), ", ")))
+                               fmt::join(emulator::emulated_method_names(), ", ")))
       ->delimiter(',')
       ->type_name("NAME,...");
   emulate
@@ -199,4 +202,4 @@ void add_emulate(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_emulate(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

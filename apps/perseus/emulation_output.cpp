@@ -9,15 +9,15 @@
 #include <functional>
 #include <string_view>
 
+#include "evaluation/reproduction/line_chart.h"
 #include "interrupt.h"
+#include "io/report/format.h"
+#include "io/report/stacked_bars.h"
+#include "io/report/static_page.h"
+#include "io/report/table.h"
 #include "output_directory.h"
-#include "report/format.h"
-#include "report/stacked_bars.h"
-#include "report/static_page.h"
-#include "report/table.h"
-#include "reproduce/line_chart.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -28,13 +28,13 @@ constexpr std::size_t most_drawn = 900;  // points of a line
 struct Part {
   const char* key;
   const char* name;
-  Joules EnergyParts::*value;
+  Joules emulator::EnergyParts::*value;
 };
-constexpr std::array parts{Part{"useful_j", "useful", &EnergyParts::useful},
-                           Part{"intrinsic_bloat_j", "intrinsic bloat", &EnergyParts::intrinsic_bloat},
-                           Part{"extrinsic_bloat_j", "extrinsic bloat", &EnergyParts::extrinsic_bloat},
-                           Part{"blocking_j", "blocking", &EnergyParts::blocking},
-                           Part{"idle_j", "idle", &EnergyParts::idle}};
+constexpr std::array parts{Part{"useful_j", "useful", &emulator::EnergyParts::useful},
+                           Part{"intrinsic_bloat_j", "intrinsic bloat", &emulator::EnergyParts::intrinsic_bloat},
+                           Part{"extrinsic_bloat_j", "extrinsic bloat", &emulator::EnergyParts::extrinsic_bloat},
+                           Part{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
+                           Part{"idle_j", "idle", &emulator::EnergyParts::idle}};
 
 /// What is said of a run, the same in CSV and JSON.
 struct RunFigure {
@@ -68,27 +68,36 @@ constexpr std::array figures{
 /// The same of a row of the sweep.
 struct ScalingFigure {
   const char* key;
-  std::optional<double> (*value)(const ScalingRow&);
+  std::optional<double> (*value)(const emulator::ScalingRow&);
 };
 constexpr std::array scaling_figures{
-    ScalingFigure{"iteration_s", [](const ScalingRow& r) { return std::optional(r.iteration.time.value()); }},
-    ScalingFigure{"energy_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.total().value()); }},
-    ScalingFigure{"useful_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.useful.value()); }},
-    ScalingFigure{"intrinsic_bloat_j",
-                  [](const ScalingRow& r) { return std::optional(r.iteration.energy.intrinsic_bloat.value()); }},
-    ScalingFigure{"extrinsic_bloat_j",
-                  [](const ScalingRow& r) { return std::optional(r.iteration.energy.extrinsic_bloat.value()); }},
-    ScalingFigure{"blocking_j", [](const ScalingRow& r) { return std::optional(r.iteration.energy.blocking.value()); }},
-    ScalingFigure{"saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.total_pct); }},
-    ScalingFigure{"intrinsic_saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.intrinsic_pct); }},
-    ScalingFigure{"extrinsic_saving_pct", [](const ScalingRow& r) { return std::optional(r.savings.extrinsic_pct); }},
-    ScalingFigure{"non_straggler_saving_pct", [](const ScalingRow& r) { return r.non_straggler_pct; }},
-    ScalingFigure{"mean_power_w", [](const ScalingRow& r) { return std::optional(r.iteration.power.mean.value()); }},
+    ScalingFigure{"iteration_s", [](const emulator::ScalingRow& r) { return std::optional(r.iteration.time.value()); }},
+    ScalingFigure{"energy_j",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.total().value()); }},
+    ScalingFigure{"useful_j",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.useful.value()); }},
+    ScalingFigure{
+        "intrinsic_bloat_j",
+        [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.intrinsic_bloat.value()); }},
+    ScalingFigure{
+        "extrinsic_bloat_j",
+        [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.extrinsic_bloat.value()); }},
+    ScalingFigure{"blocking_j",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.blocking.value()); }},
+    ScalingFigure{"saving_pct", [](const emulator::ScalingRow& r) { return std::optional(r.savings.total_pct); }},
+    ScalingFigure{"intrinsic_saving_pct",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.savings.intrinsic_pct); }},
+    ScalingFigure{"extrinsic_saving_pct",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.savings.extrinsic_pct); }},
+    ScalingFigure{"non_straggler_saving_pct", [](const emulator::ScalingRow& r) { return r.non_straggler_pct; }},
+    ScalingFigure{"mean_power_w",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.mean.value()); }},
     ScalingFigure{"highest_power_w",
-                  [](const ScalingRow& r) { return std::optional(r.iteration.power.highest.value()); }},
-    ScalingFigure{"ramp_w_per_s", [](const ScalingRow& r) { return std::optional(r.iteration.power.ramp_w_per_s); }},
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.highest.value()); }},
+    ScalingFigure{"ramp_w_per_s",
+                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.ramp_w_per_s); }},
     ScalingFigure{"band_rms_w",
-                  [](const ScalingRow& r) { return std::optional(std::sqrt(r.iteration.power.band_w2)); }}};
+                  [](const emulator::ScalingRow& r) { return std::optional(std::sqrt(r.iteration.power.band_w2)); }}};
 
 bool is_ours(std::string_view name) {
   constexpr std::array<std::string_view, 11> files{
@@ -99,8 +108,8 @@ bool is_ours(std::string_view name) {
 
 std::string in_kw(double watts) { return fmt::format("{:.4g}", watts / 1e3); }
 
-TextRows method_table(const std::vector<EmulatedMethod>& methods) {
-  TextRows rows;
+report::TextRows method_table(const std::vector<EmulatedMethod>& methods) {
+  report::TextRows rows;
   rows.header = {"method",      "iterations", "mean [s]",  "longest [s]",
                  "J/iteration", "saving [%]", "intrinsic", "extrinsic"};
   for (const EmulatedMethod& m : methods) {
@@ -113,8 +122,8 @@ TextRows method_table(const std::vector<EmulatedMethod>& methods) {
   return rows;
 }
 
-TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
-  TextRows rows;
+report::TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
+  report::TextRows rows;
   rows.header = {"energy [kWh]", "total"};
   for (const Part& part : parts) rows.header.emplace_back(part.name);
   for (const EmulatedMethod& m : methods) {
@@ -125,8 +134,8 @@ TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
   return rows;
 }
 
-TextRows power_table(const std::vector<EmulatedMethod>& methods) {
-  TextRows rows;
+report::TextRows power_table(const std::vector<EmulatedMethod>& methods) {
+  report::TextRows rows;
   rows.header = {"power [kW]", "mean", "highest", "peak/mean", "ramp [kW/s]", "rms 0.1-20 Hz", "share of swing [%]"};
   for (const EmulatedMethod& m : methods) {
     rows.rows.push_back({m.name, in_kw(m.run.mean_power().value()), in_kw(m.run.highest_power.value()),
@@ -137,27 +146,27 @@ TextRows power_table(const std::vector<EmulatedMethod>& methods) {
 }
 
 /// Rows of the sweep at a few slowdowns: the ends and what lies halfway.
-TextRows scaling_table(const std::vector<ScalingRow>& scaling) {
+report::TextRows scaling_table(const std::vector<emulator::ScalingRow>& scaling) {
   std::vector<double> all;
-  for (const ScalingRow& row : scaling)
+  for (const emulator::ScalingRow& row : scaling)
     if (std::ranges::find(all, row.slowdown) == all.end()) all.push_back(row.slowdown);
   std::vector<double> shown;
   for (const double slowdown : {all.front(), all[all.size() / 2], all.back()})
     if (std::ranges::find(shown, slowdown) == shown.end()) shown.push_back(slowdown);
-  TextRows rows;
+  report::TextRows rows;
   rows.header = {"saving of the cluster [%]", "GPUs", "pipelines", "microbatches", "method"};
   for (const double slowdown : shown) rows.header.push_back(fmt::format("T'/T {:g}", slowdown));
-  for (const ScalingRow& row : scaling) {
+  for (const emulator::ScalingRow& row : scaling) {
     if (row.method == "all-max") continue;
     if (row.slowdown == shown.front()) {
-      rows.rows.push_back({std::string(name_of(row.scaling)), std::to_string(row.gpus), std::to_string(row.pipelines),
-                           std::to_string(row.microbatches), row.method});
+      rows.rows.push_back({std::string(model::name_of(row.scaling)), std::to_string(row.gpus),
+                           std::to_string(row.pipelines), std::to_string(row.microbatches), row.method});
       rows.rows.back().resize(rows.header.size());
     }
     const auto column = std::ranges::find(shown, row.slowdown);
     if (column == shown.end()) continue;
     for (auto& cells : rows.rows) {
-      if (cells[0] == name_of(row.scaling) && cells[1] == std::to_string(row.gpus) && cells[4] == row.method) {
+      if (cells[0] == model::name_of(row.scaling) && cells[1] == std::to_string(row.gpus) && cells[4] == row.method) {
         cells[5 + static_cast<std::size_t>(column - shown.begin())] = fmt::format("{:.2f}", row.savings.total_pct);
       }
     }
@@ -165,8 +174,8 @@ TextRows scaling_table(const std::vector<ScalingRow>& scaling) {
   return rows;
 }
 
-std::string as_text(const TextRows& rows) {
-  TextTable table(rows.header);
+std::string as_text(const report::TextRows& rows) {
+  report::TextTable table(rows.header);
   for (const auto& row : rows.rows) table.add(row);
   return table.to_string();
 }
@@ -174,25 +183,25 @@ std::string as_text(const TextRows& rows) {
 std::string energy_picture(const EmulationReport& report) {
   std::vector<std::string> names;
   for (const Part& part : parts) names.emplace_back(part.name);
-  std::vector<PartsBar> bars;
+  std::vector<report::PartsBar> bars;
   for (const EmulatedMethod& m : report.methods) {
     // Per iteration, since methods need not do equally many in the same time.
-    PartsBar bar{m.name, text_of(m.run.energy_per_iteration()), {}};
+    report::PartsBar bar{m.name, report::text_of(m.run.energy_per_iteration()), {}};
     for (const Part& part : parts) {
       bar.parts.push_back((m.run.energy.*part.value).value() / static_cast<double>(m.run.iterations));
     }
     bars.push_back(std::move(bar));
   }
-  return stacked_bars("Where the energy of an iteration went", names, bars);
+  return report::stacked_bars("Where the energy of an iteration went", names, bars);
 }
 
 /// A line that stays at each segment's value until the next one; where there are too many, means of equal times.
 template <class Value>
-ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only, Value value) {
-  ChartSeries series{method.name, style, {}, {}};
-  const std::vector<Segment>& segments = method.run.segments;
+reproduction::ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only, Value value) {
+  reproduction::ChartSeries series{method.name, style, {}, {}};
+  const std::vector<emulator::Segment>& segments = method.run.segments;
   if (2 * segments.size() <= most_drawn) {
-    for (const Segment& s : segments) {
+    for (const emulator::Segment& s : segments) {
       if (iterations_only && s.iterations == 0) continue;
       for (const Seconds at : {s.start, s.start + s.length()}) {
         series.x.push_back(at.value() / 3600);
@@ -208,7 +217,7 @@ ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only,
     double sum = 0, weight = 0;
     while (next < segments.size() && (segments[next].start + segments[next].length()).value() <= from) ++next;
     for (std::size_t i = next; i < segments.size() && segments[i].start.value() < to; ++i) {
-      const Segment& s = segments[i];
+      const emulator::Segment& s = segments[i];
       if (iterations_only && s.iterations == 0) continue;
       const double overlap = std::min(to, (s.start + s.length()).value()) - std::max(from, s.start.value());
       sum += overlap * value(s);
@@ -222,30 +231,32 @@ ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only,
 }
 
 template <class Value>
-ChartPanel panel_of(const EmulationReport& report, const std::string& title, bool iterations_only, Value value) {
-  ChartPanel panel{title, {}};
+reproduction::ChartPanel panel_of(const EmulationReport& report, const std::string& title, bool iterations_only,
+                                  Value value) {
+  reproduction::ChartPanel panel{title, {}};
   int style = 0;
   for (const EmulatedMethod& m : report.methods) panel.series.push_back(steps(m, style++, iterations_only, value));
   return panel;
 }
 
 std::string power_picture(const EmulationReport& report) {
-  return line_chart(
-      "Power of the cluster", "time [h]", "power [kW]",
-      {panel_of(report, "mean of an iteration", false, [](const Segment& s) { return s.power.mean.value() / 1e3; }),
-       panel_of(report, "highest within an iteration", false,
-                [](const Segment& s) { return s.power.highest.value() / 1e3; })});
+  return reproduction::line_chart("Power of the cluster", "time [h]", "power [kW]",
+                                  {panel_of(report, "mean of an iteration", false,
+                                            [](const emulator::Segment& s) { return s.power.mean.value() / 1e3; }),
+                                   panel_of(report, "highest within an iteration", false,
+                                            [](const emulator::Segment& s) { return s.power.highest.value() / 1e3; })});
 }
 
 std::string times_picture(const EmulationReport& report) {
-  return line_chart("Iterations as time goes by", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
-                    {panel_of(report, "iteration time [s]", true, [](const Segment& s) { return s.each.value(); }),
-                     panel_of(report, "rms power from 0.1 to 20 Hz [kW]", true,
-                              [](const Segment& s) { return std::sqrt(s.power.band_w2) / 1e3; })});
+  return reproduction::line_chart(
+      "Iterations as time goes by", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
+      {panel_of(report, "iteration time [s]", true, [](const emulator::Segment& s) { return s.each.value(); }),
+       panel_of(report, "rms power from 0.1 to 20 Hz [kW]", true,
+                [](const emulator::Segment& s) { return std::sqrt(s.power.band_w2) / 1e3; })});
 }
 
-ChartSeries within_iteration(const std::string& name, int style, const IterationPower& power) {
-  ChartSeries series{name, style, {}, {}};
+reproduction::ChartSeries within_iteration(const std::string& name, int style, const emulator::IterationPower& power) {
+  reproduction::ChartSeries series{name, style, {}, {}};
   const std::size_t bins = power.bins_w.size(), together = (bins + most_drawn - 1) / most_drawn;
   for (std::size_t from = 0; from < bins; from += together) {
     const std::size_t to = std::min(bins, from + together);
@@ -258,39 +269,41 @@ ChartSeries within_iteration(const std::string& name, int style, const Iteration
 }
 
 std::string iteration_picture(const EmulationReport& report) {
-  ChartPanel first{"first iteration", {}}, slowest{"slowest iteration", {}};
+  reproduction::ChartPanel first{"first iteration", {}}, slowest{"slowest iteration", {}};
   int style = 0;
   for (const EmulatedMethod& m : report.methods) {
     first.series.push_back(within_iteration(m.name, style, m.run.first));
     slowest.series.push_back(within_iteration(m.name, style, m.run.slowest));
     ++style;
   }
-  return line_chart("Power of the cluster within an iteration", "time [s]", "power [kW]", {first, slowest});
+  return reproduction::line_chart("Power of the cluster within an iteration", "time [s]", "power [kW]",
+                                  {first, slowest});
 }
 
 std::string band_picture(const EmulationReport& report) {
-  std::vector<ChartPanel> panels;
+  std::vector<reproduction::ChartPanel> panels;
   int style = 0;
   for (const EmulatedMethod& m : report.methods) {
-    ChartSeries series{m.name, style++, {}, {}};
-    const std::vector<double> spectrum = power_spectrum_w2(m.run.first.bins_w);
+    reproduction::ChartSeries series{m.name, style++, {}, {}};
+    const std::vector<double> spectrum = emulator::power_spectrum_w2(m.run.first.bins_w);
     for (std::size_t k = 1; k < spectrum.size(); ++k) {
       const double frequency_hz = static_cast<double>(k) / m.run.first.time.value();
-      if (frequency_hz < band_low_hz || frequency_hz > band_high_hz) continue;
+      if (frequency_hz < emulator::band_low_hz || frequency_hz > emulator::band_high_hz) continue;
       series.x.push_back(frequency_hz);
       series.y.push_back(std::sqrt(spectrum[k]) / 1e3);
     }
     panels.push_back({m.name, {std::move(series)}});
   }
-  return line_chart("Spectrum of the first iteration's power", "frequency [Hz]", "rms of each harmonic [kW]", panels);
+  return reproduction::line_chart("Spectrum of the first iteration's power", "frequency [Hz]",
+                                  "rms of each harmonic [kW]", panels);
 }
 
 /// Panels by size; of the method-wise savings of a pipeline that does not straggle, or of the cluster where all do.
-std::string scaling_picture(const EmulationReport& report, Scaling scaling) {
-  std::vector<ChartPanel> panels;
+std::string scaling_picture(const EmulationReport& report, model::Scaling scaling) {
+  std::vector<reproduction::ChartPanel> panels;
   std::vector<std::string> names;
   int gpus = -1;
-  for (const ScalingRow& row : report.scaling) {
+  for (const emulator::ScalingRow& row : report.scaling) {
     if (row.scaling != scaling || row.method == "all-max") continue;
     if (row.gpus != gpus) {
       gpus = row.gpus;
@@ -301,17 +314,17 @@ std::string scaling_picture(const EmulationReport& report, Scaling scaling) {
     if (named == names.end()) named = names.insert(names.end(), row.method);
     const int style = static_cast<int>(named - names.begin());
     auto& lines = panels.back().series;
-    auto line = std::ranges::find(lines, style, &ChartSeries::style);
+    auto line = std::ranges::find(lines, style, &reproduction::ChartSeries::style);
     if (line == lines.end()) line = lines.insert(lines.end(), {row.method, style, {}, {}});
     line->x.push_back(row.slowdown);
     line->y.push_back(row.savings.total_pct);
   }
-  return line_chart(fmt::format("Saving of the cluster, {} scaling", name_of(scaling)), "T'/T, one pipeline straggling",
-                    "saving [%]", panels);
+  return reproduction::line_chart(fmt::format("Saving of the cluster, {} scaling", model::name_of(scaling)),
+                                  "T'/T, one pipeline straggling", "saving [%]", panels);
 }
 
-bool has(const EmulationReport& report, Scaling scaling) {
-  return std::ranges::find(report.scaling, scaling, &ScalingRow::scaling) != report.scaling.end();
+bool has(const EmulationReport& report, model::Scaling scaling) {
+  return std::ranges::find(report.scaling, scaling, &emulator::ScalingRow::scaling) != report.scaling.end();
 }
 
 std::string methods_csv(const EmulationReport& report) {
@@ -326,12 +339,12 @@ std::string methods_csv(const EmulationReport& report) {
   return text;
 }
 
-void write_segments_csv(const EmulationReport& report, const Sink& sink) {
+void write_segments_csv(const EmulationReport& report, const report::Sink& sink) {
   sink("method,start_s,iterations,iteration_s");
   for (const Part& part : parts) sink(fmt::format(",{}", part.key));
   sink(",mean_power_w,highest_power_w,lowest_power_w,ramp_w_per_s,band_rms_w\n");
   for (const EmulatedMethod& m : report.methods) {
-    for (const Segment& s : m.run.segments) {
+    for (const emulator::Segment& s : m.run.segments) {
       sink(fmt::format("{},{:.12g},{},{:.12g}", m.name, s.start.value(), s.iterations, s.each.value()));
       for (const Part& part : parts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
       sink(fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", s.power.mean.value(), s.power.highest.value(),
@@ -344,9 +357,9 @@ std::string scaling_csv(const EmulationReport& report) {
   std::string text = "scaling,gpus,pipelines,microbatches,slowdown,method";
   for (const ScalingFigure& f : scaling_figures) text += fmt::format(",{}", f.key);
   text += '\n';
-  for (const ScalingRow& r : report.scaling) {
-    text += fmt::format("{},{},{},{},{:.9g},{}", name_of(r.scaling), r.gpus, r.pipelines, r.microbatches, r.slowdown,
-                        r.method);
+  for (const emulator::ScalingRow& r : report.scaling) {
+    text += fmt::format("{},{},{},{},{:.9g},{}", model::name_of(r.scaling), r.gpus, r.pipelines, r.microbatches,
+                        r.slowdown, r.method);
     for (const ScalingFigure& f : scaling_figures) {
       const auto value = f.value(r);
       text += value ? fmt::format(",{:.12g}", *value) : ",";
@@ -374,16 +387,17 @@ Pictures draw(const EmulationReport& report) {
                         {"band.svg", band_picture(report)},
                         {"times.svg", times_picture(report)}};
   }
-  for (const Scaling scaling : {Scaling::strong, Scaling::weak}) {
+  for (const model::Scaling scaling : {model::Scaling::strong, model::Scaling::weak}) {
     if (has(report, scaling)) {
-      pictures.by_name.emplace_back(fmt::format("scaling_{}.svg", name_of(scaling)), scaling_picture(report, scaling));
+      pictures.by_name.emplace_back(fmt::format("scaling_{}.svg", model::name_of(scaling)),
+                                    scaling_picture(report, scaling));
     }
   }
   return pictures;
 }
 
-void write_page(const EmulationReport& report, const Pictures& pictures, const Sink& sink) {
-  StaticPage page{"Perseus emulation", report.title, report.facts, {}};
+void write_page(const EmulationReport& report, const Pictures& pictures, const report::Sink& sink) {
+  report::StaticPage page{"Perseus emulation", report.title, report.facts, {}};
   if (!report.methods.empty()) {
     page.sections.push_back(
         {"",
@@ -410,25 +424,26 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const S
     page.sections.push_back({"Over time", {pictures.of("times.svg"), pictures.of("band.svg")}, {}, {}, ""});
   }
   if (!report.scaling.empty()) {
-    PageSection section{"Scaling",
-                        {},
-                        {},
-                        scaling_table(report.scaling),
-                        "One pipeline is throttled as a whole; the saving is of the whole cluster, the straggler "
-                        "included. scaling.csv also says what a pipeline saves that does not straggle."};
+    report::PageSection section{
+        "Scaling",
+        {},
+        {},
+        scaling_table(report.scaling),
+        "One pipeline is throttled as a whole; the saving is of the whole cluster, the straggler "
+        "included. scaling.csv also says what a pipeline saves that does not straggle."};
     for (const char* name : {"scaling_strong.svg", "scaling_weak.svg"}) {
       if (std::string svg = pictures.of(name); !svg.empty()) section.drawings.push_back(std::move(svg));
     }
     page.sections.push_back(std::move(section));
   }
-  write_static_page(page, sink);
+  report::write_static_page(page, sink);
 }
 
 }  // namespace
 
 std::string terminal_text(const EmulationReport& report) {
   std::string text;
-  for (const ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  for (const report::ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
   if (!report.methods.empty()) {
     text += "\n" + as_text(method_table(report.methods)) + "\n" + as_text(energy_table(report.methods)) + "\n" +
             as_text(power_table(report.methods));
@@ -439,7 +454,7 @@ std::string terminal_text(const EmulationReport& report) {
 
 json::object json_of(const EmulationReport& report) {
   json::object facts;
-  for (const ReportFact& fact : report.facts) facts[fact.name] = fact.value;
+  for (const report::ReportFact& fact : report.facts) facts[fact.name] = fact.value;
   json::object all{{"name", report.title}, {"inputs", std::move(facts)}};
   if (!report.methods.empty()) {
     json::array methods;
@@ -452,9 +467,9 @@ json::object json_of(const EmulationReport& report) {
   }
   if (!report.scaling.empty()) {
     json::array rows;
-    for (const ScalingRow& r : report.scaling) {
-      json::object row{{"scaling", name_of(r.scaling)},  {"gpus", r.gpus},         {"pipelines", r.pipelines},
-                       {"microbatches", r.microbatches}, {"slowdown", r.slowdown}, {"method", r.method}};
+    for (const emulator::ScalingRow& r : report.scaling) {
+      json::object row{{"scaling", model::name_of(r.scaling)}, {"gpus", r.gpus},         {"pipelines", r.pipelines},
+                       {"microbatches", r.microbatches},       {"slowdown", r.slowdown}, {"method", r.method}};
       for (const ScalingFigure& f : scaling_figures) {
         const auto value = f.value(r);
         row[f.key] = value ? json::value(*value) : json::value(nullptr);
@@ -476,18 +491,18 @@ Status write_emulation(const std::filesystem::path& directory, const EmulationRe
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_ours);
   if (!out) return out.error();
-  std::vector<std::pair<std::string, std::function<void(const Sink&)>>> files;
+  std::vector<std::pair<std::string, std::function<void(const report::Sink&)>>> files;
   const auto text_file = [&](const std::string& name, const std::string& text) {
-    files.emplace_back(name, [text](const Sink& sink) { sink(text); });
+    files.emplace_back(name, [text](const report::Sink& sink) { sink(text); });
   };
   const Pictures pictures = draw(report);
   if (!report.methods.empty()) {
     text_file("methods.csv", methods_csv(report));
-    files.emplace_back("segments.csv", [&](const Sink& sink) { write_segments_csv(report, sink); });
+    files.emplace_back("segments.csv", [&](const report::Sink& sink) { write_segments_csv(report, sink); });
   }
   if (!report.scaling.empty()) text_file("scaling.csv", scaling_csv(report));
   for (const auto& [name, svg] : pictures.by_name) text_file(name, svg);
-  files.emplace_back("emulation.html", [&](const Sink& sink) { write_page(report, pictures, sink); });
+  files.emplace_back("emulation.html", [&](const report::Sink& sink) { write_page(report, pictures, sink); });
   for (const auto& [name, fill] : files) {
     if (InterruptGuard::interrupted()) return Ok{};
     if (Status written = write_output_file(*out, name, fill); !written) return written;
@@ -495,4 +510,4 @@ Status write_emulation(const std::filesystem::path& directory, const EmulationRe
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

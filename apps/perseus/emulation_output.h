@@ -12,24 +12,24 @@
 #include <vector>
 
 #include "base/result.h"
-#include "report/report.h"
-#include "sim/emulate.h"
-#include "sim/savings.h"
-#include "sim/scaling.h"
+#include "io/report/report.h"
+#include "simulation/emulator/emulate.h"
+#include "simulation/emulator/saving_by_source.h"
+#include "simulation/emulator/scaling.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct EmulatedMethod {
   std::string name;
-  Emulation run;
-  Savings savings;
+  emulator::Emulation run;
+  emulator::Savings savings;
 };
 
 struct EmulationReport {
   std::string title;
-  std::vector<ReportFact> facts;
-  std::vector<EmulatedMethod> methods;  ///< empty where only a sweep was asked for
-  std::vector<ScalingRow> scaling;      ///< empty where none was asked for
+  std::vector<report::ReportFact> facts;
+  std::vector<EmulatedMethod> methods;        ///< empty where only a sweep was asked for
+  std::vector<emulator::ScalingRow> scaling;  ///< empty where none was asked for
 };
 
 std::string terminal_text(const EmulationReport& report);
@@ -39,4 +39,4 @@ boost::json::object json_of(const EmulationReport& report);
 Status check_emulation(const std::filesystem::path& directory);
 Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report);
 
-}  // namespace perseus
+}  // namespace perseus::cli

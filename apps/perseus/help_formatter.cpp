@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr std::size_t description_column = 28;
@@ -45,4 +45,4 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   return text + line + "\n";
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

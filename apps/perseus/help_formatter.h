@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-namespace perseus {
+namespace perseus::cli {
 
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

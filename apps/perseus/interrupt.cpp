@@ -2,7 +2,7 @@
 
 #include <iterator>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 volatile std::sig_atomic_t signal_that_came = 0;
@@ -28,4 +28,4 @@ void die_if_interrupted() {
   if (signal_that_came != 0) std::raise(signal_that_came);
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -7,7 +7,7 @@
 
 #include <csignal>
 
-namespace perseus {
+namespace perseus::cli {
 
 class InterruptGuard {
  public:
@@ -27,4 +27,4 @@ class InterruptGuard {
 /// Ends the process by the signal that came, if one came. Call it without a guard alive.
 void die_if_interrupted();
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "command.h"
+#include "io/report/format.h"
+#include "io/report/summary.h"
 #include "plan_source.h"
-#include "planner/look_up.h"
-#include "report/format.h"
-#include "report/summary.h"
+#include "planning/planner/look_up.h"
 #include "slowdown.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 struct LookupOptions {
@@ -28,17 +28,17 @@ struct TimedLookup {
 };
 
 /// The mean of many look-ups: one is shorter than a clock's tick.
-TimedLookup timed_look_up(const Frontier& frontier, Seconds deadline) {
+TimedLookup timed_look_up(const model::Frontier& frontier, Seconds deadline) {
   constexpr int times = 1000;
   volatile std::size_t point = 0;  // so that none of them is optimised away
   const auto began = std::chrono::steady_clock::now();
-  for (int i = 0; i < times; ++i) point = look_up_index(frontier, deadline);
+  for (int i = 0; i < times; ++i) point = planner::look_up_index(frontier, deadline);
   return {static_cast<int>(point),
           std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / times};
 }
 
 /// Where the deadline lies relative to the frontier, in words that JSON and text share.
-std::string_view position_of(const Frontier& frontier, Seconds deadline) {
+std::string_view position_of(const model::Frontier& frontier, Seconds deadline) {
   if (deadline < frontier.points.back().time) return "faster than any plan: this is the fastest";
   if (deadline > frontier.points.front().time) return "past the frontier's end: this is its end";
   return "on the frontier";
@@ -46,18 +46,19 @@ std::string_view position_of(const Frontier& frontier, Seconds deadline) {
 
 Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   const std::filesystem::path path = plan_file_path(options.plans);
-  const Result<PlanFile> file = read_plans(options.plans);
+  const Result<formats::PlanFile> file = read_plans(options.plans);
   if (!file) return file.error();
-  const Frontier& frontier = file->frontier;
-  const DefaultRule rule = default_rule_of(*file);
-  const Seconds t_max = t_max_of(file->dag, frontier);
+  const model::Frontier& frontier = file->frontier;
+  const model::DefaultRule rule = default_rule_of(*file);
+  const Seconds t_max = report::t_max_of(file->dag, frontier);
   const Seconds straggler = options.ratio.value_or(0) * time_without_straggler(frontier, t_max, rule);
-  const Seconds planned = planned_time(frontier, t_max, rule, straggler);
+  const Seconds planned = model::planned_time(frontier, t_max, rule, straggler);
   const Seconds deadline =
-      options.deadline_s ? Seconds(*options.deadline_s)
-                         : std::max({straggler, planned, frontier.points[slowest_within(frontier, planned)].time});
+      options.deadline_s
+          ? Seconds(*options.deadline_s)
+          : std::max({straggler, planned, frontier.points[model::slowest_within(frontier, planned)].time});
   const auto [index, took_s] = timed_look_up(frontier, deadline);
-  const FrontierPoint& point = frontier.points[index];
+  const model::FrontierPoint& point = frontier.points[index];
   const bool feasible = point.time <= deadline;
   // Paper eq. (1): whoever is done early waits for the deadline.
   const Joules energy = point.effective_energy + file->dag.total_blocking_power() * std::max(point.time, deadline);
@@ -78,17 +79,18 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
     return 0;
   }
   if (options.deadline_s || options.ratio) {
-    print(fmt::format("point {}: {}, {} ({} with the wait until {}), gap {:.3f} %\n", index, text_of(point.time),
-                      text_of(point.energy), text_of(energy), text_of(deadline), point.gap_pct()));
+    print(fmt::format("point {}: {}, {} ({} with the wait until {}), gap {:.3f} %\n", index,
+                      report::text_of(point.time), report::text_of(point.energy), report::text_of(energy),
+                      report::text_of(deadline), point.gap_pct()));
     const Seconds slowed = options.deadline_s ? deadline : straggler;
-    print(fmt::format("T' = {} is {}\n", text_of(slowed), position_of(frontier, slowed)));
-    if (deadline > slowed) print(fmt::format("the tolerance and T_max allow {}\n", text_of(deadline)));
+    print(fmt::format("T' = {} is {}\n", report::text_of(slowed), position_of(frontier, slowed)));
+    if (deadline > slowed) print(fmt::format("the tolerance and T_max allow {}\n", report::text_of(deadline)));
   } else {
-    print(fmt::format("default plan: point {}: {}, {}, gap {:.3f} %\n", index, text_of(point.time),
-                      text_of(point.energy), point.gap_pct()));
+    print(fmt::format("default plan: point {}: {}, {}, gap {:.3f} %\n", index, report::text_of(point.time),
+                      report::text_of(point.energy), point.gap_pct()));
     if (rule.slowdown > 0) {
       print(fmt::format("tolerated: a slowdown of {:g} %, to {}\n", 100 * rule.slowdown,
-                        text_of((1 + rule.slowdown) * allowed_time(frontier, t_max, rule))));
+                        report::text_of((1 + rule.slowdown) * allowed_time(frontier, t_max, rule))));
     }
   }
   if (!clocks.empty()) print(fmt::format("clocks: {}\n", clocks.string()));
@@ -122,4 +124,4 @@ void add_lookup(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_lookup(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

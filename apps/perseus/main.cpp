@@ -19,6 +19,7 @@
 namespace {
 
 using namespace perseus;
+using namespace perseus::cli;
 
 int fail(const Error& error, bool json) {
   const ErrorEntry& entry = entry_of(error.code);

@@ -2,8 +2,8 @@
 
 #include "base/embed.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 PERSEUS_EMBED(openapi_text, PERSEUS_OPENAPI);
 
-}  // namespace perseus
+}  // namespace perseus::cli

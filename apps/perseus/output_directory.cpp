@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -140,4 +140,4 @@ Status write_output_file(const OutputDirectory& directory, std::string_view name
   return file.close();
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 class OutputDirectory {
  public:
@@ -62,4 +62,4 @@ class OutputFile {
 Status write_output_file(const OutputDirectory& directory, std::string_view name,
                          const std::function<void(const std::function<void(std::string_view)>&)>& fill);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -9,21 +9,21 @@
 #include <memory>
 
 #include "command.h"
-#include "model/blocking_power.h"
-#include "partition/balance.h"
-#include "partition/gpu.h"
-#include "partition/least_energy.h"
-#include "partition/megatron_layout.h"
-#include "partition/model_zoo.h"
-#include "partition/stage_profile.h"
+#include "io/formats/file.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/layers_csv.h"
+#include "io/report/format.h"
+#include "io/report/table.h"
 #include "pipeline.h"
-#include "report/format.h"
-#include "report/table.h"
-#include "wire/file.h"
-#include "wire/format_profile_csv.h"
-#include "wire/layers_csv.h"
+#include "planning/model/blocking_power.h"
+#include "planning/partitioner/balance.h"
+#include "planning/partitioner/gpu_model.h"
+#include "planning/partitioner/least_energy.h"
+#include "planning/partitioner/megatron_layout.h"
+#include "planning/partitioner/model_zoo.h"
+#include "planning/partitioner/stage_profile.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -34,7 +34,7 @@ struct PartitionOptions {
   std::string gpu;
   int stages = 0;
   std::string objective = "imbalance";
-  EnergyGoal goal;
+  partitioner::EnergyGoal goal;
   std::optional<double> deadline_s;
   std::optional<double> blocking_power_w;
   std::optional<int> microbatch_size, sequence_length, tensor_parallel, expert_parallel;
@@ -48,37 +48,39 @@ struct PartitionOptions {
 
 /// What is to be cut, and how to call it.
 struct Model {
-  std::vector<Layer> layers;
+  std::vector<model::Layer> layers;
   std::string title;
-  std::optional<GpuModel> gpu;
+  std::optional<partitioner::GpuModel> gpu;
 };
 
-bool has_energies(const std::vector<Layer>& layers) {
-  const LayerCost& cost = layers.front().costs.front();
+bool has_energies(const std::vector<model::Layer>& layers) {
+  const model::LayerCost& cost = layers.front().costs.front();
   return cost.clock > Megahertz(0) && cost.forward_energy > Joules(0);
 }
 
 Result<Model> model_from_zoo(const PartitionOptions& options) {
-  const auto entry = zoo_entry(options.model);
+  const auto entry = partitioner::zoo_entry(options.model);
   if (!entry) return entry.error();
   if (options.gpu.empty()) return Error{ErrorCode::usage, "--model needs a --gpu; see --list"};
-  const auto gpu = gpu_named(options.gpu);
+  const auto gpu = partitioner::gpu_named(options.gpu);
   if (!gpu) return gpu.error();
-  Workload workload = entry->workload;
+  partitioner::Workload workload = entry->workload;
   if (options.microbatch_size) workload.microbatch_size = *options.microbatch_size;
   if (options.sequence_length) workload.sequence_length = *options.sequence_length;
   if (options.tensor_parallel) workload.tensor_parallel = *options.tensor_parallel;
   if (options.expert_parallel) workload.expert_parallel = *options.expert_parallel;
-  if (!options.precision.empty()) workload.precision = options.precision == "tf32" ? Precision::tf32 : Precision::bf16;
+  if (!options.precision.empty())
+    workload.precision = options.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
   workload.recompute = options.recompute;
   workload.embedding = !options.without_embedding;
-  const auto work = zoo_layers(options.model, workload);
+  const auto work = partitioner::zoo_layers(options.model, workload);
   if (!work) return work.error();
-  return Model{layers_on(*work, *gpu, workload.precision),
-               fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})",
-                           entry->description, gpu->name, workload.microbatch_size, workload.sequence_length,
-                           workload.tensor_parallel, workload.precision == Precision::tf32 ? "tf32" : "bf16"),
-               *gpu};
+  return Model{
+      partitioner::layers_on(*work, *gpu, workload.precision),
+      fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})", entry->description,
+                  gpu->name, workload.microbatch_size, workload.sequence_length, workload.tensor_parallel,
+                  workload.precision == partitioner::Precision::tf32 ? "tf32" : "bf16"),
+      *gpu};
 }
 
 Result<Model> model_of(const PartitionOptions& options) {
@@ -86,45 +88,47 @@ Result<Model> model_of(const PartitionOptions& options) {
     return Error{ErrorCode::usage, "give either LAYERS.csv or --model and --gpu"};
   }
   if (!options.model.empty()) return model_from_zoo(options);
-  auto layers = read_layers_csv(options.layers);
+  auto layers = formats::read_layers_csv(options.layers);
   if (!layers) return layers.error();
   return Model{*std::move(layers), options.layers, std::nullopt};
 }
 
 struct Answer {
-  Partition partition;
-  std::optional<LeastEnergy> energy;
+  partitioner::Partition partition;
+  std::optional<partitioner::LeastEnergy> energy;
 };
 
 Result<Answer> cut(const Model& model, const PartitionOptions& options) {
   if (options.objective != "energy") {
-    const Balance balance = options.objective == "imbalance" ? Balance::imbalance : Balance::longest_stage;
-    const auto partition = balance_layers(forward_latencies(model.layers), options.stages, balance);
+    const partitioner::Balance balance =
+        options.objective == "imbalance" ? partitioner::Balance::imbalance : partitioner::Balance::longest_stage;
+    const auto partition = partitioner::balance_layers(model::forward_latencies(model.layers), options.stages, balance);
     if (!partition) return partition.error();
     return Answer{*partition, std::nullopt};
   }
-  EnergyGoal goal = options.goal;
+  partitioner::EnergyGoal goal = options.goal;
   if (options.deadline_s) goal.deadline = Seconds(*options.deadline_s);
   if (options.blocking_power_w) {
     goal.blocking_power = Watts(*options.blocking_power_w);
   } else if (model.gpu) {
     goal.blocking_power = model.gpu->blocking_power;
   } else if (has_energies(model.layers)) {
-    const Partition whole{{0, static_cast<int>(model.layers.size())}};
-    const auto profile = profile_of(model.layers, whole);
+    const partitioner::Partition whole{{0, static_cast<int>(model.layers.size())}};
+    const auto profile = partitioner::profile_of(model.layers, whole);
     if (!profile) return profile.error();
-    goal.blocking_power = guessed_blocking_power(*profile);
-    note(fmt::format("no --blocking-power: {} is assumed, a fifth of the highest power", text_of(goal.blocking_power)));
+    goal.blocking_power = model::guessed_blocking_power(*profile);
+    note(fmt::format("no --blocking-power: {} is assumed, a fifth of the highest power",
+                     report::text_of(goal.blocking_power)));
   }
-  const auto best = least_energy(model.layers, options.stages, goal);
+  const auto best = partitioner::least_energy(model.layers, options.stages, goal);
   if (!best) return best.error();
   return Answer{best->partition, *best};
 }
 
-std::string energy_text(const LeastEnergy& energy) {
+std::string energy_text(const partitioner::LeastEnergy& energy) {
   const std::string text = fmt::format(
       "energy:     {} per iteration within {} at best clocks (this partition's fastest: {}); {}\n",
-      text_of(energy.energy), text_of(energy.deadline), text_of(energy.fastest),
+      report::text_of(energy.energy), report::text_of(energy.deadline), report::text_of(energy.fastest),
       fmt::format(
           fmt::runtime(energy.all_tried ? "the least of all {} partitions that are fast enough"
                                         : "the least of {} planned partitions, not proven to be the least of all"),
@@ -133,35 +137,35 @@ std::string energy_text(const LeastEnergy& energy) {
   const Seconds later = std::max(energy.deadline, energy.balanced_fastest);
   return text +
          fmt::format("            the least imbalance, {}, needs {} within {} ({:+.2f} % energy, {:+.2f} % time)\n",
-                     text_of(energy.balanced), text_of(energy.balanced_energy), text_of(later),
+                     text_of(energy.balanced), report::text_of(energy.balanced_energy), report::text_of(later),
                      100 * (energy.balanced_energy / energy.energy - 1), 100 * (later / energy.deadline - 1));
 }
 
 std::string as_text(const Model& model, const Answer& answer) {
-  const Partition& partition = answer.partition;
-  const auto latencies = forward_latencies(model.layers);
-  const auto stages = stage_latencies(latencies, partition);
+  const partitioner::Partition& partition = answer.partition;
+  const auto latencies = model::forward_latencies(model.layers);
+  const auto stages = partitioner::stage_latencies(latencies, partition);
   const Seconds longest = std::ranges::max(stages);
-  TextTable table({"stage", "layers", "first", "last", "forward", "of longest"});
+  report::TextTable table({"stage", "layers", "first", "last", "forward", "of longest"});
   for (int s = 0; s < partition.num_stages(); ++s) {
     table.add({fmt::format("{}", s), fmt::format("{}", partition.layers_of(s)),
                model.layers[partition.boundaries[s]].name, model.layers[partition.boundaries[s + 1] - 1].name,
-               text_of(stages[s]), percent(100 * (stages[s] / longest))});
+               report::text_of(stages[s]), report::percent(100 * (stages[s] / longest))});
   }
   std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string());
   text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
-                      imbalance_ratio(latencies, partition));
+                      partitioner::imbalance_ratio(latencies, partition));
   if (answer.energy) text += energy_text(*answer.energy);
-  const auto layout = megatron_layout(model.layers, partition);
+  const auto layout = partitioner::megatron_layout(model.layers, partition);
   text += layout ? fmt::format("Megatron:   --pipeline-model-parallel-layout \"{}\"\n", *layout)
                  : fmt::format("Megatron:   none; {}\n", layout.error().message);
   return text;
 }
 
 std::string as_json(const Model& model, const Answer& answer) {
-  const Partition& partition = answer.partition;
-  const auto latencies = forward_latencies(model.layers);
-  const auto stages = stage_latencies(latencies, partition);
+  const partitioner::Partition& partition = answer.partition;
+  const auto latencies = model::forward_latencies(model.layers);
+  const auto stages = partitioner::stage_latencies(latencies, partition);
   json::array list;
   for (int s = 0; s < partition.num_stages(); ++s) {
     list.push_back(json::object{{"stage", s},
@@ -172,13 +176,13 @@ std::string as_json(const Model& model, const Answer& answer) {
   }
   json::object object{{"input", model.title},
                       {"boundaries", json::array(partition.boundaries.begin(), partition.boundaries.end())},
-                      {"imbalance", imbalance_ratio(latencies, partition)},
+                      {"imbalance", partitioner::imbalance_ratio(latencies, partition)},
                       {"longest_stage_s", std::ranges::max(stages).value()},
                       {"stages", std::move(list)}};
-  const auto layout = megatron_layout(model.layers, partition);
+  const auto layout = partitioner::megatron_layout(model.layers, partition);
   object["megatron_layout"] = layout ? json::value(*layout) : json::value();
   if (answer.energy) {
-    const LeastEnergy& energy = *answer.energy;
+    const partitioner::LeastEnergy& energy = *answer.energy;
     object["energy"] = {
         {"bound_j", energy.energy.value()},
         {"deadline_s", energy.deadline.value()},
@@ -195,10 +199,10 @@ std::string as_json(const Model& model, const Answer& answer) {
 void print_list(bool as_json) {
   json::array models;
   json::array gpus;
-  TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
-  for (const ZooEntry& entry : zoo()) {
-    const Workload& w = entry.workload;
-    const std::string precision = w.precision == Precision::tf32 ? "tf32" : "bf16";
+  report::TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
+  for (const partitioner::ZooEntry& entry : partitioner::zoo()) {
+    const partitioner::Workload& w = entry.workload;
+    const std::string precision = w.precision == partitioner::Precision::tf32 ? "tf32" : "bf16";
     models.push_back(json::object{{"name", entry.name},
                                   {"description", entry.description},
                                   {"microbatch_size", w.microbatch_size},
@@ -209,14 +213,14 @@ void print_list(bool as_json) {
     model_table.add({std::string(entry.name), std::string(entry.description), fmt::format("{}", w.microbatch_size),
                      fmt::format("{}", w.sequence_length), fmt::format("{}", w.tensor_parallel), precision});
   }
-  TextTable gpu_table({"GPU", "clocks", "power limit"});
-  for (const GpuModel& gpu : known_gpus()) {
+  report::TextTable gpu_table({"GPU", "clocks", "power limit"});
+  for (const partitioner::GpuModel& gpu : partitioner::known_gpus()) {
     gpus.push_back(json::object{{"name", gpu.name},
                                 {"lowest_mhz", gpu.lowest.value()},
                                 {"highest_mhz", gpu.highest.value()},
                                 {"power_limit_w", gpu.power_limit.value()}});
     gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
-                   text_of(gpu.power_limit)});
+                   report::text_of(gpu.power_limit)});
   }
   print(as_json ? json::serialize(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
                 : fmt::format("{}\n{}", model_table.to_string(), gpu_table.to_string()));
@@ -230,7 +234,7 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
   const auto model = model_of(options);
   if (!model) return model.error();
   if (!options.layers_out.empty()) {
-    if (Status written = write_file(options.layers_out, format_layers_csv(model->layers)); !written) {
+    if (Status written = formats::write_file(options.layers_out, formats::format_layers_csv(model->layers)); !written) {
       return written.error();
     }
     if (options.stages == 0) return 0;
@@ -240,9 +244,9 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
   const auto answer = cut(*model, options);
   if (!answer) return answer.error();
   if (!options.profile_out.empty()) {
-    const auto profile = profile_of(model->layers, answer->partition);
+    const auto profile = partitioner::profile_of(model->layers, answer->partition);
     if (!profile) return profile.error();
-    if (Status written = write_file(options.profile_out, format_profile_csv(*profile)); !written) {
+    if (Status written = formats::write_file(options.profile_out, formats::format_profile_csv(*profile)); !written) {
       return written.error();
     }
   }
@@ -325,4 +329,4 @@ void add_partition(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_partition(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

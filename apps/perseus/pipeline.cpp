@@ -7,40 +7,40 @@
 #include <filesystem>
 
 #include "command.h"
-#include "model/blocking_power.h"
-#include "model/derived_instructions.h"
-#include "model/schedule.h"
-#include "profiling/pooled_profile.h"
-#include "wire/action_table.h"
-#include "wire/dag_json.h"
-#include "wire/pipeline_constants.h"
-#include "wire/profile_csv.h"
+#include "io/formats/action_table.h"
+#include "io/formats/dag_json.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/profile_csv.h"
+#include "planning/model/blocking_power.h"
+#include "planning/model/derived_instructions.h"
+#include "planning/model/schedule.h"
+#include "server/profiling/pooled_profile.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr int interleaved_chunks = 2;
 
 int chunks_of(const PipelineOptions& options) {
   if (options.chunks) return *options.chunks;
-  const int fixed = chunks_fixed_by(options.schedule);
+  const int fixed = model::chunks_fixed_by(options.schedule);
   return fixed != 0 ? fixed : interleaved_chunks;
 }
 
-Result<Schedule> schedule_for(const PipelineOptions& options, int num_stages) {
-  if (!options.action_table.empty()) return read_action_table(options.action_table);
+Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_stages) {
+  if (!options.action_table.empty()) return formats::read_action_table(options.action_table);
   const int chunks = chunks_of(options);
   if (num_stages % chunks != 0) {
     return Error{ErrorCode::usage, fmt::format("{}: {} stages cannot be shared out to ranks of {} chunks each",
                                                options.profile, num_stages, chunks)};
   }
-  return make_schedule(options.schedule, {num_stages / chunks, options.microbatches, chunks});
+  return model::make_schedule(options.schedule, {num_stages / chunks, options.microbatches, chunks});
 }
 
 std::string file_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
-  Result<NamedDag> named = read_dag_json(options.dag);
+  Result<formats::NamedDag> named = formats::read_dag_json(options.dag);
   if (!named) return named.error();
   Pipeline pipeline;
   pipeline.dag = std::move(named->dag);
@@ -66,7 +66,7 @@ CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct) {
       ->type_name("PERCENT");
 }
 
-profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double> noise_pct) {
+profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<double> noise_pct) {
   return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt, profiling::kDraws);
 }
 
@@ -85,17 +85,17 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
   const auto known_schedules = [several = !also_schedules.empty()](const std::string& text) -> std::string {
     if (several && text == kBestSchedule) return {};
     for (const std::string& name : several ? names_in_list(text) : std::vector{text}) {
-      if (std::ranges::find(schedule_names(), name) != schedule_names().end()) continue;
+      if (std::ranges::find(model::schedule_names(), name) != model::schedule_names().end()) continue;
       if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
       if (several && name == kBestSchedule) {
         return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
       }
-      return fmt::format("{} not in {{{}}}", name, fmt::join(schedule_names(), ","));
+      return fmt::format("{} not in {{{}}}", name, fmt::join(model::schedule_names(), ","));
     }
     return {};
   };
   auto* schedule = app.add_option("--schedule", options.schedule,
-                                  fmt::format("One of {}{}", fmt::join(schedule_names(), ", "), also_schedules))
+                                  fmt::format("One of {}{}", fmt::join(model::schedule_names(), ", "), also_schedules))
                        ->capture_default_str()
                        ->check(CLI::Validator(known_schedules, ""))
                        ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
@@ -122,7 +122,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
       add_transfer_latency(app,
                            "Latency of transfers between ranks: one number, or a comma-separated list with one "
                            "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
-                           [&options](const TransferLatency& given) { options.transfer_latency = given; })
+                           [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
           ->default_str("0")
           ->group(group);
   auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
@@ -166,7 +166,7 @@ namespace {
 /// The options with what --constants says in their place.
 Result<PipelineOptions> with_constants(PipelineOptions options) {
   if (options.constants.empty()) return options;
-  const auto constants = read_pipeline_constants(options.constants);
+  const auto constants = formats::read_pipeline_constants(options.constants);
   if (!constants) return constants.error();
   if (!constants->schedule && options.action_table.empty()) {
     return Error{ErrorCode::usage,
@@ -188,13 +188,13 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   Measurements measured;
   measured.options = *std::move(completed);
   const PipelineOptions& options = measured.options;
-  Result<Profile> profile = read_profile_csv(options.profile);
+  Result<model::Profile> profile = formats::read_profile_csv(options.profile);
   if (!profile) return profile.error();
   profiling::PooledProfile pooled = pooled_by(*profile, options.noise_pct);
   measured.profile = std::move(pooled.profile);
   measured.draws = std::move(pooled.draws);
   const Watts blocking =
-      options.blocking_power_w ? Watts(*options.blocking_power_w) : guessed_blocking_power(measured.profile);
+      options.blocking_power_w ? Watts(*options.blocking_power_w) : model::guessed_blocking_power(measured.profile);
   measured.costs = {blocking, options.transfer_latency, options.blocking_transfers};
   measured.default_blocking = !options.blocking_power_w;
   measured.facts = {
@@ -206,7 +206,7 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
                                                                100 * pooled.time_noise, 100 * pooled.power_noise)});
   }
   if (!options.transfer_latency.is_zero()) {
-    measured.facts.push_back({"transfer latency", fmt::format("{}{}", text_of(options.transfer_latency),
+    measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits" : "")});
   }
   return measured;
@@ -221,14 +221,14 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   Result<Measurements> measured = read_measurements(given);
   if (!measured) return measured.error();
   const PipelineOptions& options = measured->options;
-  Result<Profile> profile = std::move(measured->profile);
+  Result<model::Profile> profile = std::move(measured->profile);
   if (options.split_backward) {
-    profile = split_backward(*std::move(profile), *options.split_backward);
+    profile = model::split_backward(*std::move(profile), *options.split_backward);
     if (!profile) return profile.error();
   }
-  Result<Schedule> schedule = schedule_for(options, profile->num_stages());
+  Result<model::Schedule> schedule = schedule_for(options, profile->num_stages());
   if (!schedule) return schedule.error();
-  Result<ComputationDag> dag = build_dag(*profile, *schedule, measured->costs);
+  Result<model::ComputationDag> dag = model::build_dag(*profile, *schedule, measured->costs);
   if (!dag) return Error{dag.error().code, fmt::format("{}: {}", options.profile, dag.error().message)};
 
   Pipeline pipeline;
@@ -248,4 +248,4 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   return pipeline;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

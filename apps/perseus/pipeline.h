@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/computation_dag.h"
-#include "profiling/expected_frontier.h"
-#include "profiling/pooled_profile.h"
-#include "report/report.h"
+#include "io/report/report.h"
+#include "planning/model/computation_dag.h"
+#include "server/profiling/expected_frontier.h"
+#include "server/profiling/pooled_profile.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct PipelineOptions {
   std::string profile;
@@ -25,19 +25,19 @@ struct PipelineOptions {
   int microbatches = 12;
   std::optional<int> chunks;
   std::optional<double> blocking_power_w;
-  TransferLatency transfer_latency;
+  model::TransferLatency transfer_latency;
   bool blocking_transfers = false;
-  std::string constants;  ///< instead of the four above and the schedule: a file, see wire/pipeline_constants.h
+  std::string constants;  ///< instead of the four above and the schedule: a file, see io/formats/pipeline_constants.h
   std::optional<double> split_backward;
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nothing: as the profile shows
 };
 
 struct Pipeline {
-  ComputationDag dag;
+  model::ComputationDag dag;
   profiling::DrawnTypes drawn;  ///< what a noisy profile leaves possible; none where it counts as exact
   std::string title;
-  bool default_blocking = false;  ///< the blocking power is a guess, see model/blocking_power.h
-  std::vector<ReportFact> facts;  ///< what went in, for reports
+  bool default_blocking = false;          ///< the blocking power is a guess, see planning/model/blocking_power.h
+  std::vector<report::ReportFact> facts;  ///< what went in, for reports
 };
 
 /// The options above, except `profile`, which a command may want as a positional or as an option.
@@ -53,18 +53,18 @@ std::vector<std::string> names_in_list(const std::string& text);
 
 /// What the options say besides the schedule, for commands that try several.
 struct Measurements {
-  PipelineOptions options;          ///< with what --constants says in their place
-  Profile profile;                  ///< pooled
-  std::vector<Profile> draws = {};  ///< what a noisy profile leaves possible; none where it counts as exact
-  PipelineCosts costs;
+  PipelineOptions options;                 ///< with what --constants says in their place
+  model::Profile profile;                  ///< pooled
+  std::vector<model::Profile> draws = {};  ///< what a noisy profile leaves possible; none where it counts as exact
+  model::PipelineCosts costs;
   bool default_blocking = false;
-  std::vector<ReportFact> facts;
+  std::vector<report::ReportFact> facts;
 };
 /// A profile must be given.
 Result<Measurements> read_measurements(const PipelineOptions& options);
 
 /// How a profile is pooled before it is planned with: as read_pipeline() does, for who checks that.
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct);
-profiling::PooledProfile pooled_by(const Profile& profile, std::optional<double> noise_pct);
+profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<double> noise_pct);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -10,26 +10,26 @@
 #include <iterator>
 #include <memory>
 
-#include "baselines/best_of_all.h"
 #include "command.h"
 #include "effort.h"
 #include "interrupt.h"
+#include "io/formats/number.h"
+#include "io/report/format.h"
+#include "io/report/summary.h"
+#include "io/report/table.h"
+#include "io/report/timeline.h"
 #include "pipeline.h"
 #include "plan_output.h"
 #include "plan_search.h"
-#include "planner/exact.h"
-#include "planner/perseus_method.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/perseus_method.h"
 #include "point_figures.h"
-#include "profiling/expected_frontier.h"
 #include "progress.h"
-#include "report/format.h"
-#include "report/summary.h"
-#include "report/table.h"
-#include "report/timeline.h"
+#include "server/profiling/expected_frontier.h"
 #include "slowdown.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -43,7 +43,7 @@ struct PlanOptions {
   std::string method = "exact";
   double tau_s = 0.001;
   std::string effort = "normal";
-  int deadlines = PlannerOptions{}.deadlines;
+  int deadlines = planner::PlannerOptions{}.deadlines;
   double switch_latency_s = 0;
   double min_dwell_s = 0;
   std::string slowdown = "0%";
@@ -62,7 +62,7 @@ struct Straggler {
 Result<Straggler> parse_straggler(const std::string& text) {
   if (text.empty()) return Straggler{};
   const bool in_seconds = text.ends_with('s');
-  const auto value = number_in<double>(std::string_view(text).substr(0, text.size() - (in_seconds ? 1 : 0)));
+  const auto value = formats::number_in<double>(std::string_view(text).substr(0, text.size() - (in_seconds ? 1 : 0)));
   if (!value || !std::isfinite(*value) || *value < (in_seconds ? 0 : 1)) {
     return Error{ErrorCode::usage,
                  fmt::format("--straggler: '{}' is neither a ratio T'/T of at least 1, like 1.2, nor a time with its "
@@ -73,39 +73,41 @@ Result<Straggler> parse_straggler(const std::string& text) {
 }
 
 /// `deadline`: realised too, besides T_max and that stretched by the tolerance.
-Result<Frontier> make_frontier(const ComputationDag& dag, const PlanOptions& options, const DefaultRule& rule,
-                               const std::string& what = "planning", const std::vector<Seconds>& deadlines = {}) {
+Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const PlanOptions& options,
+                                      const model::DefaultRule& rule, const std::string& what = "planning",
+                                      const std::vector<Seconds>& deadlines = {}) {
   ProgressLine progress(what, options.progress);
   if (options.method == "perseus") {
-    Result<PerseusRun> run = plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
+    Result<planner::PerseusRun> run = planner::plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
     if (!run) return run.error();
-    Frontier frontier = run->frontier();
-    frontier.bound = compute_lower_bound(dag).bound;
-    for (FrontierPoint& point : frontier.points) {
+    model::Frontier frontier = run->frontier();
+    frontier.bound = planner::compute_lower_bound(dag).bound;
+    for (model::FrontierPoint& point : frontier.points) {
       point.bound = frontier.bound.at(point.time) + dag.total_blocking_power() * point.time;
     }
     return frontier;
   }
-  PlannerOptions planner;
+  planner::PlannerOptions planner;
   planner.effort = effort_named(options.effort);
   planner.deadlines = options.deadlines;
   planner.switch_latency = Seconds(options.switch_latency_s);
   planner.min_dwell = Seconds(options.min_dwell_s);
-  if (rule.slowdown > 0) planner.also = {(1 + rule.slowdown) * timeline_of(dag, all_maximum_clock(dag)).makespan};
+  if (rule.slowdown > 0)
+    planner.also = {(1 + rule.slowdown) * report::timeline_of(dag, model::all_maximum_clock(dag)).makespan};
   std::ranges::copy(deadlines, std::back_inserter(planner.also));
   planner.progress = progress.callback();
-  OtherMethods others;
-  if (planner.effort == Effort::high) others.published_unit_time = Seconds(options.tau_s);
-  return plan_best_of_all(dag, planner, others);
+  baselines::OtherMethods others;
+  if (planner.effort == planner::Effort::high) others.published_unit_time = Seconds(options.tau_s);
+  return baselines::plan_best_of_all(dag, planner, others);
 }
 
 /// Points evenly spread over time; the first, the last, the default and the straggler's always.
-std::vector<int> representative_points(const Frontier& frontier, const ReportSummary& summary) {
+std::vector<int> representative_points(const model::Frontier& frontier, const report::ReportSummary& summary) {
   const Seconds slowest = frontier.points.front().time;
   const Seconds fastest = frontier.points.back().time;
   std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1, summary.default_point};
   for (int row = 1; row + 1 < rows_shown; ++row) {
-    rows.push_back(point_for(frontier, slowest + (double(row) / (rows_shown - 1)) * (fastest - slowest)));
+    rows.push_back(report::point_for(frontier, slowest + (double(row) / (rows_shown - 1)) * (fastest - slowest)));
   }
   if (summary.straggler) rows.push_back(summary.straggler->point);
   std::ranges::sort(rows);
@@ -117,7 +119,7 @@ std::vector<int> representative_points(const Frontier& frontier, const ReportSum
 std::string gap_text(double pct) { return fmt::format("{:.3f} %", std::abs(pct) < 0.0005 ? 0 : pct); }
 
 /// What runs without a straggler, T_min beside it, and what a little more time would save.
-std::string default_text(const ReportSummary& s) {
+std::string default_text(const report::ReportSummary& s) {
   const auto slower = [&](Seconds time) {
     const double pct = 100 * ((time - s.all_max.time) / s.all_max.time);
     return std::abs(pct) < 0.0005
@@ -125,12 +127,12 @@ std::string default_text(const ReportSummary& s) {
                : fmt::format("{:.3f} % {} than maximum clock", std::abs(pct), pct < 0 ? "faster" : "slower");
   };
   std::string text = fmt::format("default plan: point {}, {}, {}; saves {:.2f} %\n", s.default_point,
-                                 text_of(s.default_plan.time), slower(s.default_plan.time), s.saving_pct);
+                                 report::text_of(s.default_plan.time), slower(s.default_plan.time), s.saving_pct);
   if (s.default_plan.time != s.fastest.time) {
-    text += fmt::format("fastest plan: {}, {}; saves {:.2f} %\n", text_of(s.fastest.time), slower(s.fastest.time),
-                        s.fastest_saving_pct);
+    text += fmt::format("fastest plan: {}, {}; saves {:.2f} %\n", report::text_of(s.fastest.time),
+                        slower(s.fastest.time), s.fastest_saving_pct);
   }
-  for (const ToleranceAdvice& a : s.tolerances) {
+  for (const report::ToleranceAdvice& a : s.tolerances) {
     if (a.more_pct < least_advised_pct) continue;
     text +=
         fmt::format("with --slowdown {0:g}%: {0:g} % of time saves {1:.2f} points more\n", a.slowdown_pct, a.more_pct);
@@ -138,36 +140,37 @@ std::string default_text(const ReportSummary& s) {
   return text;
 }
 
-std::string text_report(const Pipeline& pipeline, const Frontier& frontier, const ReportSummary& summary,
+std::string text_report(const Pipeline& pipeline, const model::Frontier& frontier, const report::ReportSummary& summary,
                         const std::vector<PointFigures>& figures) {
   std::string text;
-  for (const ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  TextTable table({"point", "time", "slowdown", "energy", "saving", "gap", "power", "changes"});
+  for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  report::TextTable table({"point", "time", "slowdown", "energy", "saving", "gap", "power", "changes"});
   for (const int point : representative_points(frontier, summary)) {
     const PointFigures& f = figures[point];
-    table.add({std::to_string(f.point), text_of(f.time), fmt::format("{:.2f} %", f.slowdown_pct), text_of(f.energy),
-               fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct), text_of(f.average_power),
-               std::to_string(f.clock_changes)});
+    table.add({std::to_string(f.point), report::text_of(f.time), fmt::format("{:.2f} %", f.slowdown_pct),
+               report::text_of(f.energy), fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct),
+               report::text_of(f.average_power), std::to_string(f.clock_changes)});
   }
   text += "\n" + table.to_string() + "\n";
-  text += fmt::format("everything at maximum clock: {}, {} (what 'saving' is against)\n", text_of(summary.all_max.time),
-                      text_of(summary.all_max.energy));
+  text += fmt::format("everything at maximum clock: {}, {} (what 'saving' is against)\n",
+                      report::text_of(summary.all_max.time), report::text_of(summary.all_max.energy));
   text += default_text(summary);
   if (summary.straggler) {
     text += fmt::format(
         "straggler at T' = {}: point {} needs {} while it waits for it, {:.2f} % less than everything at "
         "maximum clock\n",
-        text_of(summary.straggler->deadline), summary.straggler->point, text_of(summary.straggler->energy),
-        summary.straggler->saving_pct);
+        report::text_of(summary.straggler->deadline), summary.straggler->point,
+        report::text_of(summary.straggler->energy), summary.straggler->saving_pct);
   }
   if (const PointFigures& chosen = figures[summary.default_point]; chosen.error_bars.energy_stddev > Joules(0)) {
-    text += fmt::format("the default plan is known to +- {} and +- {}, by the spread of the profile's measurements\n",
-                        text_of(chosen.error_bars.time_stddev), text_of(chosen.error_bars.energy_stddev));
+    text +=
+        fmt::format("the default plan is known to +- {} and +- {}, by the spread of the profile's measurements\n",
+                    report::text_of(chosen.error_bars.time_stddev), report::text_of(chosen.error_bars.energy_stddev));
   }
   if (const Seconds late = figures[summary.default_point].lateness; late != Seconds(0)) {
     text +=
         fmt::format("its time is what to expect; the means of the noisy profile alone would claim {}, {:.3f} % less\n",
-                    text_of(summary.default_plan.time - late), 100 * (late / summary.default_plan.time));
+                    report::text_of(summary.default_plan.time - late), 100 * (late / summary.default_plan.time));
   }
   if (const auto dearest = std::ranges::max_element(figures, {}, &PointFigures::clock_limit_cost);
       dearest->clock_limit_cost > Joules(0)) {
@@ -175,23 +178,23 @@ std::string text_report(const Pipeline& pipeline, const Frontier& frontier, cons
     for (const PointFigures& f : figures) sum += f.clock_limit_cost;
     text +=
         fmt::format("slow clocks cost {} an iteration in the mean, {} ({:.2f} %) at point {}, where they cost most\n",
-                    text_of(sum / double(figures.size())), text_of(dearest->clock_limit_cost),
+                    report::text_of(sum / double(figures.size())), report::text_of(dearest->clock_limit_cost),
                     100 * (dearest->clock_limit_cost / dearest->energy), dearest->point);
   }
   text += fmt::format("{} points from {} to {}; gap to the bound: mean {}, largest {}\n", figures.size(),
-                      text_of(figures.back().time), text_of(figures.front().time), gap_text(summary.gap_mean_pct),
-                      gap_text(summary.gap_max_pct));
+                      report::text_of(figures.back().time), report::text_of(figures.front().time),
+                      gap_text(summary.gap_mean_pct), gap_text(summary.gap_max_pct));
   return text;
 }
 
-json::object json_of(const IterationCost& cost) {
+json::object json_of(const report::IterationCost& cost) {
   return {{"time_s", cost.time.value()},
           {"energy_j", cost.energy.value()},
           {"effective_energy_j", cost.effective_energy.value()}};
 }
 
 /// Times and energies are expected ones; beside them what the means of a noisy profile would claim.
-json::object default_json(const ReportSummary& summary, const PointFigures& figures) {
+json::object default_json(const report::ReportSummary& summary, const PointFigures& figures) {
   json::object plan = json_of(summary.default_plan);
   plan["time_of_means_s"] = (summary.default_plan.time - figures.lateness).value();
   plan["time_stddev_s"] = figures.error_bars.time_stddev.value();
@@ -202,7 +205,7 @@ json::object default_json(const ReportSummary& summary, const PointFigures& figu
   return plan;
 }
 
-json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
+json::object json_report(const Pipeline& pipeline, const report::ReportSummary& summary,
                          const std::vector<PointFigures>& figures) {
   json::array points;
   for (const PointFigures& f : figures) {
@@ -213,7 +216,7 @@ json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
     }
     for (const RankColumn& column : rank_columns()) {
       json::array values;
-      for (const ClockChanges& rank : f.per_rank) {
+      for (const checker::ClockChanges& rank : f.per_rank) {
         const double value = column.value(rank);
         values.push_back(column.is_count ? json::value(static_cast<int>(value)) : json::value(value));
       }
@@ -222,11 +225,11 @@ json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
     points.push_back(std::move(point));
   }
   json::object inputs;
-  for (const ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
   json::object fastest = json_of(summary.fastest);
   fastest["saving_pct"] = summary.fastest_saving_pct;
   json::array tolerances;
-  for (const ToleranceAdvice& a : summary.tolerances) {
+  for (const report::ToleranceAdvice& a : summary.tolerances) {
     tolerances.push_back(json::object{
         {"slowdown_pct", a.slowdown_pct}, {"point", a.point}, {"saving_pct", a.saving_pct}, {"more_pct", a.more_pct}});
   }
@@ -255,11 +258,13 @@ json::object json_report(const Pipeline& pipeline, const ReportSummary& summary,
   return all;
 }
 
-void print_bound(const ComputationDag& dag, const LowerBound& bound, bool as_json) {
-  const auto energy_at = [&](const BoundVertex& v) { return v.effective_energy + dag.total_blocking_power() * v.time; };
+void print_bound(const model::ComputationDag& dag, const model::LowerBound& bound, bool as_json) {
+  const auto energy_at = [&](const model::BoundVertex& v) {
+    return v.effective_energy + dag.total_blocking_power() * v.time;
+  };
   if (as_json) {
     json::array vertices;
-    for (const BoundVertex& v : bound.vertices) {
+    for (const model::BoundVertex& v : bound.vertices) {
       vertices.push_back(json::object{{"time_s", v.time.value()},
                                       {"energy_j", energy_at(v).value()},
                                       {"effective_energy_j", v.effective_energy.value()}});
@@ -268,20 +273,20 @@ void print_bound(const ComputationDag& dag, const LowerBound& bound, bool as_jso
     return;
   }
   std::string text = "time_s,energy_j,effective_energy_j\n";
-  for (const BoundVertex& v : bound.vertices) {
+  for (const model::BoundVertex& v : bound.vertices) {
     text += fmt::format("{:.12g},{:.12g},{:.12g}\n", v.time.value(), energy_at(v).value(), v.effective_energy.value());
   }
   print(text);
 }
 
-Metadata metadata_of(const PlanOptions& options, const DefaultRule& rule) {
+formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRule& rule) {
   return {{"method", options.method},
           {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
           {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
           {slowdown_key, fmt::format("{}", rule.slowdown)}};
 }
 
-Result<int> search_configurations(const PlanOptions& options, const DefaultRule& rule, bool as_json) {
+Result<int> search_configurations(const PlanOptions& options, const model::DefaultRule& rule, bool as_json) {
   if (options.bound_only || !options.straggler.empty()) {
     return Error{ErrorCode::usage,
                  "--bound-only, --straggler: not with several configurations; plan the one that runs by itself"};
@@ -293,9 +298,9 @@ Result<int> search_configurations(const PlanOptions& options, const DefaultRule&
   planner.out = options.out;
   // All are planned for the time of the first one, the reference, too.
   std::vector<Seconds> deadlines;
-  planner.plan = [&](const ComputationDag& dag, const std::string& name) {
+  planner.plan = [&](const model::ComputationDag& dag, const std::string& name) {
     if (deadlines.empty()) {
-      const Seconds t_max = timeline_of(dag, all_maximum_clock(dag)).makespan;
+      const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;
       deadlines = {t_max, (1 + rule.slowdown) * t_max};
     }
     return make_frontier(dag, options, rule, "planning " + name, deadlines);
@@ -312,17 +317,17 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   }
   const Result<double> slowdown = slowdown_of(options.slowdown);
   if (!slowdown) return slowdown.error();
-  const DefaultRule rule = default_rule(options.method, *slowdown);
+  const model::DefaultRule rule = default_rule(options.method, *slowdown);
   if (is_search(options.pipeline, options.search)) return search_configurations(options, rule, as_json);
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
-  const ComputationDag& dag = pipeline->dag;
+  const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) {
     note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
                      dag.blocking_power.value()));
   }
   if (options.bound_only) {
-    print_bound(dag, compute_lower_bound(dag).bound, as_json);
+    print_bound(dag, planner::compute_lower_bound(dag).bound, as_json);
     return 0;
   }
   if (!options.out.empty()) {
@@ -330,7 +335,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   }
 
   const auto began = std::chrono::steady_clock::now();
-  Result<Frontier> frontier = make_frontier(dag, options, rule);
+  Result<model::Frontier> frontier = make_frontier(dag, options, rule);
   if (!frontier) return frontier.error();
   StopCheck never;
   frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
@@ -339,15 +344,15 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
 
   std::optional<Seconds> deadline = straggler->deadline;
   if (straggler->ratio) {
-    const Seconds t_max = t_max_of(dag, *frontier);
+    const Seconds t_max = report::t_max_of(dag, *frontier);
     const Seconds slowed = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
-    deadline = std::max(slowed, planned_time(*frontier, t_max, rule, slowed));
+    deadline = std::max(slowed, model::planned_time(*frontier, t_max, rule, slowed));
   }
-  const ReportSummary summary = summarise(dag, *frontier, deadline, rule);
+  const report::ReportSummary summary = report::summarise(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
   if (!options.out.empty()) {
-    Metadata metadata = metadata_of(options, rule);
-    for (const ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
+    formats::Metadata metadata = metadata_of(options, rule);
+    for (const report::ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
     const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule, metadata);
     die_if_interrupted();
     if (!written) return written.error();
@@ -360,7 +365,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     return 0;
   }
   print(text_report(*pipeline, *frontier, summary, figures));
-  print(fmt::format("planned in {}\n", text_of(Seconds(took_s))));
+  print(fmt::format("planned in {}\n", report::text_of(Seconds(took_s))));
   if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
   return 0;
 }
@@ -433,4 +438,4 @@ void add_plan(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -7,11 +7,11 @@
 #include <string_view>
 
 #include "interrupt.h"
-#include "model/schedule.h"
-#include "report/summary.h"
-#include "wire/frequency_plan.h"
+#include "io/formats/frequency_plan.h"
+#include "io/report/summary.h"
+#include "planning/model/schedule.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr std::array<std::string_view, 6> single_files{"frontier.csv", "plans.json",   "report.html",
@@ -26,12 +26,12 @@ bool is_part_of_a_plan(std::string_view name) {
          (name.starts_with(plan_prefix) && name.ends_with(".py"));
 }
 
-Status write_frequency_plans(const OutputDirectory& directory, const std::string& folder, const ComputationDag& dag,
-                             const Frontier& frontier) {
-  FrequencyPlanWriter writer(dag);
+Status write_frequency_plans(const OutputDirectory& directory, const std::string& folder,
+                             const model::ComputationDag& dag, const model::Frontier& frontier) {
+  formats::FrequencyPlanWriter writer(dag);
   for (std::size_t i = 0; i < frontier.points.size() && !InterruptGuard::interrupted(); ++i) {
-    const FrontierPoint& point = frontier.points[i];
-    OutputFile file(directory, folder + "plans/" + frequency_plan_file_name(static_cast<int>(i)));
+    const model::FrontierPoint& point = frontier.points[i];
+    OutputFile file(directory, folder + "plans/" + formats::frequency_plan_file_name(static_cast<int>(i)));
     file.append(
         writer.write(point.plan, fmt::format("Point {}: time {:.9g} s, energy {:.9g} J, lower bound {:.9g} J", i,
                                              point.time.value(), point.energy.value(), point.bound.value())));
@@ -46,11 +46,12 @@ bool is_plan_output(std::string_view name) {
   if (is_part_of_a_plan(name) || std::ranges::find(search_files, name) != search_files.end()) return true;
   const std::size_t slash = name.find('/');
   const std::string_view schedule = name.substr(0, name.find_first_of("+/"));
-  return slash != std::string_view::npos && std::ranges::find(schedule_names(), schedule) != schedule_names().end() &&
+  return slash != std::string_view::npos &&
+         std::ranges::find(model::schedule_names(), schedule) != model::schedule_names().end() &&
          is_part_of_a_plan(name.substr(slash + 1));
 }
 
-std::vector<DrawnPlan> trace_plans(const Plan& all_maximum, const Plan& chosen) {
+std::vector<report::DrawnPlan> trace_plans(const model::Plan& all_maximum, const model::Plan& chosen) {
   return {{"everything at maximum clock", all_maximum}, {"the default plan", chosen}};
 }
 
@@ -61,34 +62,37 @@ Status check_plan_output(const std::filesystem::path& directory) {
 }
 
 Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
-                        const Frontier& frontier, const std::vector<PointFigures>& figures,
-                        std::optional<Seconds> straggler, const DefaultRule& rule, const Metadata& metadata) {
-  const ComputationDag& dag = pipeline.dag;
-  const ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
-  const int chosen = default_point(frontier, t_max_of(dag, frontier), rule);
-  const Plan before = all_maximum_clock(dag);
-  const std::vector<DrawnPlan> drawn = trace_plans(before, frontier.points[chosen].plan);
-  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+                        const model::Frontier& frontier, const std::vector<PointFigures>& figures,
+                        std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                        const formats::Metadata& metadata) {
+  const model::ComputationDag& dag = pipeline.dag;
+  const report::ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
+  const int chosen = model::default_point(frontier, report::t_max_of(dag, frontier), rule);
+  const model::Plan before = model::all_maximum_clock(dag);
+  const std::vector<report::DrawnPlan> drawn = trace_plans(before, frontier.points[chosen].plan);
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(out, folder + std::string(name), fill);
   };
   for (const auto& written : {
            write_frequency_plans(out, folder, dag, frontier),
-           file("frontier.csv", [&](const Sink& sink) { sink(frontier_csv(figures)); }),
-           file("plans.json", [&](const Sink& sink) { sink(format_plan_file(dag, frontier, metadata)); }),
-           file("report.html", [&](const Sink& sink) { write_html(report, sink); }),
-           file("frontier.svg", [&](const Sink& sink) { write_frontier_svg(report, sink); }),
-           file("timeline.svg", [&](const Sink& sink) { write_timeline_svg(dag, drawn, sink); }),
-           file("trace.json", [&](const Sink& sink) { write_trace(dag, drawn, sink); }),
+           file("frontier.csv", [&](const report::Sink& sink) { sink(frontier_csv(figures)); }),
+           file("plans.json",
+                [&](const report::Sink& sink) { sink(formats::format_plan_file(dag, frontier, metadata)); }),
+           file("report.html", [&](const report::Sink& sink) { report::write_html(report, sink); }),
+           file("frontier.svg", [&](const report::Sink& sink) { report::write_frontier_svg(report, sink); }),
+           file("timeline.svg", [&](const report::Sink& sink) { report::write_timeline_svg(dag, drawn, sink); }),
+           file("trace.json", [&](const report::Sink& sink) { report::write_trace(dag, drawn, sink); }),
        }) {
     if (!written) return written.error();
   }
   return Ok{};
 }
 
-Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
-                         const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
-                         const DefaultRule& rule, const Metadata& metadata) {
+Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
+                         const model::Frontier& frontier, const std::vector<PointFigures>& figures,
+                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                         const formats::Metadata& metadata) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_plan_output);
   if (!out) return out.error();
@@ -98,4 +102,4 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -14,30 +14,32 @@
 #include <vector>
 
 #include "base/result.h"
+#include "io/formats/plan_file.h"
+#include "io/report/report.h"
 #include "output_directory.h"
 #include "pipeline.h"
 #include "point_figures.h"
-#include "report/report.h"
-#include "wire/plan_file.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 /// Would writing there work? To be asked before the long work; leaves nothing behind but parent directories.
 Status check_plan_output(const std::filesystem::path& directory);
 
-Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline, const Frontier& frontier,
-                         const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
-                         const DefaultRule& rule, const Metadata& metadata);
+Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
+                         const model::Frontier& frontier, const std::vector<PointFigures>& figures,
+                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                         const formats::Metadata& metadata);
 
 /// The same files, with `folder` ("1f1b/") before their names, as part of a larger result that the caller commits.
 Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
-                        const Frontier& frontier, const std::vector<PointFigures>& figures,
-                        std::optional<Seconds> straggler, const DefaultRule& rule, const Metadata& metadata);
+                        const model::Frontier& frontier, const std::vector<PointFigures>& figures,
+                        std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                        const formats::Metadata& metadata);
 
 /// What trace.json and timeline.svg show.
-std::vector<DrawnPlan> trace_plans(const Plan& all_maximum, const Plan& chosen);
+std::vector<report::DrawnPlan> trace_plans(const model::Plan& all_maximum, const model::Plan& chosen);
 
 /// A file that `perseus plan --out` writes, of one plan or of several configurations.
 bool is_plan_output(std::string_view name);
 
-}  // namespace perseus
+}  // namespace perseus::cli

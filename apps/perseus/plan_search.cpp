@@ -10,47 +10,48 @@
 
 #include "command.h"
 #include "interrupt.h"
-#include "model/schedule.h"
+#include "io/formats/frequency_plan.h"
+#include "io/formats/memory_csv.h"
+#include "io/formats/number.h"
+#include "io/report/format.h"
+#include "io/report/timeline.h"
 #include "output_directory.h"
-#include "partition/model_zoo.h"
 #include "plan_output.h"
+#include "planning/model/schedule.h"
+#include "planning/partitioner/model_zoo.h"
+#include "planning/search/configuration.h"
+#include "planning/search/repartition.h"
 #include "point_figures.h"
-#include "report/format.h"
-#include "report/timeline.h"
-#include "search/configuration.h"
-#include "search/repartition.h"
 #include "search_output.h"
 #include "slowdown.h"
-#include "wire/frequency_plan.h"
-#include "wire/memory_csv.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
-using search::Choice;
 using search::Configuration;
-using search::Job;
+using search::ConfigurationChoice;
 using search::MeasuredWith;
 using search::Recomputing;
+using search::SearchedJob;
 
 constexpr int kChunks = 2;  ///< of a schedule that leaves them to the caller
 
 Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
 
 std::vector<std::string> schedules_of(const PipelineOptions& options) {
-  if (options.schedule == kBestSchedule) return schedule_names();
+  if (options.schedule == kBestSchedule) return model::schedule_names();
   return names_in_list(options.schedule);
 }
 
-Recomputing recomputing_named(const std::string& name) {
-  if (name == "none") return Recomputing::none;
-  if (name == "all") return Recomputing::all;
-  return name == "best" ? Recomputing::best : Recomputing::as_measured;
+search::Recomputing recomputing_named(const std::string& name) {
+  if (name == "none") return search::Recomputing::none;
+  if (name == "all") return search::Recomputing::all;
+  return name == "best" ? search::Recomputing::best : search::Recomputing::as_measured;
 }
 
 /// What is tried, the reference first.
-Result<std::vector<Choice>> choices_of(const PipelineOptions& options, const SearchOptions& search) {
+Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
+                                                            const SearchOptions& search) {
   std::vector<std::string> schedules = schedules_of(options);
   for (std::size_t i = 0; i < schedules.size(); ++i) {
     if (std::find(schedules.begin(), schedules.begin() + i, schedules[i]) != schedules.begin() + i) {
@@ -65,64 +66,66 @@ Result<std::vector<Choice>> choices_of(const PipelineOptions& options, const Sea
         fmt::format("--reference-schedule: {} is not tried; allowed: {}", reference, fmt::join(schedules, ", ")));
   }
   std::rotate(schedules.begin(), found, found + 1);
-  const Recomputing recomputing = recomputing_named(search.recompute);
-  if (recomputing != Recomputing::as_measured && search.measured_with.empty()) {
+  const search::Recomputing recomputing = recomputing_named(search.recompute);
+  if (recomputing != search::Recomputing::as_measured && search.measured_with.empty()) {
     return usage(
         fmt::format("--recompute {}: --measured-with recomputation or no-recomputation is needed", search.recompute));
   }
-  std::vector<Choice> choices;
+  std::vector<search::ConfigurationChoice> choices;
   for (const std::string& schedule : schedules) {
-    const int fixed = chunks_fixed_by(schedule);
+    const int fixed = model::chunks_fixed_by(schedule);
     const int chunks = fixed != 0 ? fixed : options.chunks.value_or(kChunks);
     // The reference is what runs today.
-    const bool also = recomputing == Recomputing::best || choices.empty();
-    if (also || recomputing == Recomputing::as_measured)
-      choices.push_back({schedule, chunks, Recomputing::as_measured});
-    if (recomputing != Recomputing::as_measured) choices.push_back({schedule, chunks, recomputing});
+    const bool also = recomputing == search::Recomputing::best || choices.empty();
+    if (also || recomputing == search::Recomputing::as_measured)
+      choices.push_back({schedule, chunks, search::Recomputing::as_measured});
+    if (recomputing != search::Recomputing::as_measured) choices.push_back({schedule, chunks, recomputing});
   }
   return choices;
 }
 
 /// From the file or the model; nothing where neither is given.
-Result<std::vector<StageMemory>> memory_of(const SearchOptions& search, int stages) {
+Result<std::vector<model::StageMemory>> memory_of(const SearchOptions& search, int stages) {
   if (!search.memory.empty()) {
-    Result<std::vector<StageMemory>> memory = read_memory_csv(search.memory);
+    Result<std::vector<model::StageMemory>> memory = formats::read_memory_csv(search.memory);
     if (!memory || static_cast<int>(memory->size()) == stages) return memory;
     return Error{ErrorCode::invalid_input,
                  fmt::format("{}: {} stages; the profile has {}", search.memory, memory->size(), stages)};
   }
-  if (search.memory_model.empty()) return std::vector<StageMemory>();
-  const auto entry = zoo_entry(search.memory_model);
+  if (search.memory_model.empty()) return std::vector<model::StageMemory>();
+  const auto entry = partitioner::zoo_entry(search.memory_model);
   if (!entry) return entry.error();
-  Workload workload = entry->workload;
+  partitioner::Workload workload = entry->workload;
   if (search.microbatch_size) workload.microbatch_size = *search.microbatch_size;
   if (search.sequence_length) workload.sequence_length = *search.sequence_length;
   if (search.tensor_parallel) workload.tensor_parallel = *search.tensor_parallel;
-  if (!search.precision.empty()) workload.precision = search.precision == "tf32" ? Precision::tf32 : Precision::bf16;
+  if (!search.precision.empty())
+    workload.precision = search.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
   std::vector<int> layers = search.memory_layers;
   if (layers.empty()) {
-    const auto work = zoo_layers(search.memory_model, workload);
+    const auto work = partitioner::zoo_layers(search.memory_model, workload);
     if (!work) return work.error();
-    const auto all = static_cast<int>(std::ranges::count(*work, LayerKind::transformer, &LayerWork::kind));
+    const auto all =
+        static_cast<int>(std::ranges::count(*work, model::LayerKind::transformer, &partitioner::LayerWork::kind));
     if (all % stages != 0) {
       return usage(fmt::format("--memory-model: {} has {} layers, the profile {} stages; --memory-layers is needed",
                                search.memory_model, all, stages));
     }
     layers = {all / stages};
   }
-  return zoo_memory(search.memory_model, workload, stages, layers);
+  return partitioner::zoo_memory(search.memory_model, workload, stages, layers);
 }
 
-Result<Job> job_of(Measurements& measured, const SearchOptions& search) {
-  Job job;
+Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& search) {
+  search::SearchedJob job;
   job.profile = std::move(measured.profile);
   job.num_ranks = search.ranks.value_or(0);
   job.microbatches = measured.options.microbatches;
   job.costs = measured.costs;
   job.input_gradient_fraction = measured.options.split_backward;
-  if (search.measured_with == "recomputation") job.measured_with = MeasuredWith::recomputation;
-  if (search.measured_with == "no-recomputation") job.measured_with = MeasuredWith::no_recomputation;
-  Result<std::vector<StageMemory>> memory = memory_of(search, job.profile.num_stages());
+  if (search.measured_with == "recomputation") job.measured_with = search::MeasuredWith::recomputation;
+  if (search.measured_with == "no-recomputation") job.measured_with = search::MeasuredWith::no_recomputation;
+  Result<std::vector<model::StageMemory>> memory = memory_of(search, job.profile.num_stages());
   if (!memory) return memory.error();
   job.memory = *std::move(memory);
   job.memory_limit_gib = search.memory_limit_gib;
@@ -145,7 +148,7 @@ std::string stages_text(const std::vector<bool>& recomputes) {
   return fmt::format("stages {} recompute", fmt::join(stages, " "));
 }
 
-std::string description_of(const Configuration& c) {
+std::string description_of(const search::Configuration& c) {
   std::string text = fmt::format("{}, {} ranks, {} stages, {} microbatches", c.choice.schedule, c.dag.num_ranks(),
                                  c.dag.num_ranks() * c.choice.chunks, c.microbatches);
   if (!c.recomputes.empty()) text += ", " + stages_text(c.recomputes);
@@ -153,8 +156,8 @@ std::string description_of(const Configuration& c) {
 }
 
 /// A configuration that is the same as an earlier one adds nothing: `best` may choose what was measured.
-bool is_repeated(const Configuration& c, const std::vector<Configuration>& earlier) {
-  return std::ranges::any_of(earlier, [&](const Configuration& e) {
+bool is_repeated(const search::Configuration& c, const std::vector<search::Configuration>& earlier) {
+  return std::ranges::any_of(earlier, [&](const search::Configuration& e) {
     return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes && e.microbatches == c.microbatches;
   });
 }
@@ -165,7 +168,7 @@ struct MicrobatchProfile {
 };
 Result<MicrobatchProfile> microbatch_profile_of(const std::string& text) {
   const auto equals = text.find('=');
-  const auto count = number_in<int>(text.substr(0, equals));
+  const auto count = formats::number_in<int>(text.substr(0, equals));
   if (equals == std::string::npos || !count || *count < 1 || *count > (1 << 20) || equals + 1 == text.size()) {
     return usage(
         fmt::format("--microbatch-profile: '{}'; expected COUNT=FILE.csv, COUNT microbatches per iteration (1 to {})",
@@ -175,8 +178,8 @@ Result<MicrobatchProfile> microbatch_profile_of(const std::string& text) {
 }
 
 /// The job with microbatches of another size, at the same global batch.
-Result<Job> with_microbatches(const Job& job, const MicrobatchProfile& other, const PipelineOptions& pipeline,
-                              const SearchOptions& search) {
+Result<search::SearchedJob> with_microbatches(const search::SearchedJob& job, const MicrobatchProfile& other,
+                                              const PipelineOptions& pipeline, const SearchOptions& search) {
   PipelineOptions options = pipeline;
   options.profile = other.file;
   options.microbatches = other.count;
@@ -190,10 +193,10 @@ Result<Job> with_microbatches(const Job& job, const MicrobatchProfile& other, co
                              other.file, fmt::join(measured->profile.accelerators, " "), pipeline.profile,
                              fmt::join(job.profile.accelerators, " "))};
   }
-  Result<Job> changed = job_of(*measured, search);
+  Result<search::SearchedJob> changed = job_of(*measured, search);
   if (!changed) return changed.error();
   const double size = static_cast<double>(job.microbatches) / other.count;  // of a microbatch, against the given one
-  for (StageMemory& stage : changed->memory) {
+  for (model::StageMemory& stage : changed->memory) {
     stage.activations_gib *= size;
     stage.checkpoint_gib *= size;
     if (stage.recompute_gib) *stage.recompute_gib *= size;
@@ -207,27 +210,29 @@ Result<Job> with_microbatches(const Job& job, const MicrobatchProfile& other, co
 }
 
 /// The job as it is, then with microbatches of each other size.
-Result<std::vector<Job>> jobs_of(const Job& job, const PipelineOptions& pipeline, const SearchOptions& search) {
-  std::vector<Job> jobs{job};
+Result<std::vector<search::SearchedJob>> jobs_of(const search::SearchedJob& job, const PipelineOptions& pipeline,
+                                                 const SearchOptions& search) {
+  std::vector<search::SearchedJob> jobs{job};
   for (const std::string& text : search.microbatch_profiles) {
     const auto other = microbatch_profile_of(text);
     if (!other) return other.error();
-    const auto same = std::ranges::find(jobs, other->count, &Job::microbatches);
+    const auto same = std::ranges::find(jobs, other->count, &search::SearchedJob::microbatches);
     if (same != jobs.end()) {
       return usage(fmt::format("--microbatch-profile: {} microbatches are given twice{}; allowed: once", other->count,
                                same == jobs.begin() ? " (--microbatches)" : ""));
     }
-    Result<Job> changed = with_microbatches(job, *other, pipeline, search);
+    Result<search::SearchedJob> changed = with_microbatches(job, *other, pipeline, search);
     if (!changed) return changed.error();
     jobs.push_back(*std::move(changed));
   }
   return jobs;
 }
 
-void add_configurations(const Job& job, const std::vector<Choice>& choices, std::vector<Configuration>& configurations,
+void add_configurations(const search::SearchedJob& job, const std::vector<search::ConfigurationChoice>& choices,
+                        std::vector<search::Configuration>& configurations,
                         std::vector<SkippedConfiguration>& left_out) {
-  for (const Choice& choice : choices) {
-    Result<Configuration> made = search::configure(job, choice);
+  for (const search::ConfigurationChoice& choice : choices) {
+    Result<search::Configuration> made = search::configure(job, choice);
     if (!made) {
       // What no recomputation helps is one reason, not two.
       if (std::ranges::find(left_out, made.error().message, &SkippedConfiguration::reason) != left_out.end()) continue;
@@ -239,16 +244,17 @@ void add_configurations(const Job& job, const std::vector<Choice>& choices, std:
 }
 
 /// Every configuration once more, on the partition that is best at the default plan's deadline.
-void add_partitions(const Job& job, std::vector<int> stage_layers, const DefaultRule& rule,
-                    std::vector<Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
+void add_partitions(const search::SearchedJob& job, std::vector<int> stage_layers, const model::DefaultRule& rule,
+                    std::vector<search::Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
   if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());
-  const ComputationDag& reference = configurations.front().dag;
-  const Seconds deadline = (1 + rule.slowdown) * timeline_of(reference, all_maximum_clock(reference)).makespan;
+  const model::ComputationDag& reference = configurations.front().dag;
+  const Seconds deadline =
+      (1 + rule.slowdown) * report::timeline_of(reference, model::all_maximum_clock(reference)).makespan;
   const std::size_t measured = configurations.size();
   for (std::size_t c = 0; c < measured; ++c) {
-    const Choice choice = configurations[c].choice;
+    const search::ConfigurationChoice choice = configurations[c].choice;
     const auto cut = search::with_best_partition(job, choice, stage_layers, deadline);
-    Result<Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
+    Result<search::Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
     if (made) {
       configurations.push_back(*std::move(made));
     } else {
@@ -258,20 +264,21 @@ void add_partitions(const Job& job, std::vector<int> stage_layers, const Default
 }
 
 Status write_search(const SearchPlanner& planner, const SearchReport& report,
-                    const std::vector<Configuration>& configurations, const Measurements& measured) {
+                    const std::vector<search::Configuration>& configurations, const Measurements& measured) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(planner.out, is_plan_output);
   if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const Sink&)>& fill) -> Status {
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
     if (InterruptGuard::interrupted()) return Ok{};
     return write_output_file(*out, name, fill);
   };
   const auto& planned = report.configurations;
   for (const Status& written :
-       {file("configurations.csv", [&](const Sink& sink) { sink(configurations_csv(planned, report.summary)); }),
-        file("frontier.csv", [&](const Sink& sink) { sink(union_csv(planned, report.summary)); }),
-        file("configurations.svg", [&](const Sink& sink) { write_search_svg(report, sink); }),
-        file("configurations.html", [&](const Sink& sink) { write_search_html(report, sink); })}) {
+       {file("configurations.csv",
+             [&](const report::Sink& sink) { sink(configurations_csv(planned, report.summary)); }),
+        file("frontier.csv", [&](const report::Sink& sink) { sink(union_csv(planned, report.summary)); }),
+        file("configurations.svg", [&](const report::Sink& sink) { write_search_svg(report, sink); }),
+        file("configurations.html", [&](const report::Sink& sink) { write_search_html(report, sink); })}) {
     if (!written) return written.error();
   }
   for (std::size_t c = 0; c < planned.size(); ++c) {
@@ -282,9 +289,9 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
     pipeline.facts = measured.facts;
     pipeline.facts.insert(pipeline.facts.begin() + 1, {"schedule", planned[c].description});
     for (const std::string& assumption : planned[c].assumptions) pipeline.facts.push_back({"assumed", assumption});
-    Metadata metadata = planner.metadata;
+    formats::Metadata metadata = planner.metadata;
     if (configurations[c].is_derived) metadata[kDerivedKey] = "yes";
-    for (const ReportFact& fact : pipeline.facts) {
+    for (const report::ReportFact& fact : pipeline.facts) {
       std::string& text = metadata[fact.name];
       text += (text.empty() ? "" : "; ") + fact.value;
     }
@@ -413,22 +420,22 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     return usage(
         "--stage-layers, --memory, --memory-model: the memory of other partitions is not known; allowed: one of them");
   }
-  const Result<std::vector<Choice>> choices = choices_of(measured->options, options);
+  const Result<std::vector<search::ConfigurationChoice>> choices = choices_of(measured->options, options);
   if (!choices) return choices.error();
-  const Result<Job> job = job_of(*measured, options);
+  const Result<search::SearchedJob> job = job_of(*measured, options);
   if (!job) return job.error();
   if (const auto given = options.stage_layers.size();
       given > 1 && static_cast<int>(given) != job->profile.num_stages()) {
     return usage(fmt::format("--stage-layers: {} numbers; allowed: one, or one for each of the profile's {} stages",
                              given, job->profile.num_stages()));
   }
-  const Result<std::vector<Job>> jobs = jobs_of(*job, measured->options, options);
+  const Result<std::vector<search::SearchedJob>> jobs = jobs_of(*job, measured->options, options);
   if (!jobs) return jobs.error();
   if (!planner.out.empty()) {
     if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
   }
 
-  std::vector<Configuration> configurations;
+  std::vector<search::Configuration> configurations;
   std::vector<SkippedConfiguration> left_out;
   if (const auto reference = search::configure(*job, choices->front()); !reference) {
     return Error{reference.error().code, "the reference is not possible: " + reference.error().message};
@@ -438,16 +445,16 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     add_partitions(*job, options.stage_layers, planner.rule, configurations, left_out);
   }
   for (std::size_t j = 1; j < jobs->size(); ++j) add_configurations((*jobs)[j], *choices, configurations, left_out);
-  const auto change_of = [&](const Configuration& c) {
+  const auto change_of = [&](const search::Configuration& c) {
     if (c.microbatches != job->microbatches) return Change::microbatches;
     if (c.name.ends_with(search::kPartitionVariant)) return Change::partition;
     if (c.choice.schedule != choices->front().schedule) return Change::schedule;
     return c.choice.recomputing == choices->front().recomputing ? Change::clocks : Change::recomputation;
   };
   const auto began = std::chrono::steady_clock::now();
-  std::vector<Frontier> frontiers;
+  std::vector<model::Frontier> frontiers;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
-    Result<Frontier> frontier = planner.plan(
+    Result<model::Frontier> frontier = planner.plan(
         configurations[c].dag, fmt::format("{} ({} of {})", configurations[c].name, c + 1, configurations.size()));
     if (!frontier) return frontier.error();
     frontiers.push_back(*std::move(frontier));
@@ -456,7 +463,7 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
 
   std::vector<PlannedConfiguration> planned;
   for (std::size_t c = 0; c < configurations.size(); ++c) {
-    const Configuration& configuration = configurations[c];
+    const search::Configuration& configuration = configurations[c];
     planned.push_back(
         {configuration.name, description_of(configuration), configuration.dag, frontiers[c],
          configuration.memory_gib.empty() ? std::nullopt : std::optional(std::ranges::max(configuration.memory_gib)),
@@ -483,14 +490,14 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
     return 0;
   }
   print(search_text(report));
-  print(fmt::format("planned in {}\n", text_of(Seconds(took_s))));
+  print(fmt::format("planned in {}\n", report::text_of(Seconds(took_s))));
   if (!planner.out.empty()) {
     const search::Origin chosen = summary.all.origins[summary.default_point];
     print(fmt::format(
         "written to {0}; to look at: {0}/configurations.html\nthe default plan's clocks: {0}/{1}/plans/{2}\n",
-        planner.out, planned[chosen.configuration].name, frequency_plan_file_name(chosen.point)));
+        planner.out, planned[chosen.configuration].name, formats::frequency_plan_file_name(chosen.point)));
   }
   return 0;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

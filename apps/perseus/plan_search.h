@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/default_plan.h"
+#include "io/formats/plan_file.h"
 #include "pipeline.h"
-#include "wire/plan_file.h"
+#include "planning/model/default_plan.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct SearchOptions {
   std::optional<int> ranks;  ///< of the pipeline; nothing: one per stage of the profile
@@ -44,14 +44,14 @@ bool is_search(const PipelineOptions& pipeline, const SearchOptions& options);
 
 /// How one configuration is planned, and what its files note.
 struct SearchPlanner {
-  std::function<Result<Frontier>(const ComputationDag&, const std::string& name)> plan;
-  DefaultRule rule;
+  std::function<Result<model::Frontier>(const model::ComputationDag&, const std::string& name)> plan;
+  model::DefaultRule rule;
   Seconds switch_latency;
-  Metadata metadata;
+  formats::Metadata metadata;
   std::string out;  ///< empty: nothing is written
 };
 
 Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
                             bool as_json);
 
-}  // namespace perseus
+}  // namespace perseus::cli

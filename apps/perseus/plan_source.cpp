@@ -4,9 +4,9 @@
 
 #include <system_error>
 
-#include "wire/frequency_plan.h"
+#include "io/formats/frequency_plan.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 namespace fs = std::filesystem;
 
@@ -15,7 +15,7 @@ fs::path plan_file_path(const std::string& plans) {
   return fs::is_directory(plans, ignored) ? fs::path(plans) / "plans.json" : fs::path(plans);
 }
 
-Result<PlanFile> read_plans(const std::string& plans) {
+Result<formats::PlanFile> read_plans(const std::string& plans) {
   std::error_code ignored;
   const fs::path folder(plans);
   if (fs::exists(folder / "configurations.csv", ignored) && !fs::exists(folder / "plans.json", ignored)) {
@@ -23,13 +23,13 @@ Result<PlanFile> read_plans(const std::string& plans) {
         ErrorCode::usage,
         fmt::format("{}: holds several configurations; name one of its folders, such as {}/1f1b", plans, plans)};
   }
-  return read_plan_file(plan_file_path(plans).string());
+  return formats::read_plan_file(plan_file_path(plans).string());
 }
 
 fs::path frequency_plan_path(const fs::path& plan_file, int point) {
-  const fs::path path = plan_file.parent_path() / "plans" / frequency_plan_file_name(point);
+  const fs::path path = plan_file.parent_path() / "plans" / formats::frequency_plan_file_name(point);
   std::error_code ignored;
   return fs::exists(path, ignored) ? path : fs::path();
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

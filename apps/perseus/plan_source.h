@@ -1,20 +1,20 @@
 // Where lookup, verify and show find plans: a directory that `perseus plan --out` wrote, or its plans.json.
-// Errors: those of wire/plan_file.h; not_found for a directory without plans.json. Threads: one.
+// Errors: those of io/formats/plan_file.h; not_found for a directory without plans.json. Threads: one.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "base/result.h"
-#include "wire/plan_file.h"
+#include "io/formats/plan_file.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 /// PLANS itself, or the plans.json in it.
 std::filesystem::path plan_file_path(const std::string& plans);
 /// Errors: also usage, where `plans` holds several configurations.
-Result<PlanFile> read_plans(const std::string& plans);
+Result<formats::PlanFile> read_plans(const std::string& plans);
 /// The plan's .py beside that plans.json; empty if there is none.
 std::filesystem::path frequency_plan_path(const std::filesystem::path& plan_file, int point);
 
-}  // namespace perseus
+}  // namespace perseus::cli

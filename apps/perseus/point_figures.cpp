@@ -7,10 +7,10 @@
 #include <iterator>
 #include <utility>
 
-#include "report/timeline.h"
-#include "verify/simulator.h"
+#include "io/report/timeline.h"
+#include "planning/checker/plan_run.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr std::array<Column, 15> columns{{
@@ -32,22 +32,23 @@ constexpr std::array<Column, 15> columns{{
 }};
 
 constexpr std::array<RankColumn, 2> columns_per_rank{{
-    {"rank_clock_changes", [](const ClockChanges& c) { return double(c.count); }, true},
-    {"rank_shortest_dwell_s", [](const ClockChanges& c) { return c.shortest_dwell.value(); }},
+    {"rank_clock_changes", [](const checker::ClockChanges& c) { return double(c.count); }, true},
+    {"rank_shortest_dwell_s", [](const checker::ClockChanges& c) { return c.shortest_dwell.value(); }},
 }};
 
 }  // namespace
 
-std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency) {
-  const Timeline reference = timeline_of(dag, all_maximum_clock(dag));
+std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const model::Frontier& frontier,
+                                     Seconds switch_latency) {
+  const report::Timeline reference = report::timeline_of(dag, model::all_maximum_clock(dag));
   const Seconds lateness = frontier.maximum_clock_noise.lateness;
   const Joules all_max = reference.energy + dag.total_blocking_power() * lateness;
   const Seconds t_max = reference.makespan + lateness;
-  const bool spread = has_spread(dag);
-  Simulator simulator(dag);
+  const bool spread = report::has_spread(dag);
+  checker::PlanRunner simulator(dag);
   std::vector<PointFigures> all;
   all.reserve(frontier.points.size());
-  for (const FrontierPoint& point : frontier.points) {
+  for (const model::FrontierPoint& point : frontier.points) {
     PointFigures f;
     f.point = static_cast<int>(all.size());
     f.time = point.time;
@@ -60,15 +61,15 @@ std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& 
     f.slowdown_pct = 100 * ((point.time - t_max) / t_max);
     f.shortest_dwell = point.time;
     f.lateness = point.noise.lateness;
-    if (point.noise != ProfileNoise{}) {
+    if (point.noise != model::ProfileNoise{}) {
       f.error_bars = {point.noise.time_stddev, point.noise.energy_stddev};
     } else if (spread) {
-      f.error_bars = error_bars_of(dag, point.plan, timeline_of(dag, point.plan));
+      f.error_bars = report::error_bars_of(dag, point.plan, report::timeline_of(dag, point.plan));
     }
-    const Simulation simulation = simulator.run(point.plan, {switch_latency});
+    const checker::Simulation simulation = simulator.run(point.plan, {switch_latency});
     f.clock_limit_cost = point.clock_limit_cost;
-    f.per_rank = count_clock_changes(dag, point.plan, simulation);
-    for (const ClockChanges& rank : f.per_rank) {
+    f.per_rank = checker::count_clock_changes(dag, point.plan, simulation);
+    for (const checker::ClockChanges& rank : f.per_rank) {
       f.clock_changes += rank.count;
       f.shortest_dwell = std::min(f.shortest_dwell, rank.shortest_dwell);
     }
@@ -89,7 +90,7 @@ std::string frontier_csv(const std::vector<PointFigures>& figures) {
   for (const PointFigures& point : figures) {
     for (const Column& column : columns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
     for (const RankColumn& column : columns_per_rank) {
-      for (const ClockChanges& rank : point.per_rank) {
+      for (const checker::ClockChanges& rank : point.per_rank) {
         fmt::format_to(std::back_inserter(text), "{:.6g} ", column.value(rank));
       }
       text.back() = ',';
@@ -99,4 +100,4 @@ std::string frontier_csv(const std::vector<PointFigures>& figures) {
   return text;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

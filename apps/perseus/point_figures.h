@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "model/frontier.h"
-#include "report/error_bars.h"
-#include "verify/clock_changes.h"
+#include "io/report/error_bars.h"
+#include "planning/checker/clock_changes.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct PointFigures {
   int point = 0;
@@ -30,12 +30,13 @@ struct PointFigures {
   Joules clock_limit_cost;  ///< what switch latency and dwell cost, 0 without them
   int clock_changes = 0;
   Seconds shortest_dwell;
-  ErrorBars error_bars;  ///< 0 where the profile has no spread
-  Seconds lateness;      ///< of `time` beyond that of a noisy profile's means
-  std::vector<ClockChanges> per_rank;
+  report::ErrorBars error_bars;  ///< 0 where the profile has no spread
+  Seconds lateness;              ///< of `time` beyond that of a noisy profile's means
+  std::vector<checker::ClockChanges> per_rank;
 };
 
-std::vector<PointFigures> figures_of(const ComputationDag& dag, const Frontier& frontier, Seconds switch_latency);
+std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const model::Frontier& frontier,
+                                     Seconds switch_latency);
 
 struct Column {
   std::string_view name;
@@ -47,7 +48,7 @@ std::span<const Column> point_columns();
 /// The same per rank, in text: as columns of frontier.csv (values of the ranks separated by spaces).
 struct RankColumn {
   std::string_view name;
-  double (*value)(const ClockChanges&);
+  double (*value)(const checker::ClockChanges&);
   bool is_count = false;
 };
 std::span<const RankColumn> rank_columns();
@@ -55,4 +56,4 @@ std::span<const RankColumn> rank_columns();
 /// The header line, then one line per point, slowest first. Numbers are the shortest text that reads back the same.
 std::string frontier_csv(const std::vector<PointFigures>& figures);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -59,4 +59,4 @@ CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted
                              "Say how far it is, on standard error; where that is a terminal unless given");
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-namespace perseus {
+namespace perseus::cli {
 
 class ProgressLine {
  public:
@@ -35,4 +35,4 @@ class ProgressLine {
 
 CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted);
 
-}  // namespace perseus
+}  // namespace perseus::cli

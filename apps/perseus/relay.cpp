@@ -1,5 +1,5 @@
 // perseus relay: the ranks of this host behind one connection to the server.
-#include "relay/relay.h"
+#include "server/relay/relay.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 #include <memory>
 
 #include "command.h"
-#include "net/http_server.h"
+#include "io/http/http_server.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 struct RelaySettings {
@@ -19,17 +19,17 @@ struct RelaySettings {
   double exchange_s = 3;
 };
 
-Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
-  const auto address = parse_host_port(settings.listen);
+Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& settings) {
+  const auto address = http::parse_host_port(settings.listen);
   if (!address) return Error{ErrorCode::usage, "--listen: " + address.error().message};
-  if (!is_loopback_host(address->host)) {
+  if (!http::is_loopback_host(address->host)) {
     return Error{
         ErrorCode::usage,
         fmt::format("--listen: {}: anybody may come, and a relay speaks for the ranks of its own host; allowed: "
                     "localhost, 127.0.0.0/8 and [::1]",
                     settings.listen)};
   }
-  const auto url = parse_url(server.url);
+  const auto url = http::parse_url(server.url);
   if (!url) return Error{ErrorCode::usage, "--server: " + url.error().message};
   if (!url->password.empty()) {
     return Error{ErrorCode::usage, "--server: a relay has no token of its own: ranks bring theirs (PERSEUS_TOKEN)"};
@@ -41,7 +41,7 @@ Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
   options.exchange_s = settings.exchange_s;
   options.log = [](const std::string& line) { note(line); };
   relay::Relay relay(io, options);
-  HttpServer http(io, {}, [&](HttpRequest request, Responder responder) {
+  http::HttpServer http(io, {}, [&](http::HttpRequest request, http::Responder responder) {
     relay.handle(std::move(request), std::move(responder));
   });
   const auto port = http.listen(*address);
@@ -50,8 +50,8 @@ Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
   signals.async_wait([&](boost::system::error_code stopped, int) {
     if (!stopped) io.stop();
   });
-  print(fmt::format("perseus: relaying on http://{} for {}\n", format_host_port({address->host, *port}),
-                    without_user(server.url)));
+  print(fmt::format("perseus: relaying on http://{} for {}\n", http::format_host_port({address->host, *port}),
+                    http::without_user(server.url)));
   io.run();
   return 0;
 }
@@ -60,7 +60,7 @@ Result<int> run_relay(const HttpPeer& server, const RelaySettings& settings) {
 
 void add_relay(CLI::App& app, Command& command) {
   auto* relay = app.add_subcommand("relay", "Speak to the server for all ranks of this host, over one connection");
-  const auto server = std::make_shared<HttpPeer>();
+  const auto server = std::make_shared<http::HttpPeer>();
   relay->add_option("--server", server->url, "Where 'perseus serve' is")->type_name("URL")->required();
   relay->add_option("--ca", server->ca_file, "Certificates to trust instead of the system's (PEM)")->type_name("FILE");
   const auto settings = std::make_shared<RelaySettings>();
@@ -79,4 +79,4 @@ void add_relay(CLI::App& app, Command& command) {
       [server, settings, &command] { command.run = [server, settings] { return run_relay(*server, *settings); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

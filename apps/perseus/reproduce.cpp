@@ -10,19 +10,19 @@
 #include <memory>
 #include <utility>
 
-#include "baselines/methods.h"
 #include "command.h"
 #include "effort.h"
+#include "evaluation/reproduction/artifact.h"
 #include "interrupt.h"
-#include "model/blocking_power.h"
+#include "io/formats/number.h"
+#include "io/report/table.h"
 #include "pipeline.h"
+#include "planning/baselines/methods.h"
+#include "planning/model/blocking_power.h"
 #include "progress.h"
-#include "report/table.h"
-#include "reproduce/artifact.h"
 #include "reproduction_output.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -50,19 +50,19 @@ struct ReproduceOptions {
 
 /// GPU=NUMBER, once for each GPU.
 Result<std::map<std::string, double>> by_gpu(const char* option, const std::vector<std::string>& texts, double least,
-                                             const Artifact& artifact) {
+                                             const reproduction::Artifact& artifact) {
   std::map<std::string, double> values;
   for (const std::string& text : texts) {
     const std::size_t equals = text.find('=');
     const std::string gpu = text.substr(0, equals);
-    const auto value = equals == std::string::npos ? std::nullopt : number_in<double>(text.substr(equals + 1));
+    const auto value = equals == std::string::npos ? std::nullopt : formats::number_in<double>(text.substr(equals + 1));
     if (!value || gpu.empty() || !(*value >= least && *value <= 1e6)) {
       return Error{ErrorCode::usage,
                    fmt::format("{}: '{}' is not GPU=NUMBER with a number from {:g} to 1e+06", option, text, least)};
     }
-    if (std::ranges::find(artifact.profiles, gpu, &EmulatedProfile::gpu) == artifact.profiles.end()) {
+    if (std::ranges::find(artifact.profiles, gpu, &reproduction::EmulatedProfile::gpu) == artifact.profiles.end()) {
       std::string known;
-      for (const EmulatedProfile& p : artifact.profiles) {
+      for (const reproduction::EmulatedProfile& p : artifact.profiles) {
         if (known.find(p.gpu) == std::string::npos) known += (known.empty() ? "" : ", ") + p.gpu;
       }
       return Error{ErrorCode::usage, fmt::format("{}: no profile is of '{}'; there are {}", option, gpu, known)};
@@ -106,10 +106,10 @@ class LeftOut {
 };
 
 /// The paper's scales, and further ones that something is published for.
-std::vector<int> scales_of(const std::string& data, const Artifact& artifact, const EmulatedProfile& profile,
-                           LeftOut& left_out) {
+std::vector<int> scales_of(const std::string& data, const reproduction::Artifact& artifact,
+                           const reproduction::EmulatedProfile& profile, LeftOut& left_out) {
   std::vector<int> scales(std::begin(papers_microbatches), std::end(papers_microbatches));
-  for (const int m : published_microbatches(data, artifact, profile)) {
+  for (const int m : reproduction::published_microbatches(data, artifact, profile)) {
     if (global_batch_size % m == 0) {
       scales.push_back(m);
     } else {
@@ -127,10 +127,10 @@ struct GpuFacts {
   Seconds tau;
 };
 
-GpuFacts facts_of(const EmulatedProfile& profile, const std::map<std::string, double>& powers,
+GpuFacts facts_of(const reproduction::EmulatedProfile& profile, const std::map<std::string, double>& powers,
                   const std::map<std::string, double>& taus) {
   const KnownGpu* gpu = known(profile.gpu);
-  GpuFacts facts{gpu != nullptr ? Watts(gpu->blocking_power_w) : guessed_blocking_power(profile.profile),
+  GpuFacts facts{gpu != nullptr ? Watts(gpu->blocking_power_w) : model::guessed_blocking_power(profile.profile),
                  Seconds(gpu != nullptr ? gpu->tau_s : default_tau_s)};
   if (const auto given = taus.find(profile.gpu); given != taus.end()) facts.tau = Seconds(given->second);
   if (const auto given = powers.find(profile.gpu); given != powers.end()) {
@@ -144,40 +144,41 @@ GpuFacts facts_of(const EmulatedProfile& profile, const std::map<std::string, do
 
 /// One case to be planned, and where it stands in all of them.
 struct Job {
-  const EmulatedProfile* profile;
+  const reproduction::EmulatedProfile* profile;
   int microbatches;
   GpuFacts facts;
   std::string counted;  ///< "3 of 8"
 };
 
-Result<ReproducedCase> reproduce_case(const ReproduceOptions& options, const Artifact& artifact, const Job& job,
-                                      LeftOut& left_out) {
-  const EmulatedProfile& profile = *job.profile;
+Result<ReproducedCase> reproduce_case(const ReproduceOptions& options, const reproduction::Artifact& artifact,
+                                      const Job& job, LeftOut& left_out) {
+  const reproduction::EmulatedProfile& profile = *job.profile;
   const int stages = profile.profile.num_stages();
-  const Result<Schedule> schedule = make_schedule("1f1b", {stages, job.microbatches, 1});
+  const Result<model::Schedule> schedule = model::make_schedule("1f1b", {stages, job.microbatches, 1});
   if (!schedule) return schedule.error();
-  const Result<ComputationDag> dag = build_dag(profile.profile, *schedule, {job.facts.blocking_power, Seconds(0)});
+  const Result<model::ComputationDag> dag =
+      model::build_dag(profile.profile, *schedule, {job.facts.blocking_power, Seconds(0)});
   if (!dag) return dag.error();
 
-  std::optional<IterationCost> envpipe;
-  if (const PublishedIteration* published = artifact.envpipe_of(profile, job.microbatches)) {
-    envpipe = IterationCost{published->time, published->energy, {}};
+  std::optional<report::IterationCost> envpipe;
+  if (const reproduction::PublishedIteration* published = artifact.envpipe_of(profile, job.microbatches)) {
+    envpipe = report::IterationCost{published->time, published->energy, {}};
   }
-  PlannerOptions planner;
+  planner::PlannerOptions planner;
   planner.effort = effort_named(options.effort);
   ProgressLine progress(
       fmt::format("planning {} on {}, {} microbatches ({})", profile.model, profile.gpu, job.microbatches, job.counted),
       options.progress);
   planner.progress = progress.callback();
-  Result<EmulatedCase> plans = EmulatedCase::plan(*dag, job.facts.tau, planner, envpipe);
+  Result<reproduction::EmulatedCase> plans = reproduction::EmulatedCase::plan(*dag, job.facts.tau, planner, envpipe);
   if (!plans) return plans.error();
 
-  const auto published = read_published_frontier(options.data, profile, job.microbatches);
-  std::optional<FrontierComparison> comparison;
+  const auto published = reproduction::read_published_frontier(options.data, profile, job.microbatches);
+  std::optional<reproduction::FrontierComparison> comparison;
   if (!published) {
     left_out.add(published.error().message);
   } else if (*published) {
-    comparison = compare_frontiers(plans->paper(), **published, job.facts.tau);
+    comparison = reproduction::compare_frontiers(plans->paper(), **published, job.facts.tau);
   }
   return ReproducedCase{profile.model, profile.gpu,       stages,    job.microbatches, job.facts.blocking_power,
                         job.facts.tau, *std::move(plans), comparison};
@@ -205,12 +206,12 @@ void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
 }
 
 std::string text_report(const std::vector<ReproducedCase>& cases) {
-  TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realised", "ours",
-                   "ours at T_min", "bound", "EnvPipe", "EnvPipe recomputed"});
-  const auto envpipe = std::ranges::find(baseline_methods(), "envpipe", &BaselineMethod::name);
-  const auto envpipe_index = static_cast<std::size_t>(envpipe - baseline_methods().begin());
+  report::TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realised", "ours",
+                           "ours at T_min", "bound", "EnvPipe", "EnvPipe recomputed"});
+  const auto envpipe = std::ranges::find(baselines::baseline_methods(), "envpipe", &baselines::BaselineMethod::name);
+  const auto envpipe_index = static_cast<std::size_t>(envpipe - baselines::baseline_methods().begin());
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
     const auto pct = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
     table.add({fmt::format("{} {}", c.model, c.gpu), std::to_string(c.microbatches), pct(s.paper_planned_pct),
                pct(s.paper_realised_pct), pct(s.ours_realised_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
@@ -222,7 +223,7 @@ std::string text_report(const std::vector<ReproducedCase>& cases) {
 std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
   json::array rows;
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
     json::object row{{"model", c.model},
                      {"gpu", c.gpu},
                      {"microbatches", c.microbatches},
@@ -242,7 +243,7 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
 Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   const Result<std::vector<int>> microbatches = checked_microbatches(options.microbatches);
   if (!microbatches) return microbatches.error();
-  const Result<Artifact> artifact = read_artifact(options.data);
+  const Result<reproduction::Artifact> artifact = reproduction::read_artifact(options.data);
   if (!artifact) return artifact.error();
   const auto powers = by_gpu("--blocking-power", options.blocking_power, 0, *artifact);
   if (!powers) return powers.error();
@@ -253,7 +254,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   LeftOut left_out;
   for (const std::string& what : artifact->left_out) left_out.add(what);
   std::vector<Job> jobs;
-  for (const EmulatedProfile& profile : artifact->profiles) {
+  for (const reproduction::EmulatedProfile& profile : artifact->profiles) {
     const GpuFacts facts = facts_of(profile, *powers, *taus);
     const std::vector<int> scales =
         microbatches->empty() ? scales_of(options.data, *artifact, profile, left_out) : *microbatches;
@@ -330,4 +331,4 @@ void add_reproduce(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_reproduce(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -8,13 +8,13 @@
 #include <set>
 #include <string_view>
 
-#include "baselines/methods.h"
+#include "evaluation/reproduction/bar_chart.h"
+#include "evaluation/reproduction/line_chart.h"
 #include "interrupt.h"
 #include "output_directory.h"
-#include "reproduce/bar_chart.h"
-#include "reproduce/line_chart.h"
+#include "planning/baselines/methods.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr std::array<std::string_view, 8> whole_files{"table5.csv",        "table6.csv",   "cases.csv",
@@ -40,28 +40,29 @@ std::string spoken(std::string name) {
 }
 
 /// What a baseline is called where the published EnvPipe stands beside ours: "zeus-global" -> "zeus_global".
-std::string column_of(const BaselineMethod& method) {
+std::string column_of(const baselines::BaselineMethod& method) {
   std::string name(method.name);
   std::ranges::replace(name, '-', '_');
   return name == "envpipe" ? "envpipe_recomputed" : name;
 }
 /// All savings are against it.
-bool is_reference(const BaselineMethod& method) { return method.name == "all-max"; }
+bool is_reference(const baselines::BaselineMethod& method) { return method.name == "all-max"; }
 
 /// What the paper's plans (planned and realised), ours, the bound, EnvPipe as published, and the baselines as we
 /// compute them are called, and how their lines look.
 struct Method {
   std::string name;
   int style;
-  std::function<std::optional<double>(const EmulatedCase::Savings&)> saving_pct;
-  std::function<std::optional<EmulatedCase::Shares>(const EmulatedCase::OfCluster&)> of_cluster;
+  std::function<std::optional<double>(const reproduction::EmulatedCase::Savings&)> saving_pct;
+  std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
+      of_cluster;
 };
 constexpr int first_baseline_style = 5;
 constexpr int t_star_style = 9;
 
 const std::vector<Method>& methods() {
-  using Savings = EmulatedCase::Savings;
-  using Cluster = EmulatedCase::OfCluster;
+  using Savings = reproduction::EmulatedCase::Savings;
+  using Cluster = reproduction::EmulatedCase::OfCluster;
   static const std::vector<Method> all = [] {
     std::vector<Method> made{
         {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; },
@@ -74,8 +75,8 @@ const std::vector<Method>& methods() {
         {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }, [](const Cluster& c) { return c.envpipe; }},
     };
     int style = first_baseline_style;
-    for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
-      const BaselineMethod& method = baseline_methods()[k];
+    for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
+      const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
       if (is_reference(method)) continue;
       made.push_back({column_of(method), style++, [k](const Savings& s) { return s.baselines_pct[k]; },
                       [k](const Cluster& c) { return c.baselines[k]; }});
@@ -120,23 +121,23 @@ struct NamedFrontier {
   std::vector<TimeEnergy> points;
 };
 
-std::vector<TimeEnergy> points_of(const Frontier& frontier) {
+std::vector<TimeEnergy> points_of(const model::Frontier& frontier) {
   std::vector<TimeEnergy> points;
-  for (const FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
+  for (const model::FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
   std::ranges::reverse(points);
   return points;
 }
 
 std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
-  const EmulatedCase& plans = c.plans;
+  const reproduction::EmulatedCase& plans = c.plans;
   std::vector<TimeEnergy> planned;
-  for (const PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
+  for (const planner::PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
   std::ranges::reverse(planned);
   if (planned.size() > 1) planned.pop_back();  // the starting schedule is not part of the published frontier
 
   const Watts blocking = (plans.all_max().energy - plans.all_max().effective_energy) / plans.all_max().time;
   std::vector<TimeEnergy> bound;
-  for (const BoundVertex& v : plans.ours().bound.vertices) {
+  for (const model::BoundVertex& v : plans.ours().bound.vertices) {
     bound.push_back({v.time, v.effective_energy + blocking * v.time});
   }
   std::vector<NamedFrontier> all{{"paper_planned", 0, thinned(planned)},
@@ -145,10 +146,10 @@ std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
                                  {"bound", 3, thinned(bound)}};
   if (plans.envpipe()) all.push_back({"envpipe", 4, {{plans.envpipe()->time, plans.envpipe()->energy}}});
   int style = first_baseline_style;
-  for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
-    const BaselineMethod& method = baseline_methods()[k];
+  for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
+    const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
     if (is_reference(method)) continue;
-    const Frontier& frontier = plans.baselines()[k];
+    const model::Frontier& frontier = plans.baselines()[k];
     if (!frontier.points.empty()) all.push_back({column_of(method), style, points_of(frontier)});
     ++style;
   }
@@ -160,11 +161,11 @@ std::string panel_title(const ReproducedCase& c) {
 }
 
 std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
-  std::vector<ChartPanel> panels;
+  std::vector<reproduction::ChartPanel> panels;
   for (const ReproducedCase* c : group) {
-    ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
+    reproduction::ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
     for (const NamedFrontier& frontier : frontiers_of(*c)) {
-      ChartSeries series{spoken(frontier.method), frontier.style, {}, {}};
+      reproduction::ChartSeries series{spoken(frontier.method), frontier.style, {}, {}};
       for (const TimeEnergy& p : frontier.points) {
         series.x.push_back(p.time.value());
         series.y.push_back(p.energy.value());
@@ -173,20 +174,20 @@ std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
     }
     panels.push_back(std::move(panel));
   }
-  return line_chart(fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
-                    "iteration time [s]", "energy of an iteration [J]", panels);
+  return reproduction::line_chart(fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
+                                  "iteration time [s]", "energy of an iteration [J]", panels);
 }
 
 std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
-  std::vector<ChartPanel> panels;
+  std::vector<reproduction::ChartPanel> panels;
   for (const ReproducedCase* c : group) {
-    ChartPanel panel{panel_title(*c), {}, {}, {}};
-    std::vector<EmulatedCase::OfCluster> savings;
+    reproduction::ChartPanel panel{panel_title(*c), {}, {}, {}};
+    std::vector<reproduction::EmulatedCase::OfCluster> savings;
     for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
       savings.push_back(c->plans.of_cluster(pct / 100.0, pipelines(*c)));
     }
     for (const Method& method : methods()) {
-      ChartSeries series{spoken(method.name), method.style, {}, {}};
+      reproduction::ChartSeries series{spoken(method.name), method.style, {}, {}};
       for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
         if (const auto shares = method.of_cluster(savings[pct - figure8_first_pct])) {
           series.x.push_back(pct / 100.0);
@@ -202,7 +203,7 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
                             {c->plans.of_cluster(t_star, pipelines(*c)).ours_realised.beyond_fastest_pct}});
     panels.push_back(std::move(panel));
   }
-  return line_chart(
+  return reproduction::line_chart(
       fmt::format("Savings of the whole job beyond the fastest plan's while a straggler sets the pace: {} "
                   "on {}",
                   group[0]->model, group[0]->gpu),
@@ -211,12 +212,12 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
 
 /// At 1,024 GPUs as in the paper; of a model without that scale, the most microbatches.
 std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
-  std::vector<BarGroup> groups;
+  std::vector<reproduction::BarGroup> groups;
   for (const auto& group : by_model_and_gpu(cases)) {
     const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == figure7_gpus; });
     const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
-    const EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
-    BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
+    reproduction::BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
     for (const Method& method : methods()) {
       const auto shares = method.of_cluster(savings);
       if (shares) {
@@ -225,8 +226,9 @@ std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
     }
     groups.push_back(std::move(bars));
   }
-  return bar_chart(fmt::format("Where the saving comes from while a straggler is {:g} times slower", figure7_slowdown),
-                   "intrinsic bloat", "extrinsic bloat", groups);
+  return reproduction::bar_chart(
+      fmt::format("Where the saving comes from while a straggler is {:g} times slower", figure7_slowdown),
+      "intrinsic bloat", "extrinsic bloat", groups);
 }
 
 }  // namespace
@@ -246,7 +248,7 @@ std::string table6_csv(const std::vector<ReproducedCase>& cases) {
   std::string text =
       "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct,ours_t_min_pct\n";
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
     text +=
         fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches,
                     s.paper_planned_pct, s.paper_realised_pct, s.ours_realised_pct, s.bound_pct, s.ours_fastest_pct);
@@ -261,7 +263,7 @@ std::string cases_csv(const std::vector<ReproducedCase>& cases) {
       "ours_fastest_s,ours_slowest_s,bound_t_star_s,envpipe_time_s,envpipe_pct,"
       "published_points,common_points,published_mean_deviation_pct,published_largest_deviation_pct\n";
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase& p = c.plans;
+    const reproduction::EmulatedCase& p = c.plans;
     text +=
         fmt::format("{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}", c.model,
                     c.gpu, c.microbatches, gpus(c), c.blocking_power.value(), c.tau.value(), p.all_max().time.value(),
@@ -281,8 +283,8 @@ std::string cases_csv(const std::vector<ReproducedCase>& cases) {
 std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
   std::string text = "model,gpu,microbatches,gpus,slowdown,method,intrinsic_pct,extrinsic_pct,total_pct\n";
   for (const ReproducedCase& c : cases) {
-    const EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
-    const auto add = [&](std::string_view method, const std::optional<EmulatedCase::Shares>& shares) {
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
+    const auto add = [&](std::string_view method, const std::optional<reproduction::EmulatedCase::Shares>& shares) {
       if (!shares) return;
       text += fmt::format("{},{},{},{},{:.2f},{},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, gpus(c),
                           figure7_slowdown, method, shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct,
@@ -317,7 +319,7 @@ std::string by_slowdown_csv(
 
 std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
   return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
-    const EmulatedCase::OfCluster savings = c.plans.of_cluster(slowdown, pipelines(c));
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(slowdown, pipelines(c));
     std::vector<std::optional<double>> all;
     for (const Method& method : methods()) {
       const auto shares = method.of_cluster(savings);
@@ -329,7 +331,7 @@ std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
 
 std::string non_straggler_csv(const std::vector<ReproducedCase>& cases) {
   return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
-    const EmulatedCase::Savings savings = c.plans.at_slowdown(slowdown);
+    const reproduction::EmulatedCase::Savings savings = c.plans.at_slowdown(slowdown);
     std::vector<std::optional<double>> all;
     for (const Method& method : methods()) all.push_back(method.saving_pct(savings));
     return all;
@@ -382,4 +384,4 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "reproduce/emulated_case.h"
+#include "evaluation/reproduction/emulated_case.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct ReproducedCase {
   std::string model;
@@ -22,8 +22,8 @@ struct ReproducedCase {
   int microbatches = 0;
   Watts blocking_power;  ///< of one GPU
   Seconds tau;
-  EmulatedCase plans;
-  std::optional<FrontierComparison> published;
+  reproduction::EmulatedCase plans;
+  std::optional<reproduction::FrontierComparison> published;
 };
 
 /// Table 5: the global batch is fixed, so fewer microbatches per pipeline are more pipelines.
@@ -43,4 +43,4 @@ std::string frontiers_csv(const std::vector<ReproducedCase>& cases);
 Status check_reproduction(const std::filesystem::path& directory);
 Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases);
 
-}  // namespace perseus
+}  // namespace perseus::cli

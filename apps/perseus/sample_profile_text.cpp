@@ -2,8 +2,8 @@
 
 #include "base/embed.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 PERSEUS_EMBED(sample_profile_text, PERSEUS_SAMPLE_PROFILE);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-namespace perseus {
+namespace perseus::cli {
 
 std::string_view sample_profile_text();
 
-}  // namespace perseus
+}  // namespace perseus::cli

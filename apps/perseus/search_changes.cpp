@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 
-#include "report/format.h"
+#include "io/report/format.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -32,13 +32,13 @@ std::string name_of(Change change) {
 ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary, Change largest,
                  Seconds deadline) {
   ChangeRow row;
-  std::vector<const Frontier*> allowed;
+  std::vector<const model::Frontier*> allowed;
   for (const PlannedConfiguration& configuration : configurations) {
     if (configuration.change > largest) continue;
     allowed.push_back(&configuration.frontier);
     const auto point = search::cheapest_in_time(configuration.frontier, deadline);
     if (!point) continue;
-    const FrontierPoint& found = configuration.frontier.points[*point];
+    const model::FrontierPoint& found = configuration.frontier.points[*point];
     if (row.plan && row.plan->energy <= found.energy) continue;
     row.plan = found;
     row.configuration = configuration.name;
@@ -53,7 +53,7 @@ ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const 
 
 std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,
                                   const SearchSummary& summary) {
-  const Seconds t_max = allowed_time(summary.all.frontier, summary.reference.time);
+  const Seconds t_max = model::allowed_time(summary.all.frontier, summary.reference.time);
   const Seconds deadline = (1 + summary.rule.slowdown) * t_max;
   std::vector<ChangeRow> rows;
   const auto add = [&](std::string change, Change largest, Seconds within) {
@@ -73,13 +73,14 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
   return rows;
 }
 
-TextRows change_rows(const std::vector<ChangeRow>& changes) {
-  TextRows rows{{"change", "saving", "more", "at most", "configuration", "time", "energy"}, {}};
+report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
+  report::TextRows rows{{"change", "saving", "more", "at most", "configuration", "time", "energy"}, {}};
   for (const ChangeRow& row : changes) {
     const std::string at_most = fmt::format("{:.2f} %", row.most_pct);
     if (row.plan) {
       rows.rows.push_back({row.change, fmt::format("{:.2f} %", row.saving_pct), fmt::format("{:+.2f}", row.more_pct),
-                           at_most, row.configuration, text_of(row.plan->time), text_of(row.plan->energy)});
+                           at_most, row.configuration, report::text_of(row.plan->time),
+                           report::text_of(row.plan->energy)});
     } else {
       rows.rows.push_back({row.change, "-", "-", at_most, "none is in time", "-", "-"});
     }
@@ -103,4 +104,4 @@ json::array changes_json(const std::vector<ChangeRow>& changes) {
   return array;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

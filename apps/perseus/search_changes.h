@@ -15,22 +15,22 @@
 #include <string>
 #include <vector>
 
-#include "model/default_plan.h"
-#include "report/comparison_text.h"
+#include "io/report/comparison_text.h"
+#include "planning/model/default_plan.h"
 #include "search_output.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct ChangeRow {
   std::string change;  ///< "clocks alone", "+ recomputation"
   std::string configuration;
-  std::optional<FrontierPoint> plan;  ///< nothing: none is in time
+  std::optional<model::FrontierPoint> plan;  ///< nothing: none is in time
   double saving_pct = 0, more_pct = 0, most_pct = 0;
 };
 
 std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,
                                   const SearchSummary& summary);
-TextRows change_rows(const std::vector<ChangeRow>& changes);
+report::TextRows change_rows(const std::vector<ChangeRow>& changes);
 boost::json::array changes_json(const std::vector<ChangeRow>& changes);
 
-}  // namespace perseus
+}  // namespace perseus::cli

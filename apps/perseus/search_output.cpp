@@ -6,14 +6,14 @@
 #include <boost/json/array.hpp>
 #include <iterator>
 
-#include "report/comparison.h"
-#include "report/format.h"
-#include "report/static_page.h"
-#include "report/table.h"
-#include "report/timeline.h"
+#include "io/report/comparison.h"
+#include "io/report/format.h"
+#include "io/report/static_page.h"
+#include "io/report/table.h"
+#include "io/report/timeline.h"
 #include "search_changes.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -28,19 +28,19 @@ std::string slower_text(const SearchSummary& s, Seconds time) {
 }
 
 /// One line per configuration; what terminal and page share.
-TextRows configuration_rows(const SearchReport& report) {
-  TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
+report::TextRows configuration_rows(const SearchReport& report) {
+  report::TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
     const PlannedConfiguration& configuration = report.configurations[c];
     const ConfigurationFigures& f = report.summary.configurations[c];
-    const FrontierPoint& slowest = configuration.frontier.points.front();
-    const FrontierPoint* in_time = f.in_time ? &configuration.frontier.points[*f.in_time] : nullptr;
-    rows.rows.push_back({configuration.name, text_of(configuration.frontier.points.back().time),
+    const model::FrontierPoint& slowest = configuration.frontier.points.front();
+    const model::FrontierPoint* in_time = f.in_time ? &configuration.frontier.points[*f.in_time] : nullptr;
+    rows.rows.push_back({configuration.name, report::text_of(configuration.frontier.points.back().time),
                          configuration.memory_gib ? fmt::format("{:.4g} GiB", *configuration.memory_gib) : "-",
-                         in_time == nullptr ? "-" : text_of(in_time->time),
-                         in_time == nullptr ? "-" : text_of(in_time->energy),
-                         in_time == nullptr ? "-" : fmt::format("{:.2f} %", f.saving_pct), text_of(slowest.time),
-                         fmt::format("{:.1f} %", f.wins_pct)});
+                         in_time == nullptr ? "-" : report::text_of(in_time->time),
+                         in_time == nullptr ? "-" : report::text_of(in_time->energy),
+                         in_time == nullptr ? "-" : fmt::format("{:.2f} %", f.saving_pct),
+                         report::text_of(slowest.time), fmt::format("{:.1f} %", f.wins_pct)});
   }
   return rows;
 }
@@ -50,7 +50,7 @@ std::string spans_text(const SearchReport& report) {
   const std::vector<search::WinningSpan> spans = search::winning_spans(report.summary.all);
   std::string text;
   for (std::size_t i = 0; i < std::min(spans.size(), kSpansShown); ++i) {
-    text += fmt::format("{}from {} {}", i == 0 ? "" : ", ", text_of(spans[i].from),
+    text += fmt::format("{}from {} {}", i == 0 ? "" : ", ", report::text_of(spans[i].from),
                         report.configurations[spans[i].configuration].name);
   }
   if (spans.size() > kSpansShown) text += fmt::format(", and {} more changes", spans.size() - kSpansShown);
@@ -59,18 +59,18 @@ std::string spans_text(const SearchReport& report) {
 
 std::string default_text(const SearchReport& report) {
   const SearchSummary& s = report.summary;
-  const FrontierPoint& chosen = s.all.frontier.points[s.default_point];
+  const model::FrontierPoint& chosen = s.all.frontier.points[s.default_point];
   const search::Origin origin = s.all.origins[s.default_point];
   return fmt::format("{}, point {}: {}, {}, {}; saves {:.2f} %", report.configurations[origin.configuration].name,
-                     origin.point, text_of(chosen.time), text_of(chosen.energy), slower_text(s, chosen.time),
-                     saving_pct_of(s, chosen.energy));
+                     origin.point, report::text_of(chosen.time), report::text_of(chosen.energy),
+                     slower_text(s, chosen.time), saving_pct_of(s, chosen.energy));
 }
 
-std::vector<ReportFact> assumption_facts(const SearchReport& report) {
-  std::vector<ReportFact> facts;
+std::vector<report::ReportFact> assumption_facts(const SearchReport& report) {
+  std::vector<report::ReportFact> facts;
   for (const PlannedConfiguration& configuration : report.configurations) {
     for (const std::string& assumption : configuration.assumptions) {
-      const auto known = std::ranges::find(facts, assumption, &ReportFact::value);
+      const auto known = std::ranges::find(facts, assumption, &report::ReportFact::value);
       if (known == facts.end()) {
         facts.push_back({configuration.name, assumption});
       } else {
@@ -81,7 +81,7 @@ std::vector<ReportFact> assumption_facts(const SearchReport& report) {
   return facts;
 }
 
-std::string rule_text(const DefaultRule& rule) {
+std::string rule_text(const model::DefaultRule& rule) {
   return rule.slowdown == 0 ? "no slower than it" : fmt::format("at most {:g} % slower than it", 100 * rule.slowdown);
 }
 
@@ -92,17 +92,18 @@ double saving_pct_of(const SearchSummary& summary, Joules energy) {
   return energy == before ? 0 : 100 * ((before - energy) / before);
 }
 
-SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const DefaultRule& rule) {
+SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations,
+                               const model::DefaultRule& rule) {
   SearchSummary summary;
   // Whatever the method: the job runs the reference at maximum clock today.
   summary.rule = {rule.slowdown, false};
-  const ComputationDag& reference = configurations.front().dag;
-  const Timeline at_maximum = timeline_of(reference, all_maximum_clock(reference));
+  const model::ComputationDag& reference = configurations.front().dag;
+  const report::Timeline at_maximum = report::timeline_of(reference, model::all_maximum_clock(reference));
   summary.reference = {at_maximum.makespan, at_maximum.energy, at_maximum.effective_energy};
-  std::vector<const Frontier*> frontiers;
+  std::vector<const model::Frontier*> frontiers;
   for (const PlannedConfiguration& c : configurations) frontiers.push_back(&c.frontier);
   summary.all = search::union_of(frontiers, reference.total_blocking_power());
-  const std::vector<FrontierPoint>& points = summary.all.frontier.points;
+  const std::vector<model::FrontierPoint>& points = summary.all.frontier.points;
   const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, at_maximum.makespan);
   // Where no plan is as fast as the reference, the fastest.
   summary.default_point =
@@ -129,11 +130,11 @@ std::string configurations_csv(const std::vector<PlannedConfiguration>& configur
   std::string text = "configuration,t_min_s,t_star_s,points,point_in_time,time_s,energy_j,saving_pct,wins_pct\n";
   for (std::size_t c = 0; c < configurations.size(); ++c) {
     const ConfigurationFigures& f = summary.configurations[c];
-    const Frontier& frontier = configurations[c].frontier;
+    const model::Frontier& frontier = configurations[c].frontier;
     text +=
         fmt::format("{},{},{},{},", configurations[c].name, f.t_min.value(), f.t_star.value(), frontier.points.size());
     if (f.in_time) {
-      const FrontierPoint& point = frontier.points[*f.in_time];
+      const model::FrontierPoint& point = frontier.points[*f.in_time];
       text += fmt::format("{},{},{},{},", *f.in_time, point.time.value(), point.energy.value(), f.saving_pct);
     } else {
       text += ",,,,";
@@ -149,7 +150,7 @@ std::string union_csv(const std::vector<PlannedConfiguration>& configurations, c
       "pct\n";
   const auto& points = summary.all.frontier.points;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const FrontierPoint& p = points[i];
+    const model::FrontierPoint& p = points[i];
     const search::Origin origin = summary.all.origins[i];
     fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", i,
                    configurations[origin.configuration].name, origin.point, p.time.value(), p.energy.value(),
@@ -162,25 +163,26 @@ std::string union_csv(const std::vector<PlannedConfiguration>& configurations, c
 std::string search_text(const SearchReport& report) {
   const SearchSummary& s = report.summary;
   std::string text;
-  for (const ReportFact& fact : report.inputs) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  const TextRows rows = configuration_rows(report);
-  TextTable table(rows.header);
+  for (const report::ReportFact& fact : report.inputs) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  const report::TextRows rows = configuration_rows(report);
+  report::TextTable table(rows.header);
   for (const auto& row : rows.rows) table.add(row);
   text += "\n" + table.to_string() + "\n";
   text += fmt::format("reference: {}, everything at maximum clock: {}, {} (what 'saving' is against)\n",
-                      report.configurations.front().name, text_of(s.reference.time), text_of(s.reference.energy));
+                      report.configurations.front().name, report::text_of(s.reference.time),
+                      report::text_of(s.reference.energy));
   text += fmt::format("in time: the plan of least energy that is {}; slowest: being slower saves nothing more\n",
                       rule_text(s.rule));
   text += fmt::format("best at each deadline: {}\n", spans_text(report));
   text += fmt::format("default plan: {}\n", default_text(report));
   text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
                       rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
-  const TextRows changes = change_rows(changes_of(report.configurations, s));
-  TextTable change_table(changes.header);
+  const report::TextRows changes = change_rows(changes_of(report.configurations, s));
+  report::TextTable change_table(changes.header);
   for (const auto& row : changes.rows) change_table.add(row);
   text += "\nwhat each change saves, one after the other:\n" + change_table.to_string() + "\n";
   for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
-  for (const ReportFact& fact : assumption_facts(report)) {
+  for (const report::ReportFact& fact : assumption_facts(report)) {
     text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
   }
   return text;
@@ -189,7 +191,7 @@ std::string search_text(const SearchReport& report) {
 json::object search_json(const SearchReport& report) {
   const SearchSummary& s = report.summary;
   json::object inputs;
-  for (const ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
+  for (const report::ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
   json::array configurations, points, spans, left_out;
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
     const PlannedConfiguration& configuration = report.configurations[c];
@@ -205,7 +207,7 @@ json::object search_json(const SearchReport& report) {
     object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
     object["in_time"] = json::value();
     if (f.in_time) {
-      const FrontierPoint& point = configuration.frontier.points[*f.in_time];
+      const model::FrontierPoint& point = configuration.frontier.points[*f.in_time];
       object["in_time"] = json::object{{"point", *f.in_time},
                                        {"time_s", point.time.value()},
                                        {"energy_j", point.energy.value()},
@@ -215,7 +217,7 @@ json::object search_json(const SearchReport& report) {
     configurations.push_back(std::move(object));
   }
   const auto point_json = [&](std::size_t i) {
-    const FrontierPoint& p = s.all.frontier.points[i];
+    const model::FrontierPoint& p = s.all.frontier.points[i];
     return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
                         {"configuration_point", s.all.origins[i].point},
                         {"time_s", p.time.value()},
@@ -249,24 +251,24 @@ json::object search_json(const SearchReport& report) {
           {"points", std::move(points)}};
 }
 
-void write_search_svg(const SearchReport& report, const Sink& sink) {
+void write_search_svg(const SearchReport& report, const report::Sink& sink) {
   // The reference, and whatever wins somewhere.
-  std::vector<ComparedMethod> drawn;
+  std::vector<report::ComparedMethod> drawn;
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
     if (c > 0 && report.summary.configurations[c].wins_pct == 0) continue;
     drawn.push_back(
         {report.configurations[c].name, report.configurations[c].description, "", report.configurations[c].frontier});
   }
-  write_comparison_svg({report.configurations.front().dag, drawn, report.title, report.inputs}, sink);
+  report::write_comparison_svg({report.configurations.front().dag, drawn, report.title, report.inputs}, sink);
 }
 
-void write_search_html(const SearchReport& report, const Sink& sink) {
+void write_search_html(const SearchReport& report, const report::Sink& sink) {
   std::string drawing;
   write_search_svg(report, [&](std::string_view piece) { drawing += piece; });
   const SearchSummary& s = report.summary;
-  std::vector<ReportFact> left_out;
+  std::vector<report::ReportFact> left_out;
   for (const SkippedConfiguration& out : report.left_out) left_out.push_back({out.name, out.reason});
-  std::vector<PageSection> sections{
+  std::vector<report::PageSection> sections{
       {"", {drawing}, {}, {}, "The reference, and every configuration that is best at some deadline."},
       {"What each change saves",
        {},
@@ -282,14 +284,14 @@ void write_search_html(const SearchReport& report, const Sink& sink) {
        fmt::format(
            "Saving: against {} with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
            "{}. Wins: the share of deadlines at which it needs the least energy.",
-           report.configurations.front().name, text_of(s.reference.time), text_of(s.reference.energy),
+           report.configurations.front().name, report::text_of(s.reference.time), report::text_of(s.reference.energy),
            rule_text(s.rule))}};
   if (const auto facts = assumption_facts(report); !facts.empty()) {
     sections.push_back(
         {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});
   }
   if (!left_out.empty()) sections.push_back({"Left out", {}, left_out, {}, ""});
-  write_static_page({"Perseus configurations", report.title, report.inputs, std::move(sections)}, sink);
+  report::write_static_page({"Perseus configurations", report.title, report.inputs, std::move(sections)}, sink);
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

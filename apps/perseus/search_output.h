@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "model/default_plan.h"
-#include "report/report.h"
-#include "search/union_frontier.h"
+#include "io/report/report.h"
+#include "planning/model/default_plan.h"
+#include "planning/search/union_frontier.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 /// In a plan file's metadata: how many configurations were planned, "3 planned, 1 left out; ...".
 constexpr const char* kConfigurationsKey = "configurations";
@@ -30,8 +30,8 @@ enum class Change { clocks, recomputation, schedule, partition, microbatches };
 struct PlannedConfiguration {
   std::string name;
   std::string description;  ///< "8 ranks, 12 microbatches"
-  const ComputationDag& dag;
-  const Frontier& frontier;
+  const model::ComputationDag& dag;
+  const model::Frontier& frontier;
   std::optional<double> memory_gib;  ///< the highest peak of a rank
   std::vector<std::string> assumptions;
   Change change = Change::clocks;  ///< the largest one, from the reference
@@ -46,8 +46,8 @@ struct ConfigurationFigures {
 };
 
 struct SearchSummary {
-  IterationCost reference;  ///< everything at maximum clock in the first configuration
-  DefaultRule rule;
+  report::IterationCost reference;  ///< everything at maximum clock in the first configuration
+  model::DefaultRule rule;
   search::UnionFrontier all;
   int default_point = 0;
   Joules bound_in_time;  ///< no plan of any configuration that is in time needs less
@@ -60,7 +60,7 @@ struct SkippedConfiguration {
 };
 
 /// At least one configuration, each with at least one point.
-SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const DefaultRule& rule);
+SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const model::DefaultRule& rule);
 double saving_pct_of(const SearchSummary& summary, Joules energy);
 
 std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);
@@ -68,14 +68,14 @@ std::string union_csv(const std::vector<PlannedConfiguration>& configurations, c
 
 struct SearchReport {
   std::string title;
-  std::vector<ReportFact> inputs;
+  std::vector<report::ReportFact> inputs;
   const std::vector<PlannedConfiguration>& configurations;
   const std::vector<SkippedConfiguration>& left_out;
   const SearchSummary& summary;
 };
 std::string search_text(const SearchReport& report);
 boost::json::object search_json(const SearchReport& report);
-void write_search_svg(const SearchReport& report, const Sink& sink);
-void write_search_html(const SearchReport& report, const Sink& sink);
+void write_search_svg(const SearchReport& report, const report::Sink& sink);
+void write_search_html(const SearchReport& report, const report::Sink& sink);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -20,22 +20,22 @@
 #include "base/error_table.h"
 #include "command.h"
 #include "disk_watch.h"
-#include "net/http_server.h"
+#include "io/http/http_server.h"
+#include "io/report/dashboard.h"
 #include "openapi_text.h"
-#include "report/dashboard.h"
 #include "serve_config.h"
 #include "serve_options.h"
-#include "server/api.h"
-#include "server/metrics.h"
-#include "server/service.h"
-#include "server/store_access.h"
-#include "server/tokens.h"
-#include "server/worker_pool.h"
+#include "server/routes/api.h"
+#include "server/routes/metrics.h"
+#include "server/service/service.h"
+#include "server/service/store_access.h"
+#include "server/service/tokens.h"
+#include "server/service/worker_pool.h"
 #include "server_log.h"
 #include "server_store.h"
 #include "service_manager.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace asio = boost::asio;
@@ -82,7 +82,8 @@ void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 /// Calls tick() when the service has something to do.
 class Ticker {
  public:
-  Ticker(asio::io_context& io, server::Service& service, server::Api& api, const Clock& clock, server::Metrics& metrics)
+  Ticker(asio::io_context& io, service::Service& service, routes::Api& api, const Clock& clock,
+         routes::Metrics& metrics)
       : timer_(io), service_(service), api_(api), clock_(clock), metrics_(metrics) {
     service_.on_earlier_wake([this] { arm(); });
     api_.on_earlier_wake([this] { arm(); });
@@ -96,17 +97,17 @@ class Ticker {
     timer_.expires_after(duration_cast<milliseconds>(std::chrono::duration<double>(wait_s)) + milliseconds(1));
     timer_.async_wait([this](boost::system::error_code stopped) {
       if (stopped) return;
-      const server::Metrics::IoSpan span(metrics_, "timer");
+      const routes::Metrics::IoSpan span(metrics_, "timer");
       if (service_.next_wake().value_or(0) <= clock_.now_s()) service_.tick();
       api_.tick();
       arm();
     });
   }
   asio::steady_timer timer_;
-  server::Service& service_;
-  server::Api& api_;
+  service::Service& service_;
+  routes::Api& api_;
   const Clock& clock_;
-  server::Metrics& metrics_;
+  routes::Metrics& metrics_;
 };
 
 /// Tells the service manager that the io thread still turns, as often as it wants to hear it.
@@ -138,10 +139,10 @@ struct ServeOptions {
 struct RunningServer {
   ServeConfig& config;
   ServerLog& log;
-  server::Api& api;
-  server::Service& service;
-  server::Tokens& tokens;
-  HttpServer& http;
+  routes::Api& api;
+  service::Service& service;
+  service::Tokens& tokens;
+  http::HttpServer& http;
   rlim_t most_files;
 };
 
@@ -183,37 +184,37 @@ void reload(const RunningServer& server, const ServeOptions& given) {
   }
   server.tokens.refresh([&server](const Error& error) { server.log.error("tokens: " + error.message); });
   if (config.tls_certificate.empty()) return;
-  const auto tls = server_tls(config.tls_certificate, config.tls_key);
+  const auto tls = http::server_tls(config.tls_certificate, config.tls_key);
   if (tls) server.http.use_certificate(*tls);
   tls ? server.log.info("read the certificate again")
       : server.log.error("the certificate stays as it was: " + tls.error().message);
 }
 
 Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
-  const auto address = parse_host_port(config.listen);
+  const auto address = http::parse_host_port(config.listen);
   if (!address) return Error{ErrorCode::usage, "listen: " + address.error().message};
-  HttpServerOptions options = http_options(config);
-  options.is_reader = server::Api::is_reader;
+  http::HttpServerOptions options = http_options(config);
+  options.is_reader = routes::Api::is_reader;
   if (!config.tls_certificate.empty()) {
-    auto tls = server_tls(config.tls_certificate, config.tls_key);
+    auto tls = http::server_tls(config.tls_certificate, config.tls_key);
     if (!tls) return tls.error();
     options.tls = *tls;
   }
   const rlim_t most_files = make_room_for(config.max_connections);
   if (Status enough = check_files(most_files); !enough) return enough.error();
   asio::io_context io(1);
-  auto own_address = take_address(io, *address);  // before anything is written: another server may serve there
+  auto own_address = http::take_address(io, *address);  // before anything is written: another server may serve there
   if (!own_address) return own_address.error();
   ignore_closed_pipes();
   ServiceManager manager;
   ServerLog log(config.log_level);
   keep_to_ourselves();
   if (const Status opened = log.open(config.log_level, config.log_file); !opened) return opened.error();
-  const auto metrics = std::make_shared<server::Metrics>();
-  const auto post_from = [&io, metrics](std::string_view whom) -> Post {
+  const auto metrics = std::make_shared<routes::Metrics>();
+  const auto post_from = [&io, metrics](std::string_view whom) -> store::Post {
     return [&io, metrics, whom](std::function<void()> work) {
       asio::post(io, [metrics, whom, work = std::move(work)] {
-        const server::Metrics::IoSpan span(*metrics, whom);
+        const routes::Metrics::IoSpan span(*metrics, whom);
         work();
       });
     };
@@ -225,8 +226,8 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
     log.warn("known plans are served, and nothing can be changed: " + why);
   }
 
-  const bool local = is_loopback_host(address->host);
-  server::Tokens tokens(**store, local);
+  const bool local = http::is_loopback_host(address->host);
+  service::Tokens tokens(**store, local);
   if (const Status loaded = tokens.load(); !loaded) return loaded.error();
   if (!local && tokens.list().empty()) {
     return Error{ErrorCode::usage,
@@ -235,26 +236,26 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
                              config.listen)};
   }
 
-  server::WorkerPool workers(config.workers, post_from("workers"));
-  server::ServiceOptions options_of_service = service_options(config);
+  service::WorkerPool workers(config.workers, post_from("workers"));
+  service::ServiceOptions options_of_service = service_options(config);
   options_of_service.tokens_changed = [&] {
     tokens.refresh([&](const Error& error) { log.error("tokens: " + error.message); });
   };
-  auto service = server::Service::open(std::move(options_of_service), **store, clock, workers);
+  auto service = service::Service::open(std::move(options_of_service), **store, clock, workers);
   if (!service) return service.error();
   tokens.serve((*service)->store_access());
 
-  (*service)->subscribe_all([&log](const server::JobEvent& event) {
+  (*service)->subscribe_all([&log](const jobs::JobEvent& event) {
     constexpr std::array told{"profiling_started", "profiling_failed", "profile_known", "plan_dropped"};
     if (std::ranges::find(told, event.kind) == told.end()) return;
     log.info(fmt::format("job {}: {}", event.job, event.text));
   });
 
-  server::ApiOptions options_of_api = api_options(config);
+  routes::ApiOptions options_of_api = api_options(config);
   options_of_api.metrics = metrics;
   options_of_api.version = PERSEUS_VERSION;
   options_of_api.openapi = openapi_text();
-  options_of_api.dashboard = dashboard_page();
+  options_of_api.dashboard = report::dashboard_page();
   options_of_api.later = post_from("exchange");
   options_of_api.audit = [&log](const std::string& change) { log.audit(change); };
   std::optional<DiskWatch> disk;
@@ -262,17 +263,17 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
     disk.emplace(config.data, workers);
     options_of_api.disk = [&] { return disk->look(); };
   }
-  HttpServer* running = nullptr;
+  http::HttpServer* running = nullptr;
   options_of_api.connections = [&] { return running->counts(); };
-  server::Api api(**service, tokens, clock, std::move(options_of_api));
-  options.served = [&](const ServedRequest& served) {
+  routes::Api api(**service, tokens, clock, std::move(options_of_api));
+  options.served = [&](const http::ServedRequest& served) {
     metrics->served(served);
     constexpr int unavailable = 503;  // the course of things while the server stops or its database is away
     const std::string text = fmt::format("{} answered {}", served.route, served.status);
     if (served.status >= 500) served.status == unavailable ? log.debug(text) : log.error(text);
   };
-  options.refuse = [&](const HttpRequest& head) { return api.refuse(head); };
-  HttpServer http(io, options, [&](HttpRequest request, Responder responder) {
+  options.refuse = [&](const http::HttpRequest& head) { return api.refuse(head); };
+  http::HttpServer http(io, options, [&](http::HttpRequest request, http::Responder responder) {
     api.handle(std::move(request), std::move(responder));
   });
   running = &http;
@@ -311,7 +312,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
     });
     http.drain(grace, one_done);
   });
-  const std::string where = format_host_port({address->host, *port});
+  const std::string where = http::format_host_port({address->host, *port});
   print(fmt::format("perseus: serving on {}://{}\n", options.tls ? "https" : "http", where));
   log.info(fmt::format("serving on {}{}", where, tokens.required() ? "" : ", without tokens"));
   if (!tokens.required()) {
@@ -367,4 +368,4 @@ void add_serve(CLI::App& app, Command& command) {
   });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

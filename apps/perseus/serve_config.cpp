@@ -7,17 +7,17 @@
 #include <cstdlib>
 #include <vector>
 
+#include "io/formats/file.h"
+#include "io/formats/number.h"
 #include "slowdown.h"
-#include "wire/file.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 template <class Number>
 auto number(Number ServeConfig::*member, double least, double most) {
   return [=](ServeConfig& config, const std::string& text) -> Status {
-    const auto value = number_in<Number>(text);
+    const auto value = formats::number_in<Number>(text);
     if (!value || !(static_cast<double>(*value) >= least && static_cast<double>(*value) <= most)) {
       return Error{ErrorCode::usage, fmt::format("'{}' is not a number from {:.10g} to {:.10g}", text, least, most)};
     }
@@ -76,7 +76,7 @@ Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, s
   for (const ConfigKey& key : config_table())
     settings[std::string(key.name)] = {std::string(key.fallback), "default", false};
   if (!file.empty()) {
-    const auto content = read_file(file);
+    const auto content = formats::read_file(file);
     if (!content) return content.error();
     toml::table table;
     try {
@@ -266,11 +266,11 @@ Result<std::string> format_config(const std::map<std::string, std::string>& flag
   for (const ConfigKey& key : config_table()) {
     std::string value = settings->at(std::string(key.name)).value;
     if (key.name == "database" && !value.empty()) value = "********";  // a password may be anywhere in it
-    const bool is_number = number_in<double>(value).has_value();
+    const bool is_number = formats::number_in<double>(value).has_value();
     text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
                         key.name, is_number ? value : fmt::format("\"{}\"", value));
   }
   return text;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

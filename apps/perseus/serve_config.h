@@ -14,7 +14,7 @@
 
 #include "base/result.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct ServeConfig {
   std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency;
@@ -55,4 +55,4 @@ Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std
 /// The settings that would hold, as a TOML file with comments.
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -1,11 +1,11 @@
 #include "serve_options.h"
 
-#include "server/identity.h"
+#include "server/jobs/identity.h"
 
-namespace perseus {
+namespace perseus::cli {
 
-HttpServerOptions http_options(const ServeConfig& config) {
-  HttpServerOptions options;
+http::HttpServerOptions http_options(const ServeConfig& config) {
+  http::HttpServerOptions options;
   options.limits.body_bytes = static_cast<std::size_t>(config.max_body_mb) << 20U;
   options.connections = static_cast<std::size_t>(config.max_connections);
   options.connections_per_address = static_cast<std::size_t>(config.max_connections_per_address);
@@ -13,10 +13,10 @@ HttpServerOptions http_options(const ServeConfig& config) {
   return options;
 }
 
-server::ServiceOptions service_options(const ServeConfig& config) {
+service::ServiceOptions service_options(const ServeConfig& config) {
   constexpr double day_s = 86400;
-  server::ServiceOptions options;
-  options.owner = config.database.empty() ? "server" : server::random_hex_id();
+  service::ServiceOptions options;
+  options.owner = config.database.empty() ? "server" : jobs::random_hex_id();
   options.idle_expiry_s = config.idle_expiry_s;
   options.keep_finished_s = config.keep_finished_days * day_s;
   options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;
@@ -35,8 +35,8 @@ server::ServiceOptions service_options(const ServeConfig& config) {
   return options;
 }
 
-server::ApiOptions api_options(const ServeConfig& config) {
-  server::ApiOptions options;
+routes::ApiOptions api_options(const ServeConfig& config) {
+  routes::ApiOptions options;
   options.hosts = config.hosts;
   options.longest_wait_s = config.max_wait_s;
   options.jobs_per_token = config.max_live_jobs_per_token;
@@ -51,4 +51,4 @@ server::ApiOptions api_options(const ServeConfig& config) {
   return options;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -7,15 +7,15 @@
 // Threads: any.
 #pragma once
 
-#include "net/http_server.h"
+#include "io/http/http_server.h"
 #include "serve_config.h"
-#include "server/api.h"
-#include "server/service.h"
+#include "server/routes/api.h"
+#include "server/service/service.h"
 
-namespace perseus {
+namespace perseus::cli {
 
-HttpServerOptions http_options(const ServeConfig& config);
-server::ServiceOptions service_options(const ServeConfig& config);
-server::ApiOptions api_options(const ServeConfig& config);
+http::HttpServerOptions http_options(const ServeConfig& config);
+service::ServiceOptions service_options(const ServeConfig& config);
+routes::ApiOptions api_options(const ServeConfig& config);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -11,19 +11,19 @@
 #include "answer_text.h"
 #include "base/error_table.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
 
-Error error_of(const HttpReply& reply) {
+Error error_of(const http::HttpReply& reply) {
   boost::system::error_code problem;
   const json::value body = json::parse(reply.body, problem);
   const auto* object = problem ? nullptr : body.if_object();
   const auto* detail = object != nullptr ? object->if_contains("detail") : nullptr;
   std::string message = detail != nullptr && detail->is_string()
                             ? std::string(detail->get_string().c_str())
-                            : fmt::format("the server answered {} {}", reply.status, reason_phrase(reply.status));
+                            : fmt::format("the server answered {} {}", reply.status, http::reason_phrase(reply.status));
   for (const ErrorEntry& entry : error_table()) {
     if (entry.http_status == reply.status) return {entry.code, std::move(message)};
   }
@@ -32,8 +32,8 @@ Error error_of(const HttpReply& reply) {
 
 }  // namespace
 
-std::shared_ptr<HttpPeer> add_server_options(CLI::App& subcommand) {
-  auto peer = std::make_shared<HttpPeer>();
+std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand) {
+  auto peer = std::make_shared<http::HttpPeer>();
   peer->url = "http://127.0.0.1:7787";
   subcommand.add_option("--server", peer->url, "Where 'perseus serve' is (default http://127.0.0.1:7787)")
       ->envname("PERSEUS_SERVER")
@@ -46,16 +46,16 @@ std::shared_ptr<HttpPeer> add_server_options(CLI::App& subcommand) {
   return peer;
 }
 
-Result<std::string> call_server(const HttpPeer& peer, const HttpCall& call) {
-  auto reply = http_call(peer, call);
+Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call) {
+  auto reply = http::http_call(peer, call);
   if (!reply) return reply.error();
   if (reply->status >= 300) return error_of(*reply);
   return std::move(reply->body);
 }
 
-Result<std::string> call_pages(const HttpPeer& peer, const HttpCall& call, std::string_view list) {
+Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list) {
   json::array all;
-  HttpCall page = call;
+  http::HttpCall page = call;
   while (true) {
     const auto body = call_server(peer, page);
     if (!body) return body.error();
@@ -72,11 +72,11 @@ Result<std::string> call_pages(const HttpPeer& peer, const HttpCall& call, std::
       return json::serialize(value);
     }
     page.target = call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
-                  "after=" + percent_encode(std::string_view(next->get_string()));
+                  "after=" + http::percent_encode(std::string_view(next->get_string()));
   }
 }
 
-Result<int> print_answer(const HttpPeer& peer, const Result<std::string>& body, bool as_json) {
+Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& body, bool as_json) {
   if (!body) return body.error();
   if (as_json) {
     print(*body + "\n");
@@ -89,4 +89,4 @@ Result<int> print_answer(const HttpPeer& peer, const Result<std::string>& body, 
   return 0;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

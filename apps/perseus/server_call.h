@@ -11,16 +11,16 @@
 #include <string_view>
 
 #include "command.h"
-#include "net/http_client.h"
+#include "io/http/http_client.h"
 
-namespace perseus {
+namespace perseus::cli {
 
-std::shared_ptr<HttpPeer> add_server_options(CLI::App& subcommand);
+std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand);
 /// The body of an answer that is not an error.
-Result<std::string> call_server(const HttpPeer& peer, const HttpCall& call);
+Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call);
 /// All pages of a list in one: the rows are in the member `list`, and `next` names the page that follows.
-Result<std::string> call_pages(const HttpPeer& peer, const HttpCall& call, std::string_view list);
+Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list);
 /// Prints such a body, or returns its error.
-Result<int> print_answer(const HttpPeer& peer, const Result<std::string>& body, bool json);
+Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& body, bool json);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -11,14 +11,14 @@
 
 #include "base/clock.h"
 #include "command.h"
-#include "server/tokens.h"
+#include "io/formats/file.h"
+#include "io/formats/transfer_latency_text.h"
+#include "server/service/tokens.h"
 #include "server_call.h"
 #include "server_store.h"
 #include "slowdown.h"
-#include "wire/file.h"
-#include "wire/transfer_latency_text.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -26,7 +26,7 @@ namespace json = boost::json;
 /// One action of a command: `perseus job show`. `make` says what to ask once the options are parsed; `list`: the answer
 /// comes in pages of that list.
 CLI::App* add_action(CLI::App& parent, Command& command, const std::string& name, const std::string& meaning,
-                     std::function<Result<HttpCall>()> make, const std::string& list = {}) {
+                     std::function<Result<http::HttpCall>()> make, const std::string& list = {}) {
   auto* action = parent.add_subcommand(name, meaning);
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
@@ -49,37 +49,37 @@ CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& m
 }
 
 std::string job_path(const std::string& job, const std::string& rest = {}) {
-  return "/v1/jobs/" + percent_encode(job) + rest;
+  return "/v1/jobs/" + http::percent_encode(job) + rest;
 }
 
 struct ProfilePush {
   std::string name, file, schedule = "1f1b", action_table, accelerator;
   int microbatches = 0, chunks = 0;
-  std::optional<TransferLatency> transfer_latency;
+  std::optional<model::TransferLatency> transfer_latency;
   std::optional<double> blocking_power_w, switch_latency_s, split_backward;
   bool blocking_transfers = false;
 };
 
-Result<HttpCall> push_call(const ProfilePush& push) {
-  const auto csv = read_file(push.file);
+Result<http::HttpCall> push_call(const ProfilePush& push) {
+  const auto csv = formats::read_file(push.file);
   if (!csv) return csv.error();
   json::object pipeline{{"schedule", push.schedule}, {"microbatches", push.microbatches}};
   if (!push.action_table.empty()) {
-    const auto table = read_file(push.action_table);
+    const auto table = formats::read_file(push.action_table);
     if (!table) return table.error();
     pipeline["action_table"] = *table;
   }
   if (push.chunks > 0) pipeline["chunks"] = push.chunks;
   if (push.blocking_power_w) pipeline["blocking_power_w"] = *push.blocking_power_w;
   if (push.transfer_latency) {
-    pipeline["transfer_latency_s"] = json::parse(format_transfer_latency(*push.transfer_latency));
+    pipeline["transfer_latency_s"] = json::parse(formats::format_transfer_latency(*push.transfer_latency));
   }
   if (push.switch_latency_s) pipeline["switch_latency_s"] = *push.switch_latency_s;
   if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
   json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
   if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
-  return HttpCall{"PUT", "/v1/profiles/" + percent_encode(push.name), json::serialize(body)};
+  return http::HttpCall{"PUT", "/v1/profiles/" + http::percent_encode(push.name), json::serialize(body)};
 }
 
 struct StragglerNotice {
@@ -88,7 +88,7 @@ struct StragglerNotice {
   double delay_s = 0, degree = 1;
 };
 
-HttpCall straggler_call(const StragglerNotice& notice) {
+http::HttpCall straggler_call(const StragglerNotice& notice) {
   json::object body{{"degree", notice.degree}, {"delay_s", notice.delay_s}};
   if (!notice.accelerator.empty()) body["accelerator"] = notice.accelerator;
   if (notice.rank) body["rank"] = *notice.rank;
@@ -102,7 +102,7 @@ struct PolicyChange {
   std::optional<int> point;
 };
 
-Result<HttpCall> policy_call(const PolicyChange& change) {
+Result<http::HttpCall> policy_call(const PolicyChange& change) {
   json::object body;
   const std::string path = job_path(change.job, "/policies/" + change.kind);
   if (change.watts) body["average_w"] = *change.watts;
@@ -116,7 +116,7 @@ Result<HttpCall> policy_call(const PolicyChange& change) {
   if (change.threshold) body["threshold"] = *change.threshold;
   std::string text = json::serialize(body);
   if (!change.signal.empty()) {
-    const auto signal = read_file(change.signal);
+    const auto signal = formats::read_file(change.signal);
     if (!signal) return signal.error();
     boost::system::error_code problem;
     if (const json::value value = json::parse(*signal, problem); problem || !value.is_array()) {
@@ -124,7 +124,7 @@ Result<HttpCall> policy_call(const PolicyChange& change) {
     }
     text.insert(text.size() - 1, fmt::format("{}\"signal\":{}", body.empty() ? "" : ",", *signal));
   }
-  return HttpCall{"PUT", path, text};
+  return http::HttpCall{"PUT", path, text};
 }
 
 struct TokenOptions {
@@ -134,7 +134,8 @@ struct TokenOptions {
 constexpr double day_s = 86400;
 
 /// Writes straight into the database, of a server that has not started yet or shares it.
-Status change_store(const TokenOptions& options, const std::function<void(Store&, Store::Done<Ok>)>& change) {
+Status change_store(const TokenOptions& options,
+                    const std::function<void(store::Store&, store::Store::Done<Ok>)>& change) {
   boost::asio::io_context io(1);
   const auto store = open_server_store(options.data, options.database,
                                        [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
@@ -151,16 +152,16 @@ Status change_store(const TokenOptions& options, const std::function<void(Store&
 
 Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   const double now_s = SystemClock().now_s();
-  TokenRow wanted;
+  store::TokenRow wanted;
   wanted.role = options.role;
   wanted.job = options.job;
   wanted.name = options.name;
   wanted.team = options.team;
-  if (const Status possible = server::check_token(wanted); !possible) return possible.error();
+  if (const Status possible = service::check_token(wanted); !possible) return possible.error();
   if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * day_s;
-  const server::NewToken token = server::make_token(std::move(wanted), now_s);
-  const Status put =
-      change_store(options, [&](Store& store, Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
+  const service::NewToken token = service::make_token(std::move(wanted), now_s);
+  const Status put = change_store(
+      options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
   if (!put) return put.error();
   print(as_json ? fmt::format("{{\"token\":\"{}\"}}\n", token.secret) : token.secret + "\n");
   return 0;
@@ -186,28 +187,28 @@ void add_job(CLI::App& app, Command& command) {
       *group, command, "list", "All jobs, newest first",
       [wanted] {
         std::string target = "/v1/jobs?limit=1000";
-        if (!wanted->state.empty()) target += "&state=" + percent_encode(wanted->state);
-        if (!wanted->search.empty()) target += "&search=" + percent_encode(wanted->search);
-        return HttpCall{"GET", target, ""};
+        if (!wanted->state.empty()) target += "&state=" + http::percent_encode(wanted->state);
+        if (!wanted->search.empty()) target += "&search=" + http::percent_encode(wanted->search);
+        return http::HttpCall{"GET", target, ""};
       },
       "jobs");
   list->add_option("--state", wanted->state, "Only jobs in this state")->type_name("STATE");
   list->add_option("--search", wanted->search, "Only jobs with this text in their name or id")->type_name("TEXT");
   add_action(*group, command, "show", "State, plan and reason, stragglers, savings",
              [job] {
-               return HttpCall{"GET", job_path(*job), ""};
+               return http::HttpCall{"GET", job_path(*job), ""};
              })
       ->add_option("JOB", *job, "Its id")
       ->required();
   add_action(*group, command, "delete", "Removes a job that has ended, with its log, for good",
              [job] {
-               return HttpCall{"DELETE", job_path(*job), ""};
+               return http::HttpCall{"DELETE", job_path(*job), ""};
              })
       ->add_option("JOB", *job, "Its id")
       ->required();
   add_action(*group, command, "finish", "The job has ended: nobody will ask for plans any more",
              [job] {
-               return HttpCall{"POST", job_path(*job, "/finish"), "{}"};
+               return http::HttpCall{"POST", job_path(*job, "/finish"), "{}"};
              })
       ->add_option("JOB", *job, "Its id")
       ->required();
@@ -234,7 +235,7 @@ void add_profile(CLI::App& app, Command& command) {
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
   add_transfer_latency(*action, "Latency of transfers between ranks; see 'perseus plan --help'",
-                       [push](const TransferLatency& latency) { push->transfer_latency = latency; });
+                       [push](const model::TransferLatency& latency) { push->transfer_latency = latency; });
   action
       ->add_option("--switch-latency", push->switch_latency_s,
                    "Time until a clock takes effect (default: what the job's ranks measure)")
@@ -245,26 +246,26 @@ void add_profile(CLI::App& app, Command& command) {
       ->check(number_within(1e-6, 1 - 1e-6, ""))
       ->type_name("F");
   action->add_option("--accelerator", push->accelerator, "What was measured, for people")->type_name("TEXT");
-  add_action(*group, command, "list", "Their names", [] { return HttpCall{"GET", "/v1/profiles", ""}; });
+  add_action(*group, command, "list", "Their names", [] { return http::HttpCall{"GET", "/v1/profiles", ""}; });
   add_action(*group, command, "show", "One of them",
              [push] {
-               return HttpCall{"GET", "/v1/profiles/" + percent_encode(push->name), ""};
+               return http::HttpCall{"GET", "/v1/profiles/" + http::percent_encode(push->name), ""};
              })
       ->add_option("NAME", push->name, "Its name")
       ->required();
   add_action(*group, command, "learned", "What jobs have learned, for later runs of the same model in the same team",
              [] {
-               return HttpCall{"GET", "/v1/learned_profiles", ""};
+               return http::HttpCall{"GET", "/v1/learned_profiles", ""};
              });
   add_action(*group, command, "forget", "Later runs measure again",
              [push] {
-               return HttpCall{"DELETE", "/v1/learned_profiles/" + percent_encode(push->name), ""};
+               return http::HttpCall{"DELETE", "/v1/learned_profiles/" + http::percent_encode(push->name), ""};
              })
       ->add_option("ID", push->name, "The id that 'learned' shows")
       ->required();
   add_action(*group, command, "remove", "Jobs that use it keep what they have",
              [push] {
-               return HttpCall{"DELETE", "/v1/profiles/" + percent_encode(push->name), ""};
+               return http::HttpCall{"DELETE", "/v1/profiles/" + http::percent_encode(push->name), ""};
              })
       ->add_option("NAME", push->name, "Its name")
       ->required();
@@ -293,7 +294,7 @@ void add_straggler(CLI::App& app, Command& command) {
       ->check(number_within(1, 1e6, ""))
       ->type_name("X");
   auto* withdraw = add_action(*group, command, "withdraw", "Take a notice back", [notice] {
-    return HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + percent_encode(notice->notice)), ""};
+    return http::HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + http::percent_encode(notice->notice)), ""};
   });
   withdraw->add_option("JOB", notice->job, "Its job")->required();
   withdraw->add_option("NOTICE", notice->notice, "The id that 'set' answered")->required();
@@ -335,7 +336,7 @@ void add_policy(CLI::App& app, Command& command) {
                    "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]; always in force unless given")
       ->type_name("FILE");
   auto* clear = add_action(*group, command, "clear", "Drop a policy", [change] {
-    return HttpCall{"DELETE", job_path(change->job, "/policies/" + percent_encode(change->kind)), ""};
+    return http::HttpCall{"DELETE", job_path(change->job, "/policies/" + http::percent_encode(change->kind)), ""};
   });
   clear->add_option("JOB", change->job, "Its id")->required();
   clear->add_option("KIND", change->kind, "power_cap, pinned or max_slowdown")->required();
@@ -371,10 +372,10 @@ void add_token(CLI::App& app, Command& command) {
       return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json::serialize(body)}), command.json);
     };
   });
-  add_action(*group, command, "list", "Without the secrets", [] { return HttpCall{"GET", "/v1/tokens", ""}; });
+  add_action(*group, command, "list", "Without the secrets", [] { return http::HttpCall{"GET", "/v1/tokens", ""}; });
   add_action(*group, command, "revoke", "From now on it is unknown",
              [options] {
-               return HttpCall{"DELETE", "/v1/tokens/" + percent_encode(options->id), ""};
+               return http::HttpCall{"DELETE", "/v1/tokens/" + http::percent_encode(options->id), ""};
              })
       ->add_option("ID", options->id, "The id that 'list' shows")
       ->required();
@@ -388,8 +389,8 @@ void add_token(CLI::App& app, Command& command) {
       if (options->data.empty() && options->database.empty()) {
         return Error{ErrorCode::usage, "--data DIR or --database URL is needed: this is no call of a server"};
       }
-      const Status changed = change_store(*options, [&](Store& store, Store::Done<Ok> done) {
-        server::require_tokens(store, options->required == "on", std::move(done));
+      const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
+        service::require_tokens(store, options->required == "on", std::move(done));
       });
       if (!changed) return changed.error();
       return 0;
@@ -397,4 +398,4 @@ void add_token(CLI::App& app, Command& command) {
   });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

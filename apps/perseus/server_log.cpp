@@ -18,9 +18,9 @@
 #include <utility>
 
 #include "command.h"
-#include "net/http_message.h"
+#include "io/http/http_message.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr const char* kPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
@@ -73,7 +73,7 @@ void complain(const std::string& why) {
   spdlog::logger aside("perseus", std::make_shared<PromptSink>(STDERR_FILENO));
   aside.set_error_handler([](const std::string&) {});  // nobody is left to tell
   aside.set_pattern(kPattern, spdlog::pattern_time_type::utc);
-  aside.error(json_quoted("lines of the log are lost: " + why));
+  aside.error(http::json_quoted("lines of the log are lost: " + why));
 }
 
 /// Its descriptor, or why it cannot be appended to. A named pipe without a reader is refused, not waited for.
@@ -116,10 +116,10 @@ Status ServerLog::open(const std::string& level, const std::string& file) {
   return Ok{};
 }
 
-void ServerLog::debug(std::string_view message) { logger_->debug(json_quoted(message)); }
-void ServerLog::info(std::string_view message) { logger_->info(json_quoted(message)); }
-void ServerLog::warn(std::string_view message) { logger_->warn(json_quoted(message)); }
-void ServerLog::error(std::string_view message) { logger_->error(json_quoted(message)); }
+void ServerLog::debug(std::string_view message) { logger_->debug(http::json_quoted(message)); }
+void ServerLog::info(std::string_view message) { logger_->info(http::json_quoted(message)); }
+void ServerLog::warn(std::string_view message) { logger_->warn(http::json_quoted(message)); }
+void ServerLog::error(std::string_view message) { logger_->error(http::json_quoted(message)); }
 void ServerLog::audit(const std::string& change) { logger_->info("\"change\",\"change\":" + change); }
 
-}  // namespace perseus
+}  // namespace perseus::cli

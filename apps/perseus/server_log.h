@@ -17,7 +17,7 @@ namespace spdlog {
 class logger;
 }
 
-namespace perseus {
+namespace perseus::cli {
 
 class ServerLog {
  public:
@@ -39,4 +39,4 @@ class ServerLog {
   std::shared_ptr<spdlog::logger> logger_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

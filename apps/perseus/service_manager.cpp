@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "wire/number.h"
+#include "io/formats/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 std::string taken(const char* name) {
@@ -23,8 +23,8 @@ std::string taken(const char* name) {
 }  // namespace
 
 ServiceManager::ServiceManager() : address_(taken("NOTIFY_SOCKET")) {
-  const auto watched_us = number_in<long>(taken("WATCHDOG_USEC"));
-  const auto watched_pid = number_in<long>(taken("WATCHDOG_PID"));
+  const auto watched_us = formats::number_in<long>(taken("WATCHDOG_USEC"));
+  const auto watched_pid = formats::number_in<long>(taken("WATCHDOG_PID"));
   const bool usable =
       (address_.starts_with('/') || address_.starts_with('@')) && address_.size() < sizeof(sockaddr_un::sun_path);
   if (!usable) address_.clear();
@@ -49,4 +49,4 @@ void ServiceManager::tell(const std::string& message) const {
   (void)sendto(socket_, message.data(), message.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&to), length);
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

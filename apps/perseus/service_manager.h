@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace perseus {
+namespace perseus::cli {
 
 class ServiceManager {
  public:
@@ -39,4 +39,4 @@ class ServiceManager {
   std::optional<std::chrono::microseconds> every_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -10,17 +10,17 @@
 #include <memory>
 
 #include "command.h"
+#include "io/formats/file.h"
+#include "io/formats/frequency_plan.h"
+#include "io/report/report.h"
+#include "io/report/summary.h"
+#include "io/report/timeline.h"
 #include "pipeline.h"
 #include "plan_source.h"
-#include "planner/exact.h"
-#include "report/report.h"
-#include "report/summary.h"
-#include "report/timeline.h"
+#include "planning/planner/exact.h"
 #include "slowdown.h"
-#include "wire/file.h"
-#include "wire/frequency_plan.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -36,20 +36,20 @@ struct ShowOptions {
 
 /// One plan and the frontier that it is a point of; a plan from a .py file is a frontier of its own.
 struct Shown {
-  ComputationDag dag;
-  Frontier frontier;
+  model::ComputationDag dag;
+  model::Frontier frontier;
   int point = 0;
   std::string title;
-  std::vector<ReportFact> facts;
+  std::vector<report::ReportFact> facts;
 };
 
 Result<Shown> shown_from_plan_file(const ShowOptions& options) {
-  Result<PlanFile> file = read_plans(options.plan);
+  Result<formats::PlanFile> file = read_plans(options.plan);
   if (!file) return file.error();
   const int last = static_cast<int>(file->frontier.points.size()) - 1;
-  const Seconds t_max = t_max_of(file->dag, file->frontier);
-  const DefaultRule rule = default_rule_of(*file);
-  const int point = options.point.value_or(default_point(file->frontier, t_max, rule));
+  const Seconds t_max = report::t_max_of(file->dag, file->frontier);
+  const model::DefaultRule rule = default_rule_of(*file);
+  const int point = options.point.value_or(model::default_point(file->frontier, t_max, rule));
   if (point < 0 || point > last) {
     return Error{ErrorCode::usage,
                  fmt::format("--point: {} is not a point of {}, which has 0 (slowest) to {} (fastest)", point,
@@ -69,22 +69,22 @@ Result<Shown> shown_from_frequencies(const ShowOptions& options) {
   }
   Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
-  const Result<FrequencyPlan> frequencies = read_frequency_plan(options.plan);
+  const Result<formats::FrequencyPlan> frequencies = formats::read_frequency_plan(options.plan);
   if (!frequencies) return frequencies.error();
-  Result<Plan> plan = to_plan(*frequencies, pipeline->dag);
+  Result<model::Plan> plan = formats::to_plan(*frequencies, pipeline->dag);
   if (!plan) return Error{plan.error().code, fmt::format("{}: {}", options.plan, plan.error().message)};
 
-  const Timeline timeline = timeline_of(pipeline->dag, *plan);
-  Frontier frontier;
-  frontier.bound = compute_lower_bound(pipeline->dag).bound;
-  FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
+  const report::Timeline timeline = report::timeline_of(pipeline->dag, *plan);
+  model::Frontier frontier;
+  frontier.bound = planner::compute_lower_bound(pipeline->dag).bound;
+  model::FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
   point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
   frontier.points.push_back(std::move(point));
   return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts)};
 }
 
-TerminalStyle terminal_style(const ShowOptions& options) {
-  TerminalStyle style;
+report::TerminalStyle terminal_style(const ShowOptions& options) {
+  report::TerminalStyle style;
   winsize size{};
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
@@ -94,21 +94,22 @@ TerminalStyle terminal_style(const ShowOptions& options) {
   const bool truecolor =
       depth != nullptr && (std::string_view(depth) == "truecolor" || std::string_view(depth) == "24bit");
   if (terminal && (no_colour == nullptr || *no_colour == '\0')) {
-    style.colour = truecolor ? TerminalColour::truecolor : TerminalColour::ansi256;
+    style.colour = truecolor ? report::TerminalColour::truecolor : report::TerminalColour::ansi256;
   }
   return style;
 }
 
-Result<std::string> picture_for(const std::string& out, const Shown& shown, const std::vector<DrawnPlan>& drawn) {
+Result<std::string> picture_for(const std::string& out, const Shown& shown,
+                                const std::vector<report::DrawnPlan>& drawn) {
   std::string text;
-  const Sink sink = [&](std::string_view piece) { text += piece; };
+  const report::Sink sink = [&](std::string_view piece) { text += piece; };
   const std::string extension = std::filesystem::path(out).extension().string();
   if (extension == ".svg") {
-    write_timeline_svg(shown.dag, drawn, sink);
+    report::write_timeline_svg(shown.dag, drawn, sink);
   } else if (extension == ".html") {
-    write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}}, sink);
+    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}}, sink);
   } else if (extension == ".json") {
-    write_trace(shown.dag, drawn, sink);
+    report::write_trace(shown.dag, drawn, sink);
   } else {
     return Error{ErrorCode::usage,
                  fmt::format("--out: '{}' must end in .svg (timeline), .html (report) or .json (trace)", out)};
@@ -116,12 +117,12 @@ Result<std::string> picture_for(const std::string& out, const Shown& shown, cons
   return text;
 }
 
-std::string json_timeline(const Shown& shown, const Plan& plan) {
-  const Timeline timeline = timeline_of(shown.dag, plan);
+std::string json_timeline(const Shown& shown, const model::Plan& plan) {
+  const report::Timeline timeline = report::timeline_of(shown.dag, plan);
   json::array bars;
   for (std::size_t i = 0; i < timeline.bars.size(); ++i) {
-    const TimelineBar& bar = timeline.bars[i];
-    const ComputationType& type = shown.dag.type_of(static_cast<int>(i));
+    const report::TimelineBar& bar = timeline.bars[i];
+    const model::ComputationType& type = shown.dag.type_of(static_cast<int>(i));
     bars.push_back(json::object{{"rank", shown.dag.computations[i].rank},
                                 {"stage", type.stage},
                                 {"instruction", type.instruction},
@@ -133,7 +134,7 @@ std::string json_timeline(const Shown& shown, const Plan& plan) {
                                 {"power_w", bar.power.value()},
                                 {"critical", bar.critical}});
   }
-  const FrontierPoint& point = shown.frontier.points[shown.point];
+  const model::FrontierPoint& point = shown.frontier.points[shown.point];
   return json::serialize(json::object{{"point", shown.point},
                                       {"time_s", timeline.makespan.value()},
                                       {"energy_j", timeline.energy.value()},
@@ -147,22 +148,22 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
   const bool is_frequencies = std::filesystem::path(options.plan).extension() == ".py";
   const Result<Shown> shown = is_frequencies ? shown_from_frequencies(options) : shown_from_plan_file(options);
   if (!shown) return shown.error();
-  const Plan before = all_maximum_clock(shown->dag);
-  const Plan& plan = shown->frontier.points[shown->point].plan;
-  std::vector<DrawnPlan> drawn;
+  const model::Plan before = model::all_maximum_clock(shown->dag);
+  const model::Plan& plan = shown->frontier.points[shown->point].plan;
+  std::vector<report::DrawnPlan> drawn;
   if (options.compare) drawn.push_back({"everything at maximum clock", before});
   drawn.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
 
   if (!options.out.empty()) {
     const Result<std::string> picture = picture_for(options.out, *shown, drawn);
     if (!picture) return picture.error();
-    if (Status written = write_file(options.out, *picture); !written) return written.error();
+    if (Status written = formats::write_file(options.out, *picture); !written) return written.error();
   }
   if (as_json) {
     print(json_timeline(*shown, plan));
   } else if (options.out.empty()) {
-    const TerminalStyle style = terminal_style(options);
-    for (const DrawnPlan& one : drawn) print(terminal_timeline(shown->dag, one, style));
+    const report::TerminalStyle style = terminal_style(options);
+    for (const report::DrawnPlan& one : drawn) print(report::terminal_timeline(shown->dag, one, style));
   } else {
     print(fmt::format("written to {}\n", options.out));
   }
@@ -199,4 +200,4 @@ void add_show(CLI::App& app, Command& command) {
       [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "wire/number.h"
+#include "io/formats/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 constexpr double most_pct = 1000;
@@ -12,7 +12,7 @@ constexpr double most_pct = 1000;
 }  // namespace
 
 Result<double> slowdown_of(const std::string& text) {
-  const auto pct = text.ends_with('%') ? number_in<double>(std::string_view(text).substr(0, text.size() - 1))
+  const auto pct = text.ends_with('%') ? formats::number_in<double>(std::string_view(text).substr(0, text.size() - 1))
                                        : std::optional<double>();
   if (pct && *pct >= 0 && *pct <= most_pct) return *pct / 100;
   return Error{ErrorCode::usage, fmt::format("'{}' is not a percentage from 0% to {:g}%, like 0.3%", text, most_pct)};
@@ -31,15 +31,15 @@ CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown) {
       ->type_name("PERCENT");
 }
 
-DefaultRule default_rule(const std::string& method, double slowdown) { return {slowdown, method == "perseus"}; }
+model::DefaultRule default_rule(const std::string& method, double slowdown) { return {slowdown, method == "perseus"}; }
 
-DefaultRule default_rule_of(const PlanFile& file) {
+model::DefaultRule default_rule_of(const formats::PlanFile& file) {
   const auto noted = [&](const char* key) {
     const auto found = file.metadata.find(key);
     return found == file.metadata.end() ? std::string() : found->second;
   };
-  const auto slowdown = number_in<double>(noted(slowdown_key));
+  const auto slowdown = formats::number_in<double>(noted(slowdown_key));
   return default_rule(noted("method"), slowdown && *slowdown >= 0 ? *slowdown : 0);
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

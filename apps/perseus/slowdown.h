@@ -5,10 +5,10 @@
 #include <string>
 
 #include "base/result.h"
-#include "model/default_plan.h"
-#include "wire/plan_file.h"
+#include "io/formats/plan_file.h"
+#include "planning/model/default_plan.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 /// "0.3%" is 0.003; a percentage from 0 to 1000. Errors: usage.
 Result<double> slowdown_of(const std::string& text);
@@ -18,7 +18,7 @@ CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown);
 
 /// What 'perseus plan' and 'perseus compare' note in a plan file, and the rule of its default plan.
 constexpr const char* slowdown_key = "slowdown";
-DefaultRule default_rule(const std::string& method, double slowdown);
-DefaultRule default_rule_of(const PlanFile& file);
+model::DefaultRule default_rule(const std::string& method, double slowdown);
+model::DefaultRule default_rule_of(const formats::PlanFile& file);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -9,20 +9,20 @@
 
 #include "base/terminal_text.h"
 #include "command.h"
+#include "io/formats/number.h"
+#include "io/formats/profile_csv.h"
+#include "io/report/format.h"
 #include "pipeline.h"
 #include "plan_source.h"
-#include "planner/exact.h"
-#include "report/format.h"
+#include "planning/checker/certificate_check.h"
+#include "planning/checker/profile_match.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
 #include "slowdown.h"
-#include "verify/certificate_check.h"
-#include "verify/profile_match.h"
-#include "verify/verify_plan.h"
 #include "verify_files.h"
 #include "verify_search.h"
-#include "wire/number.h"
-#include "wire/profile_csv.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
@@ -37,14 +37,14 @@ struct VerifyArguments {
 };
 
 /// A number that `perseus plan` noted in the file; `otherwise` where it is not there.
-double noted(const PlanFile& file, const std::string& key, double otherwise) {
+double noted(const formats::PlanFile& file, const std::string& key, double otherwise) {
   const auto found = file.metadata.find(key);
-  return found == file.metadata.end() ? otherwise : number_in<double>(found->second).value_or(otherwise);
+  return found == file.metadata.end() ? otherwise : formats::number_in<double>(found->second).value_or(otherwise);
 }
 
 /// At most that many of the bound's pieces, evenly spread, as many as fit into memory.
-std::vector<Seconds> deadlines_worth_certifying(const PlanFile& file, int limit) {
-  const std::vector<Seconds> all = deadlines_to_certify(file.frontier.bound);
+std::vector<Seconds> deadlines_worth_certifying(const formats::PlanFile& file, int limit) {
+  const std::vector<Seconds> all = checker::deadlines_to_certify(file.frontier.bound);
   const std::size_t each = sizeof(double) * (file.dag.computations.size() + file.dag.dependencies.size());
   const std::size_t count = std::min({all.size(), static_cast<std::size_t>(limit), certificate_bytes / (each + 1)});
   std::vector<Seconds> chosen;
@@ -53,7 +53,7 @@ std::vector<Seconds> deadlines_worth_certifying(const PlanFile& file, int limit)
 }
 
 /// As many points as can be simulated under every draw in a few seconds.
-std::size_t points_worth_expecting(const ComputationDag& dag) {
+std::size_t points_worth_expecting(const model::ComputationDag& dag) {
   constexpr std::size_t most = 64, most_computations = 1'000'000;
   return std::clamp<std::size_t>(most_computations / dag.computations.size(), 2, most);
 }
@@ -69,35 +69,35 @@ std::string findings_text(const std::vector<std::string>& findings) {
 
 /// A plan file and all that was found out about it.
 struct CheckedPlans {
-  PlanFile file;
-  Verification verified;
+  formats::PlanFile file;
+  checker::Verification verified;
   CheckedFiles files;
   std::vector<std::string> findings;
 };
 
 Result<CheckedPlans> check_plans(const std::filesystem::path& path, const VerifyArguments& arguments,
                                  bool whole_directory, const profiling::PooledProfile* planned_with) {
-  Result<PlanFile> file = read_plan_file(path.string());
+  Result<formats::PlanFile> file = formats::read_plan_file(path.string());
   if (!file) return file.error();
-  const ComputationDag& dag = file->dag;
+  const model::ComputationDag& dag = file->dag;
 
   const std::vector<Seconds> deadlines = deadlines_worth_certifying(*file, arguments.certificates);
-  const LowerBoundResult bound = compute_lower_bound(dag, deadlines);
-  VerifyOptions options;
+  const planner::LowerBoundResult bound = planner::compute_lower_bound(dag, deadlines);
+  checker::VerifyOptions options;
   options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
   const auto method = file->metadata.find("method");
   options.reaches_both_ends = options.switch_latency == Seconds(0) && noted(*file, "min_dwell_s", 0) == 0 &&
                               (method == file->metadata.end() || method->second == "exact");
   CheckedPlans checked;
-  checked.verified = verify_frontier(dag, file->frontier, bound.certificates, options);
-  for (const Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
+  checked.verified = checker::verify_frontier(dag, file->frontier, bound.certificates, options);
+  for (const checker::Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
   checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory);
   std::ranges::move(checked.files.findings, std::back_inserter(checked.findings));
   if (planned_with != nullptr) {
-    std::ranges::move(check_against_profile(dag, planned_with->profile), std::back_inserter(checked.findings));
-    std::ranges::move(
-        check_expected(dag, file->frontier, planned_with->profile, planned_with->draws, points_worth_expecting(dag)),
-        std::back_inserter(checked.findings));
+    std::ranges::move(checker::check_against_profile(dag, planned_with->profile), std::back_inserter(checked.findings));
+    std::ranges::move(checker::check_expected(dag, file->frontier, planned_with->profile, planned_with->draws,
+                                              points_worth_expecting(dag)),
+                      std::back_inserter(checked.findings));
   }
   checked.file = *std::move(file);
   return checked;
@@ -105,7 +105,7 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
 
 Result<std::optional<profiling::PooledProfile>> profile_planned_with(const VerifyArguments& arguments) {
   if (arguments.profile.empty()) return std::optional<profiling::PooledProfile>();
-  const Result<Profile> profile = read_profile_csv(arguments.profile);
+  const Result<model::Profile> profile = formats::read_profile_csv(arguments.profile);
   if (!profile) return profile.error();
   return std::optional(pooled_by(*profile, arguments.noise_pct));
 }
@@ -129,10 +129,11 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
     const bool derived = one->file.metadata.contains(kDerivedKey);
     if (*profile && derived) ++not_compared;
     if (*profile && !derived) {
-      std::ranges::move(check_against_profile(one->file.dag, (*profile)->profile), std::back_inserter(one->findings));
+      std::ranges::move(checker::check_against_profile(one->file.dag, (*profile)->profile),
+                        std::back_inserter(one->findings));
     }
     for (const std::string& finding : one->findings) findings.push_back(fmt::format("{}: {}", name, finding));
-    const Verification& v = one->verified;
+    const checker::Verification& v = one->verified;
     text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n", name,
                         v.points, one->files.frequency_plans, v.certificates);
     configurations.push_back(json::object{{"name", name},
@@ -222,8 +223,9 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
                   arguments.profile.empty() ? "" : ", all options with the profile");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
                       verified.certificates, file.frontier.bound.vertices.size() - 1, verified.worst_mismatch);
-  text += fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", text_of(verified.fastest_time),
-                      text_of(verified.max_clock_makespan), text_of(verified.least_makespan));
+  text +=
+      fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", report::text_of(verified.fastest_time),
+                  report::text_of(verified.max_clock_makespan), report::text_of(verified.least_makespan));
   text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
   print(text);
   return ok ? 0 : 1;
@@ -254,4 +256,4 @@ void add_verify(CLI::App& app, Command& command) {
       [arguments, &command] { command.run = [arguments, &command] { return run_verify(*arguments, command.json); }; });
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -7,19 +7,19 @@
 #include <cmath>
 #include <fstream>
 
-#include "model/reference_plans.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/frequency_plan.h"
+#include "io/formats/number.h"
+#include "io/report/format.h"
+#include "io/report/report.h"
+#include "io/report/summary.h"
 #include "plan_output.h"
 #include "plan_source.h"
+#include "planning/model/reference_plans.h"
 #include "point_figures.h"
-#include "report/format.h"
-#include "report/report.h"
-#include "report/summary.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/frequency_plan.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,7 +35,7 @@ bool differ(double a, double b, double tolerance) {
 }
 
 /// The .py files are what is deployed: do they say the same clocks?
-void check_frequency_plans(const PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked) {
+void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked) {
   const fs::path folder = path.parent_path() / "plans";
   if (!fs::is_directory(folder)) {
     if (needed) checked.findings.push_back(folder.string() + " is missing");
@@ -44,13 +44,14 @@ void check_frequency_plans(const PlanFile& file, const fs::path& path, bool need
   for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
     const fs::path clocks = frequency_plan_path(path, point);
     if (clocks.empty()) {
-      checked.findings.push_back(fmt::format("point {}: plans/{} is missing", point, frequency_plan_file_name(point)));
+      checked.findings.push_back(
+          fmt::format("point {}: plans/{} is missing", point, formats::frequency_plan_file_name(point)));
       continue;
     }
-    const Result<FrequencyPlan> plan = read_frequency_plan(clocks.string());
+    const Result<formats::FrequencyPlan> plan = formats::read_frequency_plan(clocks.string());
     if (!plan) {
       checked.findings.push_back(plan.error().message);
-    } else if (*plan != frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
+    } else if (*plan != formats::frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
       checked.findings.push_back(fmt::format("{}: other clocks than point {} of plans.json", clocks.string(), point));
     }
     ++checked.frequency_plans;
@@ -62,7 +63,8 @@ void check_frequency_plans(const PlanFile& file, const fs::path& path, bool need
 }
 
 /// The first figure of the report's data that is not the frontier's, or nothing.
-std::string compare_report(const std::string& html, const PlanFile& file, const ReportSummary& summary) {
+std::string compare_report(const std::string& html, const formats::PlanFile& file,
+                           const report::ReportSummary& summary) {
   const std::size_t begins = html.find(data_opens), ends = html.find("</script>", begins);
   if (begins == std::string::npos || ends == std::string::npos) return "it has no data";
   boost::system::error_code problem;
@@ -78,7 +80,7 @@ std::string compare_report(const std::string& html, const PlanFile& file, const 
   if (!std::isnan(number_at(fmt::format("/points/time_s/{}", points.size()))))
     return "it has more points than plans.json";
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const FrontierPoint& p = points[i];
+    const model::FrontierPoint& p = points[i];
     for (const auto& [key, value] :
          {std::pair("time_s", p.time.value()), std::pair("energy_j", p.energy.value()),
           std::pair("effective_energy_j", p.effective_energy.value()), std::pair("bound_j", p.bound.value())}) {
@@ -97,21 +99,22 @@ std::string compare_report(const std::string& html, const PlanFile& file, const 
     const double claimed = number_at(key);
     if (differ(claimed, value, report_tolerance)) return fmt::format("{}: {}; computed: {}", key, claimed, value);
   }
-  const std::string headline = fmt::format("<dt>Saved by the default plan</dt><dd>{}<", percent(summary.saving_pct));
+  const std::string headline =
+      fmt::format("<dt>Saved by the default plan</dt><dd>{}<", report::percent(summary.saving_pct));
   if (html.find(headline) == std::string::npos) {
-    return fmt::format("its headline does not say that the default plan saves {}", percent(summary.saving_pct));
+    return fmt::format("its headline does not say that the default plan saves {}", report::percent(summary.saving_pct));
   }
   return "";
 }
 
 /// Is the trace of everything at maximum clock and of the default plan what plans.json says?
-bool is_trace_of(const PlanFile& file, const DefaultRule& rule, const fs::path& path) {
-  const Plan before = all_maximum_clock(file.dag);
-  const int chosen = default_point(file.frontier, t_max_of(file.dag, file.frontier), rule);
+bool is_trace_of(const formats::PlanFile& file, const model::DefaultRule& rule, const fs::path& path) {
+  const model::Plan before = model::all_maximum_clock(file.dag);
+  const int chosen = model::default_point(file.frontier, report::t_max_of(file.dag, file.frontier), rule);
   std::ifstream stream(path, std::ios::binary);
   bool same = true;
   std::string found;
-  write_trace(file.dag, trace_plans(before, file.frontier.points[chosen].plan), [&](std::string_view piece) {
+  report::write_trace(file.dag, trace_plans(before, file.frontier.points[chosen].plan), [&](std::string_view piece) {
     found.resize(piece.size());
     same = same && stream.read(found.data(), static_cast<std::streamsize>(piece.size())) && found == piece;
   });
@@ -121,7 +124,7 @@ bool is_trace_of(const PlanFile& file, const DefaultRule& rule, const fs::path& 
 }  // namespace
 
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
-  CsvReader found(text, name), wanted(expected, "");
+  formats::CsvReader found(text, name), wanted(expected, "");
   for (;;) {
     const Result<bool> a = found.next();
     if (!a) return a.error().message;
@@ -135,7 +138,7 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
     for (std::size_t i = 0; i < found.fields().size(); ++i) {
       const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
       if (claimed == own) continue;
-      const auto x = number_in<double>(claimed), y = number_in<double>(own);
+      const auto x = formats::number_in<double>(claimed), y = formats::number_in<double>(own);
       if (x && y && !differ(*x, *y, csv_tolerance)) continue;
       return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
                          own);
@@ -143,8 +146,8 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
   }
 }
 
-CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Seconds switch_latency,
-                              const DefaultRule& rule, bool whole_directory) {
+CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
+                              const model::DefaultRule& rule, bool whole_directory) {
   CheckedFiles checked;
   check_frequency_plans(file, path, whole_directory, checked);
   std::error_code ignored;
@@ -154,7 +157,7 @@ CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Second
       if (whole_directory) checked.findings.push_back(at.string() + " is missing");
       return false;
     }
-    const Result<std::string> text = read_file(at.string());
+    const Result<std::string> text = formats::read_file(at.string());
     const std::string finding = text ? compare(*text) : text.error().message;
     if (!finding.empty()) checked.findings.push_back(finding);
     return true;
@@ -164,7 +167,7 @@ CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Second
                        beside("frontier.csv").string());
   });
   checked.report = check(beside("report.html"), [&](const std::string& text) {
-    const std::string finding = compare_report(text, file, summarise(file.dag, file.frontier, {}, rule));
+    const std::string finding = compare_report(text, file, report::summarise(file.dag, file.frontier, {}, rule));
     return finding.empty() ? finding : beside("report.html").string() + ": " + finding;
   });
   const fs::path trace = beside("trace.json");
@@ -178,4 +181,4 @@ CheckedFiles check_plan_files(const PlanFile& file, const fs::path& path, Second
   return checked;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "model/default_plan.h"
-#include "wire/plan_file.h"
+#include "io/formats/plan_file.h"
+#include "planning/model/default_plan.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 struct CheckedFiles {
   std::vector<std::string> findings;
@@ -25,11 +25,11 @@ struct CheckedFiles {
   bool trace = false;
 };
 
-CheckedFiles check_plan_files(const PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
-                              const DefaultRule& rule, bool whole_directory);
+CheckedFiles check_plan_files(const formats::PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
+                              const model::DefaultRule& rule, bool whole_directory);
 
 /// The first difference of a CSV file's text from the expected one, or nothing. Numbers may differ in their last
 /// digits.
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
 
-}  // namespace perseus
+}  // namespace perseus::cli

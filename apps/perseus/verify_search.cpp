@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <system_error>
 
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/number.h"
 #include "plan_output.h"
-#include "verify/verify_union.h"
+#include "planning/checker/verify_union.h"
 #include "verify_files.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 constexpr const char* kConfigurations = "configurations.csv";
 
 /// The rows of frontier.csv as claims, or what is wrong with them.
-Result<std::vector<UnionClaim>> read_claims(const std::string& text, const std::string& name,
-                                            const std::vector<PlannedConfiguration>& configurations) {
-  CsvReader csv(text, name);
-  std::vector<UnionClaim> claims;
+Result<std::vector<checker::UnionClaim>> read_claims(const std::string& text, const std::string& name,
+                                                     const std::vector<PlannedConfiguration>& configurations) {
+  formats::CsvReader csv(text, name);
+  std::vector<checker::UnionClaim> claims;
   for (;;) {
     const Result<bool> more = csv.next();
     if (!more) return more.error();
@@ -32,9 +32,9 @@ Result<std::vector<UnionClaim>> read_claims(const std::string& text, const std::
     const auto& fields = csv.fields();
     if (fields.size() < 7) return csv.error("too few fields");
     const auto found = std::ranges::find(configurations, fields[1], &PlannedConfiguration::name);
-    const auto point = number_in<int>(fields[2]);
-    const auto time = number_in<double>(fields[3]), energy = number_in<double>(fields[4]),
-               effective = number_in<double>(fields[5]), bound = number_in<double>(fields[6]);
+    const auto point = formats::number_in<int>(fields[2]);
+    const auto time = formats::number_in<double>(fields[3]), energy = formats::number_in<double>(fields[4]),
+               effective = formats::number_in<double>(fields[5]), bound = formats::number_in<double>(fields[6]);
     if (found == configurations.end()) return csv.error(fmt::format("configuration '{}' is not one", fields[1]));
     if (!point || !time || !energy || !effective || !bound) return csv.error("not numbers");
     claims.push_back({static_cast<int>(found - configurations.begin()), *point, Seconds(*time), Joules(*energy),
@@ -51,9 +51,9 @@ bool is_search_directory(const fs::path& path) {
 
 Result<std::vector<std::string>> configurations_in(const fs::path& directory) {
   const std::string path = (directory / kConfigurations).string();
-  const Result<std::string> text = read_file(path);
+  const Result<std::string> text = formats::read_file(path);
   if (!text) return text.error();
-  CsvReader csv(*text, path);
+  formats::CsvReader csv(*text, path);
   std::vector<std::string> names;
   for (;;) {
     const Result<bool> more = csv.next();
@@ -85,9 +85,9 @@ std::vector<std::string> unlisted_configurations(const fs::path& directory, cons
 
 std::vector<std::string> check_search_files(const fs::path& directory,
                                             const std::vector<PlannedConfiguration>& configurations,
-                                            const DefaultRule& rule) {
+                                            const model::DefaultRule& rule) {
   std::vector<std::string> findings;
-  std::vector<const Frontier*> frontiers;
+  std::vector<const model::Frontier*> frontiers;
   const Watts waiting = configurations.front().dag.total_blocking_power();
   for (const PlannedConfiguration& c : configurations) {
     frontiers.push_back(&c.frontier);
@@ -100,22 +100,23 @@ std::vector<std::string> check_search_files(const fs::path& directory,
   const SearchSummary summary = summarise_search(configurations, rule);
   const auto check = [&](const char* file, const std::string& expected) {
     const std::string name = (directory / file).string();
-    const Result<std::string> text = read_file(name);
+    const Result<std::string> text = formats::read_file(name);
     const std::string finding = text ? compare_csv(*text, expected, name) : text.error().message;
     if (!finding.empty()) findings.push_back(finding);
   };
   check(kConfigurations, configurations_csv(configurations, summary));
   check("frontier.csv", union_csv(configurations, summary));
   const std::string name = (directory / "frontier.csv").string();
-  const Result<std::string> text = read_file(name);
+  const Result<std::string> text = formats::read_file(name);
   if (!text) return findings;
-  const Result<std::vector<UnionClaim>> claims = read_claims(*text, name, configurations);
+  const Result<std::vector<checker::UnionClaim>> claims = read_claims(*text, name, configurations);
   if (!claims) {
     findings.push_back(claims.error().message);
     return findings;
   }
-  for (std::string& finding : verify_union(frontiers, waiting, *claims)) findings.push_back(std::move(finding));
+  for (std::string& finding : checker::verify_union(frontiers, waiting, *claims))
+    findings.push_back(std::move(finding));
   return findings;
 }
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "search_output.h"
 
-namespace perseus {
+namespace perseus::cli {
 
 bool is_search_directory(const std::filesystem::path& path);
 /// The folders that configurations.csv names, the reference first.
@@ -22,6 +22,6 @@ std::vector<std::string> unlisted_configurations(const std::filesystem::path& di
                                                  const std::vector<std::string>& names);
 std::vector<std::string> check_search_files(const std::filesystem::path& directory,
                                             const std::vector<PlannedConfiguration>& configurations,
-                                            const DefaultRule& rule);
+                                            const model::DefaultRule& rule);
 
-}  // namespace perseus
+}  // namespace perseus::cli

@@ -1,14 +1,14 @@
 // The Perseus client for C++: perseus.h with lifetimes. Header only; link with libperseus.
 //
-//   perseus::Options options;
+//   perseus::api::Options options;
 //   options.server = "http://head:7787";
-//   perseus::Client client(options);
+//   perseus::api::Client client(options);
 //   for (...) {
-//     const perseus::TrainingStep step(client);
-//     for (...) { const perseus::Computation forward(client, PERSEUS_FORWARD, microbatch); ...compute...; }
+//     const perseus::api::TrainingStep step(client);
+//     for (...) { const perseus::api::TimedComputation forward(client, PERSEUS_FORWARD, microbatch); ...compute...; }
 //   }
 //
-// Computation sets the clock and times its scope. Nothing throws; threads and failing open are as in perseus.h.
+// TimedComputation sets the clock and times its scope. Nothing throws; threads and failing open are as in perseus.h.
 #ifndef PERSEUS_PERSEUS_HPP
 #define PERSEUS_PERSEUS_HPP
 
@@ -18,7 +18,7 @@
 #include <string>
 #include <utility>
 
-namespace perseus {
+namespace perseus::api {
 
 struct Options : perseus_options {
   Options() { perseus_options_init(this); }
@@ -68,17 +68,17 @@ class TrainingStep {
   perseus_client* client_;
 };
 
-class Computation {
+class TimedComputation {
  public:
-  explicit Computation(const Client& client, perseus_instruction instruction, int microbatch = -1,
-                       int chunk = -1) noexcept
+  explicit TimedComputation(const Client& client, perseus_instruction instruction, int microbatch = -1,
+                            int chunk = -1) noexcept
       : client_(client.get()), instruction_(instruction), microbatch_(microbatch), chunk_(chunk) {
     perseus_set_speed(client_, instruction_, microbatch_, chunk_);
     perseus_begin(client_, instruction_, microbatch_, chunk_);
   }
-  Computation(const Computation&) = delete;
-  Computation& operator=(const Computation&) = delete;
-  ~Computation() { perseus_end(client_, instruction_, microbatch_, chunk_); }
+  TimedComputation(const TimedComputation&) = delete;
+  TimedComputation& operator=(const TimedComputation&) = delete;
+  ~TimedComputation() { perseus_end(client_, instruction_, microbatch_, chunk_); }
 
  private:
   perseus_client* client_;
@@ -86,6 +86,6 @@ class Computation {
   int microbatch_, chunk_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::api
 
 #endif

@@ -32,7 +32,7 @@ struct Error {
   std::string message;
 };
 
-/// E is another type than Error only where the kinds of failure are others (device/gpu.h); it has a `message`.
+/// E is another type than Error only where the kinds of failure are others (training/device/gpu.h); it has a `message`.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:

@@ -8,9 +8,9 @@
 #include <memory>
 #include <random>
 
-#include "client/cuda_events.h"
-#include "device/forwarding_gpu.h"
 #include "tests/client/hand_turned_rank.h"
+#include "training/client/cuda_events.h"
+#include "training/device/forwarding_gpu.h"
 
 namespace perseus::client {
 namespace {
@@ -74,8 +74,8 @@ class HostAhead : public ::testing::Test {
     step.begin_ns = host_ns();
     step.begin_mark = events_->mark();
     for (int i = 0; i < 8; ++i) {
-      Computation& c = step.computations.emplace_back();
-      c.instruction = i % 2 == 0 ? Instruction::forward : Instruction::backward;
+      RecordedComputation& c = step.computations.emplace_back();
+      c.instruction = i % 2 == 0 ? model::Instruction::forward : model::Instruction::backward;
       c.begin = events_->mark();
       c.end = events_->mark();
       c.end_position = ++position_;
@@ -180,17 +180,17 @@ TEST_F(HostAheadWithoutProbes, PowerIsNotLearntWhereTheDevicesTimesCannotBePlace
 }
 
 /// A counter that is refreshed at uneven moments, whose values have noise.
-class UnevenCounter final : public ForwardingGpu {
+class UnevenCounter final : public device::ForwardingGpu {
  public:
-  UnevenCounter(std::unique_ptr<Gpu> gpu, SimulatedGpu& truth, const double& now_s, double jitter_s, double noise_j,
-                unsigned seed)
-      : ForwardingGpu(std::move(gpu)),
+  UnevenCounter(std::unique_ptr<device::Gpu> gpu, simulated_gpu::SimulatedGpu& truth, const double& now_s,
+                double jitter_s, double noise_j, unsigned seed)
+      : device::ForwardingGpu(std::move(gpu)),
         truth_(truth),
         now_s_(now_s),
         jitter_s_(jitter_s),
         noise_j_(noise_j),
         dice_(seed) {}
-  DeviceResult<Joules> energy() override {
+  device::DeviceResult<Joules> energy() override {
     for (; next_s_ <= now_s_; next_s_ += 0.1 + std::uniform_real_distribution<double>(-jitter_s_, jitter_s_)(dice_)) {
       shown_ = truth_.energy(next_s_) + Joules(std::normal_distribution<double>(0, noise_j_)(dice_));
     }
@@ -198,7 +198,7 @@ class UnevenCounter final : public ForwardingGpu {
   }
 
  private:
-  SimulatedGpu& truth_;
+  simulated_gpu::SimulatedGpu& truth_;
   const double& now_s_;
   double jitter_s_, noise_j_;
   std::mt19937 dice_;
@@ -212,7 +212,7 @@ double error_in_deviations(double late_s, double jitter_s, double noise_j) {
   double squares = 0;
   for (unsigned seed = 1; seed <= kJobs; ++seed) {
     HandTurnedRank rank(two_computations(0.0165, 0.1));
-    rank.replace_device([&](std::unique_ptr<Gpu> gpu) {
+    rank.replace_device([&](std::unique_ptr<device::Gpu> gpu) {
       return std::make_unique<UnevenCounter>(std::move(gpu), *rank.gpu, rank.now_s, jitter_s, noise_j, seed);
     });
     std::mt19937 dice(seed);
@@ -221,9 +221,9 @@ double error_in_deviations(double late_s, double jitter_s, double noise_j) {
       rank.begin_step();
       rank.ask(1410);
       for (int k = 0; k < 8; ++k) {
-        rank.compute(Instruction::forward);
+        rank.compute(model::Instruction::forward);
         rank.wait(0.002 + 0.004 * (k % 3));
-        rank.compute(Instruction::backward);
+        rank.compute(model::Instruction::backward);
         rank.wait(k == 3 ? 0.04 : 0.001);
       }
       rank.wait(0.05);

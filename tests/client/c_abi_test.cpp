@@ -10,8 +10,8 @@
 
 namespace {
 
-perseus::Options quiet() {
-  perseus::Options options;
+perseus::api::Options quiet() {
+  perseus::api::Options options;
   options.device = "none";
   options.log = [](void*, int, const char*) {};
   return options;
@@ -41,18 +41,18 @@ TEST(CAbi, NamesAreThoseOfTheModel) {
 }
 
 TEST(CAbi, CountsTrainingStepsOnly) {
-  perseus::Client client(quiet());
+  perseus::api::Client client(quiet());
   ASSERT_NE(client.get(), nullptr);
   for (int i = 0; i < 3; ++i) {
-    const perseus::TrainingStep step(client);
-    for (int m = 0; m < 4; ++m) const perseus::Computation forward(client, PERSEUS_FORWARD);
+    const perseus::api::TrainingStep step(client);
+    for (int m = 0; m < 4; ++m) const perseus::api::TimedComputation forward(client, PERSEUS_FORWARD);
   }
-  { const perseus::TrainingStep step(client, PERSEUS_EVALUATE); }
+  { const perseus::api::TrainingStep step(client, PERSEUS_EVALUATE); }
   EXPECT_EQ(client.statistics().iteration, 3);
 }
 
 TEST(CAbi, CallsThatMakeNoSenseAreHarmless) {
-  perseus::Client client(quiet());
+  perseus::api::Client client(quiet());
   perseus_end(client.get(), PERSEUS_FORWARD, 0, 0);
   perseus_begin(client.get(), 77, 0, 0);
   perseus_step_end(client.get());
@@ -65,10 +65,10 @@ TEST(CAbi, CallsThatMakeNoSenseAreHarmless) {
 }
 
 TEST(CAbi, AForkedChildHasNoClient) {
-  perseus::Client client(quiet());
+  perseus::api::Client client(quiet());
   const pid_t child = fork();
   if (child == 0) {
-    { const perseus::TrainingStep step(client); }
+    { const perseus::api::TrainingStep step(client); }
     const bool inert = client.statistics().iteration == 0;
     perseus_stop(client.get());
     _exit(inert ? 0 : 1);

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "client/client.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/client/scripted_server.h"
+#include "training/client/training_client.h"
 
 namespace perseus::client {
 namespace {
@@ -30,7 +30,7 @@ class ClientGpuTest : public ::testing::Test {
         {"forward", {Seconds(0.002), Seconds(0.003), Seconds(0.004)}, {Watts(300), Watts(250), Watts(200)}},
         {"backward", {Seconds(0.004), Seconds(0.006), Seconds(0.008)}, {Watts(300), Watts(250), Watts(200)}}};
     spec.counter_refresh = Seconds(0.02);
-    gpu = std::move(SimulatedGpu::create(folder_ + "/gpu", spec).value());
+    gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/gpu", spec).value());
     options.device = "simulated:" + folder_ + "/gpu";
     options.helper = PERSEUS_CLOCKD;
     options.timing = hasty();
@@ -47,10 +47,10 @@ class ClientGpuTest : public ::testing::Test {
   }
 
   void start() {
-    client = std::make_unique<Client>(options);
+    client = std::make_unique<TrainingClient>(options);
     client->start({});
   }
-  void compute(Instruction instruction) {
+  void compute(model::Instruction instruction) {
     client->set_speed(instruction, -1, -1);
     client->begin(instruction, -1, -1);
     gpu->run(static_cast<int>(instruction));
@@ -58,9 +58,9 @@ class ClientGpuTest : public ::testing::Test {
   }
   void iterate(int backwards = 2) {
     client->step_begin(true);
-    compute(Instruction::forward);
-    compute(Instruction::forward);
-    for (int i = 0; i < backwards; ++i) compute(Instruction::backward);
+    compute(model::Instruction::forward);
+    compute(model::Instruction::forward);
+    for (int i = 0; i < backwards; ++i) compute(model::Instruction::backward);
     client->step_end();
   }
   /// Trains until it is so; false after two minutes, since on a busy machine the counter's edges are long in coming.
@@ -86,11 +86,11 @@ class ClientGpuTest : public ::testing::Test {
   }
 
   std::string folder_;
-  SimulatedGpuSpec spec;
-  std::unique_ptr<SimulatedGpu> gpu;
+  simulated_gpu::SimulatedGpuSpec spec;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
   ClientOptions options;
   Said said;
-  std::unique_ptr<Client> client;
+  std::unique_ptr<TrainingClient> client;
 };
 
 const std::string window_plan =
@@ -106,18 +106,18 @@ std::string false_promise(int version, const std::string& promised_s) {
 const std::string slow_plan = plan_of(1, R"([["forward",900],["forward",900],["backward",900],["backward",900]])");
 
 TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlansAgain) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   EXPECT_STREQ(client->job(), "j1");
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
   EXPECT_EQ(statistics().plan_version, 1);
-  server.script([](const HttpRequest&) { return std::pair(500, std::string("broken")); });
+  server.script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
   EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
   EXPECT_EQ(said.count("500"), 1);
-  server.script([](const HttpRequest& request) { return well(request, slow_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   client->step_begin(false);  // evaluation
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); }));
@@ -129,7 +129,7 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
 
 TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
@@ -139,23 +139,23 @@ TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
 
 TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
   client->step_begin(true);
-  compute(Instruction::forward);
+  compute(model::Instruction::forward);
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1200); })) << gpu->clock().value();
 }
 
 TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   const auto step = [&](int backwards) {
     client->step_begin(true);
     for (int i = 0; i < 2 + backwards; ++i) {
-      const Instruction instruction = i < 2 ? Instruction::forward : Instruction::backward;
+      const model::Instruction instruction = i < 2 ? model::Instruction::forward : model::Instruction::backward;
       client->begin(instruction, -1, -1);
       gpu->run(static_cast<int>(instruction));
       client->end(instruction);
@@ -168,7 +168,7 @@ TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
 }
 
 TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1)) << client->status();
@@ -179,7 +179,7 @@ TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
 }
 
 TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, window_plan); });
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();
   std::string report;
@@ -196,12 +196,12 @@ TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
 }
 
 TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   client->step_begin(true);
-  compute(Instruction::forward);
+  compute(model::Instruction::forward);
   ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // a broken off one is the next's end
   ASSERT_TRUE(trains_until([&] { return said.count("the plan fits") == 1; }));
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
@@ -214,7 +214,7 @@ class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface
 TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
   gpu->inject("nvmlDeviceSetGpuLockedClocks", GetParam(), -1);
   options.helper_restart = {0.01, 0.02};
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(ClientGpuTest, ClocksRefused, ::testing::Values(3, 4));
 
 TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
   options.helper_restart = {3600, 3600};
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
@@ -245,7 +245,7 @@ TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
 }
 
 TEST_F(ClientGpuTest, AHelperThatDiesHasASuccessor) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   options.helper_restart = {0.001, 0.001};
   start();
@@ -263,12 +263,12 @@ TEST_F(ClientGpuTest, AHelperThatDiesHasASuccessor) {
 }
 
 TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, ""); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, ""); });
   options.server = server.url();
   options.helper_restart = {0.001, 0.001};
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
-  server.script([](const HttpRequest& request) { return well(request, window_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, window_plan); });
   std::int64_t broken = -1;
   ASSERT_TRUE(eventually([&] {
     client->step_begin(true);
@@ -277,7 +277,7 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
       EXPECT_EQ(::kill(helper_pid(), SIGKILL), 0);
       EXPECT_TRUE(eventually([&] { return statistics().helper_restarts == 1; }));
     }
-    for (const int i : {0, 0, 1, 1}) compute(static_cast<Instruction>(i));
+    for (const int i : {0, 0, 1, 1}) compute(static_cast<model::Instruction>(i));
     client->step_end();
     return broken >= 0;
   }));
@@ -294,7 +294,7 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
 }
 
 TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, window_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   options.helper = folder_ + "/perseus-clockd";
   options.helper_restart = {0.01, 0.02};
@@ -313,7 +313,7 @@ TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
 }
 
 TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   options.profile = "known";
   options.helper = folder_ + "/perseus-clockd";
@@ -331,7 +331,7 @@ TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
 
 TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItIsBack) {
   constexpr int lost = 15;
-  ScriptedServer server([](const HttpRequest& request) { return well(request, window_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
@@ -366,7 +366,7 @@ TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
       R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"reason":"rank 0 measures no energies",)"
       R"("clocks":[]})";
   std::atomic<bool> reported{false};
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.body.find(R"("window":4)") != std::string::npos) reported = true;
     return reported ? well(request, no_plan, 2) : well(request, window_plan);
   });
@@ -386,7 +386,7 @@ TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
 TEST_F(ClientGpuTest, ARankThatCannotSetItsClockDropsNoPlan) {
   options.device = "none";
   options.plan_tolerance = 0.01;
-  ScriptedServer server([](const HttpRequest& request) { return well(request, false_promise(5, "10"), 5); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, false_promise(5, "10"), 5); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
@@ -417,7 +417,7 @@ TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
 
 TEST_F(ClientGpuTest, NoHelper) {
   options.helper = "/nowhere/perseus-clockd";
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   EXPECT_EQ(said.count("no clock is set"), 1);
@@ -437,7 +437,7 @@ TEST_F(ClientGpuTest, NoHelper) {
 
 TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   options.advice_only = true;
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
@@ -451,9 +451,9 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
   // Four times slower: no load of the machine hides that.
   spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};
   spec.computations[1].time = {Seconds(0.02), Seconds(0.04), Seconds(0.08)};
-  gpu = std::move(SimulatedGpu::create(folder_ + "/slow", spec).value());
+  gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/slow", spec).value());
   options.device = "simulated:" + folder_ + "/slow";
-  ScriptedServer server([](const HttpRequest& request) { return well(request, false_promise(5, "0.06"), 5); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, false_promise(5, "0.06"), 5); });
   options.server = server.url();
   options.plan_tolerance = 0.01;
   start();
@@ -472,11 +472,11 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
   EXPECT_EQ(gpu->clock(), Megahertz(1410));
   const std::string no_plan = R"({"rank":0,"version":6,"kind":"maximum_clock","from_iteration":0,)"
                               R"("reason":"maximum clock: rank 0 dropped plan 5","clocks":[]})";
-  server.script([&](const HttpRequest& request) { return well(request, no_plan, 6); });
+  server.script([&](const http::HttpRequest& request) { return well(request, no_plan, 6); });
   ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 6; })) << client->status();
   for (int i = 0; i < 5; ++i) iterate();
   EXPECT_EQ(said.count("the highest clock, no plan for job j1: rank 0 dropped plan 5"), 1);
-  server.script([](const HttpRequest& request) { return well(request, false_promise(7, "10"), 7); });
+  server.script([](const http::HttpRequest& request) { return well(request, false_promise(7, "10"), 7); });
   ASSERT_TRUE(trains_until([&] { return said.count("plan 7 is dropped") == 1; })) << "refused: 10 s is absurd";
   EXPECT_EQ(said.count("plan 6 replaces"), 0) << "no plan replaces none";
   EXPECT_EQ(said.count("is dropped"), 2);
@@ -484,14 +484,14 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
 
 TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
   // Every computation has another clock, which takes about as long as the computation.
-  for (SimulatedComputation& computation : spec.computations) {
+  for (simulated_gpu::SimulatedComputation& computation : spec.computations) {
     computation.time = {Seconds(0.005), Seconds(0.008), Seconds(0.012)};
   }
   spec.switch_latency.assign(3, Seconds(0.008));
-  gpu = std::move(SimulatedGpu::create(folder_ + "/slow", spec).value());
+  gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/slow", spec).value());
   options.device = "simulated:" + folder_ + "/slow";
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1410],["backward",900],["backward",1410]])");
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, plan); });
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
   options.switch_latency_s = 0;  // measured at the start: in training, changes overtake each other
   start();
@@ -502,7 +502,7 @@ TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
 TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
   Said second_said;
   ClientOptions second = options;
-  ScriptedServer server([](const HttpRequest& request) { return well(request, slow_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
@@ -510,7 +510,7 @@ TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
   second.rank = 1;
   second.start_limit_s = 60;  // a busy machine may take long to start its helper, which then says who holds the clock
   second.log = second_said.log();
-  Client other(second);
+  TrainingClient other(second);
   other.start({});
   ASSERT_TRUE(eventually([&] { return second_said.count("no clock is set") == 1; }));
   EXPECT_EQ(second_said.count("process " + std::to_string(holder)), 1) << other.status();
@@ -548,7 +548,7 @@ TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
 }
 
 TEST_F(ClientGpuTest, TheServerHearsOfSwitchLatencyAndInstructions) {
-  ScriptedServer server([&](const HttpRequest& request) { return well(request, window_plan); });
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();
   const auto told = [&](const std::string& member) {

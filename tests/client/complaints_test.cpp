@@ -1,5 +1,5 @@
 // Which lines a log gets, on a hand-turned clock.
-#include "client/complaints.h"
+#include "training/client/complaints.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

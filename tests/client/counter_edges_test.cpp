@@ -1,5 +1,5 @@
 // The moments of a counter's steps, on a hand-turned clock: idle and busy machines, counters of every kind.
-#include "client/counter_edges.h"
+#include "training/client/counter_edges.h"
 
 #include <gtest/gtest.h>
 

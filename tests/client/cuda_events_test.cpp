@@ -1,5 +1,5 @@
 // Timing by events, over a stand-in for libcuda (tests/client/cuda_stand_in.cpp): there is no GPU in these tests.
-#include "client/cuda_events.h"
+#include "training/client/cuda_events.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -9,8 +9,8 @@
 #include <perseus/perseus.hpp>
 #include <string>
 
-#include "client/client.h"
 #include "tests/client/scripted_server.h"
+#include "training/client/training_client.h"
 
 namespace perseus::client {
 namespace {
@@ -127,13 +127,13 @@ TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock
   ClientOptions options;
   options.device = "none";
   options.log = said.log();
-  Client client(options);
+  TrainingClient client(options);
   client.start({});
   ASSERT_TRUE(client.time_with_cuda(nullptr));
   const auto iterate = [&] {
     client.step_begin(true);
-    client.begin(Instruction::forward, -1, -1);
-    client.end(Instruction::forward);
+    client.begin(model::Instruction::forward, -1, -1);
+    client.end(model::Instruction::forward);
     client.step_end();
     run_all();
   };
@@ -156,22 +156,22 @@ TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock
 }
 
 TEST_F(CudaEventsTest, NoContextAndNoLibraryAreSaidAndTheHostsClockStays) {
-  perseus::Options options;
+  perseus::api::Options options;
   options.device = "none";
   std::string said;
   options.log_context = &said;
   options.log = [](void* to, int, const char* message) { *static_cast<std::string*>(to) += message; };
-  perseus::Client client(options);
+  perseus::api::Client client(options);
   context(0);
   EXPECT_FALSE(client.time_with_cuda(nullptr));
   EXPECT_THAT(said, ::testing::HasSubstr("context"));
   context(1);
   EXPECT_TRUE(client.time_with_cuda(nullptr));
   ::setenv("PERSEUS_CUDA", "/nowhere/libcuda.so.1", 1);
-  perseus::Client other(options);
+  perseus::api::Client other(options);
   EXPECT_FALSE(other.time_with_cuda(nullptr));
   EXPECT_THAT(said, ::testing::HasSubstr("/nowhere/libcuda.so.1"));
-  { const perseus::TrainingStep step(other); }
+  { const perseus::api::TrainingStep step(other); }
   EXPECT_EQ(other.statistics().iteration, 1);
 }
 

@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "client/client.h"
 #include "tests/client/scripted_server.h"
 #include "tests/cuda_simulated/cuda.h"
+#include "training/client/training_client.h"
 
 namespace perseus::client {
 namespace {
 
-using cuda::kSuccess;
-using cuda::Stamp;
+using simulated_cuda::kSuccess;
+using simulated_cuda::Stamp;
 
 constexpr int kHigh = 1400, kLow = 700;
 
@@ -27,7 +27,7 @@ class DeviceTime : public testing::CudaTest {
     ::setenv("PERSEUS_CUDA", CUDA_SIMULATED, 1);
     const std::string files = ::getenv("PERSEUS_SIMULATED_GPUS");
     const std::string file = files.substr(0, files.find(':'));
-    gpu_ = std::move(SimulatedGpu::attach(file).value());
+    gpu_ = std::move(simulated_gpu::SimulatedGpu::attach(file).value());
     options_.device = "simulated:" + file;
     options_.helper = PERSEUS_CLOCKD;
     options_.timing = hasty();
@@ -35,7 +35,8 @@ class DeviceTime : public testing::CudaTest {
     options_.microbatches = 2;
     options_.plan_tolerance = -1;  // gates take their time
     options_.log = said_.log();
-    server_ = std::make_unique<ScriptedServer>([this](const HttpRequest& request) { return well(request, plan_); });
+    server_ =
+        std::make_unique<ScriptedServer>([this](const http::HttpRequest& request) { return well(request, plan_); });
     options_.server = server_->url();
   }
   ~DeviceTime() override {
@@ -45,11 +46,11 @@ class DeviceTime : public testing::CudaTest {
   }
 
   void start() {
-    client_ = std::make_unique<Client>(options_);
+    client_ = std::make_unique<TrainingClient>(options_);
     client_->start({});
   }
   /// Enqueues a computation whose stream waits at a gate first; nothing of it runs before the gate is opened.
-  void enqueue(Instruction instruction, int microbatch) {
+  void enqueue(model::Instruction instruction, int microbatch) {
     gates_.push_back(close_gate(stream_));
     client_->set_speed(instruction, microbatch, 0);
     client_->begin(instruction, microbatch, 0);
@@ -60,8 +61,8 @@ class DeviceTime : public testing::CudaTest {
   }
   void enqueue_step() {
     client_->step_begin(true);
-    for (const int microbatch : order_) enqueue(Instruction::forward, microbatch);
-    for (const int microbatch : order_) enqueue(Instruction::backward, microbatch);
+    for (const int microbatch : order_) enqueue(model::Instruction::forward, microbatch);
+    for (const int microbatch : order_) enqueue(model::Instruction::backward, microbatch);
     client_->step_end();
   }
   /// The first steps, before there is a plan.
@@ -110,14 +111,14 @@ class DeviceTime : public testing::CudaTest {
   std::string plan_ = plan_of(1, R"([["forward",1400],["forward",700],["backward",1400],["backward",700]])",
                               R"(,"computations":[[0,0],[1,0],[0,0],[1,0]])");
   std::vector<int> order_{0, 1};
-  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
   ClientOptions options_;
   Said said_;
   std::unique_ptr<ScriptedServer> server_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<TrainingClient> client_;
   std::vector<std::uint64_t> gates_;
-  std::deque<Stamp> stamps_;
-  std::vector<cuda::CudaEvent> stamped_;
+  std::deque<simulated_cuda::Stamp> stamps_;
+  std::vector<simulated_cuda::CudaEvent> stamped_;
   std::size_t opened_ = 0;
 };
 
@@ -261,16 +262,17 @@ TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   ASSERT_TRUE(client_->time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   enqueue_step();  // a thread of the client's queries its events while the capture goes on
-  ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(cuda::kCaptureGlobal)), kSuccess);
+  ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(simulated_cuda::kCaptureGlobal)),
+            kSuccess);
   client_->step_begin(true);
-  client_->set_speed(Instruction::forward, 0, 0);
-  client_->begin(Instruction::forward, 0, 0);
+  client_->set_speed(model::Instruction::forward, 0, 0);
+  client_->begin(model::Instruction::forward, 0, 0);
   EXPECT_EQ(launch(short_, stream_), kSuccess);
-  client_->end(Instruction::forward);
+  client_->end(model::Instruction::forward);
   client_->step_end();
   const double cpu_s = statistics().client_cpu_s;
   EXPECT_TRUE(comes_true([&] { return statistics().client_cpu_s > cpu_s + 0.005; }));
-  cuda::CudaGraph graph = nullptr;
+  simulated_cuda::CudaGraph graph = nullptr;
   EXPECT_EQ(testing::cu("cuStreamEndCapture", stream_, &graph), kSuccess) << "the capture is still valid";
 }
 

@@ -12,11 +12,11 @@
 #include <random>
 #include <string>
 
-#include "client/counter_edges.h"
-#include "client/energy_meter.h"
-#include "device/gpu.h"
-#include "simulated_gpu/driver.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "training/client/counter_edges.h"
+#include "training/client/energy_meter.h"
+#include "training/device/gpu.h"
 
 namespace perseus::client {
 namespace {
@@ -37,10 +37,10 @@ class ScratchFile {
 };
 
 /// Like an A100's: time falls and power rises with the clock, power with a bend where the voltage begins to rise.
-SimulatedGpuSpec a100(double forward_s, double refresh_s) {
-  SimulatedGpuSpec spec;
+simulated_gpu::SimulatedGpuSpec a100(double forward_s, double refresh_s) {
+  simulated_gpu::SimulatedGpuSpec spec;
   for (int mhz = 1410; mhz >= 900; mhz -= 15) spec.clocks.emplace_back(mhz);
-  SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};
+  simulated_gpu::SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};
   for (const Megahertz clock : spec.clocks) {
     const double f = clock.value() / 1410.0;
     const double rise = std::max(0.0, f - 0.75);
@@ -59,10 +59,10 @@ SimulatedGpuSpec a100(double forward_s, double refresh_s) {
 /// A rank that trains on a simulated GPU, with the client's meter beside it, on one hand-turned clock.
 class Rank {
  public:
-  Rank(const SimulatedGpuSpec& spec, unsigned seed) : spec_(spec), dice_(seed) {
+  Rank(const simulated_gpu::SimulatedGpuSpec& spec, unsigned seed) : spec_(spec), dice_(seed) {
     const auto now = [this] { return now_; };
-    gpu_ = std::move(SimulatedGpu::create(file_.path(), spec, now).value());
-    driver_ = std::move(SimulatedDriver::attach(file_.path(), now).value());
+    gpu_ = std::move(simulated_gpu::SimulatedGpu::create(file_.path(), spec, now).value());
+    driver_ = std::move(simulated_gpu::SimulatedDriver::attach(file_.path(), now).value());
     meter_.emplace(2, spec.clocks.back().value(), spec.clocks.front().value());
     go_to(2.5);  // the counter's period is learnt while the job starts
   }
@@ -137,14 +137,14 @@ class Rank {
   }
 
   ScratchFile file_;
-  SimulatedGpuSpec spec_;
+  simulated_gpu::SimulatedGpuSpec spec_;
   std::mt19937 dice_;
   double now_ = 0;
   bool late_ = true;
   double lateness_ = 1e-5;
   int readings_ = 0;
-  std::unique_ptr<SimulatedGpu> gpu_;
-  std::unique_ptr<SimulatedDriver> driver_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedDriver> driver_;
   CounterEdges edges_;
   std::optional<EnergyMeter> meter_;
   std::vector<WorkSpan> spans_;

@@ -12,21 +12,21 @@
 #include <utility>
 #include <vector>
 
-#include "client/iteration_meter.h"
-#include "device/backends.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/client/scripted_server.h"
+#include "training/client/iteration_meter.h"
+#include "training/device/backends.h"
 
 namespace perseus::client {
 
 class HandTurnedRank {
  public:
-  explicit HandTurnedRank(const SimulatedGpuSpec& spec, bool with_device = true) : spec_(spec) {
+  explicit HandTurnedRank(const simulated_gpu::SimulatedGpuSpec& spec, bool with_device = true) : spec_(spec) {
     std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
     const auto clock = [this] { return now_s; };
-    gpu = std::move(SimulatedGpu::create(folder_ + "/gpu", spec, clock).value());
-    device = std::move(open_simulated(folder_ + "/gpu", clock).value());
+    gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/gpu", spec, clock).value());
+    device = std::move(device::open_simulated(folder_ + "/gpu", clock).value());
     std::vector<int> clocks;
     for (const Megahertz mhz : spec.clocks) clocks.push_back(mhz.value());
     clocks_ = clocks;
@@ -69,9 +69,9 @@ class HandTurnedRank {
     meter->clock_set(now_s, clock_mhz);
   }
   /// How long it took.
-  double compute(Instruction instruction) {
+  double compute(model::Instruction instruction) {
     const double from_s = now_s;
-    Computation computation;
+    RecordedComputation computation;
     computation.begin = ns();
     computation.clock = asked_;
     computation.instruction = instruction;
@@ -104,8 +104,8 @@ class HandTurnedRank {
   double now_s = 1;
   /// How late the simulation hears that a computation can begin, s.
   std::function<double()> lateness;
-  std::unique_ptr<SimulatedGpu> gpu;
-  std::unique_ptr<Gpu> device;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
+  std::unique_ptr<device::Gpu> device;
   Said said;
   Complaints complaints{said.log(), no_pause()};
   std::unique_ptr<IterationMeter> meter;
@@ -114,7 +114,7 @@ class HandTurnedRank {
  private:
   [[nodiscard]] std::uint64_t ns() const { return static_cast<std::uint64_t>(std::llround(now_s * 1e9)); }
 
-  SimulatedGpuSpec spec_;
+  simulated_gpu::SimulatedGpuSpec spec_;
   std::string folder_;
   std::vector<int> clocks_;
   Step step_;
@@ -123,9 +123,9 @@ class HandTurnedRank {
 };
 
 /// Forward and backward in proportion to 1 / clock, waiting at 80 W.
-inline SimulatedGpuSpec two_computations(double forward_s, double refresh_s) {
-  SimulatedGpuSpec spec;
-  SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};
+inline simulated_gpu::SimulatedGpuSpec two_computations(double forward_s, double refresh_s) {
+  simulated_gpu::SimulatedGpuSpec spec;
+  simulated_gpu::SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};
   for (const int mhz : {1410, 1200, 1050, 900}) {
     const double slower = 1410.0 / mhz;
     spec.clocks.emplace_back(mhz);

@@ -1,5 +1,5 @@
 // From recorded steps and a counter to measured iterations, against the simulated truth, on a hand-turned clock.
-#include "client/iteration_meter.h"
+#include "training/client/iteration_meter.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ const std::string read_counter = "nvmlDeviceGetTotalEnergyConsumption";
 
 void iterate(HandTurnedRank& rank) {
   rank.begin_step();
-  for (int i = 0; i < 2; ++i) rank.compute(Instruction::forward);
-  for (int i = 0; i < 2; ++i) rank.compute(Instruction::backward);
+  for (int i = 0; i < 2; ++i) rank.compute(model::Instruction::forward);
+  for (int i = 0; i < 2; ++i) rank.compute(model::Instruction::backward);
   rank.end_step();
 }
 
@@ -76,7 +76,7 @@ TEST(IterationMeter, AWindowThatEndsIsReportedWhateverCouldBeUsedOfIt) {
       rank.begin_step(number, static_cast<int>(followed.size()));
       rank.step().window_ends = true;
       rank.step().followed = follows;
-      rank.compute(Instruction::forward);
+      rank.compute(model::Instruction::forward);
       rank.end_step();
     }
     for (int i = 0; i < 20; ++i) iterate(rank);
@@ -107,7 +107,8 @@ TEST(IterationMeter, AWindowsComputationsHaveTheTimesAtWhichTheyRan) {
   rank.begin_step(0, 1);
   const double began_s = rank.now_s;
   std::vector<std::pair<double, double>> truth;
-  for (const Instruction instruction : {Instruction::forward, Instruction::forward, Instruction::backward}) {
+  for (const model::Instruction instruction :
+       {model::Instruction::forward, model::Instruction::forward, model::Instruction::backward}) {
     rank.wait(0.003);
     const double from_s = rank.now_s - began_s;
     rank.compute(instruction);
@@ -155,18 +156,19 @@ TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {
 }
 
 TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {
-  SimulatedGpuSpec spec = two_computations(0.03, 0.1);
+  simulated_gpu::SimulatedGpuSpec spec = two_computations(0.03, 0.1);
   spec.blocking_power = {Watts(90), Watts(82), Watts(76), Watts(70)};
   HandTurnedRank rank(spec);
   std::mt19937 dice(5);
   for (int i = 0; i < 60; ++i) {
     rank.begin_step();
-    for (const Instruction instruction : {Instruction::forward, Instruction::forward, Instruction::backward}) {
+    for (const model::Instruction instruction :
+         {model::Instruction::forward, model::Instruction::forward, model::Instruction::backward}) {
       rank.ask(spec.clocks[dice() % spec.clocks.size()].value());
       rank.compute(instruction);
       rank.wait(std::uniform_real_distribution<double>(0.002, 0.03)(dice));  // for another rank's activation
     }
-    rank.compute(Instruction::backward);
+    rank.compute(model::Instruction::backward);
     rank.end_step();
   }
   EXPECT_NEAR(rank.meter->facts().blocking.power_w, 90, 2);
@@ -191,8 +193,8 @@ std::ptrdiff_t unknown_in(const MeasuredIteration& iteration) {
 /// A rank whose clocks take 5 ms and change with every computation, one right after the other.
 class MixedClocks : public ::testing::Test {
  protected:
-  static SimulatedGpuSpec spec(const std::vector<double>& latencies_s, double forward_s) {
-    SimulatedGpuSpec spec = two_computations(forward_s, 0.1);
+  static simulated_gpu::SimulatedGpuSpec spec(const std::vector<double>& latencies_s, double forward_s) {
+    simulated_gpu::SimulatedGpuSpec spec = two_computations(forward_s, 0.1);
     for (const double seconds : latencies_s) spec.switch_latency.emplace_back(seconds);
     return spec;
   }
@@ -201,7 +203,7 @@ class MixedClocks : public ::testing::Test {
   void iterate(int window) {
     rank.begin_step(window, 1);
     clocks.clear();
-    for (const Instruction instruction : {Instruction::forward, Instruction::backward}) {
+    for (const model::Instruction instruction : {model::Instruction::forward, model::Instruction::backward}) {
       for (int i = 0; i < 4; ++i) {
         clocks.push_back(dice() % made.clocks.size());
         rank.ask(made.clocks[clocks.back()].value());
@@ -248,7 +250,7 @@ class MixedClocks : public ::testing::Test {
     return {worst_time, worst_energy};
   }
 
-  SimulatedGpuSpec made;
+  simulated_gpu::SimulatedGpuSpec made;
   HandTurnedRank rank{made};
   std::mt19937 dice{4};
   std::vector<std::size_t> clocks;
@@ -329,9 +331,9 @@ TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
     rank.begin_step(i, 1);
     const double began_s = rank.now_s;
     rank.ask(1410);
-    rank.compute(Instruction::forward);
+    rank.compute(model::Instruction::forward);
     rank.wait(0.03);
-    rank.compute(Instruction::backward);
+    rank.compute(model::Instruction::backward);
     const double computed_s = rank.now_s - began_s;
     rank.wait(0.2);  // for the other ranks
     rank.end_step();

@@ -1,5 +1,5 @@
 // Options that have a variable of the environment.
-#include "client/options.h"
+#include "training/client/options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ TEST(Options, ThePlanTolerance) {
   std::vector<std::string> remarks;
   perseus_options given = default_options();
   const auto read = [&] { return read_options(&given, remarks).plan_tolerance; };
-  Environment none("PERSEUS_PLAN_TOLERANCE", nullptr);
+  device::Environment none("PERSEUS_PLAN_TOLERANCE", nullptr);
   EXPECT_EQ(read(), 0.01);
-  Environment variable("PERSEUS_PLAN_TOLERANCE", "0.03");
+  device::Environment variable("PERSEUS_PLAN_TOLERANCE", "0.03");
   EXPECT_EQ(read(), 0.03);
   given.plan_tolerance = 0.02;
   EXPECT_EQ(read(), 0.02);
@@ -28,7 +28,7 @@ TEST(Options, ThePlanTolerance) {
   EXPECT_TRUE(remarks.empty());
   given.plan_tolerance = 0;
   for (const char* const wrong : {"1 %", "nan", "11"}) {
-    Environment odd("PERSEUS_PLAN_TOLERANCE", wrong);
+    device::Environment odd("PERSEUS_PLAN_TOLERANCE", wrong);
     EXPECT_EQ(read(), 0.01) << wrong;
   }
   EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is taken"),

@@ -1,28 +1,28 @@
 // Which clock a computation gets, in every order in which plans and steps can come.
-#include "client/plan_follower.h"
+#include "training/client/plan_follower.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 
-#include "client/step_recorder.h"
+#include "training/client/step_recorder.h"
 
 namespace perseus::client {
 namespace {
 
-constexpr Instruction F = Instruction::forward, B = Instruction::backward;
+constexpr model::Instruction F = model::Instruction::forward, B = model::Instruction::backward;
 
-std::unique_ptr<Plan> plan(std::int64_t version, std::vector<PlannedClock> clocks, std::int64_t from = 0) {
-  auto made = std::make_unique<Plan>();
-  made->kind = Plan::Kind::plan;
+std::unique_ptr<ClockPlan> plan(std::int64_t version, std::vector<PlannedClock> clocks, std::int64_t from = 0) {
+  auto made = std::make_unique<ClockPlan>();
+  made->kind = ClockPlan::Kind::plan;
   made->version = version;
   made->from_iteration = from;
   made->clocks = std::move(clocks);
   return made;
 }
 
-int run(PlanFollower& follower, Instruction instruction) {
+int run(PlanFollower& follower, model::Instruction instruction) {
   const int clock = follower.clock_for(instruction);
   follower.begun(instruction);
   return clock;
@@ -45,14 +45,14 @@ TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
   follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}}));
   for (int iteration = 0; iteration < 2; ++iteration) {
     follower.begin_step(iteration);
-    EXPECT_EQ(run(follower, Instruction::load), 0);
+    EXPECT_EQ(run(follower, model::Instruction::load), 0);
     EXPECT_EQ(run(follower, F), 1000);
     EXPECT_EQ(follower.next_clock(), 1100);
     EXPECT_EQ(follower.clock_for(F), 1100);
     EXPECT_EQ(run(follower, F), 1100);
     EXPECT_EQ(run(follower, B), 1200);
     EXPECT_EQ(follower.next_clock(), 0);
-    EXPECT_EQ(run(follower, Instruction::all_reduce), 0);
+    EXPECT_EQ(run(follower, model::Instruction::all_reduce), 0);
     follower.end_step();
     EXPECT_EQ(follower.misfit_version(), 0);
   }
@@ -61,7 +61,7 @@ TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
 TEST_F(PlanFollowerTest, KnowsWhatTheNextStepBeginsWith) {
   EXPECT_EQ(follower.first_clock_of(0), 0);  // no plan: the clock is left alone
   follower.put(plan(1, {{F, 1000}, {B, 1200}}));
-  const auto step = [&](std::int64_t iteration, Instruction first) {
+  const auto step = [&](std::int64_t iteration, model::Instruction first) {
     follower.begin_step(iteration);
     run(follower, first);
     run(follower, B);
@@ -153,7 +153,7 @@ TEST_F(PlanFollowerTest, HeldBackIsTheHighestClockAndLiftedIsThePlans) {
 }
 
 /// Two microbatches on two chunks, clocks that tell them apart.
-std::unique_ptr<Plan> plan_of_four() {
+std::unique_ptr<ClockPlan> plan_of_four() {
   return plan(1, {{F, 1000, 0, 0}, {F, 1010, 1, 0}, {F, 1020, 0, 1}, {F, 1030, 1, 1}});
 }
 
@@ -212,7 +212,7 @@ TEST_F(PlanFollowerTest, WithoutIdsTheOrderOfInstructionsDecides) {
 
 TEST_F(PlanFollowerTest, AWindowThatEndsIsFollowedByTheHighestClock) {
   auto window = plan_of_four();
-  window->kind = Plan::Kind::profiling_window;
+  window->kind = ClockPlan::Kind::profiling_window;
   window->iterations = 2;
   window->then_maximum = true;
   follower.put(std::move(window));

@@ -1,5 +1,5 @@
 // The guard on invented iterations: which plans it drops, after how many iterations, and which slowdowns it forgives.
-#include "client/plan_guard.h"
+#include "training/client/plan_guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,9 +14,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Plan promise_of(std::int64_t version, double promised_s, double maximum_clock_time_s = 1) {
-  Plan plan;
-  plan.kind = Plan::Kind::plan;
+ClockPlan promise_of(std::int64_t version, double promised_s, double maximum_clock_time_s = 1) {
+  ClockPlan plan;
+  plan.kind = ClockPlan::Kind::plan;
   plan.version = version;
   plan.iteration_time_s = promised_s;
   plan.maximum_clock_time_s = maximum_clock_time_s;
@@ -28,15 +28,17 @@ class GuardedRank {
  public:
   explicit GuardedRank(double tolerance = 0.01) : guard(tolerance) {}
 
-  void gets(const Plan& plan) {
+  void gets(const ClockPlan& plan) {
     guard.arrives(plan);
     version_ = plan.version;
     kind_ = plan.kind;
   }
-  [[nodiscard]] bool follows() const { return version_ != 0 && kind_ != Plan::Kind::maximum_clock && !guard.holds(); }
+  [[nodiscard]] bool follows() const {
+    return version_ != 0 && kind_ != ClockPlan::Kind::maximum_clock && !guard.holds();
+  }
   void runs(double time_s) {
     const bool follows_plan = follows();
-    guard.take({version_, follows_plan || kind_ == Plan::Kind::maximum_clock, !follows_plan, time_s});
+    guard.take({version_, follows_plan || kind_ == ClockPlan::Kind::maximum_clock, !follows_plan, time_s});
     if (auto plan = guard.take_dropped()) dropped.push_back(*plan);
   }
   /// At the highest clock, then under the plan: how often so far.
@@ -57,7 +59,7 @@ class GuardedRank {
 
  private:
   std::int64_t version_ = 0;
-  Plan::Kind kind_ = Plan::Kind::maximum_clock;
+  ClockPlan::Kind kind_ = ClockPlan::Kind::maximum_clock;
 };
 
 TEST(PlanGuard, APlanThatKeepsItsPromiseRuns) {
@@ -129,7 +131,7 @@ TEST(PlanGuard, AFirstPlanWaitsForThreeIterationsAtTheHighestClock) {
 TEST(PlanGuard, AStragglersOrAPolicysPlanMayBeSlow) {
   GuardedRank rank;
   rank.trains(10, 1, 0);
-  Plan plan = promise_of(1, 2.5);
+  ClockPlan plan = promise_of(1, 2.5);
   plan.slower_because = "pipeline 1 is 2.5 times slower";
   rank.gets(plan);
   rank.trains(100, 1, 2.5);
@@ -234,8 +236,8 @@ TEST(PlanGuard, NoiseDropsNoGoodPlanAndHidesNoBadOne) {
 }
 
 TEST(PlanGuard, AProfilingWindowIsHeldToThirtyPercent) {
-  Plan window;
-  window.kind = Plan::Kind::profiling_window;
+  ClockPlan window;
+  window.kind = ClockPlan::Kind::profiling_window;
   window.version = 1;
   GuardedRank rank;
   rank.trains(10, 1, 0);
@@ -277,9 +279,9 @@ TEST(GuardedIteration, KnowsItsPlanAndWhetherAllComputationsRanAtTheHighestClock
   Step step;
   step.plan_version = 3;
   step.followed = true;
-  step.computations = {{5'100'000'000, 5'400'000'000, 1410, 0, 0, Instruction::forward},
-                       {5'500'000'000, 6'000'000'000, 900, 0, 0, Instruction::backward},
-                       {6'000'000'000, 9'000'000'000, 900, 0, 0, Instruction::all_reduce}};
+  step.computations = {{5'100'000'000, 5'400'000'000, 1410, 0, 0, model::Instruction::forward},
+                       {5'500'000'000, 6'000'000'000, 900, 0, 0, model::Instruction::backward},
+                       {6'000'000'000, 9'000'000'000, 900, 0, 0, model::Instruction::all_reduce}};
   step.count = 3;
   EXPECT_FALSE(guarded_iteration(step, 1410).maximum_clock);
   EXPECT_TRUE(guarded_iteration(step, 1410).followed);

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "client/options.h"
-#include "net/http_server.h"
+#include "io/http/http_server.h"
+#include "training/client/options.h"
 
 namespace perseus::client {
 
@@ -28,17 +28,18 @@ inline bool eventually(const std::function<bool()>& so) {
 class ScriptedServer {
  public:
   /// Status and body; status 0: never answers.
-  using Script = std::function<std::pair<int, std::string>(const HttpRequest&)>;
+  using Script = std::function<std::pair<int, std::string>(const http::HttpRequest&)>;
 
   explicit ScriptedServer(Script script)
-      : script_(std::move(script)), server_(io_, {}, [this](const HttpRequest& request, const Responder& responder) {
+      : script_(std::move(script)),
+        server_(io_, {}, [this](const http::HttpRequest& request, const http::Responder& responder) {
           const std::lock_guard lock(mutex_);
           requests_.push_back(request);
           const auto [status, body] = script_(request);
           if (status == 0) {
             held_.push_back(responder);
           } else {
-            responder.send(json_response(status, body));
+            responder.send(http::json_response(status, body));
           }
         }) {
     port_ = server_.listen({"127.0.0.1", 0}).value();
@@ -60,16 +61,16 @@ class ScriptedServer {
   std::vector<std::string> asked(const std::string& method, const std::string& end) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> bodies;
-    for (const HttpRequest& request : requests_) {
+    for (const http::HttpRequest& request : requests_) {
       if (request.method == method && request.path.ends_with(end)) bodies.push_back(request.body);
     }
     return bodies;
   }
   /// The requests themselves.
-  std::vector<HttpRequest> requests(const std::string& method, const std::string& end) {
+  std::vector<http::HttpRequest> requests(const std::string& method, const std::string& end) {
     const std::lock_guard lock(mutex_);
-    std::vector<HttpRequest> found;
-    for (const HttpRequest& request : requests_) {
+    std::vector<http::HttpRequest> found;
+    for (const http::HttpRequest& request : requests_) {
       if (request.method == method && request.path.ends_with(end)) found.push_back(request);
     }
     return found;
@@ -78,16 +79,16 @@ class ScriptedServer {
  private:
   std::mutex mutex_;
   Script script_;
-  std::vector<HttpRequest> requests_;
-  std::vector<Responder> held_;
+  std::vector<http::HttpRequest> requests_;
+  std::vector<http::Responder> held_;
   boost::asio::io_context io_{1};
-  HttpServer server_;
+  http::HttpServer server_;
   std::uint16_t port_ = 0;
   std::thread thread_;
 };
 
 /// What a server that works says: a job "j1", and `plan` to whoever has an older version.
-inline std::pair<int, std::string> well(const HttpRequest& request, const std::string& plan, int version = 1) {
+inline std::pair<int, std::string> well(const http::HttpRequest& request, const std::string& plan, int version = 1) {
   if (request.path == "/v1/jobs") return {200, R"({"job":"j1","state":"deployed"})"};
   if (request.path.ends_with("/ranks")) return {200, R"({"registered":1,"expected":1})"};
   if (request.path.ends_with("/iterations")) return {200, R"({"rejected":[]})"};

@@ -1,5 +1,5 @@
 // The session against a scripted server: what it says, and every way in which a server can be wrong.
-#include "client/session.h"
+#include "training/client/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class SessionTest : public ::testing::Test {
     options.report_interval_s = 0.01;
     SessionListener listener;
     listener.on_job = [this](const std::string&) { ++jobs; };
-    listener.on_plan = [this](std::unique_ptr<Plan> plan) { version = plan->version; };
+    listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { version = plan->version; };
     listener.on_held = [this](bool is) { held = is; };
     listener.iteration = [] { return 7; };
     session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
@@ -42,9 +42,9 @@ class SessionTest : public ::testing::Test {
     i.time_s = 0.5;
     i.energy_j = 100;
     if (window >= 0)
-      i.computations = {{Instruction::forward, 0.1, 20, 0, 0.1},
-                        {Instruction::backward, 0.2, 40, 0.15, 0.35},
-                        {Instruction::forward, 0.11, 21, 0.35, 0.46}};
+      i.computations = {{model::Instruction::forward, 0.1, 20, 0, 0.1},
+                        {model::Instruction::backward, 0.2, 40, 0.15, 0.35},
+                        {model::Instruction::forward, 0.11, 21, 0.35, 0.46}};
     return i;
   }
 
@@ -61,7 +61,7 @@ const std::string a_plan = plan_of(1, R"([["forward",1200],["backward",900]])");
 
 /// Knows no rank any more while `forgot`, until one registers.
 ScriptedServer::Script forgetful(std::atomic<bool>& forgot) {
-  return [&forgot](const HttpRequest& request) {
+  return [&forgot](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) forgot = false;
     if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
     return well(request, a_plan);
@@ -69,7 +69,7 @@ ScriptedServer::Script forgetful(std::atomic<bool>& forgot) {
 }
 
 TEST_F(SessionTest, RegistersAndGetsItsPlan) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.job_name = "a \"name\"";
   options.profile = "sample";
   options.facts = {{"model", "gpt3"}};
@@ -90,7 +90,7 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
 TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
   std::mutex mutex;
   std::string first_have;
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) {
       EXPECT_EQ(request.parameter("plan").value_or(""), "true");
       return std::pair(200, R"({"registered":1,"expected":1,"plan":)" + a_plan + "}");
@@ -108,7 +108,7 @@ TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
 }
 
 TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsAskedFor) {
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) return std::pair(200, std::string(R"({"registered":1,"plan":{"kind":7}})"));
     return well(request, a_plan);
   });
@@ -117,7 +117,7 @@ TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsAskedFor) {
 }
 
 TEST_F(SessionTest, OnlyRank0RegistersAJobOfSeveralRanks) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.rank = 1;
   options.pp_degree = 2;
   start(server.url());
@@ -126,7 +126,7 @@ TEST_F(SessionTest, OnlyRank0RegistersAJobOfSeveralRanks) {
 }
 
 TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, ""); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, ""); });
   options.microbatches = 8;
   start(server.url());
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
@@ -136,11 +136,11 @@ TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
 }
 
 TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
-  ScriptedServer server([](const HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
   EXPECT_EQ(said.count("no database"), 1);
-  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
   ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
   EXPECT_EQ(said.count("answers again"), 1);
   EXPECT_TRUE(complaints.all().empty());
@@ -148,12 +148,12 @@ TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
 
 TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
   for (const int status : {401, 403, 429}) {
-    ScriptedServer server([=](const HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
+    ScriptedServer server([=](const http::HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
     start(server.url());
     ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; })) << status;
     EXPECT_EQ(said.count("not you"), 1) << status;
     EXPECT_EQ(said.count("answered " + std::to_string(status)), 1) << "it is the server's fault, not the job's";
-    server.script([](const HttpRequest& request) { return well(request, a_plan); });
+    server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
     ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << status;
     EXPECT_TRUE(complaints.all().empty());
     session.reset();
@@ -163,7 +163,7 @@ TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
 }
 
 TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{3, before.rlim_max};
@@ -175,19 +175,19 @@ TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(failed);
   EXPECT_TRUE(complaints.raised(Cause::server) || session->reached());
-  server.script([](const HttpRequest& request) { return well(request, plan_of(2, "[]"), 2); });
+  server.script([](const http::HttpRequest& request) { return well(request, plan_of(2, "[]"), 2); });
   EXPECT_TRUE(eventually([&] { return version == 2 && !held; }));
   EXPECT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
 }
 
 TEST_F(SessionTest, RecoversFromRunningOutOfMemory) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.server = server.url();
   options.timing = hasty();
   std::atomic<int> plans{0};
   SessionListener listener;
   listener.on_job = [](const std::string&) {};
-  listener.on_plan = [&](std::unique_ptr<Plan>) {
+  listener.on_plan = [&](std::unique_ptr<ClockPlan>) {
     if (++plans < 3) throw std::bad_alloc();
   };
   listener.on_held = [](bool) {};
@@ -199,7 +199,7 @@ TEST_F(SessionTest, RecoversFromRunningOutOfMemory) {
 
 TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
   std::atomic<bool> forgot{false};
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   const auto epoch_of = [](const std::string& body) {
     const std::string member = R"("epoch":)";
     const std::size_t at = body.find(member);
@@ -221,7 +221,7 @@ TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
 
 TEST_F(SessionTest, SendsOneIdempotencyKeyUntilTheJobIsRegistered) {
   std::atomic<int> lost{2};
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path == "/v1/jobs" && lost-- > 0) return std::pair(503, std::string(R"({"detail":"no database"})"));
     return well(request, a_plan);
   });
@@ -231,7 +231,7 @@ TEST_F(SessionTest, SendsOneIdempotencyKeyUntilTheJobIsRegistered) {
   start(server.url());
   ASSERT_TRUE(eventually([&] { return server.requests("POST", "/v1/jobs").size() == 4; }));
   std::vector<std::string> keys;
-  for (const HttpRequest& request : server.requests("POST", "/v1/jobs")) {
+  for (const http::HttpRequest& request : server.requests("POST", "/v1/jobs")) {
     keys.emplace_back(request.header("Idempotency-Key").value_or(""));
   }
   EXPECT_EQ(keys[0].size(), 32U);
@@ -241,7 +241,7 @@ TEST_F(SessionTest, SendsOneIdempotencyKeyUntilTheJobIsRegistered) {
 }
 
 TEST_F(SessionTest, NamesItselfByTheEpochThatTheServerGaveIt) {
-  ScriptedServer server([](const HttpRequest& request) {
+  ScriptedServer server([](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) {
       return std::pair(200, std::string(R"({"registered":1,"expected":1,"epoch":77})"));
     }
@@ -259,7 +259,7 @@ TEST_F(SessionTest, NamesItselfByTheEpochThatTheServerGaveIt) {
 }
 
 TEST_F(SessionTest, AnOlderServerIsToldNoEpochInOtherCalls) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   session->report(iteration(1, 1));
@@ -271,7 +271,7 @@ TEST_F(SessionTest, AnOlderServerIsToldNoEpochInOtherCalls) {
 
 TEST_F(SessionTest, AProcessThatTorchElasticRestartedTakesItsRankOver) {
   std::atomic<bool> forgot{false};
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   server.script(forgetful(forgot));
   ASSERT_EQ(setenv("TORCHELASTIC_RESTART_COUNT", "1", 1), 0);
   start(server.url());
@@ -284,7 +284,7 @@ TEST_F(SessionTest, AProcessThatTorchElasticRestartedTakesItsRankOver) {
 }
 
 TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
-  ScriptedServer server([](const HttpRequest& request) {
+  ScriptedServer server([](const http::HttpRequest& request) {
     if (request.path.ends_with("/plan_dropped")) return std::pair(503, std::string(R"({"detail":"no database"})"));
     return well(request, a_plan);
   });
@@ -292,7 +292,7 @@ TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   session->plan_dropped({1, 0.5, 0.75, "", "it is \"slow\""});
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs/j1/ranks/0/plan_dropped").size() >= 2; }));
-  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
   ASSERT_TRUE(eventually([&] { return !held && session->reached(); }));
   session->report(iteration(1, 1));
   session->report(iteration(2, 2));
@@ -317,12 +317,12 @@ TEST_F(SessionTest, AnswersThatAreNoPlanCountAsNone) {
        {std::string("<html>"), std::string("{}"), plan_of(1, R"([["sideways",1200]])"),
         plan_of(1, R"([["forward",1201]])"), plan_of(0, "[]"), plan_of(1, R"([["forward"]])"),
         plan_of(1, R"([["forward",1e99]])"), std::string("[[[[")}) {
-    ScriptedServer server([&](const HttpRequest& request) { return well(request, nonsense); });
+    ScriptedServer server([&](const http::HttpRequest& request) { return well(request, nonsense); });
     start(server.url());
     ASSERT_TRUE(eventually([&] { return held && session->failures() > 2; })) << nonsense;
     EXPECT_EQ(version, 0) << nonsense;
     EXPECT_TRUE(complaints.raised(Cause::server));
-    server.script([](const HttpRequest& request) { return well(request, a_plan); });
+    server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
     ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << nonsense;
     session.reset();
     version = 0;
@@ -331,7 +331,7 @@ TEST_F(SessionTest, AnswersThatAreNoPlanCountAsNone) {
 
 TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
   std::atomic<bool> over{false};
-  const auto script = [&](const HttpRequest& request) {
+  const auto script = [&](const http::HttpRequest& request) {
     const bool asks_or_tells = request.path.ends_with("/plan") || request.path.ends_with("/iterations");
     if (over && asks_or_tells) return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
     return well(request, a_plan);
@@ -342,7 +342,7 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
     start(server.url());
     ASSERT_TRUE(eventually([&] { return version == 1; }));
     if (!hears_it_by_asking)
-      server.script([&](const HttpRequest& request) {
+      server.script([&](const http::HttpRequest& request) {
         if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // it waits on
         return script(request);
       });
@@ -367,7 +367,7 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
 }
 
 TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/v1/jobs")) return well(request, a_plan);
     return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
   });
@@ -380,7 +380,7 @@ TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
 }
 
 TEST_F(SessionTest, ARankThatIsAnotherOneIsRefusedAndThatIsSaid) {
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) return std::pair(409, std::string(R"({"detail":"with other data"})"));
     return well(request, a_plan);
   });
@@ -404,7 +404,7 @@ TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
 
 TEST_F(SessionTest, AJobOfOneRankThatTheServerForgotIsRegisteredAnew) {
   std::atomic<bool> forgot{false};
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path == "/v1/jobs") forgot = false;
     if (forgot) return std::pair(404, std::string(R"({"detail":"no such job"})"));
     return well(request, a_plan);
@@ -417,19 +417,19 @@ TEST_F(SessionTest, AJobOfOneRankThatTheServerForgotIsRegisteredAnew) {
 
 TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
   options.job = "j1";
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
-  server.script([](const HttpRequest&) { return std::pair(404, std::string(R"({"detail":"no such job"})")); });
+  server.script([](const http::HttpRequest&) { return std::pair(404, std::string(R"({"detail":"no such job"})")); });
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; }));
   EXPECT_EQ(said.count("no such job"), 1);
   EXPECT_TRUE(server.asked("POST", "/v1/jobs").empty());
-  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
   EXPECT_TRUE(eventually([&] { return !held; }));
 }
 
 TEST_F(SessionTest, AServerThatNeverAnswersDoesNotKeepAnybody) {
-  ScriptedServer server([](const HttpRequest&) { return std::pair(0, std::string()); });
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(0, std::string()); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
   session->stop(2);  // the answer's time limit is 30 s
@@ -437,7 +437,7 @@ TEST_F(SessionTest, AServerThatNeverAnswersDoesNotKeepAnybody) {
 }
 
 TEST_F(SessionTest, TooSlowIsNoAnswer) {
-  ScriptedServer server([](const HttpRequest&) { return std::pair(0, std::string()); });
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(0, std::string()); });
   options.server = server.url();
   start(server.url());
   session.reset();
@@ -445,7 +445,7 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
   const SessionTiming timing = options.timing;
   SessionListener listener;
   listener.on_job = [](const std::string&) {};
-  listener.on_plan = [](std::unique_ptr<Plan>) {};
+  listener.on_plan = [](std::unique_ptr<ClockPlan>) {};
   listener.on_held = [this](bool is) { held = is; };
   listener.iteration = [] { return 0; };
   options.timing = timing;
@@ -455,7 +455,7 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
 }
 
 TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url(), 3600);
   ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // a plan, and "unchanged" at once
   for (int i = 0; i < 5; ++i) {  // each takes longer than it would to ask again
@@ -466,7 +466,7 @@ TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
 }
 
 TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRan) {
-  ScriptedServer server([](const HttpRequest& request) {
+  ScriptedServer server([](const http::HttpRequest& request) {
     const bool refused = request.body.find("begin_s") != std::string::npos;
     return refused ? std::pair(422, std::string(R"({"detail":"body: begin_s: unknown member"})"))
                    : well(request, a_plan);
@@ -484,7 +484,7 @@ TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRa
 }
 
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
-  ScriptedServer server([](const HttpRequest& request) { return well(request, a_plan); });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.report_interval_s = 1000;
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
@@ -537,7 +537,7 @@ TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) 
 
 TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
   std::atomic<int> ranks{0};
-  ScriptedServer server([&](const HttpRequest& request) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks") && ++ranks > 1)
       return std::pair(409, std::string(R"({"detail":"other data"})"));
     return well(request, a_plan);
@@ -564,11 +564,11 @@ TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
 }
 
 TEST_F(SessionTest, NoMessageShowsWhatTheUrlHasOfCredentials) {
-  ScriptedServer server([](const HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
   start("http://any:perseus_secret@" + server.url().substr(std::string("http://").size()));
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
   EXPECT_EQ(said.count("no database"), 1);
-  server.script([](const HttpRequest& request) { return well(request, a_plan); });
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
   ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
   EXPECT_EQ(said.count("answers again"), 1);
   EXPECT_EQ(said.count("perseus_secret"), 0);

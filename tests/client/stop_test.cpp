@@ -17,10 +17,10 @@
 #include <thread>
 #include <vector>
 
-#include "client/background_thread.h"
-#include "client/session.h"
 #include "tests/client/scripted_server.h"
 #include "tests/device/nvml_stand_in.h"
+#include "training/client/background_thread.h"
+#include "training/client/session.h"
 
 namespace {
 
@@ -53,8 +53,8 @@ class StopTest : public ::testing::Test {
     ::unsetenv("PERSEUS_NVML");
   }
   /// A client on the stand-in's GPU that may set no clock.
-  static perseus::Options options(std::atomic<int>& lines) {
-    perseus::Options options;
+  static perseus::api::Options options(std::atomic<int>& lines) {
+    perseus::api::Options options;
     options.device = "nvml:0";
     options.helper = "/nowhere/perseus-clockd";
     options.start_limit_s = 0.1;
@@ -81,7 +81,7 @@ TEST_P(StopWhileTheDriverHangs, TouchesNoFreedMemoryWhenTheDriverAnswers) {
   auto lines = std::make_unique<std::atomic<int>>(0);
   nvml->function = GetParam();
   perseus_client* const client = [&] {
-    const perseus::Options given = options(*lines);
+    const perseus::api::Options given = options(*lines);
     return perseus_start(&given);
   }();
   ASSERT_NE(client, nullptr);
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Calls, StopWhileTheDriverHangs,
 
 TEST_F(StopTest, AClientWithoutThreadsLeftIsStoppedTwiceAndUsedAfterwards) {
   std::atomic<int> lines{0};
-  const perseus::Options given = options(lines);
+  const perseus::api::Options given = options(lines);
   perseus_client* const client = perseus_start(&given);
   step(client);
   perseus_stop(client);
@@ -117,7 +117,7 @@ TEST_F(StopTest, AClientWithoutThreadsLeftIsStoppedTwiceAndUsedAfterwards) {
 TEST_F(StopTest, StopsBesideEveryOtherCall) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> lines{0};
-    const perseus::Options given = options(lines);
+    const perseus::api::Options given = options(lines);
     perseus_client* const client = perseus_start(&given);
     std::atomic<bool> over{false};
     std::atomic<int> calls{0};
@@ -145,7 +145,7 @@ TEST_F(StopTest, StopsBesideEveryOtherCall) {
 
 TEST_F(StopTest, AForkedChildStopsNothing) {
   std::atomic<int> lines{0};
-  const perseus::Options given = options(lines);
+  const perseus::api::Options given = options(lines);
   perseus_client* const client = perseus_start(&given);
   step(client);
   const pid_t child = ::fork();
@@ -167,7 +167,7 @@ TEST_F(StopTest, AProcessThatExitsWhileTheDriverHangsEndsWell) {
       {
         static std::atomic<int> lines{0};
         nvml->function = "nvmlInit_v2";
-        const perseus::Options given = options(lines);
+        const perseus::api::Options given = options(lines);
         static perseus_client* client = nullptr;
         static NvmlHold* held = nvml;
         // The first handler runs last: the driver answers when everything else is over.

@@ -1,5 +1,5 @@
 // Offset between the GPU's time and the host's, on times that a test makes up. The true offset is 100 s.
-#include "client/time_offset.h"
+#include "training/client/time_offset.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The controller with its real helper on a simulated GPU.
-#include "clock_control/clock_controller.h"
+#include "training/clock_control/clock_controller.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -13,22 +13,22 @@
 #include <filesystem>
 #include <fstream>
 
-#include "clock_control/lease.h"
 #include "eventually.h"
 #include "lease_folder.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training/clock_control/lease.h"
 #include "training_process.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using testing::HasSubstr;
 
 class Controller : public testing::Test {
  protected:
-  void make_gpu(const SimulatedGpuSpec& spec = small_gpu()) {
-    auto made = SimulatedGpu::create(folder_.file("gpu"), spec);
+  void make_gpu(const simulated_gpu::SimulatedGpuSpec& spec = small_gpu()) {
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), spec);
     ASSERT_TRUE(made) << made.error().message;
     gpu_ = std::move(*made);
   }
@@ -53,7 +53,7 @@ class Controller : public testing::Test {
 
   LeaseFolder folder_;
   RestartLimits restart_;
-  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
   std::unique_ptr<ClockController> controller_;
 };
 
@@ -108,7 +108,7 @@ TEST_F(Controller, ZeroGivesTheClockBackAndSoDoesItsEnd) {
 }
 
 TEST_F(Controller, HowLongTheClockTakesIsMeasured) {
-  SimulatedGpuSpec spec = small_gpu();
+  simulated_gpu::SimulatedGpuSpec spec = small_gpu();
   spec.switch_latency = {Seconds(0.02), Seconds(0.02), Seconds(0.02)};
   make_gpu(spec);
   start();
@@ -124,7 +124,8 @@ TEST_F(Controller, TwoOfThemDoNotFightOverOneGpu) {
   impatient.start_limit_s = 1;
   const auto second = ClockController::start(impatient);
   ASSERT_FALSE(second);
-  EXPECT_TRUE(second.error().fault == DeviceFault::busy || second.error().fault == DeviceFault::no_driver);
+  EXPECT_TRUE(second.error().fault == device::DeviceFault::busy ||
+              second.error().fault == device::DeviceFault::no_driver);
   controller_->set(Megahertz(700));
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
   controller_.reset();
@@ -274,7 +275,7 @@ TEST_F(Controller, BusyPasses) {
 TEST_F(Controller, AGpuThatIsNotThereIsTheHelpersError) {
   const auto started = ClockController::start(options());
   ASSERT_FALSE(started);
-  EXPECT_EQ(started.error().fault, DeviceFault::lost);
+  EXPECT_EQ(started.error().fault, device::DeviceFault::lost);
   EXPECT_THAT(started.error().message, HasSubstr(folder_.file("gpu")));
 }
 
@@ -297,7 +298,7 @@ TEST_F(Controller, WhereTheHelperIsLateItIsToldWhoHoldsTheClock) {
   late.helper = script("exec sleep 1000");
   late.start_limit_s = 0.3;
   late.restart = {};
-  const auto opened = open_gpu(late.device);
+  const auto opened = device::open_gpu(late.device);
   ASSERT_TRUE(opened);
   late.gpu = (*opened)->identity();
   const auto why = [&] {
@@ -472,7 +473,7 @@ TEST_F(Controller, WithMoreRightsThanItsCallerItTakesNothingFromTheEnvironment) 
   }
   make_gpu();
   {
-    auto device = open_gpu("simulated:" + folder_.file("gpu"));
+    auto device = device::open_gpu("simulated:" + folder_.file("gpu"));
     ASSERT_TRUE(device);
     auto lease = Lease::take((*device)->identity(), "simulated:" + folder_.file("gpu"), 0);
     ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
@@ -490,4 +491,4 @@ TEST_F(Controller, WithMoreRightsThanItsCallerItTakesNothingFromTheEnvironment) 
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -1,5 +1,5 @@
 // The node's daemon as a real process: who gets a GPU, and that every end gives the clock back.
-#include "clock_control/clock_daemon.h"
+#include "training/clock_control/clock_daemon.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,16 +16,16 @@
 #include <string>
 #include <vector>
 
-#include "clock_control/clock_controller.h"
-#include "clock_control/helper_process.h"
-#include "clock_control/mailbox.h"
 #include "daemon_process.h"
 #include "lease_folder.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training/clock_control/clock_controller.h"
+#include "training/clock_control/helper_process.h"
+#include "training/clock_control/mailbox.h"
 #include "training_process.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using testing::HasSubstr;
@@ -33,7 +33,7 @@ using testing::HasSubstr;
 class Daemon : public testing::Test {
  protected:
   void SetUp() override {
-    auto made = SimulatedGpu::create(folder_.file("gpu"), small_gpu());
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), small_gpu());
     ASSERT_TRUE(made) << made.error().message;
     gpu_ = std::move(*made);
   }
@@ -93,7 +93,7 @@ class Daemon : public testing::Test {
   }
 
   LeaseFolder folder_;
-  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
   std::optional<DaemonProcess> daemon_;
   std::unique_ptr<ClockController> controller_;
 };
@@ -116,7 +116,7 @@ TEST_F(Daemon, RefusesASecondClientAndNamesTheHolder) {
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
   const auto second = ClockController::start(options());
   ASSERT_FALSE(second);
-  EXPECT_EQ(second.error().fault, DeviceFault::busy);
+  EXPECT_EQ(second.error().fault, device::DeviceFault::busy);
   EXPECT_THAT(second.error().message, HasSubstr(fmt::format("in use by process {} of user {}", training, ::getuid())));
   ::kill(training, SIGKILL);
   ::waitpid(training, nullptr, 0);
@@ -225,9 +225,9 @@ TEST_F(Daemon, OpensNoFileThatAClientNames) {
 
 TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to give it up";
-  SimulatedGpuSpec spec = small_gpu();
+  simulated_gpu::SimulatedGpuSpec spec = small_gpu();
   spec.needs_root = true;
-  auto made = SimulatedGpu::create(folder_.file("gpu"), spec);
+  auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), spec);
   ASSERT_TRUE(made) << made.error().message;
   gpu_ = std::move(*made);
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
@@ -236,7 +236,7 @@ TEST_F(Daemon, SetsClocksForAClientWithoutRights) {
   const pid_t training = ::fork();
   if (training == 0) {
     if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(1);
-    auto device = open_gpu("simulated:" + folder_.file("gpu"));
+    auto device = device::open_gpu("simulated:" + folder_.file("gpu"));
     if (!device || (*device)->lock_clock(Megahertz(350))) ::_exit(2);
     auto started = ClockController::start(options());
     if (!started) ::_exit(3);
@@ -314,4 +314,4 @@ TEST_F(Daemon, WithoutOneASocketThatWasNamedIsAnError) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -1,5 +1,5 @@
 // What the helper does with requests and with what the device answers, under a time that is turned by hand.
-#include "clock_control/clock_worker.h"
+#include "training/clock_control/clock_worker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include "fake_gpu.h"
 #include "lease_folder.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using testing::ElementsAre;
@@ -40,7 +40,7 @@ class Worker : public testing::Test {
   LeaseFolder folder_;
   FakeGpu gpu_;
   Mailbox mailbox_;
-  DeviceResult<Lease> lease_ = Lease::take(gpu_.identity(), "fake:1", 0);
+  device::DeviceResult<Lease> lease_ = Lease::take(gpu_.identity(), "fake:1", 0);
   ClockWorker worker_{mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; }};
 };
 
@@ -105,12 +105,12 @@ TEST_F(Worker, AClockThatThereIsNotBecomesTheNextAbove) {
 
 TEST_F(Worker, ABadClockIsTriedOnceMoreWithANewListOfClocks) {
   gpu_.clocks = {Megahertz(1200), Megahertz(600)};
-  gpu_.faults = {DeviceFault::bad_clock};
+  gpu_.faults = {device::DeviceFault::bad_clock};
   ask(700);
   (void)worker_.work();
   EXPECT_THAT(gpu_.calls, ElementsAre(700, 1200));
   EXPECT_EQ(mailbox_.clock_set_mhz, 1200U);
-  gpu_.faults = {DeviceFault::bad_clock, DeviceFault::bad_clock};
+  gpu_.faults = {device::DeviceFault::bad_clock, device::DeviceFault::bad_clock};
   ask(600);
   (void)worker_.work();
   EXPECT_EQ(mailbox_.failed, 1);
@@ -119,7 +119,7 @@ TEST_F(Worker, ABadClockIsTriedOnceMoreWithANewListOfClocks) {
 }
 
 TEST_F(Worker, BusyIsTriedAgainLaterAndLater) {
-  gpu_.faults.assign(3, DeviceFault::busy);
+  gpu_.faults.assign(3, device::DeviceFault::busy);
   ask(700);
   std::vector<std::int64_t> pauses_ms;
   for (std::int64_t due_ns = worker_.work(); mailbox_.applied == 0; due_ns = worker_.work()) {
@@ -135,7 +135,7 @@ TEST_F(Worker, BusyIsTriedAgainLaterAndLater) {
 }
 
 TEST_F(Worker, ANewerRequestDoesNotWaitForABusyOne) {
-  gpu_.faults.assign(1, DeviceFault::busy);
+  gpu_.faults.assign(1, device::DeviceFault::busy);
   ask(700);
   EXPECT_GT(worker_.work(), 0);
   ask(350);
@@ -145,7 +145,7 @@ TEST_F(Worker, ANewerRequestDoesNotWaitForABusyOne) {
 }
 
 TEST_F(Worker, ForeverBusyFailsAndTheNextRequestIsTried) {
-  gpu_.faults.assign(8, DeviceFault::busy);
+  gpu_.faults.assign(8, device::DeviceFault::busy);
   ask(700);
   while (mailbox_.failed == 0) gpu_.now_ns += std::max<std::int64_t>(worker_.work(), 0);
   EXPECT_EQ(gpu_.calls.size(), 8U);
@@ -158,7 +158,7 @@ TEST_F(Worker, ForeverBusyFailsAndTheNextRequestIsTried) {
 }
 
 TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
-  gpu_.faults = {DeviceFault::no_permission};
+  gpu_.faults = {device::DeviceFault::no_permission};
   ask(700);
   EXPECT_EQ(worker_.work(), -1);
   EXPECT_EQ(mailbox_.state, HelperState::refused);
@@ -201,7 +201,7 @@ TEST_F(Worker, OneThatTakesOverBeginsWithTheNewestAndCountsItOnce) {
 }
 
 TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
-  gpu_.faults = {DeviceFault::no_permission, DeviceFault::no_permission};
+  gpu_.faults = {device::DeviceFault::no_permission, device::DeviceFault::no_permission};
   ask(700);
   (void)worker_.work();
   mailbox_.begin_again();
@@ -217,7 +217,7 @@ TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
 TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
   ask(350);
   (void)worker_.work();
-  gpu_.faults = {DeviceFault::no_permission};
+  gpu_.faults = {device::DeviceFault::no_permission};
   ask(700);
   (void)worker_.work();
   EXPECT_EQ(mailbox_.state, HelperState::refused);
@@ -228,7 +228,7 @@ TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
 TEST_F(Worker, ALostGpuEndsItAndItsLockStaysOnRecord) {
   ask(350);
   (void)worker_.work();
-  gpu_.faults.assign(3, DeviceFault::lost);
+  gpu_.faults.assign(3, device::DeviceFault::lost);
   ask(700);
   (void)worker_.work();
   EXPECT_TRUE(worker_.ended());
@@ -468,4 +468,4 @@ TEST_F(Worker, AMessageOfAnyLengthFits) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "clock_control/daemon_protocol.h"
 #include "eventually.h"
+#include "training/clock_control/daemon_protocol.h"
 
 extern "C" char** environ;
 
-namespace perseus {
+namespace perseus::clock_control {
 
 class DaemonProcess {
  public:
@@ -62,4 +62,4 @@ class DaemonProcess {
   pid_t pid_ = 0;
 };
 
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace perseus {
+namespace perseus::clock_control {
 
 template <class Condition>
 bool eventually(Condition condition, std::chrono::seconds limit = std::chrono::seconds(60)) {
@@ -16,4 +16,4 @@ bool eventually(Condition condition, std::chrono::seconds limit = std::chrono::s
   return true;
 }
 
-}  // namespace perseus
+}  // namespace perseus::clock_control

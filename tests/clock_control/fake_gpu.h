@@ -5,45 +5,45 @@
 #include <string>
 #include <vector>
 
-#include "device/gpu.h"
+#include "training/device/gpu.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 
-class FakeGpu final : public Gpu {
+class FakeGpu final : public device::Gpu {
  public:
   explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }
-  [[nodiscard]] const GpuIdentity& identity() const override { return identity_; }
-  DeviceResult<std::vector<Megahertz>> supported_clocks() override { return clocks; }
-  DeviceResult<Megahertz> clock() override { return running_at; }
-  DeviceResult<Joules> energy() override { return Joules(0); }
-  DeviceResult<Watts> power() override { return Watts(0); }
-  DeviceResult<Watts> power_limit() override { return Watts(0); }
-  DeviceResult<ClockEvents> clock_events() override { return ClockEvents{}; }
-  DeviceResult<GpuConditions> conditions() override { return GpuConditions{}; }
-  DeviceStatus lock_clock(Megahertz clock) override { return call(clock.value()); }
-  DeviceStatus unlock_clock() override { return call(0); }
+  [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
+  device::DeviceResult<std::vector<Megahertz>> supported_clocks() override { return clocks; }
+  device::DeviceResult<Megahertz> clock() override { return running_at; }
+  device::DeviceResult<Joules> energy() override { return Joules(0); }
+  device::DeviceResult<Watts> power() override { return Watts(0); }
+  device::DeviceResult<Watts> power_limit() override { return Watts(0); }
+  device::DeviceResult<device::ClockEvents> clock_events() override { return device::ClockEvents{}; }
+  device::DeviceResult<device::GpuConditions> conditions() override { return device::GpuConditions{}; }
+  device::DeviceStatus lock_clock(Megahertz clock) override { return call(clock.value()); }
+  device::DeviceStatus unlock_clock() override { return call(0); }
 
   std::vector<Megahertz> clocks{Megahertz(1400), Megahertz(700), Megahertz(350)};
   Megahertz running_at{1400};
   std::int64_t now_ns = 5'000'000'000;
   std::int64_t call_takes_ns = 3'000'000;
-  std::deque<DeviceFault> faults;  ///< of the next setting calls
-  std::vector<int> calls;          ///< clocks locked, 0 for unlocking, also those that failed
+  std::deque<device::DeviceFault> faults;  ///< of the next setting calls
+  std::vector<int> calls;                  ///< clocks locked, 0 for unlocking, also those that failed
   int locked_mhz = 0;
 
  private:
-  DeviceStatus call(int mhz) {
+  device::DeviceStatus call(int mhz) {
     calls.push_back(mhz);
     now_ns += call_takes_ns;
     if (!faults.empty()) {
-      const DeviceFault fault = faults.front();
+      const device::DeviceFault fault = faults.front();
       faults.pop_front();
-      return DeviceError{fault, "fate"};
+      return device::DeviceError{fault, "fate"};
     }
     locked_mhz = mhz;
     return Ok{};
   }
-  GpuIdentity identity_;
+  device::GpuIdentity identity_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -26,17 +26,17 @@
 #include <thread>
 #include <vector>
 
-#include "clock_control/clock_controller.h"
-#include "clock_control/lease.h"
 #include "daemon_process.h"
 #include "eventually.h"
 #include "lease_folder.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training/clock_control/clock_controller.h"
+#include "training/clock_control/lease.h"
 
 extern "C" char** environ;
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using Instant = std::chrono::steady_clock::time_point;
@@ -168,7 +168,7 @@ class Kills : public testing::Test {
 enum Victim : unsigned { training_process = 1, supervisor = 2, worker = 4 };
 
 /// One round; how long until the clock was back, or a negative number if it never was.
-double kill_once(const std::string& folder, SimulatedGpu& gpu, std::mt19937& random) {
+double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, std::mt19937& random) {
   constexpr std::array<unsigned, 6> deaths{training_process,    worker,
                                            supervisor,          training_process | worker,
                                            worker | supervisor, training_process | supervisor};
@@ -207,15 +207,15 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   std::atomic<int> round{0};
   std::mutex mutex;
   std::vector<double> times;
-  std::vector<std::unique_ptr<SimulatedGpu>> gpus;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus;
   std::vector<std::thread> threads;
   // A folder for each, since a helper that starts also restores what others left behind in its folder.
   const auto folder_of = [&](int i) { return folder_.file(fmt::format("{}", i)); };
   for (int i = 0; i < kAtOnce; ++i) {
-    SimulatedGpuSpec spec = small_gpu();
+    simulated_gpu::SimulatedGpuSpec spec = small_gpu();
     spec.set_call_time = Seconds(0.0003);  // so that some die in the middle of a call
     ASSERT_EQ(::mkdir(folder_of(i).c_str(), 0700), 0);
-    auto made = SimulatedGpu::create(folder_of(i) + "/gpu", spec);
+    auto made = simulated_gpu::SimulatedGpu::create(folder_of(i) + "/gpu", spec);
     ASSERT_TRUE(made) << made.error().message;
     gpus.push_back(std::move(*made));
   }
@@ -251,16 +251,16 @@ class KillsOnANode : public Kills {
  protected:
   struct Node {
     std::string folder;
-    std::unique_ptr<SimulatedGpu> gpu;
+    std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
   };
   void SetUp() override {
     Kills::SetUp();
     for (Node* node : {&with_daemon_, &without_}) {
       node->folder = folder_.file(node == &without_ ? "without" : "with");
       ASSERT_EQ(::mkdir(node->folder.c_str(), 0700), 0);
-      SimulatedGpuSpec spec = small_gpu();
+      simulated_gpu::SimulatedGpuSpec spec = small_gpu();
       spec.set_call_time = Seconds(0.0003);
-      auto made = SimulatedGpu::create(node->folder + "/gpu", spec);
+      auto made = simulated_gpu::SimulatedGpu::create(node->folder + "/gpu", spec);
       ASSERT_TRUE(made) << made.error().message;
       node->gpu = std::move(*made);
     }
@@ -282,7 +282,7 @@ class KillsOnANode : public Kills {
   /// No helper is left, the lease is empty, and the clock is free.
   static bool is_free(const Node& node) {
     ::setenv("PERSEUS_RUNTIME_DIR", node.folder.c_str(), 1);
-    auto device = open_gpu("simulated:" + node.folder + "/gpu");
+    auto device = device::open_gpu("simulated:" + node.folder + "/gpu");
     if (!device) return false;
     const auto lease = Lease::take((*device)->identity(), "simulated:" + node.folder + "/gpu", 0);
     return lease && !lease->recorded() && !node.gpu->locked();
@@ -375,9 +375,9 @@ TEST_F(KillsOnANode, OfItsDaemonItsHelpersAndContainersLeaveNoLock) {
 TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
   constexpr int kRounds = 40;
   const std::string path = folder_.file("gpu");
-  SimulatedGpuSpec spec = small_gpu();
+  simulated_gpu::SimulatedGpuSpec spec = small_gpu();
   spec.set_call_time = Seconds(0.0003);
-  auto gpu = SimulatedGpu::create(path, spec);
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, spec);
   ASSERT_TRUE(gpu);
   std::mt19937 random(2026);
   for (int round = 0; round < kRounds; ++round) {
@@ -399,7 +399,7 @@ TEST_F(Kills, OfAHelperAndThenOfATrainingProcessThatStartsTheNextOne) {
 
 TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
   const std::string path = folder_.file("gpu");
-  auto gpu = SimulatedGpu::create(path, small_gpu());
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
   for (const bool by_hand : {true, false}) {
     bool was_locked = false;
@@ -429,11 +429,11 @@ TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
 
 TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
   const std::string path = folder_.file("gpu"), other = folder_.file("other");
-  auto gpu = SimulatedGpu::create(path, small_gpu());
-  ASSERT_TRUE(gpu && SimulatedGpu::create(other, small_gpu()));
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
+  ASSERT_TRUE(gpu && simulated_gpu::SimulatedGpu::create(other, small_gpu()));
   {
     // As one that was killed leaves it.
-    auto device = open_gpu("simulated:" + path);
+    auto device = device::open_gpu("simulated:" + path);
     ASSERT_TRUE(device);
     auto lease = Lease::take((*device)->identity(), "simulated:" + path, 0);
     ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
@@ -445,7 +445,7 @@ TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
 
 TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
   const std::string path = folder_.file("gpu");
-  auto gpu = SimulatedGpu::create(path, small_gpu());
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
   const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}});
   ASSERT_TRUE(controller) << controller.error().message;
@@ -460,7 +460,7 @@ TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
 
 TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
   const std::string path = folder_.file("gpu");
-  auto gpu = SimulatedGpu::create(path, small_gpu());
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
   std::array<int, 2> until{}, forked{};
   ASSERT_EQ(::pipe(until.data()) + ::pipe(forked.data()), 0);
@@ -490,7 +490,7 @@ TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
 
 TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
   const std::string path = folder_.file("gpu");
-  auto gpu = SimulatedGpu::create(path, small_gpu());
+  auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
   std::array<int, 2> until{}, locked{};
   ASSERT_EQ(::pipe(until.data()) + ::pipe(locked.data()), 0);
@@ -516,4 +516,4 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 
 class LeaseFolder {
  public:
@@ -37,4 +37,4 @@ class LeaseFolder {
   std::string path_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::clock_control

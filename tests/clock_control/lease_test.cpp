@@ -1,5 +1,5 @@
 // Leases: who holds one, what is found after a death, and what must not be touched.
-#include "clock_control/lease.h"
+#include "training/clock_control/lease.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,10 @@
 
 #include "fake_gpu.h"
 #include "lease_folder.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using testing::ElementsAre;
@@ -21,28 +21,30 @@ using testing::IsEmpty;
 /// Opens FakeGpus, and keeps what was done to them.
 struct Workshop {
   OpenGpu open() {
-    return [this](const std::string& selector) -> DeviceResult<std::unique_ptr<Gpu>> {
+    return [this](const std::string& selector) -> device::DeviceResult<std::unique_ptr<device::Gpu>> {
       opened.push_back(selector);
-      if (fault) return DeviceError{*fault, "cannot open"};
+      if (fault) return device::DeviceError{*fault, "cannot open"};
       // "fake:GPU-dead" and "nvml:GPU-dead" have that UUID; an index is the GPU that this machine has under it.
       const std::string which = selector.substr(selector.find(':') + 1);
       auto gpu = std::make_unique<FakeGpu>(which.starts_with("GPU-") ? which : "GPU-number-" + which);
       gpu->faults = faults;
       unlocked.push_back(gpu->identity().uuid);
-      return std::unique_ptr<Gpu>(std::move(gpu));
+      return std::unique_ptr<device::Gpu>(std::move(gpu));
     };
   }
   std::vector<std::string> opened, unlocked;
-  std::optional<DeviceFault> fault;
-  std::deque<DeviceFault> faults;
+  std::optional<device::DeviceFault> fault;
+  std::deque<device::DeviceFault> faults;
 };
 
 class Leases : public testing::Test {
  protected:
-  DeviceResult<Lease> take(const std::string& selector = "fake:0") { return Lease::take(gpu_.identity(), selector, 0); }
+  device::DeviceResult<Lease> take(const std::string& selector = "fake:0") {
+    return Lease::take(gpu_.identity(), selector, 0);
+  }
   /// As a holder that was killed with the clock locked leaves it.
   std::string abandoned(const std::string& uuid = "GPU-dead") {
-    GpuIdentity dead;
+    device::GpuIdentity dead;
     dead.uuid = uuid;
     auto lease = Lease::take(dead, "fake:" + uuid, 0);
     EXPECT_TRUE(lease && lease->record());
@@ -60,7 +62,7 @@ TEST_F(Leases, OneHolderAtATime) {
     ASSERT_TRUE(first->record());
     const auto second = take();
     ASSERT_FALSE(second);
-    EXPECT_EQ(second.error().fault, DeviceFault::busy);
+    EXPECT_EQ(second.error().fault, device::DeviceFault::busy);
     EXPECT_THAT(second.error().message, HasSubstr(std::to_string(::getpid())));
     first->clear();
   }
@@ -99,34 +101,35 @@ TEST_F(Leases, OnesThatAreHeldAreLeftAlone) {
   auto held = take();
   ASSERT_TRUE(held && held->record());
   EXPECT_THAT(restore_expired_leases(workshop_.open()), IsEmpty());
-  EXPECT_EQ(restore_lease(held->path(), 0.01, workshop_.open()).error().fault, DeviceFault::busy);
+  EXPECT_EQ(restore_lease(held->path(), 0.01, workshop_.open()).error().fault, device::DeviceFault::busy);
   EXPECT_THAT(workshop_.opened, IsEmpty());
   EXPECT_NE(LeaseFolder::text_of(held->path()), "");
 }
 
 TEST_F(Leases, WhatCannotBeUnlockedStaysOnRecord) {
   const std::string path = abandoned();
-  workshop_.faults = {DeviceFault::no_permission};
-  EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, DeviceFault::no_permission);
+  workshop_.faults = {device::DeviceFault::no_permission};
+  EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, device::DeviceFault::no_permission);
   EXPECT_NE(LeaseFolder::text_of(path), "");
-  workshop_.fault = DeviceFault::busy;
+  workshop_.fault = device::DeviceFault::busy;
   EXPECT_FALSE(restore_lease(path, 0, workshop_.open()));
   EXPECT_NE(LeaseFolder::text_of(path), "");
   workshop_.fault.reset();
-  workshop_.faults = {DeviceFault::busy, DeviceFault::busy};
+  workshop_.faults = {device::DeviceFault::busy, device::DeviceFault::busy};
   EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 
 TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
   const std::string path = abandoned();
-  for (const DeviceFault fault : {DeviceFault::lost, DeviceFault::no_driver, DeviceFault::not_supported}) {
+  for (const device::DeviceFault fault :
+       {device::DeviceFault::lost, device::DeviceFault::no_driver, device::DeviceFault::not_supported}) {
     workshop_.fault = fault;  // it cannot be opened
     EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, fault);
     EXPECT_NE(LeaseFolder::text_of(path), "");
     workshop_.fault.reset();
     workshop_.faults = {fault};  // the reset fails
-    const DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+    const device::DeviceStatus restored = restore_lease(path, 0, workshop_.open());
     ASSERT_FALSE(restored);
     EXPECT_EQ(restored.error().fault, fault);
     EXPECT_THAT(restored.error().message, HasSubstr("may still be locked"));
@@ -153,7 +156,7 @@ TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
   EXPECT_EQ(LeaseFolder::text_of(path), "");
   // Of a kind without UUIDs as selectors: the index is only taken if the GPU behind it is the one.
   std::ofstream(path) << boot << "gpu amdsmi:0\npid 1\n";
-  const DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+  const device::DeviceStatus restored = restore_lease(path, 0, workshop_.open());
   ASSERT_FALSE(restored);
   EXPECT_THAT(restored.error().message, HasSubstr("is another GPU here: GPU-number-0"));
   EXPECT_NE(LeaseFolder::text_of(path), "");
@@ -161,11 +164,11 @@ TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
 
 TEST_F(Leases, AnAdministratorsCeilingIsRestoredInsteadOfRemoved) {
   const std::string file = folder_.file("gpu");
-  auto gpu = SimulatedGpu::create(file, small_gpu());
+  auto gpu = simulated_gpu::SimulatedGpu::create(file, small_gpu());
   ASSERT_TRUE(gpu);
   std::string path;
   {
-    auto device = open_gpu("simulated:" + file);
+    auto device = device::open_gpu("simulated:" + file);
     ASSERT_TRUE(device);
     auto lease = Lease::take((*device)->identity(), "simulated:" + file, 0, Megahertz(700));
     ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
@@ -196,12 +199,12 @@ TEST_F(Leases, AFolderThatOthersCanWriteToIsNotUsed) {
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0777), 0);
   const auto lease = take();
   ASSERT_FALSE(lease);
-  EXPECT_EQ(lease.error().fault, DeviceFault::no_permission);
+  EXPECT_EQ(lease.error().fault, device::DeviceFault::no_permission);
   EXPECT_THAT(lease.error().message, HasSubstr(folder_.path()));
 }
 
 TEST_F(Leases, NamesOfFilesAreMadeOfAnything) {
-  GpuIdentity odd;
+  device::GpuIdentity odd;
   odd.uuid = "../../etc/passwd " + std::string(500, '/');
   const auto lease = Lease::take(odd, "fake:0", 0);
   ASSERT_TRUE(lease);
@@ -220,12 +223,12 @@ TEST_F(Leases, RelativePathsOfSimulatedGpusAreMadeAbsolute) {
 TEST(LeaseFiles, WhatIsNoLeaseIsLeftAsItIs) {
   LeaseFolder folder;
   const std::string path = folder.file("clock-lease-GPU-1");
-  const auto none = [](const std::string&) -> DeviceResult<std::unique_ptr<Gpu>> {
-    return DeviceError{DeviceFault::lost, "no GPU is opened"};
+  const auto none = [](const std::string&) -> device::DeviceResult<std::unique_ptr<device::Gpu>> {
+    return device::DeviceError{device::DeviceFault::lost, "no GPU is opened"};
   };
   for (const std::string text : {"root:x:0:0:root:/root:/bin/bash\n", "hello", "perseus clock lease\n"}) {
     std::ofstream(path, std::ios::trunc) << text;
-    const DeviceStatus restored = restore_lease(path, 0, none);
+    const device::DeviceStatus restored = restore_lease(path, 0, none);
     ASSERT_FALSE(restored) << text;
     EXPECT_NE(restored.error().message.find(path + ": not a lease"), std::string::npos);
     EXPECT_EQ(LeaseFolder::text_of(path), text);
@@ -237,4 +240,4 @@ TEST(LeaseFiles, WhatIsNoLeaseIsLeftAsItIs) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -1,5 +1,5 @@
 // The mailbox between two threads: nothing is lost, nothing old is seen after something newer, nobody sleeps for ever.
-#include "clock_control/mailbox.h"
+#include "training/clock_control/mailbox.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 TEST(SharedTexts, AShorterOneAfterALongerOneIsWhole) {
@@ -316,4 +316,4 @@ TEST(MailboxThreads, NoWakeUpIsLost) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -1,5 +1,5 @@
 // When the helper expects the next request, and how it waits for it, under a time that is turned by hand.
-#include "clock_control/request_rhythm.h"
+#include "training/clock_control/request_rhythm.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
@@ -301,4 +301,4 @@ TEST(Dozing, LearnsWithinAFewSteps) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

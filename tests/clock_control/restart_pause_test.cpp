@@ -1,11 +1,11 @@
-#include "clock_control/restart_pause.h"
+#include "training/clock_control/restart_pause.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 TEST(RestartPauses, DoubleUntilAHelperHasWorkedForLong) {
@@ -21,4 +21,4 @@ TEST(RestartPauses, DoubleUntilAHelperHasWorkedForLong) {
 TEST(RestartPauses, WithoutLimitsThereIsNoRestart) { EXPECT_TRUE(RestartPause({}).never()); }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

@@ -7,12 +7,12 @@
 
 #include <cstdlib>
 
-#include "clock_control/lease.h"
 #include "lease_folder.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training/clock_control/lease.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using testing::HasSubstr;
@@ -23,12 +23,12 @@ class Restoring : public testing::Test {
   void SetUp() override {
     ::setenv("PERSEUS_NVML", PERSEUS_SIMULATED_NVML, 1);
     for (const char* name : {"0", "1", "2"}) {
-      auto made = SimulatedGpu::create(folder_.file(name), small_gpu());
+      auto made = simulated_gpu::SimulatedGpu::create(folder_.file(name), small_gpu());
       ASSERT_TRUE(made) << made.error().message;
       gpus_.push_back(std::move(*made));
     }
     show({"2"});
-    auto device = open_gpu("nvml:0");
+    auto device = device::open_gpu("nvml:0");
     ASSERT_TRUE(device) << device.error().message;
     auto lease = Lease::take((*device)->identity(), "nvml:0", 0);
     ASSERT_TRUE(lease && lease->record() && (*device)->lock_clock(Megahertz(350)));
@@ -54,12 +54,12 @@ class Restoring : public testing::Test {
   [[nodiscard]] bool kept() const { return !LeaseFolder::text_of(lease_).empty(); }
 
   LeaseFolder folder_;
-  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_;
   std::string lease_;
 };
 
 TEST_F(Restoring, TheContainersGpuIsResetWhateverNumberItHasHere) {
-  auto other = open_gpu("nvml:0");
+  auto other = device::open_gpu("nvml:0");
   ASSERT_TRUE(other && (*other)->lock_clock(Megahertz(700)));  // by its own user
   EXPECT_EQ(restore(), 0) << output();
   EXPECT_FALSE(gpus_[2]->locked());
@@ -100,4 +100,4 @@ TEST_F(Restoring, ADriverThatFailsOnceKeepsTheLease) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

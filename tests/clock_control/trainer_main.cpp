@@ -12,14 +12,14 @@
 #include <random>
 #include <string_view>
 
-#include "clock_control/clock_controller.h"
+#include "training/clock_control/clock_controller.h"
 
 int main(int argc, char** argv) {
   using namespace perseus;
   if (argc < 3 || argc > 5) return 64;
   const double pause_s = argc > 3 ? std::atof(argv[3]) : 0;
   const bool exits = argc > 4 && std::string_view(argv[4]) == "exit";
-  auto controller = ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60, {pause_s, pause_s}});
+  auto controller = clock_control::ClockController::start({argv[1], PERSEUS_CLOCKD_PROGRAM, 60, {pause_s, pause_s}});
   if (!controller || (*controller)->working_helper() == 0) return std::fputs("no control\n", stderr), 1;
   std::printf("%d %d\n", (*controller)->supervisor_pid(), (*controller)->helper_pid());
   std::fflush(stdout);

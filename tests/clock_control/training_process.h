@@ -7,11 +7,11 @@
 
 #include <csignal>
 
-#include "clock_control/clock_controller.h"
 #include "eventually.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "training/clock_control/clock_controller.h"
 
-namespace perseus {
+namespace perseus::clock_control {
 
 /// Sets 700 MHz and waits until it is killed.
 inline pid_t start_training_process(const ClockControllerOptions& options) {
@@ -24,7 +24,7 @@ inline pid_t start_training_process(const ClockControllerOptions& options) {
 }
 
 /// Suspended, it has its clock given back; resumed, it takes it again; killed, it has it given back. Ends the process.
-inline void expect_clock_follows_suspension(pid_t training, SimulatedGpu& gpu) {
+inline void expect_clock_follows_suspension(pid_t training, simulated_gpu::SimulatedGpu& gpu) {
   ASSERT_TRUE(eventually([&] { return gpu.locked(); }));
   ::kill(training, SIGSTOP);
   EXPECT_TRUE(eventually([&] { return !gpu.locked(); }));
@@ -35,4 +35,4 @@ inline void expect_clock_follows_suspension(pid_t training, SimulatedGpu& gpu) {
   ::waitpid(training, nullptr, 0);
 }
 
-}  // namespace perseus
+}  // namespace perseus::clock_control

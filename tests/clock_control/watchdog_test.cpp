@@ -1,11 +1,11 @@
 // When the supervisor steps in, by a clock that the test turns.
-#include "clock_control/watchdog.h"
+#include "training/clock_control/watchdog.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-namespace perseus {
+namespace perseus::clock_control {
 namespace {
 
 using Advice = Watchdog::Advice;
@@ -120,4 +120,4 @@ TEST_F(Watching, ATrainingProcessIsSuspendedAfterFiveSeconds) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::clock_control

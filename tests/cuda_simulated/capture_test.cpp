@@ -8,17 +8,19 @@ namespace {
 
 class Captured : public CudaTest {
  protected:
-  static int begin(CudaStream stream, int mode = kCaptureGlobal) { return cu("cuStreamBeginCapture_v2", stream, mode); }
-  static int status(CudaStream stream) {
+  static int begin(simulated_cuda::CudaStream stream, int mode = kCaptureGlobal) {
+    return cu("cuStreamBeginCapture_v2", stream, mode);
+  }
+  static int status(simulated_cuda::CudaStream stream) {
     int found = -1;
     const int code = cu("cuStreamIsCapturing", stream, &found);
     return code == kSuccess ? found : -code;
   }
-  CudaGraph graph_ = nullptr;
+  simulated_cuda::CudaGraph graph_ = nullptr;
 };
 
 /// In a thread of its own, with that capture mode.
-int in_another_thread(CudaContext context, int mode, const std::function<int()>& call) {
+int in_another_thread(simulated_cuda::CudaContext context, int mode, const std::function<int()>& call) {
   return std::async(std::launch::async,
                     [&] {
                       cu("cuCtxSetCurrent", context);
@@ -29,7 +31,7 @@ int in_another_thread(CudaContext context, int mode, const std::function<int()>&
 }
 
 TEST_F(Captured, WorkIsRecordedAndRunsWhenTheGraphIsLaunched) {
-  Stamp before{}, after{};
+  simulated_cuda::Stamp before{}, after{};
   stamp(stream_, before);
   ASSERT_EQ(begin(stream_), kSuccess);
   EXPECT_EQ(status(stream_), kCaptureActive);
@@ -44,7 +46,7 @@ TEST_F(Captured, WorkIsRecordedAndRunsWhenTheGraphIsLaunched) {
   ASSERT_EQ(synchronize(stream_), kSuccess);
   EXPECT_EQ(after.energy_j - before.energy_j, 80 * (after.time_s - before.time_s)) << "a captured kernel ran";
 
-  CudaGraphExecutable executable = nullptr;
+  simulated_cuda::CudaGraphExecutable executable = nullptr;
   ASSERT_EQ(cu("cuGraphInstantiateWithFlags", &executable, graph_, 0ULL), kSuccess);
   ASSERT_EQ(cu("cuGraphLaunch", executable, stream_), kSuccess);
   stamp(stream_, after);
@@ -55,7 +57,7 @@ TEST_F(Captured, WorkIsRecordedAndRunsWhenTheGraphIsLaunched) {
 }
 
 TEST_F(Captured, ACapturedEventCannotBeAskedForAndAskingInvalidatesTheCapture) {
-  const CudaEvent event = make_event();
+  const simulated_cuda::CudaEvent event = make_event();
   begin(stream_);
   ASSERT_EQ(record(event, stream_), kSuccess);
   EXPECT_EQ(query(event), kCapturedEvent);
@@ -68,12 +70,12 @@ TEST_F(Captured, ACapturedEventCannotBeAskedForAndAskingInvalidatesTheCapture) {
 }
 
 TEST_F(Captured, AnExternalEventIsRecordedByEachLaunch) {
-  const CudaEvent event = make_event();
+  const simulated_cuda::CudaEvent event = make_event();
   begin(stream_);
   launch(short_, stream_);
   ASSERT_EQ(cu("cuEventRecordWithFlags", event, stream_, static_cast<unsigned>(kRecordExternal)), kSuccess);
   ASSERT_EQ(cu("cuStreamEndCapture", stream_, &graph_), kSuccess);
-  CudaGraphExecutable executable = nullptr;
+  simulated_cuda::CudaGraphExecutable executable = nullptr;
   cu("cuGraphInstantiateWithFlags", &executable, graph_, 0ULL);
   for (int i = 0; i < 2; ++i) {
     const std::uint64_t gate = close_gate(stream_);
@@ -95,7 +97,7 @@ TEST_F(Captured, WaitingForACapturedStreamInvalidatesTheCapture) {
 
 // What a thread that watches events does to a capture of the training thread.
 TEST_F(Captured, AskingForAnyEventInAnotherThreadBreaksAGlobalCapture) {
-  const CudaEvent unrelated = make_event();
+  const simulated_cuda::CudaEvent unrelated = make_event();
   record(unrelated, stream_);
   synchronize(stream_);
   const auto ask = [&] { return query(unrelated); };
@@ -127,7 +129,7 @@ TEST_F(Captured, UnsafeCallsBreakIt) {
 TEST_F(Captured, MemoryOperationsBreakItUnlessTheDriverCanCaptureThem) {
   std::array<std::uint32_t, 4> words{};
   ASSERT_EQ(cu("cuMemHostRegister_v2", static_cast<void*>(words.data()), sizeof words, 0U), kSuccess);
-  const auto pointer = reinterpret_cast<DevicePointer>(words.data());
+  const auto pointer = reinterpret_cast<simulated_cuda::DevicePointer>(words.data());
   begin(stream_);
   EXPECT_EQ(cu("cuStreamWriteValue32_v2", stream_, pointer, 5U, 0U), kStreamCaptureUnsupported);
   EXPECT_EQ(cu("cuStreamEndCapture", stream_, &graph_), kStreamCaptureInvalidated);
@@ -136,7 +138,7 @@ TEST_F(Captured, MemoryOperationsBreakItUnlessTheDriverCanCaptureThem) {
   EXPECT_EQ(cu("cuStreamWriteValue32_v2", stream_, pointer, 5U, 0U), kSuccess);
   ASSERT_EQ(cu("cuStreamEndCapture", stream_, &graph_), kSuccess);
   EXPECT_EQ(words[0], 0U);
-  CudaGraphExecutable executable = nullptr;
+  simulated_cuda::CudaGraphExecutable executable = nullptr;
   cu("cuGraphInstantiateWithFlags", &executable, graph_, 0ULL);
   cu("cuGraphLaunch", executable, stream_);
   ASSERT_EQ(synchronize(stream_), kSuccess);
@@ -145,8 +147,8 @@ TEST_F(Captured, MemoryOperationsBreakItUnlessTheDriverCanCaptureThem) {
 }
 
 TEST_F(Captured, OtherStreamsJoinByEventsAndMustBeJoined) {
-  const CudaStream other = make_stream();
-  const CudaEvent fork = make_event(), join = make_event();
+  const simulated_cuda::CudaStream other = make_stream();
+  const simulated_cuda::CudaEvent fork = make_event(), join = make_event();
   begin(stream_);
   record(fork, stream_);
   ASSERT_EQ(cu("cuStreamWaitEvent", other, fork, 0U), kSuccess);
@@ -166,16 +168,16 @@ TEST_F(Captured, OtherStreamsJoinByEventsAndMustBeJoined) {
 }
 
 TEST_F(Captured, WorkOutsideOfTheCaptureCannotBeWaitedFor) {
-  const CudaEvent outside = make_event();
+  const simulated_cuda::CudaEvent outside = make_event();
   record(outside, stream_);
-  const CudaStream other = make_stream();
+  const simulated_cuda::CudaStream other = make_stream();
   begin(other);
   EXPECT_EQ(cu("cuStreamWaitEvent", other, outside, 0U), kStreamCaptureIsolation);
   EXPECT_EQ(cu("cuStreamEndCapture", other, &graph_), kStreamCaptureInvalidated);
 }
 
 TEST_F(Captured, TheLegacyStreamCannotBeCapturedNorUsedBesideACaptureOfABlockingStream) {
-  const CudaStream legacy = nullptr, blocking = make_stream(kStreamDefault);
+  const simulated_cuda::CudaStream legacy = nullptr, blocking = make_stream(kStreamDefault);
   EXPECT_EQ(begin(legacy), kStreamCaptureUnsupported);
   begin(blocking);
   EXPECT_EQ(status(legacy), -kStreamCaptureImplicit);

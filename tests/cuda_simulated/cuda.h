@@ -12,12 +12,12 @@
 #include <string>
 #include <thread>
 
-#include "simulated_cuda/extension.h"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_cuda/extension.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 
 namespace perseus::testing {
 
-using namespace cuda;
+using namespace simulated_cuda;
 
 inline void* cuda_symbol(const char* name) {
   static void* const library = dlopen(CUDA_SIMULATED, RTLD_NOW | RTLD_LOCAL);
@@ -42,7 +42,7 @@ class GpusOfProcess {
   GpusOfProcess() {
     folder_ = (std::filesystem::temp_directory_path() / "perseus-cuda-XXXXXX").string();
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
-    SimulatedGpuSpec spec;
+    simulated_gpu::SimulatedGpuSpec spec;
     spec.clocks = {Megahertz(1400), Megahertz(700)};
     spec.computations = {{"long", {Seconds(kLongS), Seconds(2 * kLongS)}, {Watts(400), Watts(200)}},
                          {"short", {Seconds(kShortS), Seconds(2 * kShortS)}, {Watts(400), Watts(200)}}};
@@ -51,7 +51,7 @@ class GpusOfProcess {
     std::string files;
     for (int i = 0; i < kGpus; ++i) {
       const std::string file = folder_ + "/gpu_" + std::to_string(i);
-      auto gpu = SimulatedGpu::create(file, spec);
+      auto gpu = simulated_gpu::SimulatedGpu::create(file, spec);
       EXPECT_TRUE(gpu);
       files += (i > 0 ? ":" : "") + file;
     }
@@ -77,7 +77,7 @@ class CudaTest : public ::testing::Test {
     GpusOfProcess::need();
     EXPECT_EQ(cu("perseus_simulated_configure", ""), kSuccess);
     EXPECT_EQ(cu("cuCtxCreate_v2", &context_, 0U, ordinal), kSuccess);
-    CudaModule module = nullptr;
+    simulated_cuda::CudaModule module = nullptr;
     EXPECT_EQ(cu("cuModuleLoadData", &module, static_cast<const void*>("any")), kSuccess);
     EXPECT_EQ(cu("cuModuleGetFunction", &long_, module, "long"), kSuccess);
     EXPECT_EQ(cu("cuModuleGetFunction", &short_, module, "short"), kSuccess);
@@ -91,27 +91,31 @@ class CudaTest : public ::testing::Test {
     }
   }
 
-  static CudaStream make_stream(unsigned flags = kStreamNonBlocking) {
-    CudaStream stream = nullptr;
+  static simulated_cuda::CudaStream make_stream(unsigned flags = kStreamNonBlocking) {
+    simulated_cuda::CudaStream stream = nullptr;
     EXPECT_EQ(cu("cuStreamCreate", &stream, flags), kSuccess);
     return stream;
   }
-  static CudaEvent make_event(unsigned flags = kEventDefault) {
-    CudaEvent event = nullptr;
+  static simulated_cuda::CudaEvent make_event(unsigned flags = kEventDefault) {
+    simulated_cuda::CudaEvent event = nullptr;
     EXPECT_EQ(cu("cuEventCreate", &event, flags), kSuccess);
     return event;
   }
-  static int launch(CudaFunction function, CudaStream stream) {
+  static int launch(simulated_cuda::CudaFunction function, simulated_cuda::CudaStream stream) {
     void** const none = nullptr;
     return cu("cuLaunchKernel", function, 1U, 1U, 1U, 1U, 1U, 1U, 0U, stream, none, none);
   }
-  static int record(CudaEvent event, CudaStream stream) { return cu("cuEventRecord", event, stream); }
-  static int query(CudaEvent event) { return cu("cuEventQuery", event); }
-  static int synchronize(CudaStream stream) { return cu("cuStreamSynchronize", stream); }
-  static int stamp(CudaStream stream, Stamp& stamp) { return cu("perseus_simulated_stream_stamp", stream, &stamp); }
+  static int record(simulated_cuda::CudaEvent event, simulated_cuda::CudaStream stream) {
+    return cu("cuEventRecord", event, stream);
+  }
+  static int query(simulated_cuda::CudaEvent event) { return cu("cuEventQuery", event); }
+  static int synchronize(simulated_cuda::CudaStream stream) { return cu("cuStreamSynchronize", stream); }
+  static int stamp(simulated_cuda::CudaStream stream, simulated_cuda::Stamp& stamp) {
+    return cu("perseus_simulated_stream_stamp", stream, &stamp);
+  }
 
   /// The stream stands still until open(gate).
-  std::uint64_t close_gate(CudaStream stream) {
+  std::uint64_t close_gate(simulated_cuda::CudaStream stream) {
     static std::uint64_t next = 1;
     EXPECT_EQ(cu("perseus_simulated_stream_await", stream, next, 0.0), kSuccess);
     return next++;
@@ -130,9 +134,9 @@ class CudaTest : public ::testing::Test {
     return true;
   }
 
-  CudaContext context_ = nullptr;
-  CudaFunction long_ = nullptr, short_ = nullptr;
-  CudaStream stream_ = nullptr;
+  simulated_cuda::CudaContext context_ = nullptr;
+  simulated_cuda::CudaFunction long_ = nullptr, short_ = nullptr;
+  simulated_cuda::CudaStream stream_ = nullptr;
 };
 
 }  // namespace perseus::testing

@@ -14,17 +14,17 @@ using Errors = CudaTest;
 
 TEST_F(Errors, AThreadWithoutAContextCanDoNothing) {
   std::async(std::launch::async, [&] {
-    CudaContext current = context_;
+    simulated_cuda::CudaContext current = context_;
     EXPECT_EQ(cu("cuCtxGetCurrent", &current), kSuccess);
     EXPECT_EQ(current, nullptr);
-    CudaEvent event = nullptr;
+    simulated_cuda::CudaEvent event = nullptr;
     EXPECT_EQ(cu("cuEventCreate", &event, 0U), kInvalidContext);
     EXPECT_EQ(launch(short_, stream_), kInvalidContext);
   }).get();
 }
 
 TEST_F(Errors, ContextsAreAStackOfEachThread) {
-  CudaContext second = nullptr, found = nullptr;
+  simulated_cuda::CudaContext second = nullptr, found = nullptr;
   ASSERT_EQ(cu("cuCtxCreate_v2", &second, 0U, 0), kSuccess);
   cu("cuCtxGetCurrent", &found);
   EXPECT_EQ(found, second);
@@ -33,7 +33,7 @@ TEST_F(Errors, ContextsAreAStackOfEachThread) {
   cu("cuCtxGetCurrent", &found);
   EXPECT_EQ(found, context_);
   cu("cuCtxPushCurrent_v2", second);
-  CudaEvent of_second = nullptr;
+  simulated_cuda::CudaEvent of_second = nullptr;
   cu("cuEventCreate", &of_second, 0U);
   EXPECT_EQ(cu("cuCtxDestroy_v2", second), kSuccess);
   EXPECT_EQ(query(of_second), kInvalidHandle) << "gone with its context";
@@ -41,32 +41,32 @@ TEST_F(Errors, ContextsAreAStackOfEachThread) {
 }
 
 TEST_F(Errors, AContextThatIsDestroyedElsewhereIsOfNoUseHere) {
-  CudaContext second = nullptr;
+  simulated_cuda::CudaContext second = nullptr;
   ASSERT_EQ(cu("cuCtxCreate_v2", &second, 0U, 0), kSuccess);
   std::async(std::launch::async, [&] { EXPECT_EQ(cu("cuCtxDestroy_v2", second), kSuccess); }).get();
   EXPECT_EQ(cu("cuCtxSynchronize"), kContextIsDestroyed);
-  CudaContext popped = nullptr;
+  simulated_cuda::CudaContext popped = nullptr;
   cu("cuCtxPopCurrent_v2", &popped);
 }
 
 TEST_F(Errors, HandlesOfNothingAreRefused) {
-  auto* const stream = reinterpret_cast<CudaStream>(0x1000);
-  auto* const event = reinterpret_cast<CudaEvent>(0x2000);
+  auto* const stream = reinterpret_cast<simulated_cuda::CudaStream>(0x1000);
+  auto* const event = reinterpret_cast<simulated_cuda::CudaEvent>(0x2000);
   EXPECT_EQ(launch(short_, stream), kInvalidHandle);
   EXPECT_EQ(record(event, stream_), kInvalidHandle);
   EXPECT_EQ(query(event), kInvalidHandle);
   EXPECT_EQ(cu("cuStreamSynchronize", stream), kInvalidHandle);
   EXPECT_EQ(cu("cuEventDestroy_v2", event), kInvalidHandle);
-  const CudaEvent twice = make_event();
+  const simulated_cuda::CudaEvent twice = make_event();
   EXPECT_EQ(cu("cuEventDestroy_v2", twice), kSuccess);
   EXPECT_EQ(cu("cuEventDestroy_v2", twice), kInvalidHandle);
 }
 
 TEST_F(Errors, EventsAndStreamsOfTwoContextsDoNotMix) {
-  const CudaEvent event = make_event();
-  CudaContext second = nullptr;
+  const simulated_cuda::CudaEvent event = make_event();
+  simulated_cuda::CudaContext second = nullptr;
   ASSERT_EQ(cu("cuCtxCreate_v2", &second, 0U, 1), kSuccess);
-  const CudaStream stream = make_stream();
+  const simulated_cuda::CudaStream stream = make_stream();
   EXPECT_EQ(record(event, stream), kInvalidHandle);
   cu("cuCtxDestroy_v2", second);
 }
@@ -80,8 +80,8 @@ TEST_F(Errors, AForkedChildHasNoCuda) {
 }
 
 TEST_F(Errors, AKernelIsAComputationOfTheGpu) {
-  CudaModule module = nullptr;
-  CudaFunction function = nullptr;
+  simulated_cuda::CudaModule module = nullptr;
+  simulated_cuda::CudaFunction function = nullptr;
   ASSERT_EQ(cu("cuModuleLoadData", &module, static_cast<const void*>("any")), kSuccess);
   EXPECT_EQ(cu("cuModuleGetFunction", &function, module, "matmul"), kNotFound);
   void** const none = nullptr;
@@ -89,7 +89,7 @@ TEST_F(Errors, AKernelIsAComputationOfTheGpu) {
 }
 
 TEST_F(Errors, AnyFunctionCanBeMadeToFail) {
-  const CudaEvent event = make_event();
+  const simulated_cuda::CudaEvent event = make_event();
   ASSERT_EQ(cu("perseus_simulated_configure", "fail=cuEventQuery:999:2:1,fail=cuEventRecord:700:1"), kSuccess);
   EXPECT_EQ(query(event), kSuccess) << "after 1";
   EXPECT_EQ(query(event), kUnknown);
@@ -128,7 +128,7 @@ TEST_F(Errors, TheDeviceIsTheOneThatNvmlHas) {
   std::array<char, 32> address{};
   ASSERT_EQ(cu("cuDeviceGetPCIBusId", address.data(), 32, 0), kSuccess);
   const std::string files = getenv("PERSEUS_SIMULATED_GPUS");
-  const auto gpu = SimulatedGpu::attach(files.substr(0, files.find(':')));
+  const auto gpu = simulated_gpu::SimulatedGpu::attach(files.substr(0, files.find(':')));
   EXPECT_EQ("0000" + std::string(address.data()), (*gpu)->pci_bus_id());
   EXPECT_EQ(cu("cuDeviceGetPCIBusId", address.data(), 5, 0), kInvalidValue);
   int ordinal = 0;
@@ -148,21 +148,23 @@ TEST_F(BrokenByAWrite, AWriteToMemoryThatIsNoLongerRegisteredIsAFaultForGood) {
   std::array<std::uint32_t, 4> words{};
   ASSERT_EQ(cu("cuMemHostRegister_v2", static_cast<void*>(words.data()), sizeof words, 0U), kSuccess);
   const std::uint64_t gate = close_gate(stream_);
-  ASSERT_EQ(cu("cuStreamWriteValue32_v2", stream_, reinterpret_cast<DevicePointer>(words.data()), 5U, 0U), kSuccess);
+  ASSERT_EQ(
+      cu("cuStreamWriteValue32_v2", stream_, reinterpret_cast<simulated_cuda::DevicePointer>(words.data()), 5U, 0U),
+      kSuccess);
   ASSERT_EQ(cu("cuMemHostUnregister", static_cast<void*>(words.data())), kSuccess);
-  const CudaEvent event = make_event();
+  const simulated_cuda::CudaEvent event = make_event();
   open_gate(gate);
   EXPECT_EQ(synchronize(stream_), kIllegalAddress);
   EXPECT_EQ(words[0], 0U);
   EXPECT_EQ(launch(short_, stream_), kIllegalAddress);
   EXPECT_EQ(query(event), kIllegalAddress);
-  CudaEvent more = nullptr;
+  simulated_cuda::CudaEvent more = nullptr;
   EXPECT_EQ(cu("cuEventCreate", &more, 0U), kIllegalAddress);
 }
 
 TEST_F(BrokenByAnAbort, AnAbortEndsEveryWait) {
   close_gate(stream_);
-  const CudaEvent event = make_event();
+  const simulated_cuda::CudaEvent event = make_event();
   record(event, stream_);
   auto waiting = std::async(std::launch::async, [&] {
     cu("cuCtxSetCurrent", context_);

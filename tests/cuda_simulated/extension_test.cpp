@@ -24,7 +24,7 @@ TEST_F(ExtensionTest, AGpuIsMadeOfADescription) {
                      "backward.0 1500 0.2 310\n"
                      "backward.0 900 0.4 160\n"),
             kSuccess);
-  auto gpu = SimulatedGpu::attach(path);
+  auto gpu = simulated_gpu::SimulatedGpu::attach(path);
   ASSERT_TRUE(gpu);
   EXPECT_EQ((*gpu)->computations(), (std::vector<std::string>{"backward.0", "forward.0"}));
   EXPECT_EQ((*gpu)->clock(), Megahertz(1500));

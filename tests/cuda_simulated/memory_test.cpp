@@ -17,15 +17,15 @@ class Memory : public CudaTest {
     cu("cuMemHostUnregister", address());
   }
   void* address() { return words_.data(); }
-  DevicePointer pointer(std::size_t index = 0) {
-    DevicePointer found = 0;
+  simulated_cuda::DevicePointer pointer(std::size_t index = 0) {
+    simulated_cuda::DevicePointer found = 0;
     EXPECT_EQ(cu("cuMemHostGetDevicePointer_v2", &found, static_cast<void*>(&words_[index]), 0U), kSuccess);
     return found;
   }
   [[nodiscard]] std::uint32_t word(std::size_t index = 0) const {
     return __atomic_load_n(&words_[index], __ATOMIC_ACQUIRE);
   }
-  int write(DevicePointer to, std::uint32_t value, unsigned flags = 0) {
+  int write(simulated_cuda::DevicePointer to, std::uint32_t value, unsigned flags = 0) {
     return cu("cuStreamWriteValue32_v2", stream_, to, value, flags);
   }
   alignas(64) std::array<std::uint32_t, 16> words_{};
@@ -41,7 +41,7 @@ TEST_F(Memory, AWriteIsVisibleOnceTheStreamGotThereAndNotBefore) {
 }
 
 TEST_F(Memory, WritesAppearInTheStreamsOrder) {
-  const CudaEvent last = make_event();
+  const simulated_cuda::CudaEvent last = make_event();
   for (std::uint32_t i = 1; i <= 500; ++i) {
     ASSERT_EQ(write(pointer(1), i), kSuccess);
     ASSERT_EQ(write(pointer(0), i), kSuccess);
@@ -59,7 +59,7 @@ TEST_F(Memory, WritesAppearInTheStreamsOrder) {
 
 TEST_F(Memory, AnEventBehindAWriteIsNotDoneBeforeTheWriteIsVisible) {
   ASSERT_EQ(cu("perseus_simulated_configure", "visible_after_us=3000"), kSuccess);
-  const CudaEvent behind = make_event();
+  const simulated_cuda::CudaEvent behind = make_event();
   for (std::uint32_t i = 1; i <= 5; ++i) {
     write(pointer(), i);
     record(behind, stream_);
@@ -71,7 +71,7 @@ TEST_F(Memory, AnEventBehindAWriteIsNotDoneBeforeTheWriteIsVisible) {
 TEST_F(Memory, ALateWriteDoesNotDelayTheDevice) {
   ASSERT_EQ(cu("perseus_simulated_configure", "visible_after_us=50000"), kSuccess);
   const std::uint64_t gate = close_gate(stream_);
-  Stamp first{}, second{};
+  simulated_cuda::Stamp first{}, second{};
   launch(short_, stream_);
   stamp(stream_, first);
   write(pointer(), 1);
@@ -83,7 +83,7 @@ TEST_F(Memory, ALateWriteDoesNotDelayTheDevice) {
 }
 
 TEST_F(Memory, AStreamWaitsForAValue) {
-  const CudaEvent behind = make_event();
+  const simulated_cuda::CudaEvent behind = make_event();
   struct Case {
     unsigned flags;
     std::uint32_t value, before, after;
@@ -113,10 +113,10 @@ TEST_F(Memory, SixtyFourBits) {
 
 TEST_F(Memory, WhatIsNotMappedOrNotAlignedIsRefused) {
   std::uint32_t elsewhere = 0;
-  EXPECT_EQ(write(reinterpret_cast<DevicePointer>(&elsewhere), 1), kInvalidValue);
+  EXPECT_EQ(write(reinterpret_cast<simulated_cuda::DevicePointer>(&elsewhere), 1), kInvalidValue);
   EXPECT_EQ(write(pointer() + 2, 1), kInvalidValue);
   EXPECT_EQ(write(pointer(), 1, 4), kInvalidValue);
-  DevicePointer found = 0;
+  simulated_cuda::DevicePointer found = 0;
   EXPECT_EQ(cu("cuMemHostGetDevicePointer_v2", &found, static_cast<void*>(&elsewhere), 0U), kInvalidValue);
   EXPECT_EQ(cu("cuMemHostRegister_v2", address(), sizeof words_, 0U), kHostMemoryAlreadyRegistered);
   EXPECT_EQ(cu("cuMemHostUnregister", static_cast<void*>(&elsewhere)), kHostMemoryNotRegistered);
@@ -131,7 +131,7 @@ TEST_F(Memory, SharedMemoryThatTheProgramUnmapsStaysForTheDevice) {
   void* const other = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   ASSERT_EQ(cu("cuMemHostRegister_v2", mapped, page, 0U), kSuccess);
   const std::uint64_t gate = close_gate(stream_);
-  ASSERT_EQ(write(reinterpret_cast<DevicePointer>(mapped) + 8, 3), kSuccess);
+  ASSERT_EQ(write(reinterpret_cast<simulated_cuda::DevicePointer>(mapped) + 8, 3), kSuccess);
   ASSERT_EQ(munmap(mapped, page), 0);
   open_gate(gate);
   ASSERT_EQ(synchronize(stream_), kSuccess);
@@ -146,7 +146,7 @@ TEST_F(Memory, TheDevicePointerMayDifferFromTheHosts) {
   int same = 1;
   ASSERT_EQ(cu("cuDeviceGetAttribute", &same, static_cast<int>(kCanUseHostPointerForRegisteredMemory), 0), kSuccess);
   EXPECT_EQ(same, 0);
-  EXPECT_EQ(write(reinterpret_cast<DevicePointer>(&words_[0]), 1), kInvalidValue);
+  EXPECT_EQ(write(reinterpret_cast<simulated_cuda::DevicePointer>(&words_[0]), 1), kInvalidValue);
   EXPECT_EQ(write(pointer(), 1), kSuccess);
   EXPECT_EQ(synchronize(stream_), kSuccess);
   EXPECT_EQ(word(), 1U);
@@ -173,7 +173,7 @@ TEST_F(Memory, AbilitiesCanBeMissing) {
 TEST_F(Memory, MemoryOfTheDriverIsMappedAlready) {
   void* allocated = nullptr;
   ASSERT_EQ(cu("cuMemHostAlloc", &allocated, std::size_t{100}, 0U), kSuccess);
-  DevicePointer found = 0;
+  simulated_cuda::DevicePointer found = 0;
   ASSERT_EQ(cu("cuMemHostGetDevicePointer_v2", &found, allocated, 0U), kSuccess);
   EXPECT_EQ(write(found, 9), kSuccess);
   EXPECT_EQ(synchronize(stream_), kSuccess);
@@ -185,7 +185,7 @@ TEST_F(Memory, MemoryOfTheDriverIsMappedAlready) {
 TEST_F(Memory, OperationsCanComeInBatches) {
   struct Parameters {
     std::uint32_t operation, padding;
-    DevicePointer address;
+    simulated_cuda::DevicePointer address;
     std::uint64_t value;
     std::uint32_t flags, more;
     std::uint64_t rest[2];

@@ -16,7 +16,7 @@ constexpr double kResolutionMs = 0.001;
 
 TEST_F(Streams, ALaunchReturnsBeforeTheKernelIsDone) {
   const std::uint64_t gate = close_gate(stream_);
-  const CudaEvent end = make_event();
+  const simulated_cuda::CudaEvent end = make_event();
   ASSERT_EQ(launch(short_, stream_), kSuccess);
   ASSERT_EQ(record(end, stream_), kSuccess);
   EXPECT_EQ(query(end), kNotReady);
@@ -32,8 +32,8 @@ TEST_F(Streams, ALaunchReturnsBeforeTheKernelIsDone) {
 
 TEST_F(Streams, EventsAroundAKernelAreItsTimeApart) {
   const std::uint64_t gate = close_gate(stream_);
-  const CudaEvent begin = make_event(), end = make_event();
-  Stamp before{}, after{};
+  const simulated_cuda::CudaEvent begin = make_event(), end = make_event();
+  simulated_cuda::Stamp before{}, after{};
   stamp(stream_, before);
   record(begin, stream_);
   launch(long_, stream_);
@@ -53,9 +53,9 @@ TEST_F(Streams, EventsAroundAKernelAreItsTimeApart) {
 TEST_F(Streams, KernelsFollowEachOtherInDeviceTimeHoweverLateTheHostLooks) {
   ASSERT_EQ(cu("perseus_simulated_configure", "visible_after_us=20000"), kSuccess);
   const std::uint64_t gate = close_gate(stream_);
-  std::vector<Stamp> stamps(4);
-  const CudaEvent between = make_event();
-  for (Stamp& s : stamps) {
+  std::vector<simulated_cuda::Stamp> stamps(4);
+  const simulated_cuda::CudaEvent between = make_event();
+  for (simulated_cuda::Stamp& s : stamps) {
     launch(short_, stream_);
     record(between, stream_);
     stamp(stream_, s);
@@ -68,7 +68,7 @@ TEST_F(Streams, KernelsFollowEachOtherInDeviceTimeHoweverLateTheHostLooks) {
 }
 
 TEST_F(Streams, AHostThatLaunchesLateDelaysTheDevice) {
-  Stamp first{}, second{};
+  simulated_cuda::Stamp first{}, second{};
   launch(short_, stream_);
   stamp(stream_, first);
   ASSERT_EQ(synchronize(stream_), kSuccess);
@@ -81,7 +81,7 @@ TEST_F(Streams, AHostThatLaunchesLateDelaysTheDevice) {
 }
 
 TEST_F(Streams, AnEventThatWasNeverRecordedIsDone) {
-  const CudaEvent event = make_event(), other = make_event();
+  const simulated_cuda::CudaEvent event = make_event(), other = make_event();
   EXPECT_EQ(query(event), kSuccess);
   EXPECT_EQ(cu("cuEventSynchronize", event), kSuccess);
   EXPECT_EQ(cu("cuStreamWaitEvent", stream_, event, 0U), kSuccess);
@@ -90,7 +90,7 @@ TEST_F(Streams, AnEventThatWasNeverRecordedIsDone) {
 }
 
 TEST_F(Streams, EventsWithoutTimingHaveNoElapsedTime) {
-  const CudaEvent timed = make_event(), untimed = make_event(kEventDisableTiming);
+  const simulated_cuda::CudaEvent timed = make_event(), untimed = make_event(kEventDisableTiming);
   record(timed, stream_);
   record(untimed, stream_);
   synchronize(stream_);
@@ -100,8 +100,8 @@ TEST_F(Streams, EventsWithoutTimingHaveNoElapsedTime) {
 }
 
 TEST_F(Streams, AWaitIsForTheRecordThatWasTheLatestWhenItWasCalled) {
-  const CudaStream other = make_stream();
-  const CudaEvent event = make_event(), waited = make_event();
+  const simulated_cuda::CudaStream other = make_stream();
+  const simulated_cuda::CudaEvent event = make_event(), waited = make_event();
   const std::uint64_t first = close_gate(stream_);
   record(event, stream_);
   ASSERT_EQ(cu("cuStreamWaitEvent", other, event, 0U), kSuccess);
@@ -117,9 +117,9 @@ TEST_F(Streams, AWaitIsForTheRecordThatWasTheLatestWhenItWasCalled) {
 }
 
 TEST_F(Streams, AStreamThatWaitsForAnEventGoesOnAtItsDeviceTime) {
-  const CudaStream other = make_stream();
-  const CudaEvent end = make_event();
-  Stamp first{}, second{};
+  const simulated_cuda::CudaStream other = make_stream();
+  const simulated_cuda::CudaEvent end = make_event();
+  simulated_cuda::Stamp first{}, second{};
   const std::uint64_t gate = close_gate(stream_);
   launch(short_, stream_);
   stamp(stream_, first);
@@ -133,7 +133,7 @@ TEST_F(Streams, AStreamThatWaitsForAnEventGoesOnAtItsDeviceTime) {
 }
 
 TEST_F(Streams, IndependentStreamsPassEachOther) {
-  const CudaStream other = make_stream();
+  const simulated_cuda::CudaStream other = make_stream();
   const std::uint64_t gate = close_gate(stream_);
   launch(short_, stream_);
   ASSERT_EQ(launch(short_, other), kSuccess);
@@ -143,12 +143,12 @@ TEST_F(Streams, IndependentStreamsPassEachOther) {
 }
 
 TEST_F(Streams, TheLegacyStreamWaitsForBlockingStreamsAndTheyForIt) {
-  const CudaStream blocking = make_stream(kStreamDefault);
-  const CudaStream legacy = nullptr;
-  const CudaEvent in_legacy = make_event(), behind = make_event(), free = make_event();
+  const simulated_cuda::CudaStream blocking = make_stream(kStreamDefault);
+  const simulated_cuda::CudaStream legacy = nullptr;
+  const simulated_cuda::CudaEvent in_legacy = make_event(), behind = make_event(), free = make_event();
   const std::uint64_t gate = close_gate(blocking);
   record(in_legacy, legacy);
-  const CudaStream second = make_stream(kStreamDefault);
+  const simulated_cuda::CudaStream second = make_stream(kStreamDefault);
   record(behind, second);
   record(free, stream_);  // a non-blocking stream
   EXPECT_EQ(cu("cuEventSynchronize", free), kSuccess);
@@ -177,8 +177,8 @@ struct Visit {
 
 TEST_F(Streams, AHostFunctionRunsInItsTurnAndHoldsUpWhatIsBehindIt) {
   Visit visit;
-  const CudaEvent before = make_event(), after = make_event();
-  Stamp stamped{};
+  const simulated_cuda::CudaEvent before = make_event(), after = make_event();
+  simulated_cuda::Stamp stamped{};
   const std::uint64_t gate = close_gate(stream_);
   record(before, stream_);
   ASSERT_EQ(cu("cuLaunchHostFunc", stream_, &Visit::call, static_cast<void*>(&visit)), kSuccess);
@@ -220,8 +220,8 @@ TEST_F(Streams, ALaunchWaitsWhileTheQueueIsFull) {
 }
 
 TEST_F(Streams, ADestroyedStreamStillDoesWhatIsInIt) {
-  const CudaStream gone = make_stream();
-  const CudaEvent end = make_event();
+  const simulated_cuda::CudaStream gone = make_stream();
+  const simulated_cuda::CudaEvent end = make_event();
   const std::uint64_t gate = close_gate(gone);
   record(end, gone);
   ASSERT_EQ(cu("cuStreamDestroy_v2", gone), kSuccess);
@@ -233,7 +233,7 @@ TEST_F(Streams, ADestroyedStreamStillDoesWhatIsInIt) {
 
 // As NCCL's kernels: the stream waits for a peer, the host does not.
 TEST_F(Streams, AMessageCarriesTheDeviceTimeOfItsMaker) {
-  Stamp stamped{};
+  simulated_cuda::Stamp stamped{};
   std::atomic<double> told_s{0};
   ASSERT_EQ(cu("perseus_simulated_stream_await", stream_, std::uint64_t{4711} << 32U, 0.05), kSuccess);
   launch(short_, stream_);
@@ -252,7 +252,7 @@ TEST_F(Streams, AMessageCarriesTheDeviceTimeOfItsMaker) {
 
 TEST_F(Streams, TheEnergyOfAStampIsThatOfItsDeviceTime) {
   const std::uint64_t gate = close_gate(stream_);
-  Stamp first{}, second{};
+  simulated_cuda::Stamp first{}, second{};
   launch(short_, stream_);
   stamp(stream_, first);
   launch(short_, stream_);

@@ -20,7 +20,7 @@
 #include <thread>
 #include <vector>
 
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/integration/program.h"
 
 namespace perseus::testing {
@@ -81,7 +81,7 @@ std::vector<std::string> locked_gpus(const ScratchFolder& scratch) {
   for (const auto& entry : fs::directory_iterator(scratch.path("work"), none_yet)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("gpu_")) continue;
-    const auto gpu = SimulatedGpu::attach(entry.path().string());
+    const auto gpu = simulated_gpu::SimulatedGpu::attach(entry.path().string());
     if (gpu && (*gpu)->locked()) locked.push_back(name);
   }
   return locked;

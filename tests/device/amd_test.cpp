@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "amd_smi_stand_in.h"
-#include "device/gpu.h"
 #include "environment.h"
+#include "training/device/gpu.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 class Amd : public testing::TestWithParam<const char*> {
@@ -111,4 +111,4 @@ INSTANTIATE_TEST_SUITE_P(Layouts, Amd, testing::Values(AMD_STAND_IN_24, AMD_STAN
 });
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -1,5 +1,5 @@
 // A limit that an administrator has set: no clock above it, and unlocking restores it.
-#include "device/ceiling_gpu.h"
+#include "training/device/ceiling_gpu.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include "sample_gpu.h"
 #include "zeusd_stand_in.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 using testing::ElementsAre;
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 class Ceiling : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    auto made = SimulatedGpu::create(folder_.file("gpu"), sample_spec());
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), sample_spec());
     ASSERT_TRUE(made) << made.error().message;
     gpu_ = std::move(*made);
     zeusd_ =
@@ -34,7 +34,7 @@ class Ceiling : public testing::TestWithParam<const char*> {
   Environment files_{"PERSEUS_SIMULATED_GPUS", folder_.file("gpu")};
   Environment socket_{"ZEUSD_SOCK_PATH", folder_.file("sock")};
   Environment token_{"ZEUSD_TOKEN", nullptr};
-  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
   std::unique_ptr<ZeusdStandIn> zeusd_;
 };
 
@@ -86,4 +86,4 @@ TEST(CeilingOfEnvironment, IsAClockOrAnError) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace perseus {
+namespace perseus::device {
 
 class Environment {
  public:
@@ -31,4 +31,4 @@ class Environment {
   std::optional<std::string> before_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::device

@@ -3,20 +3,20 @@
 
 #include "sample_gpu.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 class LateBegin : public testing::Test {
  protected:
   void SetUp() override {
-    auto made = SimulatedGpu::create(folder_.file("gpu"), sample_spec(), time_.source());
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), sample_spec(), time_.source());
     ASSERT_TRUE(made) << made.error().message;
     gpu_ = std::move(*made);
     gpu_->wait();
   }
   ScratchFolder folder_;
   HandTurnedTime time_;  // starts at 100 s
-  std::unique_ptr<SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
 };
 
 TEST_F(LateBegin, EndsWhenItWouldHave) {
@@ -25,7 +25,7 @@ TEST_F(LateBegin, EndsWhenItWouldHave) {
   EXPECT_DOUBLE_EQ(gpu_->energy().value(), 80 + 0.25 * 400);
   EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 0.75);
   time_.advance(2);  // nobody looked when it was done
-  const SimulatedGpu::Finished finished = gpu_->finish();
+  const simulated_gpu::SimulatedGpu::Finished finished = gpu_->finish();
   EXPECT_DOUBLE_EQ(finished.at_s, 102);
   EXPECT_DOUBLE_EQ(finished.energy.value(), 400);
   EXPECT_DOUBLE_EQ(gpu_->energy().value(), 80 + 400 + 1.25 * 80);
@@ -51,4 +51,4 @@ TEST_F(LateBegin, DoesNotCutWhatStillRuns) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

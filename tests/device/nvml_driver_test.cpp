@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/gpu.h"
-#include "device/nvml_abi.h"
 #include "environment.h"
 #include "nvml_stand_in.h"
+#include "training/device/gpu.h"
+#include "training/device/nvml_abi.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 class NvmlDriver : public testing::Test {
@@ -101,4 +101,4 @@ TEST_F(NvmlDriver, AClockThatItDoesNotHaveIsTheNearestOneOnce) {
 TEST_F(NvmlDriver, OneselfAndWhoStartedItAreNobodyElse) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "device/nvml_abi.h"
+#include "training/device/nvml_abi.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace {
 
-using namespace perseus::nvml;
+using namespace perseus::device::nvml;
 
 constexpr int success = 0, invalid_argument = 2, not_found = 6, insufficient_size = 7;
 

@@ -6,19 +6,19 @@
 #include <functional>
 #include <optional>
 
-#include "device/gpu.h"
-#include "device/nvml_codes.h"
 #include "environment.h"
 #include "sample_gpu.h"
-#include "simulated_gpu/driver.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
+#include "training/device/gpu.h"
+#include "training/device/nvml_codes.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 class Nvml : public testing::Test {
  protected:
-  void make(const std::string& name, const SimulatedGpuSpec& spec = sample_spec()) {
-    auto made = SimulatedGpu::create(folder_.file(name), spec);
+  void make(const std::string& name, const simulated_gpu::SimulatedGpuSpec& spec = sample_spec()) {
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file(name), spec);
     ASSERT_TRUE(made) << made.error().message;
     gpus_.push_back(std::move(*made));
   }
@@ -27,12 +27,12 @@ class Nvml : public testing::Test {
     EXPECT_TRUE(gpu) << gpu.error().message;
     return gpu ? std::move(*gpu) : nullptr;
   }
-  SimulatedGpu& truth() { return *gpus_.front(); }
+  simulated_gpu::SimulatedGpu& truth() { return *gpus_.front(); }
 
   ScratchFolder folder_;
   Environment library_{"PERSEUS_NVML", PERSEUS_NVML_SIMULATED};
   Environment files_{"PERSEUS_SIMULATED_GPUS", folder_.path()};
-  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_;
 };
 
 TEST_F(Nvml, SaysWhatTheGpuIs) {
@@ -166,7 +166,7 @@ TEST_F(Nvml, OtherProcessesOnTheGpuAreCounted) {
   const pid_t child = fork();
   if (child == 0) {
     char byte = 0;
-    auto gpu = SimulatedGpu::attach(folder_.file("a"));
+    auto gpu = simulated_gpu::SimulatedGpu::attach(folder_.file("a"));
     if (gpu) (*gpu)->begin(0);
     if (write(from_child[1], &byte, 1) == 1) static_cast<void>(read(to_child[0], &byte, 1));
     _exit(0);
@@ -324,4 +324,4 @@ TEST_F(Nvml, AnInitialisationThatFailedIsTriedAgain) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "simulated_gpu/physics.h"
+#include "simulation/simulated_gpu/physics.h"
 
-namespace perseus::simulated {
+namespace perseus::simulated_gpu {
 namespace {
 
 struct Event {
@@ -223,4 +223,4 @@ TEST(PhysicsProperty, WhatRemainsIsWhatItTakes) {
 }
 
 }  // namespace
-}  // namespace perseus::simulated
+}  // namespace perseus::simulated_gpu

@@ -2,18 +2,18 @@
 #include <gtest/gtest.h>
 
 #include "sample_gpu.h"
-#include "simulated_gpu/driver.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 class SimulatedPhysics : public testing::Test {
  protected:
-  void make(const SimulatedGpuSpec& spec) {
-    auto made = SimulatedGpu::create(folder_.file("gpu"), spec, time_.source());
+  void make(const simulated_gpu::SimulatedGpuSpec& spec) {
+    auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), spec, time_.source());
     ASSERT_TRUE(made) << made.error().message;
     gpu_ = std::move(*made);
-    auto attached = SimulatedDriver::attach(folder_.file("gpu"), time_.source());
+    auto attached = simulated_gpu::SimulatedDriver::attach(folder_.file("gpu"), time_.source());
     ASSERT_TRUE(attached) << attached.error().message;
     driver_ = std::move(*attached);
   }
@@ -21,8 +21,8 @@ class SimulatedPhysics : public testing::Test {
 
   ScratchFolder folder_;
   HandTurnedTime time_;
-  std::unique_ptr<SimulatedGpu> gpu_;
-  std::unique_ptr<SimulatedDriver> driver_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
+  std::unique_ptr<simulated_gpu::SimulatedDriver> driver_;
 };
 
 TEST_F(SimulatedPhysics, EnergyIsTheSumOfWhatItDid) {
@@ -37,7 +37,7 @@ TEST_F(SimulatedPhysics, EnergyIsTheSumOfWhatItDid) {
   gpu_->idle();
   time_.advance(1);
   EXPECT_DOUBLE_EQ(gpu_->energy().value(), 630);
-  const SimulatedTruth truth = gpu_->truth(0);
+  const simulated_gpu::SimulatedTruth truth = gpu_->truth(0);
   EXPECT_EQ(truth.runs, 1);
   EXPECT_DOUBLE_EQ(truth.time.value(), 1);
   EXPECT_DOUBLE_EQ(truth.energy.value(), 400);
@@ -45,7 +45,7 @@ TEST_F(SimulatedPhysics, EnergyIsTheSumOfWhatItDid) {
 }
 
 TEST_F(SimulatedPhysics, AClockComesAfterTheLatencyOfItsTarget) {
-  SimulatedGpuSpec spec = sample_spec();
+  simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
   make(spec);
   EXPECT_FALSE(gpu_->locked());
@@ -69,7 +69,7 @@ TEST_F(SimulatedPhysics, AClockComesAfterTheLatencyOfItsTarget) {
 }
 
 TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
-  SimulatedGpuSpec spec = sample_spec();
+  simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
   make(spec);
   gpu_->begin(0);
@@ -89,7 +89,7 @@ TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
 }
 
 TEST_F(SimulatedPhysics, TheClockOfTheSwitchUnderWayAgainDropsWhatWaits) {
-  SimulatedGpuSpec spec = sample_spec();
+  simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
   make(spec);
   lock(700);
@@ -135,7 +135,7 @@ TEST_F(SimulatedPhysics, TheCounterShowsItsLastRefresh) {
 }
 
 TEST_F(SimulatedPhysics, PowerIsAveragedOverItsWindow) {
-  SimulatedGpuSpec spec = sample_spec();
+  simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.power_window = Seconds(1);
   make(spec);
   time_.advance(0.5);
@@ -200,11 +200,11 @@ TEST_F(SimulatedPhysics, FateStrikesAsOftenAsItSays) {
 }
 
 TEST_F(SimulatedPhysics, ASpecificationThatIsNoneIsRefused) {
-  const auto refused = [&](SimulatedGpuSpec spec) {
-    const auto made = SimulatedGpu::create(folder_.file("refused"), spec, time_.source());
+  const auto refused = [&](simulated_gpu::SimulatedGpuSpec spec) {
+    const auto made = simulated_gpu::SimulatedGpu::create(folder_.file("refused"), spec, time_.source());
     return made ? std::string("made") : made.error().message;
   };
-  SimulatedGpuSpec spec = sample_spec();
+  simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.clocks.pop_back();
   EXPECT_NE(refused(spec).find("'forward' for 3"), std::string::npos) << refused(spec);
   spec = sample_spec();
@@ -226,4 +226,4 @@ TEST_F(SimulatedPhysics, ASpecificationThatIsNoneIsRefused) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

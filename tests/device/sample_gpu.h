@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 
-namespace perseus {
+namespace perseus::device {
 
 /// A folder that goes away with its owner.
 class ScratchFolder {
@@ -34,8 +34,8 @@ class ScratchFolder {
 };
 
 /// Three clocks; forward takes 1, 2 and 4 s at 400, 200 and 100 W, backward twice as long.
-inline SimulatedGpuSpec sample_spec() {
-  SimulatedGpuSpec spec;
+inline simulated_gpu::SimulatedGpuSpec sample_spec() {
+  simulated_gpu::SimulatedGpuSpec spec;
   spec.clocks = {Megahertz(1400), Megahertz(700), Megahertz(350)};
   spec.computations = {{"forward", {Seconds(1), Seconds(2), Seconds(4)}, {Watts(400), Watts(200), Watts(100)}},
                        {"backward", {Seconds(2), Seconds(4), Seconds(8)}, {Watts(400), Watts(200), Watts(100)}}};
@@ -48,7 +48,7 @@ inline SimulatedGpuSpec sample_spec() {
 /// A time shared by everything made with source(), in this process.
 class HandTurnedTime {
  public:
-  [[nodiscard]] SimulatedGpu::TimeSource source() const {
+  [[nodiscard]] simulated_gpu::SimulatedGpu::TimeSource source() const {
     return [now = now_] { return *now; };
   }
   void advance(double by_s) { *now_ += by_s; }
@@ -58,4 +58,4 @@ class HandTurnedTime {
   std::shared_ptr<double> now_ = std::make_shared<double>(100);
 };
 
-}  // namespace perseus
+}  // namespace perseus::device

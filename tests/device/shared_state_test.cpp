@@ -6,12 +6,12 @@
 #include <fstream>
 #include <thread>
 
-#include "device/gpu.h"
 #include "sample_gpu.h"
-#include "simulated_gpu/driver.h"
-#include "simulated_gpu/state_file.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
+#include "simulation/simulated_gpu/state_file.h"
+#include "training/device/gpu.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 /// Runs `body` in a process of its own; its exit status as waitpid gives it.
@@ -29,7 +29,7 @@ int in_child(F body) {
 
 TEST(SharedState, AnotherProcessCommandsAndThisOneSees) {
   const ScratchFolder folder;
-  const auto gpu = SimulatedGpu::create(folder.file("gpu"), sample_spec());
+  const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec());
   ASSERT_TRUE(gpu);
   const int status = in_child([&] {
     const auto device = open_gpu("simulated:" + folder.file("gpu"));
@@ -42,13 +42,13 @@ TEST(SharedState, AnotherProcessCommandsAndThisOneSees) {
 
 TEST(SharedState, AProcessKilledWithTheLockHeldHurtsNobody) {
   const ScratchFolder folder;
-  const auto gpu = SimulatedGpu::create(folder.file("gpu"), sample_spec());
+  const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec());
   ASSERT_TRUE(gpu);
   for (int round = 0; round < 20; ++round) {
     const int status = in_child([&] {
-      auto file = simulated::StateFile::attach(folder.file("gpu"), {});
+      auto file = simulated_gpu::StateFile::attach(folder.file("gpu"), {});
       if (!file) _exit(1);
-      (*file)->change([](simulated::State& state, simulated::Marks&) {
+      (*file)->change([](simulated_gpu::State& state, simulated_gpu::Marks&) {
         state.energy_j = -1e9;  // half of a change
         kill(getpid(), SIGKILL);
       });
@@ -56,7 +56,7 @@ TEST(SharedState, AProcessKilledWithTheLockHeldHurtsNobody) {
     ASSERT_TRUE(WIFSIGNALED(status)) << "the child was to die with the lock held";
     EXPECT_GE((*gpu)->energy().value(), 0);
   }
-  const auto again = SimulatedGpu::attach(folder.file("gpu"));
+  const auto again = simulated_gpu::SimulatedGpu::attach(folder.file("gpu"));
   EXPECT_TRUE(again) << again.error().message;
 }
 
@@ -65,12 +65,12 @@ TEST(SharedState, ManyThreadsAndProcessesLoseNothing) {
   HandTurnedTime time;
   auto spec = sample_spec();
   spec.computations[0].time.assign(3, Seconds(1e-9));
-  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), spec);
   ASSERT_TRUE(gpu);
   constexpr int rounds = 200;
   const auto work = [&] {
-    const auto driver = SimulatedDriver::attach(folder.file("gpu"));
-    const auto own = SimulatedGpu::attach(folder.file("gpu"));
+    const auto driver = simulated_gpu::SimulatedDriver::attach(folder.file("gpu"));
+    const auto own = simulated_gpu::SimulatedGpu::attach(folder.file("gpu"));
     for (int i = 0; i < rounds; ++i) {
       (*own)->inject("counted", i, 0);
       (*driver)->lock_clocks(Megahertz(700), Megahertz(700));
@@ -93,9 +93,9 @@ TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
   const ScratchFolder folder;
   auto spec = sample_spec();
   spec.computations[0].time = {Seconds(0.001), Seconds(1000), Seconds(2000)};
-  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), spec);
   ASSERT_TRUE(gpu);
-  const auto driver = SimulatedDriver::attach(folder.file("gpu"));
+  const auto driver = simulated_gpu::SimulatedDriver::attach(folder.file("gpu"));
   ASSERT_TRUE(driver);
   (*driver)->lock_clocks(Megahertz(350), Megahertz(350));
   std::thread worker([&] { (*gpu)->run(0); });
@@ -108,12 +108,12 @@ TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
 TEST(SharedState, FilesThatAreNoneAreRefused) {
   const ScratchFolder folder;
   const std::string path = folder.file("gpu");
-  ASSERT_TRUE(SimulatedGpu::create(path, sample_spec()));
+  ASSERT_TRUE(simulated_gpu::SimulatedGpu::create(path, sample_spec()));
   std::ifstream in(path, std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
   const auto refusal = [&](const std::string& content) {
     std::ofstream(folder.file("broken"), std::ios::binary) << content;
-    const auto attached = SimulatedGpu::attach(folder.file("broken"));
+    const auto attached = simulated_gpu::SimulatedGpu::attach(folder.file("broken"));
     return attached ? std::string() : attached.error().message;
   };
   EXPECT_EQ(refusal(whole), "");
@@ -126,18 +126,19 @@ TEST(SharedState, FilesThatAreNoneAreRefused) {
   std::string damaged = whole;
   damaged[30] = 'X';  // in its name
   EXPECT_NE(refusal(damaged).find("damaged"), std::string::npos) << refusal(damaged);
-  EXPECT_NE(SimulatedGpu::attach(folder.file("none")).error().message.find("No such file"), std::string::npos);
-  EXPECT_NE(SimulatedGpu::attach(folder.path()).error().message.find("directory"), std::string::npos);
-  EXPECT_FALSE(SimulatedGpu::create(folder.file("no/such/folder"), sample_spec()));
+  EXPECT_NE(simulated_gpu::SimulatedGpu::attach(folder.file("none")).error().message.find("No such file"),
+            std::string::npos);
+  EXPECT_NE(simulated_gpu::SimulatedGpu::attach(folder.path()).error().message.find("directory"), std::string::npos);
+  EXPECT_FALSE(simulated_gpu::SimulatedGpu::create(folder.file("no/such/folder"), sample_spec()));
 }
 
 TEST(SharedState, AFileOfAnEarlierStartOfTheMachineIsRefused) {
   const ScratchFolder folder;
   HandTurnedTime time;
   time.turn_to(1e6);
-  ASSERT_TRUE(SimulatedGpu::create(folder.file("gpu"), sample_spec(), time.source()));
+  ASSERT_TRUE(simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec(), time.source()));
   time.turn_to(10);
-  const auto attached = SimulatedGpu::attach(folder.file("gpu"), time.source());
+  const auto attached = simulated_gpu::SimulatedGpu::attach(folder.file("gpu"), time.source());
   ASSERT_FALSE(attached);
   EXPECT_NE(attached.error().message.find("last start"), std::string::npos);
 }
@@ -147,7 +148,7 @@ TEST(SharedState, OnlyRootSetsWhereRootIsNeeded) {
   const ScratchFolder folder;
   auto spec = sample_spec();
   spec.needs_root = true;
-  const auto gpu = SimulatedGpu::create(folder.file("gpu"), spec);
+  const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), spec);
   ASSERT_TRUE(gpu);
   const auto device = open_gpu("simulated:" + folder.file("gpu"));
   ASSERT_TRUE(device);
@@ -163,4 +164,4 @@ TEST(SharedState, OnlyRootSetsWhereRootIsNeeded) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

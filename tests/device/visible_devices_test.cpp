@@ -1,5 +1,5 @@
 // Which GPU a rank gets, over tables of environments.
-#include "device/visible_devices.h"
+#include "training/device/visible_devices.h"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 
 #include "environment.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -171,4 +171,4 @@ TEST(LookAtCuda, AsksALoadedAndInitializedLibraryOnly) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -12,7 +12,7 @@
 #include <map>
 #include <regex>
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 std::string http(int status, const std::string& body = {}) {
@@ -45,7 +45,7 @@ std::size_t body_size_of(const std::string& head) {
 ZeusdStandIn::ZeusdStandIn(const std::string& socket_path, const std::vector<std::string>& gpu_files, Habits habits)
     : habits_(std::move(habits)) {
   for (const std::string& file : gpu_files) {
-    auto driver = SimulatedDriver::attach(file);
+    auto driver = simulated_gpu::SimulatedDriver::attach(file);
     PERSEUS_CHECK(driver.ok(), "the stand-in's GPU");
     gpus_.push_back(std::move(*driver));
   }
@@ -167,7 +167,7 @@ std::string ZeusdStandIn::command(const std::string& path, const std::string& qu
   }
   if (id.empty() || std::stoul(id) >= gpus_.size()) return http(400, R"({"error":"no such GPU"})");
   if (!parameters.contains("block") || (sets && parameters.size() != 3)) return http(400, R"({"error":"missing"})");
-  SimulatedDriver& gpu = *gpus_[std::stoul(id)];
+  simulated_gpu::SimulatedDriver& gpu = *gpus_[std::stoul(id)];
   const int code = sets ? gpu.lock_clocks(Megahertz(std::stoi(parameters["min_clock_mhz"])),
                                           Megahertz(std::stoi(parameters["max_clock_mhz"])))
                         : gpu.unlock_clocks();
@@ -175,4 +175,4 @@ std::string ZeusdStandIn::command(const std::string& path, const std::string& qu
   return http(code == 2 ? 400 : 500, fmt::format(R"({{"errors":{{"{}":"NVML {}"}}}})", id, code));
 }
 
-}  // namespace perseus
+}  // namespace perseus::device

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "simulated_gpu/driver.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
 
-namespace perseus {
+namespace perseus::device {
 
 class ZeusdStandIn {
  public:
@@ -46,7 +46,7 @@ class ZeusdStandIn {
 
   std::mutex mutex_;
   Habits habits_;
-  std::vector<std::unique_ptr<SimulatedDriver>> gpus_;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedDriver>> gpus_;
   std::vector<std::string> requests_;
   std::atomic<int> connections_ = 0;
   std::atomic<bool> stopping_ = false;
@@ -54,4 +54,4 @@ class ZeusdStandIn {
   std::thread thread_;
 };
 
-}  // namespace perseus
+}  // namespace perseus::device

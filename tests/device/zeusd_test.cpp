@@ -1,16 +1,16 @@
 // Setting clocks through zeusd: both dialects, its failures, its connections, and the answers that it may give.
-#include "device/zeusd.h"
+#include "training/device/zeusd.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/control_path.h"
-#include "device/gpu.h"
 #include "environment.h"
 #include "sample_gpu.h"
+#include "training/device/control_path.h"
+#include "training/device/gpu.h"
 #include "zeusd_stand_in.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 using testing::ElementsAre;
@@ -23,7 +23,7 @@ class ZeusdControl : public testing::Test {
       auto spec = sample_spec();
       spec.pci_bus_id = std::string("00000000:0") + name + ":00.0";
       spec.name = name;
-      auto made = SimulatedGpu::create(folder_.file(name), spec);
+      auto made = simulated_gpu::SimulatedGpu::create(folder_.file(name), spec);
       ASSERT_TRUE(made);
       gpus_.push_back(std::move(*made));
     }
@@ -45,7 +45,7 @@ class ZeusdControl : public testing::Test {
   Environment files_{"PERSEUS_SIMULATED_GPUS", folder_.file("a") + ":" + folder_.file("b")};
   Environment socket_{"ZEUSD_SOCK_PATH", folder_.file("sock")};
   Environment token_{"ZEUSD_TOKEN", nullptr};
-  std::vector<std::unique_ptr<SimulatedGpu>> gpus_;
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_;
   std::unique_ptr<ZeusdStandIn> zeusd_;
 };
 
@@ -266,4 +266,4 @@ TEST_F(ZeusdControl, TheWayOfControlIsChosenByPrivilege) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::device

@@ -1,11 +1,11 @@
 // Any text is a valid DAG or an error.
 #include <cstdint>
 
-#include "wire/dag_json.h"
+#include "io/formats/dag_json.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace perseus;
-  const auto named = parse_dag_json({reinterpret_cast<const char*>(data), size}, "fuzz");
+  const auto named = formats::parse_dag_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!named) {
     PERSEUS_CHECK(named.error().message.starts_with("fuzz:"), "the error names the file");
     return 0;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "net/request_reader.h"
+#include "io/http/request_reader.h"
 
 namespace {
 
@@ -16,7 +16,7 @@ std::optional<std::vector<std::string>> outcome(std::string_view bytes, std::siz
   constexpr std::size_t head_bytes = 1024, body_bytes = 2048;
   std::vector<std::string> seen;
   while (!bytes.empty()) {
-    RequestReader reader({head_bytes, body_bytes});
+    http::RequestReader reader({head_bytes, body_bytes});
     while (!reader.done() && !reader.error() && !bytes.empty()) {
       const std::string_view part = bytes.substr(0, piece);
       const std::size_t taken = reader.put(part);
@@ -34,7 +34,7 @@ std::optional<std::vector<std::string>> outcome(std::string_view bytes, std::siz
     }
     if (!reader.done()) break;
     std::string text = reader.keep_alive() ? "stays " : "closes ";
-    const HttpRequest request = reader.take();
+    const http::HttpRequest request = reader.take();
     PERSEUS_CHECK(request.path.starts_with('/') && request.body.size() <= body_bytes, "what limits promise");
     text += request.method + " " + request.path + "\n";
     for (const auto& [name, value] : request.query) text += name + "=" + value + "\n";

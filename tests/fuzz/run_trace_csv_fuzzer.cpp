@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "calibration/calibrate.h"
-#include "wire/run_trace_csv.h"
+#include "evaluation/calibration/calibrate.h"
+#include "io/formats/run_trace_csv.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace perseus;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::size_t end = text.find(between);
   const std::string_view ops = text.substr(0, end);
   const std::string_view iterations = end == std::string_view::npos ? "" : text.substr(end + between.size());
-  const auto trace = parse_run_trace({ops, "ops"}, {iterations, "iters"});
+  const auto trace = formats::parse_run_trace({ops, "ops"}, {iterations, "iters"});
   if (!trace) {
     const std::string& message = trace.error().message;
     PERSEUS_CHECK(message.starts_with("ops:") || message.starts_with("iters:"), "the error names the file");
@@ -23,17 +23,18 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   PERSEUS_CHECK(trace->validate().ok(), "a trace that was read is valid");
   std::size_t computations = 0;
-  for (const TracedPlan& plan : trace->plans) {
+  for (const model::TracedPlan& plan : trace->plans) {
     for (const auto& stage : plan.stages) computations += stage.size();
   }
   if (computations > 200) return 0;  // fits take their time
   std::vector<int> plans(trace->plans.size());
   std::iota(plans.begin(), plans.end(), 0);
-  const auto calibration = calibrate(*trace, plans);
+  const auto calibration = calibration::calibrate(*trace, plans);
   if (!calibration) {
     PERSEUS_CHECK(!calibration.error().message.empty(), "the error says something");
     return 0;
   }
-  PERSEUS_CHECK(make_profile(*calibration, *trace, {plans, Megahertz(0)}).validate().ok(), "profiles made are valid");
+  PERSEUS_CHECK(calibration::make_profile(*calibration, *trace, {plans, Megahertz(0)}).validate().ok(),
+                "profiles made are valid");
   return 0;
 }

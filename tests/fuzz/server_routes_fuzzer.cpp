@@ -16,18 +16,20 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "store/memory_store.h"
+#include "io/formats/json_reader.h"
+#include "server/store/memory_store.h"
 #include "tests/support/api_on_port.h"
-#include "wire/json_reader.h"
 
 namespace {
 
 using namespace perseus;
-using namespace perseus::server;
+using namespace perseus::jobs;
+using namespace perseus::service;
+using namespace perseus::routes;
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-class OnIo final : public Executor {
+class OnIo final : public service::Executor {
  public:
   explicit OnIo(asio::io_context& io) : io_(io) {}
   void submit(Kind, Work work) override {
@@ -39,7 +41,7 @@ class OnIo final : public Executor {
 };
 
 /// What errors must leave as it is.
-std::string state_of(const MemoryDatabase& database) {
+std::string state_of(const store::MemoryDatabase& database) {
   std::size_t events = 0;
   for (const auto& [id, job] : database.jobs) events += job.events.size();
   return fmt::format("{} jobs, {} events, {} blobs, {} tokens", database.jobs.size(), events, database.blobs.size(),
@@ -50,20 +52,20 @@ std::string state_of(const MemoryDatabase& database) {
 class World {
  public:
   /// Its jobs are j_(first_id + 1), ...
-  World(asio::io_context& io, std::shared_ptr<MemoryDatabase> database, int first_id)
+  World(asio::io_context& io, std::shared_ptr<store::MemoryDatabase> database, int first_id)
       : io_(io), database_(std::move(database)), executor_(io), ids_(first_id) {
-    store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { asio::post(io_, std::move(work)); },
-                                           database_);
-    ServiceOptions options;
+    store_ = std::make_unique<store::MemoryStore>(
+        [this](std::function<void()> work) { asio::post(io_, std::move(work)); }, database_);
+    service::ServiceOptions options;
     options.owner = "fuzz";
     options.plan_deadlines = 5;
     options.max_ranks = 64;
     options.max_computations = 1000;
     options.random_id = [this] { return fmt::format("{}", ++ids_); };
-    auto opened = Service::open(options, *store_, clock_, executor_);
+    auto opened = service::Service::open(options, *store_, clock_, executor_);
     PERSEUS_CHECK(opened.ok(), "the service starts");
     service_ = *std::move(opened);
-    tokens_ = std::make_unique<Tokens>(*store_);
+    tokens_ = std::make_unique<service::Tokens>(*store_);
     api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
     client_.connect({asio::ip::make_address("127.0.0.1"), api_->port()});
     client_.non_blocking(true);
@@ -84,7 +86,7 @@ class World {
     send(method, target, body);
     return heard();
   }
-  [[nodiscard]] const MemoryDatabase& database() const { return *database_; }
+  [[nodiscard]] const store::MemoryDatabase& database() const { return *database_; }
 
  private:
   void send(std::string_view method, std::string_view target, std::string_view body) {
@@ -109,13 +111,13 @@ class World {
   }
 
   asio::io_context& io_;
-  std::shared_ptr<MemoryDatabase> database_;
+  std::shared_ptr<store::MemoryDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   OnIo executor_;
   int ids_;
-  std::unique_ptr<MemoryStore> store_;
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<service::Service> service_;
+  std::unique_ptr<service::Tokens> tokens_;
   std::unique_ptr<testing::ApiOnPort> api_;
   tcp::socket client_{io_};
 };
@@ -128,9 +130,9 @@ int status_of(const std::string& answer) {
 }
 
 /// A database with a job that has its plan. Made once.
-const MemoryDatabase& prepared(asio::io_context& io) {
-  static const std::shared_ptr<MemoryDatabase> database = [&] {
-    auto made = std::make_shared<MemoryDatabase>();
+const store::MemoryDatabase& prepared(asio::io_context& io) {
+  static const std::shared_ptr<store::MemoryDatabase> database = [&] {
+    auto made = std::make_shared<store::MemoryDatabase>();
     World world(io, made, 0);
     const auto done = [&](std::string_view method, std::string_view target, std::string_view body) {
       PERSEUS_CHECK(status_of(world.ask(method, target, body)) == 200, std::string(target).c_str());
@@ -163,10 +165,10 @@ void check_answer(const std::string& answer) {
   if (answer.substr(0, head).find("application/json") == std::string::npos) return;
   const std::string body = answer.substr(head + 4);
   if (body.empty()) return;  // of a HEAD
-  const auto document = parse_json(body, "answer");
+  const auto document = formats::parse_json(body, "answer");
   PERSEUS_CHECK(document.ok(), answer.c_str());
   if (status < 400) return;
-  JsonFields fields(document->root());
+  formats::JsonFields fields(document->root());
   PERSEUS_CHECK(!fields.string("detail").empty() && !fields.error(), answer.c_str());
 }
 
@@ -174,7 +176,7 @@ void check_answer(const std::string& answer) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static asio::io_context io{1};
-  World world(io, std::make_shared<MemoryDatabase>(prepared(io)), 100);
+  World world(io, std::make_shared<store::MemoryDatabase>(prepared(io)), 100);
   std::string_view rest(reinterpret_cast<const char*>(data), size);
   for (int i = 0; i < 8 && !rest.empty(); ++i) {
     const std::string_view request = rest.substr(0, rest.find("\n---\n"));

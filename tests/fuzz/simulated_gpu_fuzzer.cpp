@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "base/result.h"
-#include "simulated_gpu/physics.h"
-#include "simulated_gpu/state_file.h"
+#include "simulation/simulated_gpu/physics.h"
+#include "simulation/simulated_gpu/state_file.h"
 
-using namespace perseus::simulated;
+using namespace perseus::simulated_gpu;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static_cast<void>(check_content({reinterpret_cast<const std::byte*>(data), size}, 1e9));
+  static_cast<void>(simulated_gpu::check_content({reinterpret_cast<const std::byte*>(data), size}, 1e9));
   // A file has 400 KB, so the rest draws the parts that matter over a good one and has the physics run on it.
-  static const auto spec = std::make_unique<Spec>();
-  static const auto marks = std::make_unique<Marks>();
-  State state{};
+  static const auto spec = std::make_unique<simulated_gpu::Spec>();
+  static const auto marks = std::make_unique<simulated_gpu::Marks>();
+  simulated_gpu::State state{};
   spec->clocks = 2;
   spec->clock_mhz[0] = 1000;
   spec->clock_mhz[1] = 500;
@@ -28,13 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   spec->default_limit_w = 400;
   spec->refresh_s = 0.1;
   std::memcpy(&state, data, size < sizeof state ? size : sizeof state);
-  if (!check(*spec).empty() || !check(*spec, state).empty()) return 0;
+  if (!simulated_gpu::check(*spec).empty() || !simulated_gpu::check(*spec, state).empty()) return 0;
   advance(*spec, state, *marks, state.now_s + 1);
-  static_cast<void>(remaining_s(*spec, state));
-  static_cast<void>(average_power_w(state, *marks, state.now_s - 0.5, state.now_s));
-  static_cast<void>(power_w(*spec, state));
-  lock(*spec, state, *marks, 1);
-  begin(*spec, state, *marks, 0);
+  static_cast<void>(simulated_gpu::remaining_s(*spec, state));
+  static_cast<void>(simulated_gpu::average_power_w(state, *marks, state.now_s - 0.5, state.now_s));
+  static_cast<void>(simulated_gpu::power_w(*spec, state));
+  simulated_gpu::lock(*spec, state, *marks, 1);
+  simulated_gpu::begin(*spec, state, *marks, 0);
   advance(*spec, state, *marks, state.now_s + 1);
   return 0;
 }

@@ -3,15 +3,16 @@
 #include <cstdint>
 #include <string_view>
 
-#include "device/pci_bus_id.h"
-#include "device/unix_http.h"
-#include "device/zeusd.h"
+#include "training/device/pci_bus_id.h"
+#include "training/device/unix_http.h"
+#include "training/device/zeusd.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  static_cast<void>(perseus::parse_pci_bus_id(text));
-  static_cast<void>(perseus::parse_zeusd_offer(text));
-  perseus::UnixHttpAnswer answer;
-  if (perseus::parse_http_answer(text, answer)) static_cast<void>(perseus::parse_zeusd_offer(answer.body));
+  static_cast<void>(perseus::device::parse_pci_bus_id(text));
+  static_cast<void>(perseus::device::parse_zeusd_offer(text));
+  perseus::device::UnixHttpAnswer answer;
+  if (perseus::device::parse_http_answer(text, answer))
+    static_cast<void>(perseus::device::parse_zeusd_offer(answer.body));
   return 0;
 }

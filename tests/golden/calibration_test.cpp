@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "calibration/calibrate.h"
-#include "planner/exact.h"
+#include "evaluation/calibration/calibrate.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
+#include "io/formats/run_trace_csv.h"
+#include "planning/planner/exact.h"
 #include "tests/shared_data.h"
-#include "wire/format_profile_csv.h"
-#include "wire/profile_csv.h"
-#include "wire/run_trace_csv.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 struct Workload {
@@ -22,7 +22,7 @@ struct Workload {
 
 class MeasuredRuns : public ::testing::TestWithParam<Workload> {
  protected:
-  static Result<RunTrace> trace(const std::filesystem::path& data) {
+  static Result<model::RunTrace> trace(const std::filesystem::path& data) {
     const std::string base = (data / "measured" / GetParam().name).string();
     return read_run_trace(base + ".ops.csv.gz", base + ".iters.csv");
   }
@@ -32,9 +32,9 @@ TEST_P(MeasuredRuns, PlansLeftOutArePredicted) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const auto runs = trace(data);
   ASSERT_TRUE(runs) << runs.error().message;
-  const auto predictions = cross_validate(*runs, 5);
+  const auto predictions = calibration::cross_validate(*runs, 5);
   ASSERT_TRUE(predictions) << predictions.error().message;
-  const PredictionErrors errors = errors_of(*predictions);
+  const calibration::PredictionErrors errors = calibration::errors_of(*predictions);
   RecordProperty("time_mean_pct", std::to_string(100 * errors.time_mean));
   RecordProperty("replay_mean_pct", std::to_string(100 * errors.replay_mean));
   RecordProperty("energy_rms_pct", std::to_string(100 * errors.energy_rms));
@@ -49,17 +49,17 @@ TEST_P(MeasuredRuns, TheProfileCanBePlannedForAndBeatsThePlansThatRan) {
   ASSERT_TRUE(runs) << runs.error().message;
   std::vector<int> everything(runs->plans.size());
   for (std::size_t p = 0; p < everything.size(); ++p) everything[p] = static_cast<int>(p);
-  const auto calibration = calibrate(*runs, everything);
+  const auto calibration = calibration::calibrate(*runs, everything);
   ASSERT_TRUE(calibration) << calibration.error().message;
-  const Profile fitted = make_profile(*calibration, *runs, {everything, Megahertz(0)});
+  const model::Profile fitted = calibration::make_profile(*calibration, *runs, {everything, Megahertz(0)});
   const auto profile = parse_profile_csv(format_profile_csv(fitted), "profile.csv");
   ASSERT_TRUE(profile) << profile.error().message;
-  const auto dag = build_dag(*profile, calibration->schedule, calibration->costs());
+  const auto dag = model::build_dag(*profile, calibration->schedule, calibration->costs());
   ASSERT_TRUE(dag) << dag.error().message;
-  const Frontier frontier = plan_exact(*dag);
-  for (const Prediction& ran : predict(*calibration, *runs, everything)) {
+  const model::Frontier frontier = planner::plan_exact(*dag);
+  for (const calibration::Prediction& ran : calibration::predict(*calibration, *runs, everything)) {
     const auto ours = std::ranges::find_if(
-        frontier.points, [&](const FrontierPoint& p) { return p.time <= ran.predicted_time * (1 + 1e-12); });
+        frontier.points, [&](const model::FrontierPoint& p) { return p.time <= ran.predicted_time * (1 + 1e-12); });
     ASSERT_NE(ours, frontier.points.end()) << "a published plan is faster than our fastest";
     const Joules waited = ours->effective_energy + dag->total_blocking_power() * ran.predicted_time;
     EXPECT_LE(waited / ran.predicted_energy, 1 + 2e-3) << "plan " << runs->plans[ran.plan].id;
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Published, MeasuredRuns,
                          });
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -1,16 +1,16 @@
 // The examples in docs/formats.md are read by the readers that they explain.
 #include <gtest/gtest.h>
 
-#include "wire/action_table.h"
-#include "wire/dag_json.h"
-#include "wire/file.h"
-#include "wire/frequency_plan.h"
-#include "wire/memory_csv.h"
-#include "wire/pipeline_constants.h"
-#include "wire/profile_csv.h"
-#include "wire/run_trace_csv.h"
+#include "io/formats/action_table.h"
+#include "io/formats/dag_json.h"
+#include "io/formats/file.h"
+#include "io/formats/frequency_plan.h"
+#include "io/formats/memory_csv.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/profile_csv.h"
+#include "io/formats/run_trace_csv.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 /// The first indented block after a heading, or a later one.
@@ -55,4 +55,4 @@ TEST(FormatExamples, OfTracesHaveGoodRows) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <tuple>
 
-#include "planner/exact.h"
-#include "planner/perseus_method.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/perseus_method.h"
 #include "tests/published_frontier.h"
 #include "tests/shared_data.h"
-#include "verify/verify_plan.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 class PublishedFrontier : public ::testing::TestWithParam<std::tuple<int, int>> {};
@@ -20,7 +20,7 @@ TEST_P(PublishedFrontier, IsReproduced) {
   const auto [gpu_index, microbatches] = GetParam();
   const auto gpu = testing::emulated_gpus()[gpu_index];
   const auto published = testing::published_frontier(data, gpu, microbatches);
-  const ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
+  const model::ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
   const PerseusRun run = plan_perseus(dag, {.unit_time = gpu.unit_time, .progress = {}}).value();
 
   // The published list begins after the first step.
@@ -43,20 +43,20 @@ INSTANTIATE_TEST_SUITE_P(A40, PublishedFrontier, ::testing::Combine(::testing::V
 TEST(PublishedPlans, AreVerifiedOnceRealised) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const auto gpu = testing::emulated_gpus()[0];
-  const ComputationDag dag = testing::emulated_dag(data, gpu, 12);
-  Frontier frontier = plan_perseus(dag, {.unit_time = gpu.unit_time, .progress = {}}).value().frontier();
+  const model::ComputationDag dag = testing::emulated_dag(data, gpu, 12);
+  model::Frontier frontier = plan_perseus(dag, {.unit_time = gpu.unit_time, .progress = {}}).value().frontier();
   frontier.bound = compute_lower_bound(dag).bound;
-  for (FrontierPoint& point : frontier.points) {
+  for (model::FrontierPoint& point : frontier.points) {
     point.bound = frontier.bound.at(point.time) + dag.total_blocking_power() * point.time;
   }
-  VerifyOptions options;
+  checker::VerifyOptions options;
   options.reaches_both_ends = false;
-  const Verification verification = verify_frontier(dag, frontier, {}, options);
-  for (const Finding& finding : verification.findings) ADD_FAILURE() << finding.message;
+  const checker::Verification verification = checker::verify_frontier(dag, frontier, {}, options);
+  for (const checker::Finding& finding : verification.findings) ADD_FAILURE() << finding.message;
   EXPECT_GT(verification.points, 500);
   // Known deficiency: the fastest point is slower than everything at the highest clock.
   EXPECT_GT(verification.fastest_time, verification.max_clock_makespan);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

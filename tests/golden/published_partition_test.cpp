@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "partition/balance.h"
-#include "partition/gpu.h"
-#include "partition/model_zoo.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/number.h"
+#include "planning/partitioner/balance.h"
+#include "planning/partitioner/gpu_model.h"
+#include "planning/partitioner/model_zoo.h"
 #include "shared_data.h"
-#include "wire/csv.h"
-#include "wire/file.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::partitioner {
 namespace {
 
 struct PublishedRow {
@@ -34,23 +34,23 @@ Partition partition_in(std::string_view text) {
   Partition partition;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    partition.boundaries.push_back(number_in<int>(text.substr(0, end)).value_or(-1));
+    partition.boundaries.push_back(formats::number_in<int>(text.substr(0, end)).value_or(-1));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return partition;
 }
 
 std::vector<PublishedRow> read_rows(const std::string& path) {
-  const auto text = read_file(path);
+  const auto text = formats::read_file(path);
   if (!text) return {};
   std::vector<PublishedRow> rows;
-  CsvReader csv(*text, path);
+  formats::CsvReader csv(*text, path);
   for (bool header = true; *csv.next(); header = false) {
     const auto& f = csv.fields();
     if (header || csv.blank()) continue;
     for (const int k : {0, 1}) {
       rows.push_back({std::string(f[0]), std::string(f[1]), std::string(f[2]), k == 0 ? 4 : 8,
-                      number_in<double>(f[3 + k]).value_or(0), partition_in(f[5 + k])});
+                      formats::number_in<double>(f[3 + k]).value_or(0), partition_in(f[5 + k])});
     }
   }
   return rows;
@@ -98,7 +98,8 @@ TEST_F(PublishedPartition, FirstPrinciplesAgreeWithMost) {
     Workload workload = zoo_entry(row.zoo_name())->workload;
     workload.embedding = false;
     if (row.model.starts_with("Wide") && row.gpu == "A100-PCIe") workload.microbatch_size = 64;
-    const auto layers = forward_latencies(layers_on(*zoo_layers(row.zoo_name(), workload), gpu, workload.precision));
+    const auto layers =
+        model::forward_latencies(layers_on(*zoo_layers(row.zoo_name(), workload), gpu, workload.precision));
     ASSERT_EQ(static_cast<int>(layers.size()), row.partition.boundaries.back());
     const auto ours = balance_layers(layers, row.stages);
     const double ratio = imbalance_ratio(layers, *ours);
@@ -112,4 +113,4 @@ TEST_F(PublishedPartition, FirstPrinciplesAgreeWithMost) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::partitioner

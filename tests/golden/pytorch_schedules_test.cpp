@@ -1,13 +1,13 @@
 // The generated orders against tables that PyTorch's own generators print.
 #include <gtest/gtest.h>
 
-#include "wire/action_table.h"
+#include "io/formats/action_table.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 std::string table_of(const std::string& name, int ranks, int microbatches, int chunks) {
-  auto schedule = make_schedule(name, {ranks, microbatches, chunks});
+  auto schedule = model::make_schedule(name, {ranks, microbatches, chunks});
   if (!schedule) return schedule.error().message;
   if (Status status = schedule->validate(); !status) return status.error().message;
   auto table = format_action_table(*schedule);
@@ -102,4 +102,4 @@ TEST(PyTorchSchedules, ZeroBubbleV) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -9,30 +9,31 @@
 #include <tuple>
 #include <vector>
 
-#include "reproduce/artifact.h"
-#include "reproduce/emulated_case.h"
+#include "evaluation/reproduction/artifact.h"
+#include "evaluation/reproduction/emulated_case.h"
+#include "io/formats/csv.h"
+#include "io/formats/number.h"
 #include "tests/published_frontier.h"
 #include "tests/shared_data.h"
-#include "wire/csv.h"
-#include "wire/number.h"
 
-namespace perseus {
+namespace perseus::reproduction {
 namespace {
 
 /// (row's name, GPU's name, microbatches) -> percent, as printed in the paper.
 using Table6 = std::map<std::tuple<std::string, std::string, int>, double>;
 
 Table6 paper_table6(const std::filesystem::path& path) {
-  const std::string text = read_file(path.string()).value();
-  CsvReader csv(text, path.string());
+  const std::string text = formats::read_file(path.string()).value();
+  formats::CsvReader csv(text, path.string());
   PERSEUS_CHECK(csv.next().value(), "a header");
   std::vector<int> microbatches;
-  for (std::size_t i = 2; i < csv.fields().size(); ++i) microbatches.push_back(*number_in<int>(csv.fields()[i]));
+  for (std::size_t i = 2; i < csv.fields().size(); ++i)
+    microbatches.push_back(*formats::number_in<int>(csv.fields()[i]));
   Table6 table;
   while (csv.next().value()) {
     for (std::size_t i = 2; i < csv.fields().size(); ++i) {
       table[{std::string(csv.fields()[0]), std::string(csv.fields()[1]), microbatches[i - 2]}] =
-          *number_in<double>(csv.fields()[i]);
+          *formats::number_in<double>(csv.fields()[i]);
     }
   }
   return table;
@@ -53,13 +54,14 @@ TEST_P(ReproducedTable6, MatchesThePaperAndNothingBeatsTheBound) {
       artifact.profiles, [&](const EmulatedProfile& p) { return p.model == "gpt3-175b" && p.gpu == gpu.name; });
   ASSERT_NE(profile, artifact.profiles.end());
 
-  const ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
+  const model::ComputationDag dag = testing::emulated_dag(data, gpu, microbatches);
   const PublishedIteration* envpipe = artifact.envpipe_of(*profile, microbatches);
   ASSERT_NE(envpipe, nullptr);
-  PlannerOptions planner;
-  planner.effort = Effort::low;
+  planner::PlannerOptions planner;
+  planner.effort = planner::Effort::low;
   const EmulatedCase plans =
-      EmulatedCase::plan(dag, gpu.unit_time, planner, IterationCost{envpipe->time, envpipe->energy, {}}).value();
+      EmulatedCase::plan(dag, gpu.unit_time, planner, report::IterationCost{envpipe->time, envpipe->energy, {}})
+          .value();
 
   const EmulatedCase::Savings savings = plans.at_fastest();
   const double printed = paper_table6(printed_in).at({"GPT-3 175B", gpu_in_paper.at(gpu.name), microbatches});
@@ -99,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(Gpt3, ReproducedTable6,
                          ::testing::Combine(::testing::Values(0, 1), ::testing::Values(12, 24, 48, 96)));
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::reproduction

@@ -7,11 +7,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "partition/partition.h"
-#include "wire/json_reader.h"
-#include "wire/profile_csv.h"
+#include "io/formats/json_reader.h"
+#include "io/formats/profile_csv.h"
+#include "planning/partitioner/partition.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST_F(PartitionCommand, Lists) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

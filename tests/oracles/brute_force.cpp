@@ -6,17 +6,17 @@
 
 namespace perseus::testing {
 
-double num_plans(const ComputationDag& dag) {
+double num_plans(const model::ComputationDag& dag) {
   double plans = 1;
-  for (const Computation& computation : dag.computations)
+  for (const model::Computation& computation : dag.computations)
     plans *= static_cast<double>(dag.types[computation.type].options.size());
   return plans;
 }
 
-BruteForce::BruteForce(const ComputationDag& dag, double max_plans) {
+BruteForce::BruteForce(const model::ComputationDag& dag, double max_plans) {
   PERSEUS_CHECK(num_plans(dag) <= max_plans, "too many plans for brute force");
   std::vector<Realised> all;
-  Plan plan(dag.computations.size(), 0);
+  model::Plan plan(dag.computations.size(), 0);
   bool has_more = true;
   while (has_more) {
     all.push_back(realise(dag, plan));

@@ -6,17 +6,17 @@
 
 #include <vector>
 
-#include "model/computation_dag.h"
 #include "oracles/longest_path.h"
+#include "planning/model/computation_dag.h"
 
 namespace perseus::testing {
 
 /// How many plans the DAG has (as a double: it overflows integers).
-double num_plans(const ComputationDag& dag);
+double num_plans(const model::ComputationDag& dag);
 
 class BruteForce {
  public:
-  explicit BruteForce(const ComputationDag& dag, double max_plans = 200'000);
+  explicit BruteForce(const model::ComputationDag& dag, double max_plans = 200'000);
   [[nodiscard]] const std::vector<Realised>& pareto_set() const& { return pareto_set_; }
   void pareto_set() const&& = delete;
   /// Least effective energy of all plans whose time is at most `deadline`, which must not be below the fastest.

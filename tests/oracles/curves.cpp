@@ -5,8 +5,8 @@
 
 namespace perseus::testing {
 
-::testing::AssertionResult lies_on(const LowerBound& curve, const ComputationDag& dag, Seconds deadline, Joules energy,
-                                   CurveTolerance tolerance) {
+::testing::AssertionResult lies_on(const model::LowerBound& curve, const model::ComputationDag& dag, Seconds deadline,
+                                   Joules energy, CurveTolerance tolerance) {
   const Joules total = curve.at(deadline) + dag.total_blocking_power() * deadline;
   const double allowed = tolerance.energy * std::abs(total.value());
   const double low = curve.at(deadline * (1 + tolerance.time)).value() - allowed;
@@ -17,8 +17,8 @@ namespace perseus::testing {
                                        << (energy - curve.at(deadline)).value() / total.value() << " of the total";
 }
 
-::testing::AssertionResult same_curve(const ComputationDag& dag, const LowerBound& expected, const LowerBound& actual,
-                                      double time_factor, double energy_factor) {
+::testing::AssertionResult same_curve(const model::ComputationDag& dag, const model::LowerBound& expected,
+                                      const model::LowerBound& actual, double time_factor, double energy_factor) {
   const double t_min_error = std::abs(actual.t_min() / time_factor / expected.t_min() - 1);
   if (!(t_min_error <= 1e-9))
     return ::testing::AssertionFailure() << "T_min is " << actual.t_min().value() / time_factor << " s, expected "
@@ -30,7 +30,7 @@ namespace perseus::testing {
   return ::testing::AssertionSuccess();
 }
 
-std::vector<Seconds> sample_deadlines(const LowerBound& curve, int count) {
+std::vector<Seconds> sample_deadlines(const model::LowerBound& curve, int count) {
   std::vector<Seconds> deadlines;
   const Seconds span = curve.t_star() - curve.t_min();
   for (int i = 0; i < count; ++i) deadlines.push_back(curve.t_min() + span * (i / (count - 1.0)));

@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "model/frontier.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
 
 namespace perseus::testing {
 
@@ -20,14 +20,15 @@ struct CurveTolerance {
 };
 
 /// Success if `energy` is the curve's value at that deadline, else what is wrong.
-::testing::AssertionResult lies_on(const LowerBound& curve, const ComputationDag& dag, Seconds deadline, Joules energy,
-                                   CurveTolerance tolerance = {});
+::testing::AssertionResult lies_on(const model::LowerBound& curve, const model::ComputationDag& dag, Seconds deadline,
+                                   Joules energy, CurveTolerance tolerance = {});
 
 /// Success if `actual`, with its times divided by `time_factor` and its energies by `energy_factor`, is `expected`.
-::testing::AssertionResult same_curve(const ComputationDag& dag, const LowerBound& expected, const LowerBound& actual,
-                                      double time_factor = 1, double energy_factor = 1);
+::testing::AssertionResult same_curve(const model::ComputationDag& dag, const model::LowerBound& expected,
+                                      const model::LowerBound& actual, double time_factor = 1,
+                                      double energy_factor = 1);
 
 /// `count` deadlines from T_min to a little more than T*, both ends included, plus some of the curve's own vertices.
-std::vector<Seconds> sample_deadlines(const LowerBound& curve, int count);
+std::vector<Seconds> sample_deadlines(const model::LowerBound& curve, int count);
 
 }  // namespace perseus::testing

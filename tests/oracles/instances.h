@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "model/frontier.h"
-#include "model/profile.h"
 #include "oracles/dice.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+#include "planning/model/profile.h"
 
 namespace perseus::testing {
 
@@ -20,13 +20,13 @@ struct InstanceLimits {
 };
 
 /// Options of one computation, highest clock first.
-std::vector<Measurement> random_options(Dice& dice, int max_options, Watts blocking_power);
+std::vector<model::Measurement> random_options(Dice& dice, int max_options, Watts blocking_power);
 /// A profile with all that the named schedule runs.
-Profile random_profile(Dice& dice, const Schedule& schedule, int max_options, Watts blocking_power);
-ComputationDag random_pipeline(Dice& dice, const std::string& schedule_name, const InstanceLimits& limits);
-ComputationDag random_generic_dag(Dice& dice, const InstanceLimits& limits);
+model::Profile random_profile(Dice& dice, const model::Schedule& schedule, int max_options, Watts blocking_power);
+model::ComputationDag random_pipeline(Dice& dice, const std::string& schedule_name, const InstanceLimits& limits);
+model::ComputationDag random_generic_dag(Dice& dice, const InstanceLimits& limits);
 /// Any of the above.
-ComputationDag random_dag(Dice& dice, const InstanceLimits& limits = {});
-Plan random_plan(Dice& dice, const ComputationDag& dag);
+model::ComputationDag random_dag(Dice& dice, const InstanceLimits& limits = {});
+model::Plan random_plan(Dice& dice, const model::ComputationDag& dag);
 
 }  // namespace perseus::testing

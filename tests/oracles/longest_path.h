@@ -3,8 +3,8 @@
 // Input: a valid DAG and a plan that fits. Cost: O(computations + dependencies). Threads: any.
 #pragma once
 
-#include "model/computation_dag.h"
-#include "model/frontier.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
 
 namespace perseus::testing {
 
@@ -13,6 +13,6 @@ struct Realised {
   Joules effective_energy;
 };
 
-Realised realise(const ComputationDag& dag, const Plan& plan);
+Realised realise(const model::ComputationDag& dag, const model::Plan& plan);
 
 }  // namespace perseus::testing

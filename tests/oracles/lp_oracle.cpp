@@ -15,9 +15,9 @@ struct HullPoint {
 };
 
 /// The falling part of the lower convex hull of a computation's (time, effective energy), fastest first.
-std::vector<HullPoint> falling_hull(const ComputationDag& dag, int computation) {
+std::vector<HullPoint> falling_hull(const model::ComputationDag& dag, int computation) {
   std::vector<HullPoint> points;
-  for (const Measurement& option : dag.type_of(computation).options) {
+  for (const model::Measurement& option : dag.type_of(computation).options) {
     const Joules effective = option.energy - dag.blocking_power_of(computation) * option.time;
     points.push_back({option.time.value(), effective.value()});
   }
@@ -44,7 +44,7 @@ std::vector<HullPoint> falling_hull(const ComputationDag& dag, int computation) 
 // 1, as the solver takes a column of 1e-9 s for fixed. Convexity makes the optimum fill steep segments first. Times are
 // divided by the deadline and energies by the sum of what can be saved, so that the solver's absolute tolerances mean
 // the same for every instance.
-std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds deadline) {
+std::optional<LpOptimum> solve_relaxation(const model::ComputationDag& dag, Seconds deadline) {
   const int n = static_cast<int>(dag.computations.size());
   const int num_dependencies = static_cast<int>(dag.dependencies.size());
   const double time_unit = deadline.value();
@@ -64,7 +64,7 @@ std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds dea
   std::vector<double> row_upper(num_dependencies + n, COIN_DBL_MAX);
   std::vector<std::vector<int>> rows_of(n);  // dependencies that wait for i
   for (int d = 0; d < num_dependencies; ++d) {
-    const Dependency& dependency = dag.dependencies[d];
+    const model::Dependency& dependency = dag.dependencies[d];
     rows_of[dependency.before].push_back(d);
     row_lower[d] = (dependency.latency.value() + hulls[dependency.before].front().time) / time_unit;
   }
@@ -110,7 +110,7 @@ std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds dea
   LpOptimum optimum;
   optimum.effective_energy = Joules(fastest_energy + model.objectiveValue() * energy_unit);
   const double power_unit = energy_unit / time_unit;
-  BoundCertificate& certificate = optimum.certificate;
+  model::BoundCertificate& certificate = optimum.certificate;
   certificate.deadline = deadline;
   certificate.computation_flow_w.assign(n, 0);
   const double* dual = model.dualRowSolution();

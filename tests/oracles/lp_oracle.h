@@ -8,14 +8,14 @@
 
 #include <optional>
 
-#include "model/certificate.h"
-#include "model/computation_dag.h"
+#include "planning/model/certificate.h"
+#include "planning/model/computation_dag.h"
 
 namespace perseus::testing {
 
 struct LpOptimum {
   Joules effective_energy;
-  BoundCertificate certificate;
+  model::BoundCertificate certificate;
 };
 
 /// How well the optimum is known where one second is worth `fall`: 1e-6 of the iteration's energy, and the solver's
@@ -24,6 +24,6 @@ inline Joules lp_tolerance(Watts fall, Seconds deadline, Joules energy) {
   return 1e-6 * energy + 1e-8 * (fall * deadline);
 }
 
-std::optional<LpOptimum> solve_relaxation(const ComputationDag& dag, Seconds deadline);
+std::optional<LpOptimum> solve_relaxation(const model::ComputationDag& dag, Seconds deadline);
 
 }  // namespace perseus::testing

@@ -1,6 +1,6 @@
 #include "oracles/published.h"
 
-#include "wire/profile_csv.h"
+#include "io/formats/profile_csv.h"
 
 namespace perseus::testing {
 
@@ -24,12 +24,14 @@ const std::vector<PublishedCase>& published_cases() {
   return cases;
 }
 
-ComputationDag load(const std::filesystem::path& shared_data, const PublishedCase& published) {
-  const Result<Profile> profile = read_profile_csv((shared_data / published.profile).string());
+model::ComputationDag load(const std::filesystem::path& shared_data, const PublishedCase& published) {
+  const Result<model::Profile> profile = formats::read_profile_csv((shared_data / published.profile).string());
   PERSEUS_CHECK(profile.ok(), profile.ok() ? "" : profile.error().message.c_str());
-  const Result<Schedule> schedule = make_schedule("1f1b", {published.num_stages, published.num_microbatches, 1});
+  const Result<model::Schedule> schedule =
+      model::make_schedule("1f1b", {published.num_stages, published.num_microbatches, 1});
   PERSEUS_CHECK(schedule.ok(), "1f1b");
-  Result<ComputationDag> dag = build_dag(*profile, *schedule, {Watts(published.blocking_power_w), Seconds(0)});
+  Result<model::ComputationDag> dag =
+      model::build_dag(*profile, *schedule, {Watts(published.blocking_power_w), Seconds(0)});
   PERSEUS_CHECK(dag.ok(), dag.ok() ? "" : dag.error().message.c_str());
   return std::move(*dag);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "model/computation_dag.h"
+#include "planning/model/computation_dag.h"
 
 namespace perseus::testing {
 
@@ -19,6 +19,6 @@ struct PublishedCase {
 
 /// GPT-3 175B on A100 and A40, 12 and 24 microbatches; the four measured workloads.
 const std::vector<PublishedCase>& published_cases();
-ComputationDag load(const std::filesystem::path& shared_data, const PublishedCase& published);
+model::ComputationDag load(const std::filesystem::path& shared_data, const PublishedCase& published);
 
 }  // namespace perseus::testing

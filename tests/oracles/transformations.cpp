@@ -7,7 +7,7 @@
 namespace perseus::testing {
 namespace {
 
-void require_valid(const ComputationDag& dag) {
+void require_valid(const model::ComputationDag& dag) {
   const Status status = dag.validate();
   PERSEUS_CHECK(status.ok(), status.ok() ? "" : status.error().message.c_str());
 }
@@ -26,10 +26,10 @@ std::vector<int> random_numbers(Dice& dice, int n) {
 }
 
 /// New numbers that keep every dependency's direction.
-std::vector<int> random_topological_numbers(Dice& dice, const ComputationDag& dag) {
+std::vector<int> random_topological_numbers(Dice& dice, const model::ComputationDag& dag) {
   const int n = static_cast<int>(dag.computations.size());
   std::vector<int> waits_for(n, 0);
-  for (const Dependency& dependency : dag.dependencies) ++waits_for[dependency.after];
+  for (const model::Dependency& dependency : dag.dependencies) ++waits_for[dependency.after];
   std::vector<int> ready;
   for (int i = 0; i < n; ++i)
     if (waits_for[i] == 0) ready.push_back(i);
@@ -39,7 +39,7 @@ std::vector<int> random_topological_numbers(Dice& dice, const ComputationDag& da
     const int i = ready.back();
     ready.pop_back();
     number_of[i] = number;
-    for (const Dependency& dependency : dag.dependencies)
+    for (const model::Dependency& dependency : dag.dependencies)
       if (dependency.before == i && --waits_for[dependency.after] == 0) ready.push_back(dependency.after);
   }
   return number_of;
@@ -47,39 +47,39 @@ std::vector<int> random_topological_numbers(Dice& dice, const ComputationDag& da
 
 }  // namespace
 
-ComputationDag scale_energies(ComputationDag dag, double factor) {
-  for (ComputationType& type : dag.types)
-    for (Measurement& option : type.options) option.energy = option.energy * factor;
+model::ComputationDag scale_energies(model::ComputationDag dag, double factor) {
+  for (model::ComputationType& type : dag.types)
+    for (model::Measurement& option : type.options) option.energy = option.energy * factor;
   dag.blocking_power = dag.blocking_power * factor;
   return dag;
 }
 
-ComputationDag scale_times(ComputationDag dag, double factor) {
-  for (ComputationType& type : dag.types)
-    for (Measurement& option : type.options) option.time = option.time * factor;
-  for (Dependency& dependency : dag.dependencies) dependency.latency = dependency.latency * factor;
+model::ComputationDag scale_times(model::ComputationDag dag, double factor) {
+  for (model::ComputationType& type : dag.types)
+    for (model::Measurement& option : type.options) option.time = option.time * factor;
+  for (model::Dependency& dependency : dag.dependencies) dependency.latency = dependency.latency * factor;
   dag.blocking_power = dag.blocking_power / factor;
   return dag;
 }
 
-ComputationDag replicate_accelerators(ComputationDag dag, int count) {
-  for (ComputationType& type : dag.types)
-    for (Measurement& option : type.options) option.energy = option.energy * count;
+model::ComputationDag replicate_accelerators(model::ComputationDag dag, int count) {
+  for (model::ComputationType& type : dag.types)
+    for (model::Measurement& option : type.options) option.energy = option.energy * count;
   for (int& accelerators : dag.accelerators) accelerators *= count;
   return dag;
 }
 
-ComputationDag renumber(Dice& dice, const ComputationDag& dag) {
+model::ComputationDag renumber(Dice& dice, const model::ComputationDag& dag) {
   const std::vector<int> type_number = random_numbers(dice, static_cast<int>(dag.types.size()));
   const std::vector<int> rank_number = random_numbers(dice, dag.num_ranks());
   const std::vector<int> number = random_topological_numbers(dice, dag);
-  ComputationDag result = dag;
+  model::ComputationDag result = dag;
   for (std::size_t t = 0; t < dag.types.size(); ++t) result.types[type_number[t]] = dag.types[t];
   for (std::size_t i = 0; i < dag.computations.size(); ++i) {
-    const Computation& old = dag.computations[i];
+    const model::Computation& old = dag.computations[i];
     result.computations[number[i]] = {type_number[old.type], rank_number[old.rank], old.microbatch};
   }
-  for (Dependency& dependency : result.dependencies) {
+  for (model::Dependency& dependency : result.dependencies) {
     dependency.before = number[dependency.before];
     dependency.after = number[dependency.after];
   }
@@ -94,13 +94,13 @@ ComputationDag renumber(Dice& dice, const ComputationDag& dag) {
   return result;
 }
 
-ComputationDag add_dominated_options(Dice& dice, ComputationDag dag) {
+model::ComputationDag add_dominated_options(Dice& dice, model::ComputationDag dag) {
   const Watts most_blocking_power = dag.blocking_power * *std::ranges::max_element(dag.accelerators);
-  for (ComputationType& type : dag.types) {
+  for (model::ComputationType& type : dag.types) {
     if (type.options.back().clock <= Megahertz(1)) continue;
-    const Measurement& better = type.options[dice.roll(0, static_cast<int>(type.options.size()) - 1)];
+    const model::Measurement& better = type.options[dice.roll(0, static_cast<int>(type.options.size()) - 1)];
     const Seconds longer = better.time * dice.real(0, 1);
-    Measurement worse = better;
+    model::Measurement worse = better;
     worse.clock = Megahertz(type.options.back().clock.value() - 1);
     worse.time += longer;
     // A whole joule in it, because a hundredth of no energy would leave a tie that rounding decides.
@@ -111,32 +111,32 @@ ComputationDag add_dominated_options(Dice& dice, ComputationDag dag) {
   return dag;
 }
 
-ComputationDag split_in_series(const ComputationDag& dag, int computation, double fraction) {
-  ComputationDag result = dag;
+model::ComputationDag split_in_series(const model::ComputationDag& dag, int computation, double fraction) {
+  model::ComputationDag result = dag;
   // Whatever is numbered from `computation` on makes room for its second part.
   const auto renumbered = [computation](int i) { return i > computation ? i + 1 : i; };
-  for (Dependency& dependency : result.dependencies) {
+  for (model::Dependency& dependency : result.dependencies) {
     dependency.before = dependency.before == computation ? computation + 1 : renumbered(dependency.before);
     dependency.after = renumbered(dependency.after);
   }
   for (std::vector<int>& order : result.rank_order)
     for (int& i : order) i = renumbered(i);
-  const Computation whole = dag.computations[computation];
+  const model::Computation whole = dag.computations[computation];
   std::vector<int>& order = result.rank_order[whole.rank];
   order.insert(std::ranges::find(order, computation) + 1, computation + 1);
   result.dependencies.push_back({computation, computation + 1, Seconds(0)});
 
   const auto part_of_type = [&](double part) {
-    ComputationType type = dag.types[whole.type];
-    for (Measurement& option : type.options) {
+    model::ComputationType type = dag.types[whole.type];
+    for (model::Measurement& option : type.options) {
       option.time = option.time * part;
       option.energy = option.energy * part;
     }
     result.types.push_back(type);
     return static_cast<int>(result.types.size()) - 1;
   };
-  const Computation first{part_of_type(fraction), whole.rank, whole.microbatch};
-  const Computation second{part_of_type(1 - fraction), whole.rank, whole.microbatch};
+  const model::Computation first{part_of_type(fraction), whole.rank, whole.microbatch};
+  const model::Computation second{part_of_type(1 - fraction), whole.rank, whole.microbatch};
   result.computations[computation] = first;
   result.computations.insert(result.computations.begin() + computation + 1, second);
   require_valid(result);

@@ -1,6 +1,6 @@
 // Several servers on one real PostgreSQL: they agree, hear of each other, divide work; the database goes and comes
 // back.
-#include "store/postgres_store.h"
+#include "server/store/postgres_store.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,12 +19,12 @@
 #include <utility>
 #include <vector>
 
-#include "store/postgres_connection.h"
+#include "server/store/postgres_connection.h"
 #include "tests/postgres/shared_server.h"
 #include "tests/support/killed_writer.h"
 #include "tests/support/store_executor.h"
 
-namespace perseus {
+namespace perseus::store {
 namespace {
 
 using ::testing::Contains;
@@ -385,4 +385,4 @@ TEST_F(Postgres, LeavesBackupsToPgDump) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::store

@@ -1,5 +1,5 @@
 // The store on PostgreSQL keeps what every store promises.
-#include "store/postgres_store.h"
+#include "server/store/postgres_store.h"
 #include "tests/postgres/shared_server.h"
 #include "tests/support/any_store.h"
 
@@ -7,13 +7,13 @@ namespace perseus::testing {
 namespace {
 
 /// Every test has a folder of its own, and here a database for it: the same one when it opens the store again.
-Result<std::unique_ptr<Store>> open_postgres(const std::string& folder, Post post) {
+Result<std::unique_ptr<store::Store>> open_postgres(const std::string& folder, store::Post post) {
   static std::string database_of_folder, database;
   if (folder != database_of_folder) {
     database_of_folder = folder;
     database = shared_server().new_database();
   }
-  return open_postgres_store(database, std::move(post));
+  return store::open_postgres_store(database, std::move(post));
 }
 
 std::vector<Kind> kinds() {

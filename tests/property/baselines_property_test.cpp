@@ -10,21 +10,21 @@
 #include <string>
 #include <utility>
 
-#include "baselines/best_of_all.h"
-#include "baselines/methods.h"
-#include "model/schedule.h"
+#include "io/formats/format_profile_csv.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
 #include "oracles/published.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "planner/perseus_method.h"
-#include "server/pipeline_input.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/baselines/methods.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/model/schedule.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
+#include "planning/planner/perseus_method.h"
+#include "server/jobs/pipeline_input.h"
 #include "shared_data.h"
-#include "verify/verify_plan.h"
-#include "wire/format_profile_csv.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 using testing::Dice;
@@ -37,20 +37,21 @@ constexpr double kRounding = 1e-12;
 /// So that a profile counts as exact.
 constexpr int kSamples = 1000;
 
-using PointVisitor = std::function<void(std::string_view method, const FrontierPoint&)>;
+using PointVisitor = std::function<void(std::string_view method, const model::FrontierPoint&)>;
 
 /// Every point of every baseline; returns the first claim that does not hold, or nothing.
-std::string judge_all(const ComputationDag& dag, const LowerBound& bound, const PointVisitor& visit = {}) {
-  VerifyOptions options;
+std::string judge_all(const model::ComputationDag& dag, const model::LowerBound& bound,
+                      const PointVisitor& visit = {}) {
+  checker::VerifyOptions options;
   options.reaches_both_ends = false;
-  for (const BaselineMethod& method : baseline_methods()) {
-    const Result<BaselinePlans> found = method.plans(dag);
+  for (const baselines::BaselineMethod& method : baselines::baseline_methods()) {
+    const Result<baselines::BaselinePlans> found = method.plans(dag);
     if (!found) return fmt::format("{}: {}", method.name, found.error().message);
-    const Frontier judged = judge(dag, found->plans, bound);
+    const model::Frontier judged = baselines::judge(dag, found->plans, bound);
     if (judged.points.empty()) return fmt::format("{}: no plan", method.name);
-    const Verification verified = verify_frontier(dag, judged, {}, options);
+    const checker::Verification verified = checker::verify_frontier(dag, judged, {}, options);
     if (!verified.ok()) return fmt::format("{}: {}", method.name, verified.findings[0].message);
-    for (const FrontierPoint& point : judged.points) {
+    for (const model::FrontierPoint& point : judged.points) {
       if (point.energy < point.bound * (1 - 1e-9)) {
         return fmt::format("{} needs {} J at {} s, below the bound of {} J", method.name, point.energy.value(),
                            point.time.value(), point.bound.value());
@@ -62,18 +63,19 @@ std::string judge_all(const ComputationDag& dag, const LowerBound& bound, const 
 }
 
 /// What the exact planner needs more at that point's T, in % of the point's energy; 100 if it is not that fast.
-double excess_pct(const Frontier& exact, const FrontierPoint& point) {
+double excess_pct(const model::Frontier& exact, const model::FrontierPoint& point) {
   const Seconds deadline = point.time * (1 + kRounding);
-  const FrontierPoint& ours = look_up(exact, deadline);
+  const model::FrontierPoint& ours = look_up(exact, deadline);
   if (ours.time > deadline) return 100;
   return 100 * ((ours.effective_energy - point.effective_energy) / point.energy);
 }
 
 /// The first point of another method that needs less energy than the frontier at its time, or nothing; of the published
 /// method where tau is given.
-std::string not_dominated(const ComputationDag& dag, const Frontier& frontier, std::optional<Seconds> tau = {}) {
+std::string not_dominated(const model::ComputationDag& dag, const model::Frontier& frontier,
+                          std::optional<Seconds> tau = {}) {
   std::string found;
-  const auto check = [&](std::string_view method, const FrontierPoint& point) {
+  const auto check = [&](std::string_view method, const model::FrontierPoint& point) {
     const double excess = excess_pct(frontier, point);
     if (found.empty() && excess > 1e-9)
       found = fmt::format("{} at {} s: {} % less", method, point.time.value(), excess);
@@ -81,14 +83,15 @@ std::string not_dominated(const ComputationDag& dag, const Frontier& frontier, s
   const std::string violation = judge_all(dag, frontier.bound, check);
   if (!violation.empty()) return violation;
   if (!tau) return found;
-  for (const FrontierPoint& point : plan_perseus(dag, {*tau, {}}).value().frontier().points) check("perseus", point);
+  for (const model::FrontierPoint& point : plan_perseus(dag, {*tau, {}}).value().frontier().points)
+    check("perseus", point);
   return found;
 }
 
 RC_GTEST_PROP(Baselines, VerifyAndNeverBeatTheLowerBound, ()) {
   ShrinkingDice dice;
-  const std::vector<std::string>& names = schedule_names();
-  const ComputationDag dag =
+  const std::vector<std::string>& names = model::schedule_names();
+  const model::ComputationDag dag =
       testing::random_pipeline(dice, names[dice.roll(0, static_cast<int>(names.size()) - 1)], {});
   RC_ASSERT(judge_all(dag, compute_lower_bound(dag).bound) == "");
 }
@@ -97,16 +100,16 @@ class BaselinesOf : public ::testing::TestWithParam<testing::PublishedCase> {};
 
 TEST_P(BaselinesOf, NeverBeatTheFrontierThatTheirPlansEntered) {
   PERSEUS_NEEDS_SHARED_DATA(data);
-  const ComputationDag dag = testing::load(data, GetParam());
+  const model::ComputationDag dag = testing::load(data, GetParam());
   const Seconds tau(0.001);
-  EXPECT_EQ(not_dominated(dag, plan_best_of_all(dag, {}, {tau}).value(), tau), "");
+  EXPECT_EQ(not_dominated(dag, baselines::plan_best_of_all(dag, {}, {tau}).value(), tau), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, BaselinesOf, ::testing::ValuesIn(testing::published_cases()),
                          [](const auto& published) { return published.param.name; });
 
 struct PlausiblePipeline {
-  Profile profile;
+  model::Profile profile;
   int microbatches = 0;
   Watts idle;
 };
@@ -116,13 +119,13 @@ PlausiblePipeline plausible_pipeline(Dice& dice) {
   const int stages = dice.roll(2, 6), microbatches = dice.roll(2, 12), clocks = dice.roll(3, 16);
   const double idle_w = dice.real(20, 90), compute_share = dice.real(0.6, 1);
   constexpr int highest_mhz = 1410, range_mhz = 900;
-  Profile profile;
+  model::Profile profile;
   profile.accelerators.assign(stages, 1);
   for (int stage = 0; stage < stages; ++stage) {
     const double load = dice.real(0.7, 1.3);
     for (const auto& [instruction, fastest_s] : {std::pair("forward", 0.1 * load), std::pair("backward", 0.2 * load)}) {
-      std::vector<Measurement>& measured =
-          profile.entries.emplace_back(ProfileEntry{stage, instruction, {}}).measurements;
+      std::vector<model::Measurement>& measured =
+          profile.entries.emplace_back(model::ProfileEntry{stage, instruction, {}}).measurements;
       for (int k = 0; k < clocks; ++k) {
         const int clock_mhz = highest_mhz - k * range_mhz / clocks;
         const double speed = static_cast<double>(clock_mhz) / highest_mhz;
@@ -135,9 +138,9 @@ PlausiblePipeline plausible_pipeline(Dice& dice) {
   return {std::move(profile), microbatches, Watts(idle_w)};
 }
 
-ComputationDag dag_of(const PlausiblePipeline& p) {
-  const Result<Schedule> schedule = make_schedule("1f1b", {p.profile.num_stages(), p.microbatches, 1});
-  return build_dag(p.profile, *schedule, {p.idle, Seconds(0)}).value();
+model::ComputationDag dag_of(const PlausiblePipeline& p) {
+  const Result<model::Schedule> schedule = model::make_schedule("1f1b", {p.profile.num_stages(), p.microbatches, 1});
+  return model::build_dag(p.profile, *schedule, {p.idle, Seconds(0)}).value();
 }
 
 // The exact planner rounds, so on a pipeline of a few computations a scan of uniform clocks may hit one that it misses:
@@ -147,10 +150,10 @@ TEST(Baselines, NeverBeatTheFrontierThatTheirPlansEntered) {
   const Seconds tau(0.01);
   for (int seed = 1; seed <= pipelines; ++seed) {
     SeededDice dice(seed);
-    const ComputationDag dag = dag_of(plausible_pipeline(dice));
+    const model::ComputationDag dag = dag_of(plausible_pipeline(dice));
     PlannerOptions options;
     options.deadlines = 40;  // so that the planner alone misses more
-    const Frontier frontier = plan_best_of_all(dag, options, {tau}).value();
+    const model::Frontier frontier = baselines::plan_best_of_all(dag, options, {tau}).value();
     ASSERT_EQ(not_dominated(dag, frontier, tau), "") << "seed " << seed;
   }
 }
@@ -161,15 +164,15 @@ TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
   for (int seed = 1; seed <= pipelines; ++seed) {
     SeededDice dice(seed);
     const PlausiblePipeline p = plausible_pipeline(dice);
-    server::PipelineShape shape;
+    jobs::PipelineShape shape;
     shape.microbatches = p.microbatches;
     shape.blocking_power = p.idle;
-    server::InputLimits limits;
+    jobs::InputLimits limits;
     limits.deadlines = 40;
-    const auto input = server::complete(format_profile_csv(p.profile), shape, limits);
+    const auto input = jobs::complete(formats::format_profile_csv(p.profile), shape, limits);
     ASSERT_TRUE(input) << input.error().message;
     StopCheck never;
-    const auto made = server::characterise("key", *input, {}, never);
+    const auto made = jobs::characterise("key", *input, {}, never);
     ASSERT_TRUE(made) << made.error().message;
     ASSERT_EQ(made->key, "key");
     ASSERT_EQ(not_dominated(made->dag, made->frontier), "") << "seed " << seed;
@@ -178,10 +181,10 @@ TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
 
 TEST(Baselines, EnvPipeCanBeStopped) {
   SeededDice dice(1);
-  const ComputationDag dag = dag_of(plausible_pipeline(dice));
+  const model::ComputationDag dag = dag_of(plausible_pipeline(dice));
   int questions = 0;
   StopCheck third([&] { return ++questions == 3; }, 1);
-  const auto stopped = plan_best_of_all(dag, {}, {}, third);
+  const auto stopped = baselines::plan_best_of_all(dag, {}, {}, third);
   ASSERT_FALSE(stopped);
   EXPECT_EQ(stopped.error().code, ErrorCode::unavailable);
   EXPECT_EQ(questions, 3);
@@ -189,13 +192,13 @@ TEST(Baselines, EnvPipeCanBeStopped) {
 
 RC_GTEST_PROP(Baselines, NeverBeatTheFrontierOfAnySchedule, ()) {
   ShrinkingDice dice;
-  const std::vector<std::string>& names = schedule_names();
-  const ComputationDag dag =
+  const std::vector<std::string>& names = model::schedule_names();
+  const model::ComputationDag dag =
       testing::random_pipeline(dice, names[dice.roll(0, static_cast<int>(names.size()) - 1)], {});
   PlannerOptions options;
   options.deadlines = dice.roll(1, 30);
-  RC_ASSERT(not_dominated(dag, plan_best_of_all(dag, options).value()) == "");
+  RC_ASSERT(not_dominated(dag, baselines::plan_best_of_all(dag, options).value()) == "");
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph/bounded_max_flow.h"
+#include "planning/graph/bounded_max_flow.h"
 
-namespace perseus {
+namespace perseus::graph {
 namespace {
 
 using Arc = BoundedMaxFlow::Arc;
@@ -117,4 +117,4 @@ RC_GTEST_PROP(BoundedMaxFlowProperty, IsTheLeastCutAgainAfterBoundsChange, ()) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::graph

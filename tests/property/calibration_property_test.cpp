@@ -5,16 +5,16 @@
 #include <cmath>
 #include <string>
 
-#include "calibration/calibrate.h"
+#include "evaluation/calibration/calibrate.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/profile_csv.h"
+#include "io/formats/run_trace_csv.h"
 #include "oracles/dice.h"
 #include "tests/synthetic_trace.h"
 #include "tests/trace_text.h"
-#include "wire/format_profile_csv.h"
-#include "wire/pipeline_constants.h"
-#include "wire/profile_csv.h"
-#include "wire/run_trace_csv.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using testing::Dice;
@@ -40,7 +40,7 @@ RC_GTEST_PROP(RunTraces, AreReadBackAsWritten, ()) {
   TrueRun run = random_run(dice);
   run.plans = dice.roll(1, 4);
   run.time_noise = 0.01;
-  const RunTrace trace = testing::synthetic_trace(run, dice);
+  const model::RunTrace trace = testing::synthetic_trace(run, dice);
   const testing::TraceText text = testing::trace_text(trace);
   const auto read = parse_run_trace({text.ops, "ops"}, {text.iterations, "iterations"});
   RC_ASSERT(read.ok());
@@ -56,11 +56,11 @@ class CalibrateRandom : public ::testing::TestWithParam<int> {};
 TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
   SeededDice dice(GetParam());
   const TrueRun run = random_run(dice);
-  const RunTrace trace = testing::synthetic_trace(run, dice);
+  const model::RunTrace trace = testing::synthetic_trace(run, dice);
   const std::vector<int> plans = testing::all_plans(trace);
-  const auto found = calibrate(trace, plans);
+  const auto found = calibration::calibrate(trace, plans);
   ASSERT_TRUE(found) << found.error().message;
-  for (const Prediction& p : predict(*found, trace, plans)) {
+  for (const calibration::Prediction& p : calibration::predict(*found, trace, plans)) {
     EXPECT_LT(std::abs(p.time_error()), 1e-3);
     EXPECT_LT(std::abs(p.replay_error()), 1e-3);
     EXPECT_LT(std::abs(p.energy_error()), 1e-3);
@@ -70,11 +70,11 @@ TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
   if (run.tail == Seconds(0) && found->blocking_transfers == run.blocking_transfers) {
     EXPECT_NEAR(found->transfer_latency.largest().value(), run.transfer_latency.common.value(), 1e-3);
   }
-  const Fitted<Watts> blocking = found->power.blocking();
+  const calibration::Fitted<Watts> blocking = found->power.blocking();
   EXPECT_NEAR(blocking.value.value(), run.blocking_power.value(), 4 * blocking.stddev.value() + 1);
 
   // And survives the files that plan reads.
-  const Profile profile = make_profile(*found, trace, {plans, Megahertz(0)});
+  const model::Profile profile = calibration::make_profile(*found, trace, {plans, Megahertz(0)});
   const auto read = parse_profile_csv(format_profile_csv(profile), "profile");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(format_profile_csv(*read), format_profile_csv(profile));
@@ -88,4 +88,4 @@ TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CalibrateRandom, ::testing::Range(1, 41));
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

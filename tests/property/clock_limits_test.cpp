@@ -9,19 +9,19 @@
 #include "oracles/dice.h"
 #include "oracles/instances.h"
 #include "oracles/rapidcheck_assert.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "verify/clock_changes.h"
-#include "verify/simulator.h"
-#include "verify/verify_plan.h"
+#include "planning/checker/clock_changes.h"
+#include "planning/checker/plan_run.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
 
-namespace perseus {
+namespace perseus::checker {
 namespace {
 
 struct Limited {
-  ComputationDag dag;
-  PlannerOptions options;
-  Frontier frontier;
+  model::ComputationDag dag;
+  planner::PlannerOptions options;
+  model::Frontier frontier;
 };
 
 // Limits of the order of a computation: from a hundredth of an iteration to all of it.
@@ -29,10 +29,10 @@ Limited random_limited(bool late, bool dwell) {
   testing::ShrinkingDice dice;
   Limited limited{testing::random_dag(dice), {}, {}};
   limited.options.deadlines = 12;
-  const Seconds iteration = simulate(limited.dag, Plan(limited.dag.computations.size(), 0)).makespan;
+  const Seconds iteration = simulate(limited.dag, model::Plan(limited.dag.computations.size(), 0)).makespan;
   if (late) limited.options.switch_latency = iteration * dice.real(0.001, 0.3);
   if (dwell) limited.options.min_dwell = iteration * dice.real(0.01, 1.5);
-  limited.frontier = plan_exact(limited.dag, limited.options);
+  limited.frontier = planner::plan_exact(limited.dag, limited.options);
   return limited;
 }
 
@@ -51,8 +51,8 @@ RC_GTEST_PROP(ClockLimits, PlansDwellAsLongAsAskedAndAsAChangeTakes, ()) {
   const Limited limited = random_limited(late, !late || *rc::gen::arbitrary<bool>());
   const Seconds least = std::max(limited.options.min_dwell, 1.1 * limited.options.switch_latency);
   check(limited);
-  Simulator simulator(limited.dag);
-  for (const FrontierPoint& point : limited.frontier.points) {
+  PlanRunner simulator(limited.dag);
+  for (const model::FrontierPoint& point : limited.frontier.points) {
     const Simulation simulation = simulator.run(point.plan, {limited.options.switch_latency});
     const std::vector<ClockChanges> changes = count_clock_changes(limited.dag, point.plan, simulation);
     for (int rank = 0; rank < limited.dag.num_ranks(); ++rank) {
@@ -62,7 +62,7 @@ RC_GTEST_PROP(ClockLimits, PlansDwellAsLongAsAskedAndAsAChangeTakes, ()) {
       bool first = true;
       for (const int i : limited.dag.rank_order[rank]) {
         std::vector<Megahertz> clocks;
-        for (const Measurement& m : limited.dag.type_of(i).options) {
+        for (const model::Measurement& m : limited.dag.type_of(i).options) {
           if (m.clock != Megahertz(0) && (first || std::ranges::find(common, m.clock) != common.end())) {
             clocks.push_back(m.clock);
           }
@@ -80,7 +80,7 @@ RC_GTEST_PROP(ClockLimits, PlansDwellAsLongAsAskedAndAsAChangeTakes, ()) {
 RC_GTEST_PROP(ClockLimits, NeverBeatTheBound, ()) {
   // A computation whose clock arrives midway is a mix of two of its options, which the relaxation allows.
   const Limited limited = random_limited(true, *rc::gen::arbitrary<bool>());
-  for (const FrontierPoint& point : limited.frontier.points) {
+  for (const model::FrontierPoint& point : limited.frontier.points) {
     const Joules bound = limited.frontier.bound.at(point.time);
     const double scale = std::abs(bound.value()) + std::abs(point.energy.value());
     RC_ASSERT(point.effective_energy.value() >= bound.value() - 1e-9 * scale);
@@ -91,9 +91,9 @@ RC_GTEST_PROP(ClockLimits, AnyPlanMayStayAtMaximumClock, ()) {
   // Nothing is slower than everything at its highest clock, the plan without a change of clocks.
   const Limited limited = random_limited(true, true);
   const Seconds max_clock =
-      simulate(limited.dag, Plan(limited.dag.computations.size(), 0), {limited.options.switch_latency}).makespan;
+      simulate(limited.dag, model::Plan(limited.dag.computations.size(), 0), {limited.options.switch_latency}).makespan;
   RC_ASSERT(limited.frontier.points.back().time <= max_clock * (1 + 1e-9));
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::checker

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/default_plan.h"
 #include "oracles/dice.h"
+#include "planning/model/default_plan.h"
 
-namespace perseus {
+namespace perseus::model {
 namespace {
 
 struct WaitingPipelines {
@@ -20,7 +20,7 @@ struct WaitingPipelines {
 };
 
 WaitingPipelines random_pipelines() {
-  ShrinkingDice dice;
+  testing::ShrinkingDice dice;
   WaitingPipelines job;
   const int kinds = dice.roll(1, 3);
   for (int kind = 0; kind < kinds; ++kind) {
@@ -89,4 +89,4 @@ RC_GTEST_PROP(DefaultPlanProperty, NoAllowedTimeNeedsLessAndMoreToleranceNeverCo
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::model

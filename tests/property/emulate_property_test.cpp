@@ -7,18 +7,18 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/default_plan.h"
-#include "model/reference_plans.h"
-#include "model/schedule.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
-#include "planner/exact.h"
-#include "sim/condition.h"
-#include "sim/emulate.h"
-#include "sim/stragglers.h"
-#include "verify/simulator.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/default_plan.h"
+#include "planning/model/reference_plans.h"
+#include "planning/model/schedule.h"
+#include "planning/planner/exact.h"
+#include "simulation/emulator/condition.h"
+#include "simulation/emulator/drawn_stragglers.h"
+#include "simulation/emulator/emulate.h"
 
-namespace perseus {
+namespace perseus::emulator {
 namespace {
 
 using testing::Dice;
@@ -29,13 +29,13 @@ constexpr double rounding = 1e-9;
 int below(Dice& dice, int count) { return dice.roll(0, count - 1); }
 
 struct RandomJob {
-  Scenario scenario;
+  model::Scenario scenario;
   std::vector<PipelineKind> kinds;
-  std::vector<Straggler> stragglers;
+  std::vector<model::Straggler> stragglers;
 };
 
-PipelineKind random_kind(Dice& dice, const Scenario& scenario) {
-  const std::vector<std::string>& schedules = schedule_names();
+PipelineKind random_kind(Dice& dice, const model::Scenario& scenario) {
+  const std::vector<std::string>& schedules = model::schedule_names();
   const std::string& schedule = schedules[below(dice, static_cast<int>(schedules.size()))];
   PipelineKind kind{"kind",
                     testing::random_pipeline(dice, schedule, {3, 4, 4, 1e300}),
@@ -43,20 +43,20 @@ PipelineKind random_kind(Dice& dice, const Scenario& scenario) {
                     1 + below(dice, 3),
                     scenario.tensor_parallel};
   kind.dag.blocking_power = scenario.blocking_power;
-  kind.bound = compute_lower_bound(kind.dag).bound;
+  kind.bound = planner::compute_lower_bound(kind.dag).bound;
   return kind;
 }
 
-Straggler random_straggler(Dice& dice, const RandomJob& job) {
-  Straggler s;
+model::Straggler random_straggler(Dice& dice, const RandomJob& job) {
+  model::Straggler s;
   s.pipeline = below(dice, job.scenario.num_pipelines());
-  s.hardship.cause = static_cast<StragglerCause>(below(dice, 4));
+  s.hardship.cause = static_cast<model::StragglerCause>(below(dice, 4));
   s.hardship.slowdown = 1 + 0.01 * below(dice, 150);
   if (below(dice, 2) == 0) s.hardship.stage = below(dice, 3);
   if (below(dice, 2) == 0) s.hardship.gpus = 1;
   s.at = Seconds(0.1 * below(dice, 100));
   s.duration = Seconds(0.1 * (1 + below(dice, 100)));
-  if (s.hardship.cause == StragglerCause::failure) {
+  if (s.hardship.cause == model::StragglerCause::failure) {
     // To the kind with the fewest GPUs, which nobody has fewer than.
     s.hardship.becomes =
         static_cast<int>(std::ranges::min_element(job.kinds, {}, &PipelineKind::gpus) - job.kinds.begin());
@@ -67,7 +67,7 @@ Straggler random_straggler(Dice& dice, const RandomJob& job) {
 
 RandomJob random_job(Dice& dice) {
   RandomJob job;
-  Scenario& scenario = job.scenario;
+  model::Scenario& scenario = job.scenario;
   scenario.blocking_power = Watts(below(dice, 100));
   scenario.idle_power = Watts(below(dice, 60));
   scenario.tensor_parallel = 1 + below(dice, 8);
@@ -91,14 +91,14 @@ RandomJob random_job(Dice& dice) {
 MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
   MethodPlans plans{"random", {}, {}, {}};
   for (const PipelineKind& kind : kinds) {
-    Frontier frontier;
+    model::Frontier frontier;
     frontier.bound = kind.bound;
     for (int i = 0; i < 3; ++i) {
-      const Plan plan = testing::random_plan(dice, kind.dag);
-      const Simulation s = simulate(kind.dag, plan);
+      const model::Plan plan = testing::random_plan(dice, kind.dag);
+      const checker::Simulation s = checker::simulate(kind.dag, plan);
       frontier.points.push_back({s.makespan, s.energy, s.effective_energy, {}, plan});
     }
-    std::ranges::sort(frontier.points, std::ranges::greater{}, &FrontierPoint::time);
+    std::ranges::sort(frontier.points, std::ranges::greater{}, &model::FrontierPoint::time);
     plans.default_of_kind.push_back(frontier.points.size() - 1);
     plans.own_of_kind.push_back(frontier.points.size() - 1);
     plans.of_kind.push_back(std::move(frontier));
@@ -169,7 +169,7 @@ RC_GTEST_PROP(EmulateProperty, AStragglerRunsWithoutTheToleranceAsOnTheServer, (
   ShrinkingDice dice;
   RandomJob job = random_job(dice);
   job.scenario.slowdown = 0.01 * below(dice, 50);
-  job.stragglers = {Straggler{}};
+  job.stragglers = {model::Straggler{}};
   job.stragglers[0].pipeline = below(dice, job.scenario.num_pipelines());
   job.stragglers[0].hardship.slowdown = 1.01 + 0.01 * below(dice, 150);
   const MethodPlans plans = *plan_method("exact", job.kinds, job.scenario);
@@ -178,11 +178,11 @@ RC_GTEST_PROP(EmulateProperty, AStragglerRunsWithoutTheToleranceAsOnTheServer, (
     const double tolerated = response == Response::look_up ? 0 : job.scenario.slowdown;
     for (const PipelineGroup& group : emulator.steady_state(job.stragglers, response).groups) {
       if (group.condition.healthy()) continue;
-      const ComputationDag& dag = job.kinds[group.kind].dag;
-      const Seconds t_max = simulate(dag, all_maximum_clock(dag)).makespan;
-      // server/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
-      const Seconds own = planned_time(plans.of_kind[group.kind], t_max, {tolerated, false});
-      RC_ASSERT(static_cast<int>(group.point) == slowest_within(plans.of_kind[group.kind], own));
+      const model::ComputationDag& dag = job.kinds[group.kind].dag;
+      const Seconds t_max = checker::simulate(dag, model::all_maximum_clock(dag)).makespan;
+      // server/jobs/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
+      const Seconds own = model::planned_time(plans.of_kind[group.kind], t_max, {tolerated, false});
+      RC_ASSERT(static_cast<int>(group.point) == model::slowest_within(plans.of_kind[group.kind], own));
     }
   }
 }
@@ -217,10 +217,10 @@ RC_GTEST_PROP(EmulateProperty, TheOrderOfPipelinesAndStragglersDoesNotMatter, ()
   ShrinkingDice dice;
   const RandomJob job = random_job(dice);
   const MethodPlans plans = random_plans(dice, job.kinds);
-  std::vector<Straggler> others = job.stragglers;
+  std::vector<model::Straggler> others = job.stragglers;
   std::ranges::reverse(others);
   // Each kind's pipelines the other way round.
-  for (Straggler& s : others) {
+  for (model::Straggler& s : others) {
     const int kind = kind_of_pipeline(job.kinds, s.pipeline);
     int first = 0;
     for (int k = 0; k < kind; ++k) first += job.kinds[k].pipelines;
@@ -239,12 +239,12 @@ RC_GTEST_PROP(EmulateProperty, NoGpuDoesTwoThingsAtOnceAndThrottlingNeverSpeedsU
   ShrinkingDice dice;
   const RandomJob job = random_job(dice);
   const PipelineKind& kind = job.kinds[0];
-  std::vector<const Hardship*> hardships;
-  for (const Straggler& s : job.stragglers) hardships.push_back(&s.hardship);
-  const ComputationDag hampered = throttled_dag(kind.dag, condition_of(hardships, kind));
+  std::vector<const model::Hardship*> hardships;
+  for (const model::Straggler& s : job.stragglers) hardships.push_back(&s.hardship);
+  const model::ComputationDag hampered = throttled_dag(kind.dag, condition_of(hardships, kind));
   RC_ASSERT(hampered.validate().ok());
-  const Plan plan = testing::random_plan(dice, kind.dag);
-  const Simulation s = simulate(hampered, plan), free = simulate(kind.dag, plan);
+  const model::Plan plan = testing::random_plan(dice, kind.dag);
+  const checker::Simulation s = checker::simulate(hampered, plan), free = checker::simulate(kind.dag, plan);
   for (const std::vector<int>& order : hampered.rank_order) {
     for (std::size_t i = 1; i < order.size(); ++i) RC_ASSERT(s.start[order[i]] >= s.end[order[i - 1]]);
   }
@@ -259,12 +259,12 @@ RC_GTEST_PROP(EmulateProperty, NoGpuDoesTwoThingsAtOnceAndThrottlingNeverSpeedsU
 RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegative, ()) {
   // Options of falling clock are slower and need less, effectively, so that no plan needs more than all-max.
   ShrinkingDice dice;
-  Profile profile;
+  model::Profile profile;
   const int stages = 1 + below(dice, 3);
   profile.accelerators.assign(stages, 1);
   for (int stage = 0; stage < stages; ++stage) {
     for (const char* instruction : {"forward", "backward"}) {
-      ProfileEntry entry{stage, instruction, {}};
+      model::ProfileEntry entry{stage, instruction, {}};
       double time_s = 0.1 + 0.01 * below(dice, 50), energy_j = 100 + below(dice, 50);
       for (int k = 0, last = 1 + below(dice, 5); k < last; ++k) {
         entry.measurements.push_back({Megahertz(1500 - 100 * k), Seconds(time_s), Joules(energy_j), {}, {}, 1});
@@ -275,7 +275,7 @@ RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegativ
       profile.entries.push_back(entry);
     }
   }
-  Scenario scenario;
+  model::Scenario scenario;
   scenario.blocking_power = Watts(50);
   scenario.iterations = 1;
   scenario.kinds = {{"one", "", "1f1b", 1, 1 + below(dice, 6), 3, ""}};
@@ -283,7 +283,7 @@ RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegativ
   RandomJob job{scenario, kinds, {}};
   for (int i = below(dice, 3); i > 0; --i) {
     job.stragglers.push_back(random_straggler(dice, job));
-    if (job.stragglers.back().hardship.cause == StragglerCause::failure) job.stragglers.pop_back();
+    if (job.stragglers.back().hardship.cause == model::StragglerCause::failure) job.stragglers.pop_back();
     // Where one stage alone is throttled, what the plan slowed down elsewhere may get in its way.
     if (!job.stragglers.empty()) job.stragglers.back().hardship.stage.reset();
   }
@@ -298,4 +298,4 @@ RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegativ
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::emulator

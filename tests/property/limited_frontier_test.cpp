@@ -6,26 +6,26 @@
 #include "oracles/dice.h"
 #include "oracles/instances.h"
 #include "oracles/published.h"
-#include "planner/exact.h"
+#include "planning/checker/clock_changes.h"
+#include "planning/checker/plan_run.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
 #include "shared_data.h"
-#include "verify/clock_changes.h"
-#include "verify/simulator.h"
-#include "verify/verify_plan.h"
 
-namespace perseus {
+namespace perseus::checker {
 namespace {
 
 using testing::ShrinkingDice;
 
 /// Empty if all points realise what they say with late clocks, and keep the dwell; else what is wrong.
-std::string first_finding(const ComputationDag& dag, const PlannerOptions& limits) {
-  const Frontier frontier = plan_exact(dag, limits);
+std::string first_finding(const model::ComputationDag& dag, const planner::PlannerOptions& limits) {
+  const model::Frontier frontier = planner::plan_exact(dag, limits);
   VerifyOptions options;
   options.switch_latency = limits.switch_latency;
   options.reaches_both_ends = false;
   const Verification v = verify_frontier(dag, frontier, {}, options);
   if (!v.ok()) return v.findings[0].message;
-  for (const FrontierPoint& point : frontier.points) {
+  for (const model::FrontierPoint& point : frontier.points) {
     const Simulation simulation = simulate(dag, point.plan, {limits.switch_latency});
     for (const ClockChanges& rank : count_clock_changes(dag, point.plan, simulation))
       if (rank.count > 0 && rank.shortest_dwell < limits.min_dwell * (1 - 1e-9)) return "a clock changes too soon";
@@ -35,8 +35,8 @@ std::string first_finding(const ComputationDag& dag, const PlannerOptions& limit
 
 RC_GTEST_PROP(LimitedFrontier, RealisesWhatItSaysWithLateClocks, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
-  PlannerOptions limits;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  planner::PlannerOptions limits;
   limits.deadlines = 10;
   limits.switch_latency = Seconds(dice.real(0.001, 0.5));
   RC_ASSERT(first_finding(dag, limits) == "");
@@ -44,8 +44,8 @@ RC_GTEST_PROP(LimitedFrontier, RealisesWhatItSaysWithLateClocks, ()) {
 
 RC_GTEST_PROP(LimitedFrontier, KeepsTheDwell, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
-  PlannerOptions limits;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  planner::PlannerOptions limits;
   limits.deadlines = 10;
   limits.switch_latency = Seconds(dice.one_in(2) ? dice.real(0.001, 0.1) : 0);
   limits.min_dwell = Seconds(dice.real(0.001, 0.5));
@@ -56,7 +56,7 @@ class LimitedFrontierOf : public ::testing::TestWithParam<testing::PublishedCase
 
 TEST_P(LimitedFrontierOf, RealisesWhatItSaysAndKeepsTheDwell) {
   PERSEUS_NEEDS_SHARED_DATA(data);
-  PlannerOptions limits;
+  planner::PlannerOptions limits;
   limits.deadlines = 20;
   limits.switch_latency = Seconds(0.015);
   limits.min_dwell = Seconds(0.2);
@@ -67,4 +67,4 @@ INSTANTIATE_TEST_SUITE_P(Published, LimitedFrontierOf, ::testing::ValuesIn(testi
                          [](const auto& published) { return published.param.name; });
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::checker

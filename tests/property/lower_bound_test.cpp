@@ -10,11 +10,11 @@
 #include "oracles/lp_oracle.h"
 #include "oracles/published.h"
 #include "oracles/rapidcheck_assert.h"
-#include "planner/exact.h"
+#include "planning/checker/certificate_check.h"
+#include "planning/planner/exact.h"
 #include "shared_data.h"
-#include "verify/certificate_check.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 using testing::BruteForce;
@@ -24,8 +24,8 @@ using testing::ShrinkingDice;
 constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
 constexpr testing::CurveTolerance kOfTheSolver{1e-8, 1e-6};
 
-::testing::AssertionResult agrees_with_linear_program(const ComputationDag& dag, int num_deadlines) {
-  const LowerBound bound = compute_lower_bound(dag).bound;
+::testing::AssertionResult agrees_with_linear_program(const model::ComputationDag& dag, int num_deadlines) {
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
   for (const Seconds deadline : testing::sample_deadlines(bound, num_deadlines)) {
     // At T_min itself, the solver's rounding must not decide whether there is a plan.
     const auto optimum = testing::solve_relaxation(dag, deadline * (1 + 1e-10));
@@ -39,19 +39,20 @@ constexpr testing::CurveTolerance kOfTheSolver{1e-8, 1e-6};
 }
 
 /// The curve with certificates inside every piece, and outside.
-::testing::AssertionResult proves_itself(const ComputationDag& dag) {
-  const LowerBound bound = compute_lower_bound(dag).bound;
-  std::vector<Seconds> deadlines = deadlines_to_certify(bound);
+::testing::AssertionResult proves_itself(const model::ComputationDag& dag) {
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
+  std::vector<Seconds> deadlines = checker::deadlines_to_certify(bound);
   deadlines.push_back(bound.t_star() * 1.1);
   deadlines.push_back(bound.t_min());
   LowerBoundResult result = compute_lower_bound(dag, deadlines);
   if (result.certificates.size() != deadlines.size()) return ::testing::AssertionFailure() << "certificates missing";
   // Each must be optimal at the deadline that was asked for, wherever it says that it is.
   for (std::size_t i = 0; i < deadlines.size(); ++i) result.certificates[i].deadline = deadlines[i];
-  const BoundCheck check = check_bound(dag, bound, result.certificates);
+  const checker::BoundCheck check = checker::check_bound(dag, bound, result.certificates);
   if (!check.findings.empty()) return ::testing::AssertionFailure() << check.findings[0];
-  const double end = (bound.vertices.back().effective_energy - least_effective_energy(dag)).value();
-  if (std::abs(end) > 1e-9 * (least_effective_energy(dag) + dag.total_blocking_power() * bound.t_star()).value())
+  const double end = (bound.vertices.back().effective_energy - checker::least_effective_energy(dag)).value();
+  if (std::abs(end) >
+      1e-9 * (checker::least_effective_energy(dag) + dag.total_blocking_power() * bound.t_star()).value())
     return ::testing::AssertionFailure() << "the curve does not end at the least effective energy";
   return ::testing::AssertionSuccess();
 }
@@ -68,8 +69,8 @@ RC_GTEST_PROP(LowerBound, ProvesItself, ()) {
 
 RC_GTEST_PROP(LowerBound, IsBelowBruteForceAndStartsAtItsFastest, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice, kTiny);
-  const LowerBound bound = compute_lower_bound(dag).bound;
+  const model::ComputationDag dag = testing::random_dag(dice, kTiny);
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
   const BruteForce brute_force(dag);
   const Seconds fastest = brute_force.pareto_set().front().time;
   RC_ASSERT(std::abs(bound.t_min() / fastest - 1) <= 1e-9);
@@ -96,4 +97,4 @@ INSTANTIATE_TEST_SUITE_P(Published, LowerBoundOf, ::testing::ValuesIn(testing::p
                          [](const auto& published) { return published.param.name; });
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

@@ -6,29 +6,29 @@
 #include <cmath>
 
 #include "oracles/dice.h"
-#include "profiling/measured_pipelines.h"
+#include "server/profiling/measured_pipelines.h"
 #include "tests/simulated_job.h"
 #include "tests/simulated_profile.h"
 
-namespace perseus {
+namespace perseus::profiling {
 namespace {
 
 using testing::ShrinkingDice;
 using testing::SimulatedJob;
 
 struct LinkedJob {
-  Schedule schedule;
+  model::Schedule schedule;
   SimulatedJob job;
   bool waits = true;  ///< every rank waits for its first message in each direction
 };
 
-TransferLatency random_links(ShrinkingDice& dice, int ranks, bool around) {
-  std::vector<BoundaryLatency> boundaries;
+model::TransferLatency random_links(ShrinkingDice& dice, int ranks, bool around) {
+  std::vector<model::BoundaryLatency> boundaries;
   for (int b = 0; b < (around && ranks > 2 ? ranks : ranks - 1); ++b) {
     const Seconds latency(dice.one_in(4) ? dice.real(0.02, 0.08) : dice.real(0, 0.005));
     boundaries.push_back({latency, latency});
   }
-  return TransferLatency(std::move(boundaries));
+  return model::TransferLatency(std::move(boundaries));
 }
 
 LinkedJob random_job(ShrinkingDice& dice, testing::SimulationOptions options, bool symmetric_links = true) {
@@ -37,14 +37,14 @@ LinkedJob random_job(ShrinkingDice& dice, testing::SimulationOptions options, bo
   const bool interleaved = name == "interleaved-1f1b";
   const int chunks = interleaved ? 2 : 1;
   const int microbatches = ranks * dice.roll(interleaved ? 2 : 1, 4);
-  Schedule schedule = make_schedule(name, {ranks, microbatches, chunks}).value();
+  model::Schedule schedule = model::make_schedule(name, {ranks, microbatches, chunks}).value();
   options.transfer_latency = random_links(dice, ranks, interleaved);
   if (!symmetric_links) {
-    for (BoundaryLatency& b : options.transfer_latency.boundaries) b.backward = Seconds(dice.real(0, 0.08));
+    for (model::BoundaryLatency& b : options.transfer_latency.boundaries) b.backward = Seconds(dice.real(0, 0.08));
   }
   testing::InventedGpu gpu;
   gpu.stages = schedule.num_stages;
-  const Profile truth = testing::invented_profile(gpu, static_cast<std::uint64_t>(dice.roll(1, 1'000'000)));
+  const model::Profile truth = testing::invented_profile(gpu, static_cast<std::uint64_t>(dice.roll(1, 1'000'000)));
   return {schedule, SimulatedJob(truth, schedule, options, static_cast<std::uint64_t>(dice.roll(1, 1'000'000))),
           !interleaved};
 }
@@ -68,7 +68,7 @@ RC_GTEST_PROP(MeasuredLinks, AreThoseOfTheJob, ()) {
   LinkedJob linked = random_job(dice, options);
   const auto links = measured(linked, 3);
   RC_ASSERT(links.has_value());
-  const TransferLatency& truth = linked.job.options().transfer_latency;
+  const model::TransferLatency& truth = linked.job.options().transfer_latency;
   RC_ASSERT(links->latency.boundaries.size() == truth.boundaries.size());
   for (std::size_t b = 0; b < truth.boundaries.size(); ++b) {
     const Seconds over = links->latency.boundaries[b].forward - truth.boundaries[b].forward;
@@ -86,7 +86,7 @@ RC_GTEST_PROP(MeasuredLinks, HaveTheRoundTripOfLinksWhoseDirectionsDiffer, ()) {
   LinkedJob linked = random_job(dice, {}, false);
   const auto links = measured(linked, 3);
   RC_ASSERT(links.has_value());
-  const TransferLatency& truth = linked.job.options().transfer_latency;
+  const model::TransferLatency& truth = linked.job.options().transfer_latency;
   for (std::size_t b = 0; b < truth.boundaries.size(); ++b) {
     const Seconds sum = truth.boundaries[b].forward + truth.boundaries[b].backward;
     const Seconds over = 2 * links->latency.boundaries[b].forward - sum;
@@ -102,7 +102,7 @@ RC_GTEST_PROP(MeasuredLinks, OfJitteringRanksAreWithinTheJitter, ()) {
   LinkedJob linked = random_job(dice, options);
   const auto links = measured(linked, 9);
   RC_ASSERT(links.has_value());
-  const TransferLatency& truth = linked.job.options().transfer_latency;
+  const model::TransferLatency& truth = linked.job.options().transfer_latency;
   for (std::size_t b = 0; b < truth.boundaries.size(); ++b) {
     const Seconds over = links->latency.boundaries[b].forward - truth.boundaries[b].forward;
     RC_ASSERT(over > Seconds(-0.0005));
@@ -113,7 +113,7 @@ RC_GTEST_PROP(MeasuredLinks, OfJitteringRanksAreWithinTheJitter, ()) {
 TEST(MeasuredLinks, NeedThreeIterationsOfAllRanksWithTimes) {
   testing::SimulationOptions options;
   options.transfer_latency = Seconds(0.01);
-  const Schedule schedule = make_schedule("1f1b", {3, 6, 1}).value();
+  const model::Schedule schedule = model::make_schedule("1f1b", {3, 6, 1}).value();
   LinkedJob linked{schedule, SimulatedJob(testing::invented_profile({}, 7), schedule, options, 1)};
   EXPECT_FALSE(measured(linked, 2));
   EXPECT_TRUE(measured(linked, 3));
@@ -128,8 +128,8 @@ TEST(MeasuredLinks, NeedThreeIterationsOfAllRanksWithTimes) {
 TEST(MeasuredLinks, OfReplicasAreTheSlowestOnes) {
   testing::SimulationOptions options;
   options.transfer_latency = Seconds(0.01);
-  const Schedule schedule = make_schedule("1f1b", {3, 6, 1}).value();
-  const Profile truth = testing::invented_profile({}, 7);
+  const model::Schedule schedule = model::make_schedule("1f1b", {3, 6, 1}).value();
+  const model::Profile truth = testing::invented_profile({}, 7);
   LinkedJob fast{schedule, SimulatedJob(truth, schedule, options, 1)};
   options.transfer_latency = Seconds(0.03);
   LinkedJob slow{schedule, SimulatedJob(truth, schedule, options, 1)};
@@ -143,8 +143,8 @@ TEST(MeasuredLinks, OfReplicasAreTheSlowestOnes) {
   for (const RankResult& result : results) pipelines.add(result);
   const auto links = pipelines.links();
   ASSERT_TRUE(links);
-  for (const BoundaryLatency& b : links->latency.boundaries) EXPECT_NEAR(b.forward.value(), 0.03, 1e-9);
+  for (const model::BoundaryLatency& b : links->latency.boundaries) EXPECT_NEAR(b.forward.value(), 0.03, 1e-9);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::profiling

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/reference_plans.h"
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "planner/realise.h"
-#include "profiling/online_profiler.h"
-#include "profiling/plan_loss.h"
-#include "profiling/planning.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/online_profiler.h"
+#include "server/profiling/plan_loss.h"
+#include "server/profiling/planning.h"
 #include "tests/simulated_job.h"
 #include "tests/simulated_profile.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 struct Errors {
@@ -24,15 +24,15 @@ struct Errors {
   double worst_sigma = 0;  // largest error in standard deviations
 };
 
-Errors errors_of(const ProfileEstimate& estimate, const Profile& truth, bool energies_only) {
+Errors errors_of(const profiling::ProfileEstimate& estimate, const model::Profile& truth, bool energies_only) {
   Errors errors;
   int count = 0;
   for (std::size_t e = 0; e < estimate.profile.entries.size(); ++e) {
-    const ProfileEntry& entry = estimate.profile.entries[e];
-    const ProfileEntry& real = *truth.find(entry.stage, entry.instruction);
+    const model::ProfileEntry& entry = estimate.profile.entries[e];
+    const model::ProfileEntry& real = *truth.find(entry.stage, entry.instruction);
     for (std::size_t c = 0; c < entry.measurements.size(); ++c) {
-      if (estimate.sources[e][c] == ProfileSource::extrapolated) continue;
-      const Measurement &seen = entry.measurements[c], &m = real.measurements[c];
+      if (estimate.sources[e][c] == profiling::ProfileSource::extrapolated) continue;
+      const model::Measurement &seen = entry.measurements[c], &m = real.measurements[c];
       const auto add = [&](double error, double stddev, double value) {
         errors.mean_pct += 100 * std::abs(error) / value;
         errors.covered += std::abs(error) <= 2 * stddev;
@@ -49,27 +49,29 @@ Errors errors_of(const ProfileEstimate& estimate, const Profile& truth, bool ene
 }
 
 /// Clocks drawn at random, per computation or (for whole iterations) per rank and instruction.
-ProfilingWindow random_window(const ProfilingJob& job, int number, bool uniform, std::mt19937_64& engine) {
-  ProfilingWindow window{number, 1, false, false, {}};
+profiling::ProfilingWindow random_window(const profiling::ProfilingJob& job, int number, bool uniform,
+                                         std::mt19937_64& engine) {
+  profiling::ProfilingWindow window{number, 1, false, false, {}};
   for (const auto& actions : job.schedule.ranks) {
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
     const std::uint64_t forward = engine(), backward = engine();
-    for (const Action& action : actions) {
+    for (const model::Action& action : actions) {
       const auto& own = job.clocks[action.stage];
-      const std::uint64_t draw = action.instruction == Instruction::forward ? forward : backward;
+      const std::uint64_t draw = action.instruction == model::Instruction::forward ? forward : backward;
       clocks.push_back(own[(uniform ? draw : engine()) % own.size()]);
     }
   }
   return window;
 }
 
-void run_windows(OnlineProfiler& profiler, testing::SimulatedJob& job, int count, bool uniform,
+void run_windows(profiling::OnlineProfiler& profiler, testing::SimulatedJob& job, int count, bool uniform,
                  std::mt19937_64& engine) {
-  const ProfilingJob description = job.job();
+  const profiling::ProfilingJob description = job.job();
   for (int w = 0; w < count; ++w) {
-    const ProfilingWindow window = random_window(description, profiler.windows_handed_out(), uniform, engine);
+    const profiling::ProfilingWindow window =
+        random_window(description, profiler.windows_handed_out(), uniform, engine);
     RC_ASSERT(profiler.hand_out(window).ok());
-    for (const RankResult& result : job.run(window)) RC_ASSERT(profiler.report(result).ok());
+    for (const profiling::RankResult& result : job.run(window)) RC_ASSERT(profiler.report(result).ok());
   }
 }
 
@@ -82,9 +84,9 @@ TEST(OnlineProfiling, ErrorBarsShrinkAndCoverTheTruth) {
                                    .clocks = 12,
                                    .steps = 0.001 * *rc::gen::inRange(0, 8),
                                    .different = 0.1 * *rc::gen::inRange(0, 4)};
-    const Profile truth = testing::invented_profile(gpu, seed);
-    testing::SimulatedJob job(truth, make_schedule("1f1b", {3, 12, 1}).value(), {}, seed + 1);
-    OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+    const model::Profile truth = testing::invented_profile(gpu, seed);
+    testing::SimulatedJob job(truth, model::make_schedule("1f1b", {3, 12, 1}).value(), {}, seed + 1);
+    profiling::OnlineProfiler profiler = profiling::OnlineProfiler::create(job.job(), {}).value();
     std::mt19937_64 engine(seed + 2);
     run_windows(profiler, job, 1, false, engine);
     const Errors early = errors_of(profiler.estimate().value(), truth, false);
@@ -105,20 +107,20 @@ TEST(OnlineProfiling, ErrorBarsShrinkAndCoverTheTruth) {
 TEST(OnlineProfiling, RegressionOverIterationsRecoversTheEnergiesThatPlansDependOn) {
   std::vector<double> errors;
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
-    const Profile truth = testing::invented_profile({.steps = 0.002}, seed);
+    const model::Profile truth = testing::invented_profile({.steps = 0.002}, seed);
     testing::SimulationOptions options;
     options.energy_breakdown = false;
     options.meter_noise = 0.002;
-    testing::SimulatedJob job(truth, make_schedule("1f1b", {3, 12, 1}).value(), options, seed + 1);
-    OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+    testing::SimulatedJob job(truth, model::make_schedule("1f1b", {3, 12, 1}).value(), options, seed + 1);
+    profiling::OnlineProfiler profiler = profiling::OnlineProfiler::create(job.job(), {}).value();
     std::mt19937_64 engine(seed + 2);
     run_windows(profiler, job, 20, true, engine);
-    const ProfileEstimate estimate = profiler.estimate().value();
+    const profiling::ProfileEstimate estimate = profiler.estimate().value();
     EXPECT_TRUE(estimate.energies_by_iteration);
     double error = 0;
     for (std::size_t f = 0; f < 12; ++f) {
       for (std::size_t b = 0; b < 12; ++b) {
-        const auto sum = [&](const Profile& profile) {
+        const auto sum = [&](const model::Profile& profile) {
           return profile.find(1, "forward")->measurements[f].energy +
                  profile.find(1, "backward")->measurements[b].energy;
         };
@@ -132,9 +134,9 @@ TEST(OnlineProfiling, RegressionOverIterationsRecoversTheEnergiesThatPlansDepend
 }
 
 /// Above some clock, another one in each stage, a power cap lets nothing get faster: the driver runs at that clock.
-Profile capped(Profile profile, std::uint64_t seed) {
+model::Profile capped(model::Profile profile, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
-  for (ProfileEntry& entry : profile.entries) {
+  for (model::ProfileEntry& entry : profile.entries) {
     const std::size_t cap = 2 + engine() % 4;
     for (std::size_t c = 0; c < cap; ++c) {
       const double above = 1 + 0.01 * static_cast<double>(cap - c);
@@ -150,39 +152,39 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
   for (const double noise : {0.01, 0.02}) {
     std::vector<double> losses, late;
     for (std::uint64_t seed = 1; seed <= 7; ++seed) {
-      const Profile truth =
+      const model::Profile truth =
           capped(testing::invented_profile({.stages = 4, .clocks = 14, .different = 0.1}, seed), seed);
-      const Schedule schedule = make_schedule("1f1b", {4, 12, 1}).value();
+      const model::Schedule schedule = model::make_schedule("1f1b", {4, 12, 1}).value();
       testing::SimulationOptions options;
       options.noise = noise;
       testing::SimulatedJob job(truth, schedule, options, seed + 1);
-      OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+      profiling::OnlineProfiler profiler = profiling::OnlineProfiler::create(job.job(), {}).value();
       std::string why;
       while (why.empty()) {
-        const ProfilingStep step = profiler.next();
-        if (const ProfilingDone* done = step.done()) {
+        const profiling::ProfilingStep step = profiler.next();
+        if (const profiling::ProfilingDone* done = step.done()) {
           why = done->why;
           break;
         }
         ASSERT_TRUE(profiler.hand_out(*step.window()).ok());
-        for (const RankResult& result : job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
+        for (const profiling::RankResult& result : job.run(*step.window())) ASSERT_TRUE(profiler.report(result).ok());
       }
       EXPECT_EQ(why.find("are the most allowed"), std::string::npos) << "seed " << seed << ": " << why;
-      const ProfileEstimate estimate = profiler.estimate().value();
-      const PipelineCosts costs{options.blocking_power, Seconds(0), false};
-      const ComputationDag real = build_dag(truth, schedule, costs).value();
-      const ComputationDag seen = build_dag(for_planning(estimate), schedule, costs).value();
-      const Seconds highest = Realiser(seen).realise(all_maximum_clock(seen)).time;
-      Plan plan = look_up(plan_exact(seen), highest).plan;
+      const profiling::ProfileEstimate estimate = profiler.estimate().value();
+      const model::PipelineCosts costs{options.blocking_power, Seconds(0), false};
+      const model::ComputationDag real = model::build_dag(truth, schedule, costs).value();
+      const model::ComputationDag seen = model::build_dag(profiling::for_planning(estimate), schedule, costs).value();
+      const Seconds highest = Realiser(seen).realise(model::all_maximum_clock(seen)).time;
+      model::Plan plan = look_up(plan_exact(seen), highest).plan;
       for (std::size_t i = 0; i < plan.size(); ++i) {  // the same clock among the options of the truth
         const int c = static_cast<int>(i);
         const Megahertz clock = seen.type_of(c).options[plan[i]].clock;
         const auto& options_of = real.type_of(c).options;
-        plan[i] =
-            static_cast<std::uint16_t>(std::ranges::find(options_of, clock, &Measurement::clock) - options_of.begin());
+        plan[i] = static_cast<std::uint16_t>(std::ranges::find(options_of, clock, &model::Measurement::clock) -
+                                             options_of.begin());
       }
-      const Seconds deadline = Realiser(real).realise(all_maximum_clock(real)).time;
-      const PlanLoss loss = plan_loss(real, plan_exact(real), plan, deadline);
+      const Seconds deadline = Realiser(real).realise(model::all_maximum_clock(real)).time;
+      const profiling::PlanLoss loss = profiling::plan_loss(real, plan_exact(real), plan, deadline);
       losses.push_back(loss.loss_pct);
       late.push_back(loss.late_pct);
     }
@@ -196,17 +198,18 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
 TEST(OnlineProfiling, UnflaggedThrottlingDoesNotBias) {
   const auto property = [] {
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-    const Profile truth = testing::invented_profile({}, seed);
-    testing::SimulatedJob job(truth, make_schedule("1f1b", {3, 12, 1}).value(), {}, seed + 1);
-    const ProfilingJob description = job.job();
-    OnlineProfiler profiler = OnlineProfiler::create(description, {}).value();
+    const model::Profile truth = testing::invented_profile({}, seed);
+    testing::SimulatedJob job(truth, model::make_schedule("1f1b", {3, 12, 1}).value(), {}, seed + 1);
+    const profiling::ProfilingJob description = job.job();
+    profiling::OnlineProfiler profiler = profiling::OnlineProfiler::create(description, {}).value();
     std::mt19937_64 engine(seed + 2);
     run_windows(profiler, job, 8, false, engine);
     std::size_t rejected = 0, throttled = 0;
     for (int w = 0; w < 8; ++w) {
-      const ProfilingWindow window = random_window(description, profiler.windows_handed_out(), false, engine);
+      const profiling::ProfilingWindow window =
+          random_window(description, profiler.windows_handed_out(), false, engine);
       RC_ASSERT(profiler.hand_out(window).ok());
-      for (RankResult& result : job.run(window)) {
+      for (profiling::RankResult& result : job.run(window)) {
         for (double& time : result.time_s["backward"][0]) {
           if (engine() % 5 != 0) continue;
           time *= 1.25;
@@ -223,4 +226,4 @@ TEST(OnlineProfiling, UnflaggedThrottlingDoesNotBias) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

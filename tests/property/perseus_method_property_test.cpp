@@ -7,11 +7,11 @@
 #include <limits>
 #include <vector>
 
-#include "planner/candidate_options.h"
-#include "planner/perseus_method.h"
-#include "verify/simulator.h"
+#include "planning/checker/plan_run.h"
+#include "planning/planner/candidate_options.h"
+#include "planning/planner/perseus_method.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 constexpr Seconds kUnit(0.001);
@@ -23,8 +23,8 @@ struct Limits {
 };
 
 /// Ranks run their computations in order; more dependencies, some with latency, from lower to higher numbers.
-ComputationDag random_dag(const Limits& limits) {
-  ComputationDag dag;
+model::ComputationDag random_dag(const Limits& limits) {
+  model::ComputationDag dag;
   const int num_ranks = *rc::gen::inRange(1, 4);
   const int num_types = *rc::gen::inRange(1, 5);
   const int count = *rc::gen::inRange(1, limits.computations + 1);
@@ -32,12 +32,12 @@ ComputationDag random_dag(const Limits& limits) {
   dag.rank_order.resize(num_ranks);
   for (int rank = 0; rank < num_ranks; ++rank) dag.accelerators.push_back(*rc::gen::inRange(1, 3));
   for (int type = 0; type < num_types; ++type) {
-    ComputationType made;
+    model::ComputationType made;
     made.stage = type;
     made.instruction = "forward";
     const int num_options = *rc::gen::inRange(1, limits.options + 1);
     for (int k = 0; k < num_options; ++k) {
-      Measurement option;
+      model::Measurement option;
       option.clock = Megahertz(2000 - 15 * k);
       option.time = Seconds(1e-5 * *rc::gen::inRange(1, 100 * limits.slowest_units));
       option.energy = Joules(0.01 * *rc::gen::inRange(0, 1000));
@@ -60,11 +60,11 @@ ComputationDag random_dag(const Limits& limits) {
 }
 
 template <class Duration, class Latency>
-auto longest_path(const ComputationDag& dag, const std::vector<Duration>& durations, Latency latency) {
+auto longest_path(const model::ComputationDag& dag, const std::vector<Duration>& durations, Latency latency) {
   std::vector<Duration> finish(durations);
   for (int i = 0; i < static_cast<int>(durations.size()); ++i) {
     Duration start = 0;
-    for (const Dependency& d : dag.dependencies) {
+    for (const model::Dependency& d : dag.dependencies) {
       if (d.after == i) start = std::max<Duration>(start, finish[d.before] + latency(d));
     }
     finish[i] = start + durations[i];
@@ -72,8 +72,8 @@ auto longest_path(const ComputationDag& dag, const std::vector<Duration>& durati
   return *std::ranges::max_element(finish);
 }
 
-std::int64_t planned_units(const ComputationDag& dag, const std::vector<std::int64_t>& durations) {
-  return longest_path(dag, durations, [](const Dependency& d) { return floor_to_units(d.latency, kUnit); });
+std::int64_t planned_units(const model::ComputationDag& dag, const std::vector<std::int64_t>& durations) {
+  return longest_path(dag, durations, [](const model::Dependency& d) { return floor_to_units(d.latency, kUnit); });
 }
 
 double fitted_energy_j(const PerseusRun& run, const std::vector<std::int64_t>& durations) {
@@ -83,7 +83,7 @@ double fitted_energy_j(const PerseusRun& run, const std::vector<std::int64_t>& d
 }
 
 RC_GTEST_PROP(PerseusMethod, KeepsItsPromisesAtEveryStep, ()) {
-  const ComputationDag dag = random_dag({});
+  const model::ComputationDag dag = random_dag({});
   const PerseusRun run = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();
   const auto& steps = run.steps();
   std::vector<std::int64_t> slowest, fastest;
@@ -109,21 +109,21 @@ RC_GTEST_PROP(PerseusMethod, KeepsItsPromisesAtEveryStep, ()) {
       RC_ASSERT(change >= -1e-9 * scale);
     }
     // Realised: no clock slower than planned but for flooring, and an independent simulation agrees.
-    const Plan plan = run.plan(k);
+    const model::Plan plan = run.plan(k);
     std::vector<double> planned_and_floored;
     for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
-      const Measurement& chosen = dag.type_of(i).options[plan[i]];
+      const model::Measurement& chosen = dag.type_of(i).options[plan[i]];
       RC_ASSERT(durations[i] >= run.curves().of(i).fastest);
       RC_ASSERT(durations[i] <= run.curves().of(i).slowest);
       RC_ASSERT(floor_to_units(chosen.time, kUnit) <= durations[i]);
       planned_and_floored.push_back(static_cast<double>(durations[i] + 1) * kUnit.value());
     }
-    const Simulation simulation = simulate(dag, plan);
+    const checker::Simulation simulation = checker::simulate(dag, plan);
     RC_ASSERT(std::abs((step.time - simulation.makespan).value()) <= 1e-12);
     RC_ASSERT(std::abs((step.energy - simulation.energy).value()) <= 1e-9 * scale);
     RC_ASSERT(std::abs((step.effective_energy - simulation.effective_energy).value()) <= 1e-9 * scale);
     const double at_most =
-        longest_path(dag, planned_and_floored, [](const Dependency& d) { return d.latency.value(); });
+        longest_path(dag, planned_and_floored, [](const model::Dependency& d) { return d.latency.value(); });
     RC_ASSERT(step.time.value() <= at_most + 1e-12);
   }
 }
@@ -141,7 +141,7 @@ bool next_durations(const CostCurves& curves, std::vector<std::int64_t>& duratio
 }
 
 RC_GTEST_PROP(PerseusMethod, NoDurationsOfThatLengthTakeLess, ()) {
-  const ComputationDag dag = random_dag({.computations = 5, .options = 3, .slowest_units = 6});
+  const model::ComputationDag dag = random_dag({.computations = 5, .options = 3, .slowest_units = 6});
   const PerseusRun run = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();
   std::vector<std::int64_t> durations;
   for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) durations.push_back(run.curves().of(i).fastest);
@@ -160,22 +160,22 @@ RC_GTEST_PROP(PerseusMethod, NoDurationsOfThatLengthTakeLess, ()) {
 }
 
 RC_GTEST_PROP(PerseusMethod, FrontierIsTheParetoSetOfItsSteps, ()) {
-  const ComputationDag dag = random_dag({});
+  const model::ComputationDag dag = random_dag({});
   const PerseusRun run = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();
-  const Frontier frontier = run.frontier();
+  const model::Frontier frontier = run.frontier();
   RC_ASSERT(!frontier.points.empty());
   for (std::size_t k = 0; k < frontier.points.size(); ++k) {
-    const FrontierPoint& point = frontier.points[k];
+    const model::FrontierPoint& point = frontier.points[k];
     if (k > 0) {
       RC_ASSERT(point.time < frontier.points[k - 1].time);
       RC_ASSERT(point.effective_energy > frontier.points[k - 1].effective_energy);
     }
-    const Simulation simulation = simulate(dag, point.plan);
+    const checker::Simulation simulation = checker::simulate(dag, point.plan);
     RC_ASSERT(std::abs((point.time - simulation.makespan).value()) <= 1e-12);
     RC_ASSERT(std::abs((point.energy - simulation.energy).value()) <= 1e-9 * (1 + point.energy.value()));
   }
   for (const PerseusStep& step : run.steps()) {
-    RC_ASSERT(std::ranges::any_of(frontier.points, [&](const FrontierPoint& point) {
+    RC_ASSERT(std::ranges::any_of(frontier.points, [&](const model::FrontierPoint& point) {
       return point.time <= step.time && point.effective_energy <= step.effective_energy;
     }));
   }
@@ -183,12 +183,12 @@ RC_GTEST_PROP(PerseusMethod, FrontierIsTheParetoSetOfItsSteps, ()) {
 
 // 10000.0 as infinity, and 1e-6 J as zero, are what the published code has here.
 RC_GTEST_PROP(PerseusMethod, TheUnitOfEnergyDoesNotMatter, ()) {
-  ComputationDag dag = random_dag({});
+  model::ComputationDag dag = random_dag({});
   const PerseusRun run = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();
   const double scale = *rc::gen::element(1e-6, 1e-3, 1e4, 1e9);
   dag.blocking_power = dag.blocking_power * scale;
-  for (ComputationType& type : dag.types) {
-    for (Measurement& option : type.options) option.energy = option.energy * scale;
+  for (model::ComputationType& type : dag.types) {
+    for (model::Measurement& option : type.options) option.energy = option.energy * scale;
   }
   const PerseusRun scaled = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();
   RC_ASSERT(scaled.steps().size() == run.steps().size());
@@ -200,4 +200,4 @@ RC_GTEST_PROP(PerseusMethod, TheUnitOfEnergyDoesNotMatter, ()) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

@@ -4,37 +4,37 @@
 
 #include <algorithm>
 
-#include "model/computation_dag.h"
+#include "io/formats/action_table.h"
+#include "planning/model/computation_dag.h"
 #include "tests/model_samples.h"
-#include "wire/action_table.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using testing::makespan;
 using testing::profile_for_any_schedule;
 
 /// Unit times: makespan of the named schedule on stages that are equal.
-double makespan_of(const std::string& name, ScheduleShape shape, double forward, double input, double weight) {
-  auto schedule = make_schedule(name, shape);
+double makespan_of(const std::string& name, model::ScheduleShape shape, double forward, double input, double weight) {
+  auto schedule = model::make_schedule(name, shape);
   EXPECT_TRUE(schedule) << schedule.error().message;
-  auto dag = build_dag(profile_for_any_schedule(schedule->num_stages, forward, input, weight), *schedule, {});
+  auto dag = model::build_dag(profile_for_any_schedule(schedule->num_stages, forward, input, weight), *schedule, {});
   EXPECT_TRUE(dag) << dag.error().message;
   return makespan(*dag);
 }
 
 RC_GTEST_PROP(Schedules, AreCompleteAndNeverDeadlock, ()) {
-  const auto name = *rc::gen::elementOf(schedule_names());
-  const int fixed = chunks_fixed_by(name);
-  const ScheduleShape shape{*rc::gen::inRange(1, 10), *rc::gen::inRange(1, 30),
-                            fixed != 0 ? fixed : *rc::gen::inRange(1, 5)};
-  auto schedule = make_schedule(name, shape);
+  const auto name = *rc::gen::elementOf(model::schedule_names());
+  const int fixed = model::chunks_fixed_by(name);
+  const model::ScheduleShape shape{*rc::gen::inRange(1, 10), *rc::gen::inRange(1, 30),
+                                   fixed != 0 ? fixed : *rc::gen::inRange(1, 5)};
+  auto schedule = model::make_schedule(name, shape);
   if (!schedule) RC_DISCARD("a shape that this schedule does not have");
   RC_ASSERT(schedule->validate().ok());
   RC_ASSERT(schedule->num_ranks() == shape.num_ranks);
   RC_ASSERT(schedule->num_stages == shape.num_ranks * shape.chunks);
 
-  auto dag = build_dag(profile_for_any_schedule(schedule->num_stages), *schedule, {Watts(80), Seconds(0.125)});
+  auto dag = model::build_dag(profile_for_any_schedule(schedule->num_stages), *schedule, {Watts(80), Seconds(0.125)});
   RC_ASSERT(dag.ok());
   RC_ASSERT(dag->validate().ok());
   std::size_t actions = 0;
@@ -82,11 +82,13 @@ RC_GTEST_PROP(Schedules, ASplitBackwardFillsTheBubble, ()) {
 }
 
 RC_GTEST_PROP(Schedules, EarlyRecomputationIsNeverSlowerThan1F1B, ()) {
-  const ScheduleShape shape{*rc::gen::inRange(1, 8), *rc::gen::inRange(1, 16), 1};
-  const Profile profile = testing::uniform_profile(shape.num_ranks, {{"forward", 1}, {"backward", 3}});
-  const auto time = [&](const char* name) { return makespan(*build_dag(profile, *make_schedule(name, shape), {})); };
+  const model::ScheduleShape shape{*rc::gen::inRange(1, 8), *rc::gen::inRange(1, 16), 1};
+  const model::Profile profile = testing::uniform_profile(shape.num_ranks, {{"forward", 1}, {"backward", 3}});
+  const auto time = [&](const char* name) {
+    return makespan(*model::build_dag(profile, *model::make_schedule(name, shape), {}));
+  };
   RC_ASSERT(time("early-recompute-1f1b") <= time("1f1b"));
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

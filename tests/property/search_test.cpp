@@ -9,14 +9,14 @@
 #include "oracles/brute_force.h"
 #include "oracles/dice.h"
 #include "oracles/instances.h"
-#include "planner/exact.h"
-#include "search/configuration.h"
-#include "search/union_frontier.h"
-#include "verify/certificate_check.h"
-#include "verify/verify_plan.h"
-#include "verify/verify_union.h"
+#include "planning/checker/certificate_check.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/checker/verify_union.h"
+#include "planning/planner/exact.h"
+#include "planning/search/configuration.h"
+#include "planning/search/union_frontier.h"
 
-namespace perseus::search {
+namespace perseus::checker {
 namespace {
 
 using testing::BruteForce;
@@ -24,12 +24,12 @@ using testing::Dice;
 using testing::ShrinkingDice;
 
 /// Forward and backward only, with a backward that is longer and dearer than its forward at every clock.
-Profile random_job_profile(Dice& dice, int stages, int most_clocks) {
-  Profile profile;
+model::Profile random_job_profile(Dice& dice, int stages, int most_clocks) {
+  model::Profile profile;
   profile.accelerators.assign(stages, dice.roll(1, 2));
   const int clocks = dice.roll(1, most_clocks);
   for (int stage = 0; stage < stages; ++stage) {
-    ProfileEntry forward{stage, "forward", {}}, backward{stage, "backward", {}};
+    model::ProfileEntry forward{stage, "forward", {}}, backward{stage, "backward", {}};
     for (int c = 0; c < clocks; ++c) {
       const double time = dice.real(0.5, 1) * (1 + 0.2 * c), energy = time * dice.real(50, 100);
       const double more = dice.real(0.3, 2);
@@ -43,65 +43,66 @@ Profile random_job_profile(Dice& dice, int stages, int most_clocks) {
   return profile;
 }
 
-Job random_job(Dice& dice, int most_stages, int most_microbatches, int most_clocks) {
-  Job job;
+search::SearchedJob random_job(Dice& dice, int most_stages, int most_microbatches, int most_clocks) {
+  search::SearchedJob job;
   job.profile = random_job_profile(dice, dice.roll(1, most_stages), most_clocks);
   job.microbatches = dice.roll(1, most_microbatches);
   // No more than any forward draws, so that computing less is never dearer.
   job.costs.blocking_power = Watts(dice.roll(0, 50) / double(job.profile.accelerators[0]));
-  job.measured_with = dice.one_in(2) ? MeasuredWith::recomputation : MeasuredWith::no_recomputation;
+  job.measured_with = dice.one_in(2) ? search::MeasuredWith::recomputation : search::MeasuredWith::no_recomputation;
   if (dice.one_in(3)) job.input_gradient_fraction = dice.real(0.2, 0.8);
   return job;
 }
 
-std::vector<Configuration> all_configurations(const Job& job) {
-  std::vector<Configuration> made;
-  for (const std::string& schedule : schedule_names()) {
-    const int fixed = chunks_fixed_by(schedule);
-    for (const Recomputing recomputing : {Recomputing::as_measured, Recomputing::best}) {
-      Result<Configuration> one = configure(job, {schedule, fixed == 0 ? 2 : fixed, recomputing});
+std::vector<search::Configuration> all_configurations(const search::SearchedJob& job) {
+  std::vector<search::Configuration> made;
+  for (const std::string& schedule : model::schedule_names()) {
+    const int fixed = model::chunks_fixed_by(schedule);
+    for (const search::Recomputing recomputing : {search::Recomputing::as_measured, search::Recomputing::best}) {
+      Result<search::Configuration> one = search::configure(job, {schedule, fixed == 0 ? 2 : fixed, recomputing});
       if (one) made.push_back(*std::move(one));
     }
   }
   return made;
 }
 
-PlannerOptions few_deadlines() {
-  PlannerOptions options;
+planner::PlannerOptions few_deadlines() {
+  planner::PlannerOptions options;
   options.deadlines = 20;
   return options;
 }
 
 RC_GTEST_PROP(Search, TheUnionIsNeverAboveAMemberAndVerifies, ()) {
   ShrinkingDice dice;
-  const Job job = random_job(dice, 3, 4, 4);
-  const std::vector<Configuration> configurations = all_configurations(job);
+  const search::SearchedJob job = random_job(dice, 3, 4, 4);
+  const std::vector<search::Configuration> configurations = all_configurations(job);
   RC_ASSERT(configurations.size() >= 2u);  // 1f1b and gpipe always are
-  std::vector<Frontier> frontiers;
-  for (const Configuration& c : configurations) {
+  std::vector<model::Frontier> frontiers;
+  for (const search::Configuration& c : configurations) {
     RC_ASSERT(c.dag.validate().ok());
-    frontiers.push_back(plan_exact(c.dag, few_deadlines()));
-    const LowerBoundResult proof = compute_lower_bound(c.dag, deadlines_to_certify(frontiers.back().bound));
+    frontiers.push_back(planner::plan_exact(c.dag, few_deadlines()));
+    const planner::LowerBoundResult proof =
+        planner::compute_lower_bound(c.dag, deadlines_to_certify(frontiers.back().bound));
     const Verification v = verify_frontier(c.dag, frontiers.back(), proof.certificates);
     RC_ASSERT((v.ok() ? "" : v.findings[0].message) == "");
     RC_ASSERT(c.dag.total_blocking_power() == configurations.front().dag.total_blocking_power());
   }
-  std::vector<const Frontier*> members;
-  for (const Frontier& frontier : frontiers) members.push_back(&frontier);
+  std::vector<const model::Frontier*> members;
+  for (const model::Frontier& frontier : frontiers) members.push_back(&frontier);
   const Watts waiting = configurations.front().dag.total_blocking_power();
-  const UnionFrontier all = union_of(members, waiting);
+  const search::UnionFrontier all = search::union_of(members, waiting);
   std::vector<UnionClaim> claims;
   for (std::size_t i = 0; i < all.origins.size(); ++i) {
-    const FrontierPoint& p = all.frontier.points[i];
+    const model::FrontierPoint& p = all.frontier.points[i];
     claims.push_back(
         {all.origins[i].configuration, all.origins[i].point, p.time, p.energy, p.effective_energy, p.bound});
     RC_ASSERT(p.bound <= p.energy * (1 + 1e-9));
   }
   const std::vector<std::string> findings = verify_union(members, waiting, claims);
   RC_ASSERT((findings.empty() ? "" : findings.front()) == "");
-  for (const Frontier* member : members) {
-    for (const FrontierPoint& point : member->points) {
-      RC_ASSERT(std::ranges::any_of(all.frontier.points, [&](const FrontierPoint& best) {
+  for (const model::Frontier* member : members) {
+    for (const model::FrontierPoint& point : member->points) {
+      RC_ASSERT(std::ranges::any_of(all.frontier.points, [&](const model::FrontierPoint& best) {
         // Up to the digits in which other sums of the same energies differ.
         return best.time <= point.time && best.effective_energy <= point.effective_energy + 1e-12 * point.energy;
       }));
@@ -111,19 +112,19 @@ RC_GTEST_PROP(Search, TheUnionIsNeverAboveAMemberAndVerifies, ()) {
 
 RC_GTEST_PROP(Search, TheBoundOfTheUnionHoldsAgainstEveryPlanOfEveryMember, ()) {
   ShrinkingDice dice;
-  const Job job = random_job(dice, 2, 2, 2);
-  std::vector<Frontier> frontiers;
+  const search::SearchedJob job = random_job(dice, 2, 2, 2);
+  std::vector<model::Frontier> frontiers;
   std::vector<BruteForce> all_plans;
-  for (const Configuration& c : all_configurations(job)) {
+  for (const search::Configuration& c : all_configurations(job)) {
     if (testing::num_plans(c.dag) > 5000) continue;
-    frontiers.push_back(plan_exact(c.dag, few_deadlines()));
+    frontiers.push_back(planner::plan_exact(c.dag, few_deadlines()));
     all_plans.emplace_back(c.dag);
   }
   RC_PRE(!frontiers.empty());
-  std::vector<const Frontier*> members;
-  for (const Frontier& frontier : frontiers) members.push_back(&frontier);
+  std::vector<const model::Frontier*> members;
+  for (const model::Frontier& frontier : frontiers) members.push_back(&frontier);
   const Watts waiting = job.costs.blocking_power * double(job.profile.accelerators[0] * job.profile.num_stages());
-  for (const FrontierPoint& point : union_of(members, waiting).frontier.points) {
+  for (const model::FrontierPoint& point : search::union_of(members, waiting).frontier.points) {
     for (const BruteForce& plans : all_plans) {
       if (plans.pareto_set().front().time > point.time) continue;
       const Joules optimum = plans.best_at(point.time * (1 + 1e-12)) + waiting * point.time;
@@ -134,7 +135,7 @@ RC_GTEST_PROP(Search, TheBoundOfTheUnionHoldsAgainstEveryPlanOfEveryMember, ()) 
 
 RC_GTEST_PROP(Search, TheBestRecomputationIsTheBestOfAllThatFit, ()) {
   ShrinkingDice dice;
-  Job job = random_job(dice, 3, 4, 3);
+  search::SearchedJob job = random_job(dice, 3, 4, 3);
   const int stages = job.profile.num_stages();
   for (int s = 0; s < stages; ++s) {
     job.memory.push_back({dice.real(1, 3), dice.real(0.5, 2), dice.real(0, 0.5), {}});
@@ -142,27 +143,28 @@ RC_GTEST_PROP(Search, TheBestRecomputationIsTheBestOfAllThatFit, ()) {
   }
   job.memory_limit_gib = dice.real(3, 9);
   const std::string schedule = std::array{"1f1b", "gpipe", "zero-bubble"}[dice.roll(0, 2)];
-  const Schedule made = make_schedule(schedule, {stages, job.microbatches, 1}).value();
-  const Result<Configuration> best = configure(job, {schedule, 1, Recomputing::best});
+  const model::Schedule made = model::make_schedule(schedule, {stages, job.microbatches, 1}).value();
+  const Result<search::Configuration> best = search::configure(job, {schedule, 1, search::Recomputing::best});
   // Every subset of stages, by the memory model alone.
   int fitting = 0;
   for (int subset = 0; subset < 1 << stages; ++subset) {
     std::vector<bool> recomputes(stages);
     for (int s = 0; s < stages; ++s) recomputes[s] = (subset >> s & 1) != 0;
-    if (std::ranges::max(peak_memory_gib(made, job.memory, recomputes)) > *job.memory_limit_gib) continue;
+    if (std::ranges::max(search::peak_memory_gib(made, job.memory, recomputes)) > *job.memory_limit_gib) continue;
     ++fitting;
     RC_ASSERT(best.ok());
     // Another job whose choice is exactly this subset, so that it can be planned.
-    Job other = job;
+    search::SearchedJob other = job;
     other.memory_limit_gib.reset();
-    const LowerBound least = compute_lower_bound(best->dag).bound;
+    const model::LowerBound least = planner::compute_lower_bound(best->dag).bound;
     for (int s = 0; s < stages; ++s) RC_ASSERT(best->recomputes[s] <= recomputes[s]);
-    for (const Recomputing whole : {Recomputing::all, Recomputing::none}) {
-      const bool is_whole = std::ranges::all_of(recomputes, [&](bool r) { return r == (whole == Recomputing::all); });
+    for (const search::Recomputing whole : {search::Recomputing::all, search::Recomputing::none}) {
+      const bool is_whole =
+          std::ranges::all_of(recomputes, [&](bool r) { return r == (whole == search::Recomputing::all); });
       if (!is_whole) continue;
-      const Configuration same = configure(other, {schedule, 1, whole}).value();
-      const LowerBound bound = compute_lower_bound(same.dag).bound;
-      for (const BoundVertex& v : bound.vertices) {
+      const search::Configuration same = search::configure(other, {schedule, 1, whole}).value();
+      const model::LowerBound bound = planner::compute_lower_bound(same.dag).bound;
+      for (const model::BoundVertex& v : bound.vertices) {
         RC_ASSERT(least.t_min() <= v.time * (1 + 1e-9));
         RC_ASSERT(least.at(v.time) <= v.effective_energy + 1e-9 * Joules(1e3));
       }
@@ -172,4 +174,4 @@ RC_GTEST_PROP(Search, TheBestRecomputationIsTheBestOfAllThatFit, ()) {
 }
 
 }  // namespace
-}  // namespace perseus::search
+}  // namespace perseus::checker

@@ -4,11 +4,11 @@
 
 #include "oracles/dice.h"
 #include "oracles/instances.h"
-#include "planner/exact.h"
-#include "planner/quick.h"
-#include "verify/verify_plan.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/quick.h"
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 using testing::ShrinkingDice;
@@ -24,14 +24,14 @@ PlannerOptions random_options(ShrinkingDice& dice) {
   return options;
 }
 
-bool same(const Frontier& a, const Frontier& b) {
+bool same(const model::Frontier& a, const model::Frontier& b) {
   if (a.points.size() != b.points.size() || a.bound.vertices.size() != b.bound.vertices.size()) return false;
   for (std::size_t i = 0; i < a.points.size(); ++i) {
-    const FrontierPoint &p = a.points[i], &q = b.points[i];
+    const model::FrontierPoint &p = a.points[i], &q = b.points[i];
     if (p.time != q.time || p.energy != q.energy || p.bound != q.bound || p.plan != q.plan) return false;
   }
   for (std::size_t i = 0; i < a.bound.vertices.size(); ++i) {
-    const BoundVertex &v = a.bound.vertices[i], &w = b.bound.vertices[i];
+    const model::BoundVertex &v = a.bound.vertices[i], &w = b.bound.vertices[i];
     if (v.time != w.time || v.effective_energy != w.effective_energy) return false;
   }
   return true;
@@ -39,9 +39,9 @@ bool same(const Frontier& a, const Frontier& b) {
 
 RC_GTEST_PROP(StoppedPlanning, EndsAtOnceAndOtherwiseChangesNothing, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
+  const model::ComputationDag dag = testing::random_dag(dice);
   const PlannerOptions options = random_options(dice);
-  const Frontier whole = plan_exact(dag, options);
+  const model::Frontier whole = plan_exact(dag, options);
   const bool quick = dice.roll(0, 3) == 0;
   int asked = 0;
   StopCheck counting([&] { return ++asked, false; }, kOften);
@@ -63,21 +63,21 @@ RC_GTEST_PROP(StoppedPlanning, EndsAtOnceAndOtherwiseChangesNothing, ()) {
 
 RC_GTEST_PROP(StoppedPlanning, QuickFrontiersVerify, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
+  const model::ComputationDag dag = testing::random_dag(dice);
   PlannerOptions options = random_options(dice);
   options.effort = Effort::normal;
   StopCheck never;
   const auto quick = plan_quick(dag, options, never);
   RC_ASSERT(quick.ok() && !quick->points.empty());
-  VerifyOptions verify;
+  checker::VerifyOptions verify;
   verify.switch_latency = options.switch_latency;
   verify.reaches_both_ends = false;
-  Frontier claimed = *quick;
+  model::Frontier claimed = *quick;
   claimed.bound.vertices.clear();
-  const Verification v = verify_frontier(dag, claimed, {}, verify);
+  const checker::Verification v = checker::verify_frontier(dag, claimed, {}, verify);
   RC_ASSERT((v.ok() ? "" : v.findings[0].message) == "");
-  const LowerBound tight = compute_lower_bound(dag).bound;
-  for (const FrontierPoint& point : quick->points) {
+  const model::LowerBound tight = compute_lower_bound(dag).bound;
+  for (const model::FrontierPoint& point : quick->points) {
     const Joules blocking = dag.total_blocking_power() * point.time;
     RC_ASSERT(point.bound <= tight.at(point.time) + blocking + 1e-9 * point.energy);
     RC_ASSERT(point.bound <= point.energy);
@@ -87,4 +87,4 @@ RC_GTEST_PROP(StoppedPlanning, QuickFrontiersVerify, ()) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

@@ -7,10 +7,10 @@
 #include "oracles/instances.h"
 #include "oracles/longest_path.h"
 #include "oracles/lp_oracle.h"
-#include "verify/certificate_check.h"
-#include "verify/simulator.h"
+#include "planning/checker/certificate_check.h"
+#include "planning/checker/plan_run.h"
 
-namespace perseus {
+namespace perseus::checker {
 namespace {
 
 using testing::BruteForce;
@@ -19,16 +19,16 @@ using testing::ShrinkingDice;
 
 constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
 
-double energy_scale(const ComputationDag& dag, const Realised& realised) {
+double energy_scale(const model::ComputationDag& dag, const Realised& realised) {
   return (realised.effective_energy + dag.total_blocking_power() * realised.time).value();
 }
 
 RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
-  Simulator simulator(dag);
+  const model::ComputationDag dag = testing::random_dag(dice);
+  PlanRunner simulator(dag);
   for (int repeat = 0; repeat < 3; ++repeat) {
-    const Plan plan = testing::random_plan(dice, dag);
+    const model::Plan plan = testing::random_plan(dice, dag);
     const Realised expected = testing::realise(dag, plan);
     const Simulation s = simulator.run(plan);
     RC_ASSERT(s.makespan == expected.time);
@@ -41,18 +41,18 @@ RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
 
 RC_GTEST_PROP(Simulator, NothingOverlapsAndEveryMessageArrives, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
+  const model::ComputationDag dag = testing::random_dag(dice);
   const Seconds switch_latency(dice.one_in(2) ? dice.real(0, 0.5) : 0);
   const Simulation s = simulate(dag, testing::random_plan(dice, dag), {switch_latency});
-  for (const Dependency& d : dag.dependencies) RC_ASSERT(s.start[d.after] >= s.end[d.before] + d.latency);
+  for (const model::Dependency& d : dag.dependencies) RC_ASSERT(s.start[d.after] >= s.end[d.before] + d.latency);
   for (const std::vector<int>& order : dag.rank_order)
     for (std::size_t i = 1; i < order.size(); ++i) RC_ASSERT(s.start[order[i]] >= s.end[order[i - 1]]);
 }
 
 RC_GTEST_PROP(Simulator, AClockThatIsHardlyLateHardlyMatters, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
-  const Plan plan = testing::random_plan(dice, dag);
+  const model::ComputationDag dag = testing::random_dag(dice);
+  const model::Plan plan = testing::random_plan(dice, dag);
   const Simulation on_time = simulate(dag, plan);
   const Simulation late = simulate(dag, plan, {Seconds(1e-12)});
   RC_ASSERT(std::abs(late.makespan / on_time.makespan - 1) < 1e-6);
@@ -61,7 +61,7 @@ RC_GTEST_PROP(Simulator, AClockThatIsHardlyLateHardlyMatters, ()) {
 
 RC_GTEST_PROP(Certificate, OfTheLinearProgramIsTight, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice);
+  const model::ComputationDag dag = testing::random_dag(dice);
   const Simulation a = simulate(dag, testing::random_plan(dice, dag));
   const auto optimum = testing::solve_relaxation(dag, a.makespan);
   RC_ASSERT(optimum.has_value());
@@ -75,12 +75,12 @@ RC_GTEST_PROP(Certificate, OfTheLinearProgramIsTight, ()) {
 
 RC_GTEST_PROP(Certificate, AnyFlowIsBelowEveryPlan, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice, kTiny);
-  BoundCertificate certificate;
+  const model::ComputationDag dag = testing::random_dag(dice, kTiny);
+  model::BoundCertificate certificate;
   const double power = dag.total_blocking_power().value() + 1;
   std::vector<double> in(dag.computations.size());
   std::vector<double> out(dag.computations.size());
-  for (const Dependency& d : dag.dependencies) {
+  for (const model::Dependency& d : dag.dependencies) {
     certificate.dependency_flow_w.push_back(power * dice.roll(0, 9));
     out[d.before] += certificate.dependency_flow_w.back();
     in[d.after] += certificate.dependency_flow_w.back();
@@ -98,7 +98,7 @@ RC_GTEST_PROP(Certificate, AnyFlowIsBelowEveryPlan, ()) {
 
 RC_GTEST_PROP(LinearProgram, IsBelowBruteForce, ()) {
   ShrinkingDice dice;
-  const ComputationDag dag = testing::random_dag(dice, kTiny);
+  const model::ComputationDag dag = testing::random_dag(dice, kTiny);
   const BruteForce brute_force(dag);
   for (const Realised& r : brute_force.pareto_set()) {
     const auto optimum = testing::solve_relaxation(dag, r.time);
@@ -109,4 +109,4 @@ RC_GTEST_PROP(LinearProgram, IsBelowBruteForce, ()) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::checker

@@ -2,7 +2,7 @@
 //
 // usage: perseus_simulated_gpu create PATH MHZ...    with these clocks, highest first
 //        perseus_simulated_gpu show PATH             prints "1500 MHz, locked" or "1500 MHz, free"
-#include "simulated_gpu/simulated_gpu.h"
+#include "simulation/simulated_gpu/simulated_gpu.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -20,13 +20,13 @@ int failed(const perseus::Error& error) {
 int main(int count, char** arguments) {
   if (count < 3) return 2;
   if (std::string_view(arguments[1]) == "create") {
-    perseus::SimulatedGpuSpec spec;
+    perseus::simulated_gpu::SimulatedGpuSpec spec;
     for (int i = 3; i < count; ++i) spec.clocks.emplace_back(std::atoi(arguments[i]));
     spec.blocking_power.assign(spec.clocks.size(), perseus::Watts(90));
-    const auto gpu = perseus::SimulatedGpu::create(arguments[2], spec);
+    const auto gpu = perseus::simulated_gpu::SimulatedGpu::create(arguments[2], spec);
     return gpu ? 0 : failed(gpu.error());
   }
-  const auto gpu = perseus::SimulatedGpu::attach(arguments[2]);
+  const auto gpu = perseus::simulated_gpu::SimulatedGpu::attach(arguments[2]);
   if (!gpu) return failed(gpu.error());
   std::printf("%d MHz, %s\n", static_cast<int>((*gpu)->clock().value()), (*gpu)->locked() ? "locked" : "free");
   return 0;

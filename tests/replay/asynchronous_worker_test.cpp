@@ -1,6 +1,6 @@
 // Workers whose hosts run ahead of simulated GPUs: the device must not care how far, and all must follow commands
 // alike.
-#include "replay/asynchronous_worker.h"
+#include "simulation/replay/asynchronous_worker.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,12 +14,12 @@
 #include <thread>
 #include <vector>
 
-#include "model/computation_dag.h"
-#include "model/reference_plans.h"
-#include "model/schedule.h"
-#include "replay/simulated_device.h"
-#include "replay/simulated_ranks.h"
-#include "verify/simulator.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/reference_plans.h"
+#include "planning/model/schedule.h"
+#include "simulation/replay/simulated_device.h"
+#include "simulation/replay/simulated_ranks.h"
 
 namespace perseus::testing {
 namespace {
@@ -30,17 +30,17 @@ constexpr int kRanks = 2, kReplicas = 2, kWorkers = kRanks * kReplicas;
 constexpr double kBlockingW = 80;
 
 /// Two stages, the second with more to do; transfers take time, and a rank that sends waits for its end.
-ComputationDag pipeline() {
-  Profile profile;
+model::ComputationDag pipeline() {
+  model::Profile profile;
   for (const int stage : {0, 1}) {
     profile.accelerators.push_back(1);
     for (const auto& [instruction, least_s] : {std::pair("forward", 0.03), std::pair("backward", 0.05)}) {
       const double time_s = least_s * (1 + 0.2 * stage);
-      ProfileEntry entry;
+      model::ProfileEntry entry;
       entry.stage = stage;
       entry.instruction = instruction;
       for (const int mhz : {1400, 700}) {
-        Measurement m;
+        model::Measurement m;
         m.clock = Megahertz(mhz);
         m.time = Seconds(time_s * 1400 / mhz);
         m.energy = Joules(m.time.value() * (mhz == 1400 ? 300 : 180));
@@ -49,15 +49,15 @@ ComputationDag pipeline() {
       profile.entries.push_back(entry);
     }
   }
-  const auto schedule = make_schedule("1f1b", {kRanks, 3, 1});
+  const auto schedule = model::make_schedule("1f1b", {kRanks, 3, 1});
   EXPECT_TRUE(schedule);
-  const auto dag = build_dag(profile, *schedule, {Watts(kBlockingW), Seconds(0.002), true});
+  const auto dag = model::build_dag(profile, *schedule, {Watts(kBlockingW), Seconds(0.002), true});
   EXPECT_TRUE(dag) << (dag ? "" : dag.error().message);
   return *dag;
 }
 
-SimulatedRankOptions gpu_options() {
-  SimulatedRankOptions options;
+replay::SimulatedRankOptions gpu_options() {
+  replay::SimulatedRankOptions options;
   options.blocking_power = Watts(kBlockingW);
   options.idle_power = Watts(50);
   return options;
@@ -66,13 +66,13 @@ SimulatedRankOptions gpu_options() {
 /// One set for all tests of this process, since a process finds its CUDA devices once; and one that a test may break.
 class GpusOfProcess {
  public:
-  explicit GpusOfProcess(const ComputationDag& dag) {
+  explicit GpusOfProcess(const model::ComputationDag& dag) {
     folder_ = (std::filesystem::temp_directory_path() / "perseus-replay-XXXXXX").string();
     EXPECT_NE(mkdtemp(folder_.data()), nullptr);
     std::string files;
     for (int i = 0; i < 2 * kWorkers; ++i) {
       const std::string file = folder_ + "/gpu_" + std::to_string(i);
-      auto gpu = SimulatedGpu::create(file, gpu_of_rank(dag, i % kRanks, gpu_options()));
+      auto gpu = simulated_gpu::SimulatedGpu::create(file, replay::gpu_of_rank(dag, i % kRanks, gpu_options()));
       EXPECT_TRUE(gpu);
       files += (i > 0 ? ":" : "") + file;
     }
@@ -90,7 +90,7 @@ class GpusOfProcess {
 };
 
 /// What the framework's hooks were called for, in order, and how far the host was ahead of the device at most.
-class HookLog final : public WorkerClient {
+class HookLog final : public replay::WorkerClient {
  public:
   std::string start(const std::string& job) override {
     started_at_ = steps_;
@@ -98,73 +98,73 @@ class HookLog final : public WorkerClient {
   }
   void step_begin() override { calls_.emplace_back("step", static_cast<int>(steps_)); }
   void step_end() override { ++steps_; }
-  void set_speed(const ScriptStep& step) override { calls_.emplace_back("speed", step.computation); }
-  void begin(const ScriptStep& step, double) override {
+  void set_speed(const replay::ScriptStep& step) override { calls_.emplace_back("speed", step.computation); }
+  void begin(const replay::ScriptStep& step, double) override {
     calls_.emplace_back("begin", step.computation);
-    begun_s_.push_back(monotonic_now_s());
+    begun_s_.push_back(replay::monotonic_now_s());
   }
-  void end(const ScriptStep& step, double) override { calls_.emplace_back("end", step.computation); }
+  void end(const replay::ScriptStep& step, double) override { calls_.emplace_back("end", step.computation); }
   std::vector<std::pair<std::string, int>> calls_;
   std::vector<double> begun_s_;  ///< on the host, per computation
   std::int64_t steps_ = 0, started_at_ = -1;
 };
 
 struct AheadReplay {
-  std::vector<std::vector<RankReport>> of_worker{kWorkers};
+  std::vector<std::vector<replay::RankReport>> of_worker{kWorkers};
   std::vector<HookLog> listeners{kWorkers};
   std::vector<std::string> errors{kWorkers};
   std::string job;
 };
 
 /// `commands` are there before worker 0 starts; it follows one after another. `dies`: that worker breaks its links.
-AheadReplay replay_ahead(const ComputationDag& dag, const HostAhead& ahead, const std::vector<std::string>& commands,
-                         int first_gpu = 0, int dies = -1) {
+AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhead& ahead,
+                         const std::vector<std::string>& commands, int first_gpu = 0, int dies = -1) {
   static const GpusOfProcess gpus(dag);
   std::vector<std::map<int, int>> ends(kWorkers);
   std::map<int, int> own;
   for (int a = 0; a < kWorkers; ++a) {
     for (int b = 0; b < a; ++b) {
-      const auto pair = socket_pair();
+      const auto pair = replay::socket_pair();
       ends[a][b] = pair->first;
       ends[b][a] = pair->second;
     }
-    const auto pair = socket_pair();
+    const auto pair = replay::socket_pair();
     own[a] = pair->first;
-    ends[a][launcher] = pair->second;
+    ends[a][replay::launcher] = pair->second;
   }
   AheadReplay result;
-  PeerLinks links(own);
+  replay::PeerLinks links(own);
   std::int64_t number = 0;
   for (const std::string& command : commands) {
-    EXPECT_TRUE(links.send(0, {MessageKind::command, number++, 0, 0, command}));
+    EXPECT_TRUE(links.send(0, {replay::MessageKind::command, number++, 0, 0, command}));
   }
   std::vector<std::thread> threads;
   for (int w = 0; w < kWorkers; ++w) {
     threads.emplace_back([&, w] {
-      PeerLinks peers(ends[w]);
+      replay::PeerLinks peers(ends[w]);
       if (w == dies) return;
-      const WorkerOptions options{{kReplicas, kRanks, w / kRanks, w % kRanks}, 100};
-      const RankScript script = script_of(dag, options.place.rank);
+      const replay::WorkerOptions options{{kReplicas, kRanks, w / kRanks, w % kRanks}, 100};
+      const replay::RankScript script = replay::script_of(dag, options.place.rank);
       std::map<int, std::string> kernel_of;
-      const SimulatedGpuSpec spec = gpu_of_rank(dag, options.place.rank, gpu_options());
-      for (const int type : types_of(dag, options.place.rank)) {
+      const simulated_gpu::SimulatedGpuSpec spec = replay::gpu_of_rank(dag, options.place.rank, gpu_options());
+      for (const int type : replay::types_of(dag, options.place.rank)) {
         kernel_of.emplace(type, spec.computations[kernel_of.size()].name);
       }
-      auto device = CudaDevice::open(CUDA_SIMULATED, first_gpu + w, kernel_of);
+      auto device = replay::CudaDevice::open(CUDA_SIMULATED, first_gpu + w, kernel_of);
       if (!device) {
         result.errors[w] = device.error().message;
         return;
       }
-      const Status done = run_asynchronous_worker(options, ahead, script, peers, **device, result.listeners[w]);
+      const Status done = replay::run_asynchronous_worker(options, ahead, script, peers, **device, result.listeners[w]);
       if (!done) result.errors[w] = done.error().message;
     });
   }
   int open = kWorkers;
   while (open > 0) {
     EXPECT_TRUE(links.look(50));
-    while (auto note = links.take(MessageKind::note)) result.job = note->message.payload;
-    while (auto came = links.take(MessageKind::report)) {
-      const auto report = report_from(came->message.payload);
+    while (auto note = links.take(replay::MessageKind::note)) result.job = note->message.payload;
+    while (auto came = links.take(replay::MessageKind::report)) {
+      const auto report = replay::report_from(came->message.payload);
       EXPECT_TRUE(report);
       if (report) result.of_worker[came->peer].push_back(*report);
     }
@@ -179,9 +179,9 @@ class Ahead : public ::testing::TestWithParam<int> {};
 
 // Whatever a busy machine did to the simulation is in `lost_s`: without it, the times are those of the simulator.
 TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
-  const ComputationDag dag = pipeline();
-  const Plan plan = all_maximum_clock(dag);
-  const Simulation expected = simulate(dag, plan);
+  const model::ComputationDag dag = pipeline();
+  const model::Plan plan = model::all_maximum_clock(dag);
+  const checker::Simulation expected = checker::simulate(dag, plan);
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "run", "run", "stop"});
   const std::size_t iterations = replayed.of_worker[0].size();
   ASSERT_GE(iterations, 4U);  // more, if the first were enqueued before the first command was read
@@ -191,7 +191,7 @@ TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
     for (int w = 0; w < kWorkers; ++w) {
       ASSERT_EQ(replayed.errors[w], "");
       ASSERT_EQ(replayed.of_worker[w].size(), iterations);
-      const RankReport& report = replayed.of_worker[w][k];
+      const replay::RankReport& report = replayed.of_worker[w][k];
       EXPECT_EQ(report.iteration, static_cast<std::int64_t>(k));
       EXPECT_EQ(report.start_s, replayed.of_worker[0][k].start_s) << "the same for all";
       EXPECT_EQ(report.end_s, replayed.of_worker[0][k].end_s);
@@ -201,17 +201,17 @@ TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
     if (lost_s > 1e-6) continue;
     ++undisturbed;
     for (int w = 0; w < kWorkers; ++w) {
-      const RankReport& report = replayed.of_worker[w][k];
+      const replay::RankReport& report = replayed.of_worker[w][k];
       EXPECT_NEAR(report.end_s - report.start_s, expected.makespan.value(), 1e-6);
       double energy_j = kBlockingW * expected.makespan.value();
       ASSERT_EQ(report.stamps.size(), dag.rank_order[w % kRanks].size());
       for (std::size_t i = 0; i < report.stamps.size(); ++i) {
-        const ComputationStamp& stamp = report.stamps[i];
+        const replay::ComputationStamp& stamp = report.stamps[i];
         ASSERT_EQ(stamp.computation, dag.rank_order[w % kRanks][i]) << "order";
         EXPECT_NEAR(stamp.start_s - report.start_s, expected.start[stamp.computation].value(), 1e-6);
         EXPECT_NEAR(stamp.end_s - report.start_s, expected.end[stamp.computation].value(), 1e-6);
         EXPECT_EQ(stamp.clock_mhz, 1400);
-        const Measurement& option = dag.type_of(stamp.computation).options[plan[stamp.computation]];
+        const model::Measurement& option = dag.type_of(stamp.computation).options[plan[stamp.computation]];
         EXPECT_NEAR(stamp.energy_j, option.energy.value(), 1e-4);
         energy_j += option.energy.value() - kBlockingW * option.time.value();
       }
@@ -222,7 +222,7 @@ TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
 }
 
 TEST_P(Ahead, TheFrameworkCallsItsHooksInOrder) {
-  const ComputationDag dag = pipeline();
+  const model::ComputationDag dag = pipeline();
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "stop"});
   for (int w = 0; w < kWorkers; ++w) {
     std::vector<std::pair<std::string, int>> expected;
@@ -237,14 +237,14 @@ TEST_P(Ahead, TheFrameworkCallsItsHooksInOrder) {
 }
 
 TEST_P(Ahead, TheHostIsAsFarAheadAsItMayBeAndNoFurther) {
-  const ComputationDag dag = pipeline();
+  const model::ComputationDag dag = pipeline();
   const int computations = GetParam() == 0 ? 1000 : GetParam();
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "run", "stop"});
   for (int w = 0; w < kWorkers; ++w) {
     const std::vector<double>& begun_s = replayed.listeners[w].begun_s_;
     std::vector<double> ended_s, iteration_ended_s;
-    for (const RankReport& report : replayed.of_worker[w]) {
-      for (const ComputationStamp& stamp : report.stamps) ended_s.push_back(stamp.end_s);
+    for (const replay::RankReport& report : replayed.of_worker[w]) {
+      for (const replay::ComputationStamp& stamp : report.stamps) ended_s.push_back(stamp.end_s);
       iteration_ended_s.push_back(report.end_s);
     }
     ASSERT_EQ(begun_s.size(), ended_s.size());
@@ -261,7 +261,7 @@ TEST_P(Ahead, TheHostIsAsFarAheadAsItMayBeAndNoFurther) {
 }
 
 TEST_P(Ahead, AllFollowACommandAfterTheSameIteration) {
-  const ComputationDag dag = pipeline();
+  const model::ComputationDag dag = pipeline();
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "client", "run", "stop"});
   EXPECT_EQ(replayed.job, "job-1");
   for (int w = 0; w < kWorkers; ++w) {
@@ -277,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(Depths, Ahead, ::testing::Values(1, 2, 8, 0), [](const 
 });
 
 TEST(AsynchronousWorker, ItEndsWhenAPeerIsGone) {
-  const ComputationDag dag = pipeline();
+  const model::ComputationDag dag = pipeline();
   const AheadReplay replayed = replay_ahead(dag, {0, 2}, {}, kWorkers, 3);
   for (int w = 0; w < kWorkers - 1; ++w) EXPECT_THAT(replayed.errors[w], HasSubstr("has gone")) << w;
 }

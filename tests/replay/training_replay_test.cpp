@@ -1,5 +1,5 @@
 // The launcher of workers, with a program in their place that ends at once, in order.
-#include "replay/training_replay.h"
+#include "simulation/replay/training_replay.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -19,14 +19,14 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<TrainingReplay> launch_what_ends_at_once() {
+std::unique_ptr<replay::TrainingReplay> launch_what_ends_at_once() {
   SeededDice dice(3);
-  const ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 2, .max_microbatches = 2});
-  ReplayOptions options;
+  const model::ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 2, .max_microbatches = 2});
+  replay::ReplayOptions options;
   options.program = "/bin/true";
   options.gpus.assign(dag.num_ranks(), "none");
   options.report_limit_s = 0.3;
-  return *TrainingReplay::launch(dag, options);
+  return *replay::TrainingReplay::launch(dag, options);
 }
 
 TEST(TrainingReplay, AWorkerThatEndsUntoldIsNamed) {
@@ -64,8 +64,8 @@ class WaitingProgram {
 TEST(TrainingReplay, AStoppedWorkerIsNamedWhileTrainingStandsStill) {
   const WaitingProgram program;
   SeededDice dice(3);
-  const ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 2, .max_microbatches = 2});
-  ReplayOptions options;
+  const model::ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 2, .max_microbatches = 2});
+  replay::ReplayOptions options;
   options.program = program.path();
   options.gpus.assign(dag.num_ranks(), "none");
   options.report_limit_s = 60;
@@ -73,7 +73,7 @@ TEST(TrainingReplay, AStoppedWorkerIsNamedWhileTrainingStandsStill) {
   std::vector<std::string> said;
   options.on_silence = [&](const std::string& who) { said.push_back(who); };
   options.interrupted = [&] { return !said.empty() && said.back().starts_with("stopped"); };
-  const auto replay = *TrainingReplay::launch(dag, options);
+  const auto replay = *replay::TrainingReplay::launch(dag, options);
   const pid_t last = replay->pids().back();
   kill(last, SIGSTOP);
   EXPECT_FALSE(replay->next_iteration()) << "it was interrupted";
@@ -85,12 +85,12 @@ TEST(TrainingReplay, AStoppedWorkerIsNamedWhileTrainingStandsStill) {
 TEST(TrainingReplay, WorkersThatReportNothingAreNamed) {
   const WaitingProgram program;
   SeededDice dice(3);
-  const ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 1, .max_microbatches = 2});
-  ReplayOptions options;
+  const model::ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 1, .max_microbatches = 2});
+  replay::ReplayOptions options;
   options.program = program.path();
   options.gpus = {"none"};
   options.report_limit_s = 0.05;
-  const auto replay = *TrainingReplay::launch(dag, options);
+  const auto replay = *replay::TrainingReplay::launch(dag, options);
   const auto iteration = replay->next_iteration();
   ASSERT_FALSE(iteration);
   EXPECT_THAT(iteration.error().message, HasSubstr("no report of iteration 0 from worker 0 (process "));

@@ -14,16 +14,17 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
 /// A database that knows the profile and its frontier, so that no case plans it anew.
-std::shared_ptr<MemoryDatabase> known_reported_profile() {
+std::shared_ptr<store::MemoryDatabase> known_reported_profile() {
   static const auto blobs = [] {
     InProcess target;
     PERSEUS_CHECK(target.put_profile(small_profile("small", 3)).ok(), "put_profile");
     return target.database().blobs;
   }();
-  auto database = std::make_shared<MemoryDatabase>();
+  auto database = std::make_shared<store::MemoryDatabase>();
   database->blobs = blobs;
   return database;
 }
@@ -39,7 +40,7 @@ constexpr int plans_known = 5;  // the one in force and those before it, see ear
 class ReportedTraining {
  public:
   explicit ReportedTraining(ShrinkingDice& dice) : dice_(dice) {
-    RegisterJob job;
+    jobs::RegisterJob job;
     job.degrees = {1, 2, dice_.roll(1, 2)};
     job.profile = "small";
     ranks_ = job.degrees.world_size();
@@ -48,7 +49,7 @@ class ReportedTraining {
     job_ = registered->job;
     const bool epochs = dice_.roll(0, 1) == 1;
     for (int rank = 0; rank < ranks_; ++rank) {
-      RegisterRank request;
+      jobs::RegisterRank request;
       request.job = job_;
       request.rank = rank;
       request.pp_rank = rank / job.degrees.tp;
@@ -73,7 +74,7 @@ class ReportedTraining {
       if (!last_.contains(rank)) return;
       RC_ASSERT(server_.report_iterations(last_.at(rank)).ok());  // the answer was lost
     } else if (what == 14) {
-      RC_ASSERT(server_.set_policy({job_, Pin{std::nullopt, dice_.roll(0, 5)}}).ok());
+      RC_ASSERT(server_.set_policy({job_, jobs::Pin{std::nullopt, dice_.roll(0, 5)}}).ok());
     } else if (what < 17) {
       seconds_ += dice_.roll(1, 2 * static_cast<int>(count_interval_s));
       server_.go_to(seconds_);
@@ -119,7 +120,7 @@ class ReportedTraining {
 
   void report(int rank, std::int64_t count) {
     for (; count > 0; --count) {
-      ReportIterations request;
+      jobs::ReportIterations request;
       request.job = job_;
       request.rank = rank;
       const std::int64_t iteration = ++reported_[rank];
@@ -145,7 +146,7 @@ class ReportedTraining {
   std::string job_;
   int ranks_ = 0;
   std::vector<std::int64_t> reported_;  ///< by rank: the last iteration
-  std::map<int, ReportIterations> last_;
+  std::map<int, jobs::ReportIterations> last_;
   std::map<std::int64_t, std::int64_t> version_of_;  ///< by iteration
   std::map<std::int64_t, bool> good_;                ///< by iteration
   std::int64_t allowed_missing_ = 0;

@@ -1,10 +1,10 @@
-#include "server/event.h"
+#include "server/jobs/event.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 std::vector<EventBody> one_of_each_kind() {
@@ -91,4 +91,4 @@ TEST(Event, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -7,13 +7,14 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 using ::testing::HasSubstr;
 
 /// Registers a job of one rank without a profile, as Zeus's client without job_metadata does.
 std::string job_without_metadata(InProcess& target, const std::vector<std::string>& instructions = {}) {
   const auto job = target.register_job({})->job;
-  RegisterRank rank;
+  jobs::RegisterRank rank;
   rank.job = job;
   rank.clocks_mhz = {1410, 1200};
   rank.instructions = instructions;
@@ -22,7 +23,7 @@ std::string job_without_metadata(InProcess& target, const std::vector<std::strin
 }
 
 int ask_once(InProcess& target, const std::string& job) {
-  WaitForPlan request{job, 0, 0, std::nullopt, std::nullopt};
+  jobs::WaitForPlan request{job, 0, 0, std::nullopt, std::nullopt};
   request.asks_once = true;
   return target.wait_for_plan(request);
 }
@@ -54,11 +55,11 @@ TEST(ExistingClients, AJobWithoutMetadataIsToldThatItHasNoProfile) {
 
 TEST(ExistingClients, AProfileThatIsUploadedMeanwhileAnswers) {
   InProcess target;
-  RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees.pp = 2;
   const std::string job = target.register_job(request)->job;
   for (const int number : {0, 1}) {
-    RegisterRank rank;
+    jobs::RegisterRank rank;
     rank.job = job;
     rank.rank = rank.pp_rank = number;
     ASSERT_TRUE(target.register_rank(rank).ok());
@@ -68,7 +69,7 @@ TEST(ExistingClients, AProfileThatIsUploadedMeanwhileAnswers) {
   ASSERT_TRUE(target.upload_profile(job, small_profile("", 4)).ok());
   const auto answer = target.answer_of(wait);
   ASSERT_TRUE(answer && answer->ok());
-  EXPECT_EQ((*answer)->schedule->kind, StageSchedule::Kind::plan);
+  EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::plan);
 }
 
 TEST(ExistingClients, ARankThatListsItsInstructionsGetsTheHighestClocks) {

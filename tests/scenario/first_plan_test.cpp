@@ -17,7 +17,7 @@ class FirstPlan : public ::testing::Test {
  protected:
   FirstPlan() {
     EXPECT_TRUE(target.put_profile(small_profile("two", 4)).ok());
-    server::RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees.pp = 2;
     request.profile = "two";
     job = target.register_job(request).value().job;
@@ -26,7 +26,7 @@ class FirstPlan : public ::testing::Test {
     EXPECT_FALSE(target.answer_of(wait));
   }
   Status registers(int rank) {
-    server::RegisterRank request;
+    jobs::RegisterRank request;
     request.job = job;
     request.rank = request.pp_rank = rank;
     request.clocks_mhz = {1410, 810};
@@ -41,7 +41,7 @@ class FirstPlan : public ::testing::Test {
     const auto answer = target.answer_of(wait);
     ASSERT_TRUE(answer && answer->ok());
     ASSERT_NE((*answer)->schedule, nullptr);
-    EXPECT_EQ((*answer)->schedule->kind, server::StageSchedule::Kind::plan);
+    EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::plan);
     EXPECT_EQ((*answer)->schedule->version, 1);
   }
 
@@ -58,7 +58,7 @@ TEST_F(FirstPlan, WhoseProfileIsLostIsTheOneThatThereIs) {
 }
 
 TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
-  target.service().subscribe_all([&](const server::JobEvent& event) {
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterisation_started") lose_profiles();
   });
   ASSERT_TRUE(registers(1).ok());
@@ -68,7 +68,7 @@ TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
 }
 
 TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {
-  const server::SubscriptionId subscription = target.service().subscribe_all([&](const server::JobEvent& event) {
+  const jobs::SubscriptionId subscription = target.service().subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "rank_registered") target.break_store(true);
   });
   ASSERT_TRUE(registers(1).ok());

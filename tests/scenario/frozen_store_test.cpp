@@ -12,33 +12,34 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
 class FrozenStore : public ::testing::Test {
  protected:
   FrozenStore() {
     EXPECT_TRUE(target.put_profile(small_profile("small", 4)).ok());
-    RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees = {2, 2, 1};
     request.profile = "small";
     job = target.register_job(request).value().job;
     for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(target.register_rank(rank_request(rank)).ok());
   }
-  RegisterRank rank_request(int rank) const {
-    RegisterRank request;
+  jobs::RegisterRank rank_request(int rank) const {
+    jobs::RegisterRank request;
     request.job = job;
     request.rank = rank;
     request.dp_rank = rank / 2;
     request.pp_rank = rank % 2;
     return request;
   }
-  SetStraggler straggler(double degree) const {
-    SetStraggler request{job, {}, Seconds(0), degree};
+  jobs::SetStraggler straggler(double degree) const {
+    jobs::SetStraggler request{job, {}, Seconds(0), degree};
     request.target.pipeline = 0;
     return request;
   }
   template <class T>
-  Done<T> into(std::optional<Result<T>>& answer) {
+  service::Done<T> into(std::optional<Result<T>>& answer) {
     return [&answer](Result<T> result) {
       EXPECT_FALSE(answer) << "a second answer";
       answer = std::move(result);
@@ -55,16 +56,17 @@ class FrozenStore : public ::testing::Test {
 
 TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
   target.freeze_store(true);
-  std::optional<Result<StragglerSet>> changed;
-  std::optional<Result<RegisteredJob>> registered;
-  std::optional<Result<JobView>> shown;
+  std::optional<Result<jobs::StragglerSet>> changed;
+  std::optional<Result<jobs::RegisteredJob>> registered;
+  std::optional<Result<jobs::JobView>> shown;
   std::optional<Result<std::vector<std::string>>> profiles;
-  std::optional<Result<PlanAnswer>> plan;
+  std::optional<Result<jobs::PlanAnswer>> plan;
   target.service().set_straggler(straggler(1.2), into(changed));
   target.service().register_job({}, into(registered));
   target.service().job("not in memory", into(shown));
   target.service().profiles(into(profiles));
-  const WaitId wait = target.service().wait_for_plan({"not in memory", 0, 0, std::nullopt, std::nullopt}, into(plan));
+  const jobs::WaitId wait =
+      target.service().wait_for_plan({"not in memory", 0, 0, std::nullopt, std::nullopt}, into(plan));
   EXPECT_NE(wait, 0);
   target.go_to(9.9);
   EXPECT_FALSE(changed || registered || shown || profiles || plan);
@@ -82,11 +84,11 @@ TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
 
 TEST_F(FrozenStore, PilesUpNothingOnceItIsKnownNotToAnswer) {
   target.freeze_store(true);
-  std::optional<Result<StragglerSet>> first;
+  std::optional<Result<jobs::StragglerSet>> first;
   target.service().set_straggler(straggler(1.2), into(first));
   target.go_to(11);
   ASSERT_TRUE(is_unavailable(first));
-  std::optional<Result<StragglerSet>> second;
+  std::optional<Result<jobs::StragglerSet>> second;
   target.service().set_straggler(straggler(1.4), into(second));
   EXPECT_TRUE(is_unavailable(second));
   target.freeze_store(false);
@@ -99,8 +101,8 @@ TEST_F(FrozenStore, AWaitForAJobThatIsBeingReadCanBeTakenBack) {
   target.restart();
   target.freeze_store(true);
   bool answered = false;
-  const WaitId wait = target.service().wait_for_plan({job, 0, 0, std::nullopt, std::nullopt},
-                                                     [&](const Result<PlanAnswer>&) { answered = true; });
+  const jobs::WaitId wait = target.service().wait_for_plan({job, 0, 0, std::nullopt, std::nullopt},
+                                                           [&](const Result<jobs::PlanAnswer>&) { answered = true; });
   EXPECT_NE(wait, 0);
   target.service().cancel_wait(wait);
   target.freeze_store(false);
@@ -121,7 +123,7 @@ TEST_F(FrozenStore, ThoseWhoAskForAJobThatIsBeingReadAreAnsweredInOrder) {
 }
 
 TEST_F(FrozenStore, AnOrderlyStopEndsAndSaysWhatWasNotWritten) {
-  ReportIterations report;
+  jobs::ReportIterations report;
   report.job = job;
   report.last_iteration = 5;
   report.plan_version = 1;
@@ -165,14 +167,14 @@ TEST_F(FrozenStore, IsUnhealthyWhileItsDiskIsFullAndThenNoLonger) {
 
 TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
   std::optional<Result<Ok>> finished;
-  std::optional<Result<StragglerSet>> changed;
+  std::optional<Result<jobs::StragglerSet>> changed;
   const std::string before = target.job(job)->row.state;
   target.freeze_store(true);
   target.service().set_straggler(straggler(1.2), into(changed));
   target.service().finish_job(job, into(finished));
   for (const double seconds : {0.1, 2.0, 9.9, 10.1, 60.0}) {
     target.go_to(seconds);
-    std::optional<Result<JobView>> shown;
+    std::optional<Result<jobs::JobView>> shown;
     target.service().job(job, into(shown));
     target.settle();
     ASSERT_TRUE(shown && *shown) << seconds;
@@ -186,11 +188,11 @@ TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
 }
 
 TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
-  RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees = {2, 3, 1};
   request.facts["token"] = "mine";
   target.freeze_store(true);
-  std::optional<Result<RegisteredJob>> first, second;
+  std::optional<Result<jobs::RegisteredJob>> first, second;
   target.service().register_job(request, into(first));
   target.service().register_job(request, into(second));
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2);
@@ -200,7 +202,7 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   ASSERT_TRUE(first && *first && second && *second);
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2) << "once each";
   target.freeze_store(true);
-  std::optional<Result<RegisteredJob>> lost;
+  std::optional<Result<jobs::RegisteredJob>> lost;
   target.service().register_job(request, into(lost));
   target.go_to(11);
   ASSERT_TRUE(is_unavailable(lost));
@@ -211,11 +213,11 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
 
 TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
   // Whether the key is new is asked of the store first: until then a burst would pass the token's limits.
-  RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees = {2, 3, 1};
   request.facts["token"] = "mine";
   target.freeze_store(true);
-  std::vector<std::optional<Result<RegisteredJob>>> answers(5);
+  std::vector<std::optional<Result<jobs::RegisteredJob>>> answers(5);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     request.idempotency_key = "a key of 16 or more " + std::to_string(i);
     target.service().register_job(request, into(answers[i]));
@@ -228,7 +230,7 @@ TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
 }
 
 TEST_F(FrozenStore, WhatATokensJobsStoreIsKnownFromTheStart) {
-  RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees = {1, 2, 1};
   request.facts["token"] = "mine";
   const std::string own = target.register_job(request).value().job;

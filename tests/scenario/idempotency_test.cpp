@@ -7,10 +7,11 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
-RegisterJob keyed(const std::string& key, const std::string& fingerprint = "f", const std::string& token = "") {
-  RegisterJob job;
+jobs::RegisterJob keyed(const std::string& key, const std::string& fingerprint = "f", const std::string& token = "") {
+  jobs::RegisterJob job;
   job.degrees = {1, 2, 1};
   job.idempotency_key = key;
   job.fingerprint = fingerprint;
@@ -51,7 +52,7 @@ TEST(IdempotencyKey, AnotherBodyIsRefused) {
 
 TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {
   InProcess target;
-  RegisterJob job = keyed("1234567890123456");
+  jobs::RegisterJob job = keyed("1234567890123456");
   job.facts["idempotency"] = "mine";
   const std::string id = target.register_job(job)->job;
   EXPECT_EQ(folded(target.database(), id).spec.facts.at("idempotency"), "mine");

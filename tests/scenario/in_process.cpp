@@ -7,9 +7,10 @@
 
 namespace perseus::testing {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
-InProcess::InProcess(ServiceOptions options, std::shared_ptr<MemoryDatabase> database)
+InProcess::InProcess(service::ServiceOptions options, std::shared_ptr<store::MemoryDatabase> database)
     : options_(std::move(options)), database_(std::move(database)) {
   if (options_.owner.empty()) options_.owner = "the only server";
   restart();
@@ -28,9 +29,10 @@ void InProcess::restart() {
   held_refining_.clear();
   held_answers_.clear();
   at_store_.clear();
-  store_ = std::make_unique<MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); }, database_);
+  store_ = std::make_unique<store::MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); },
+                                                database_);
   database_->may_read = true;
-  auto opened = Service::open(options_, *store_, clock_, *this);
+  auto opened = service::Service::open(options_, *store_, clock_, *this);
   database_->may_read = false;
   PERSEUS_CHECK(opened.ok(), opened.ok() ? "" : opened.error().message.c_str());
   service_ = *std::move(opened);
@@ -139,7 +141,7 @@ void InProcess::go_to(double seconds) {
 }
 
 template <class T>
-Result<T> InProcess::answer(const std::function<void(Done<T>)>& call) {
+Result<T> InProcess::answer(const std::function<void(service::Done<T>)>& call) {
   // The answer may come after a restart has taken this frame's place: it is shared.
   auto result = std::make_shared<std::optional<Result<T>>>();
   call([result](Result<T> value) {
@@ -160,49 +162,49 @@ Status status_of(const auto& result) {
 
 }  // namespace
 
-Status InProcess::put_profile(const NamedProfile& profile) {
-  return status_of(answer<StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
+Status InProcess::put_profile(const jobs::NamedProfile& profile) {
+  return status_of(answer<jobs::StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
 }
-Result<RegisteredJob> InProcess::register_job(const RegisterJob& request) {
-  return answer<RegisteredJob>([&](auto done) { service_->register_job(request, done); });
+Result<jobs::RegisteredJob> InProcess::register_job(const jobs::RegisterJob& request) {
+  return answer<jobs::RegisteredJob>([&](auto done) { service_->register_job(request, done); });
 }
-Status InProcess::register_rank(const RegisterRank& request) {
-  return status_of(answer<RegisteredRank>([&](auto done) { service_->register_rank(request, done); }));
+Status InProcess::register_rank(const jobs::RegisterRank& request) {
+  return status_of(answer<jobs::RegisteredRank>([&](auto done) { service_->register_rank(request, done); }));
 }
-Status InProcess::upload_profile(const std::string& job, const NamedProfile& profile) {
+Status InProcess::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
   return answer<Ok>([&](auto done) { service_->upload_profile(job, profile, {}, done); });
 }
-Status InProcess::report_iterations(const ReportIterations& request) {
-  return status_of(answer<ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
+Status InProcess::report_iterations(const jobs::ReportIterations& request) {
+  return status_of(answer<jobs::ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
 }
-Status InProcess::drop_plan(const DropPlan& request) {
+Status InProcess::drop_plan(const jobs::DropPlan& request) {
   return answer<Ok>([&](auto done) { service_->drop_plan(request, done); });
 }
 Status InProcess::finish_job(const std::string& job) {
   return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
 }
-Result<StragglerSet> InProcess::set_straggler(const SetStraggler& request) {
-  return answer<StragglerSet>([&](auto done) { service_->set_straggler(request, done); });
+Result<jobs::StragglerSet> InProcess::set_straggler(const jobs::SetStraggler& request) {
+  return answer<jobs::StragglerSet>([&](auto done) { service_->set_straggler(request, done); });
 }
-Status InProcess::withdraw_straggler(const WithdrawStraggler& request) {
+Status InProcess::withdraw_straggler(const jobs::WithdrawStraggler& request) {
   return answer<Ok>([&](auto done) { service_->withdraw_straggler(request, done); });
 }
-Status InProcess::set_policy(const SetPolicy& request) {
+Status InProcess::set_policy(const jobs::SetPolicy& request) {
   return answer<Ok>([&](auto done) { service_->set_policy(request, done); });
 }
-Status InProcess::clear_policy(const ClearPolicy& request) {
+Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
   return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
 }
-Result<JobView> InProcess::job(const std::string& job) {
-  const auto view = [&] { return answer<JobView>([&](auto done) { service_->job(job, done); }); };
+Result<jobs::JobView> InProcess::job(const std::string& job) {
+  const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
   (void)view().ok();  // it may have woken something
   return view();
 }
 
-int InProcess::wait_for_plan(const WaitForPlan& request) {
-  auto result = std::make_shared<std::optional<Result<PlanAnswer>>>();
+int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
+  auto result = std::make_shared<std::optional<Result<jobs::PlanAnswer>>>();
   waits_.push_back(result);
-  service_->wait_for_plan(request, [result](Result<PlanAnswer> value) {
+  service_->wait_for_plan(request, [result](Result<jobs::PlanAnswer> value) {
     PERSEUS_CHECK(!*result, "a second answer");
     *result = std::move(value);
   });
@@ -210,14 +212,14 @@ int InProcess::wait_for_plan(const WaitForPlan& request) {
   return static_cast<int>(waits_.size()) - 1;
 }
 
-std::optional<Result<PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
+std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
 
-server::NamedProfile small_profile(const std::string& name, int microbatches) {
+jobs::NamedProfile small_profile(const std::string& name, int microbatches) {
   static const std::string csv = [] {
     std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
     return std::string(std::istreambuf_iterator<char>(file), {});
   }();
-  server::NamedProfile profile;
+  jobs::NamedProfile profile;
   profile.name = name;
   profile.profile_csv = csv;
   profile.shape.microbatches = microbatches;

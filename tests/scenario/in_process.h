@@ -13,31 +13,31 @@
 
 #include "base/clock.h"
 #include "scenario/scenario.h"
-#include "server/service.h"
-#include "store/memory_store.h"
+#include "server/service/service.h"
+#include "server/store/memory_store.h"
 
 namespace perseus::testing {
 
-class InProcess final : public ScenarioTarget, public server::Executor {
+class InProcess final : public ScenarioTarget, public service::Executor {
  public:
-  explicit InProcess(server::ServiceOptions options = {},
-                     std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>());
+  explicit InProcess(service::ServiceOptions options = {},
+                     std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>());
   ~InProcess() override;
 
-  Status put_profile(const server::NamedProfile& profile) override;
-  Result<server::RegisteredJob> register_job(const server::RegisterJob& request) override;
-  Status register_rank(const server::RegisterRank& request) override;
-  Status upload_profile(const std::string& job, const server::NamedProfile& profile) override;
-  Status report_iterations(const server::ReportIterations& request) override;
-  Status drop_plan(const server::DropPlan& request) override;
+  Status put_profile(const jobs::NamedProfile& profile) override;
+  Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) override;
+  Status register_rank(const jobs::RegisterRank& request) override;
+  Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
+  Status report_iterations(const jobs::ReportIterations& request) override;
+  Status drop_plan(const jobs::DropPlan& request) override;
   Status finish_job(const std::string& job) override;
-  Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) override;
-  Status withdraw_straggler(const server::WithdrawStraggler& request) override;
-  Status set_policy(const server::SetPolicy& request) override;
-  Status clear_policy(const server::ClearPolicy& request) override;
-  Result<server::JobView> job(const std::string& job) override;
-  int wait_for_plan(const server::WaitForPlan& request) override;
-  std::optional<Result<server::PlanAnswer>> answer_of(int wait) override;
+  Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) override;
+  Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
+  Status set_policy(const jobs::SetPolicy& request) override;
+  Status clear_policy(const jobs::ClearPolicy& request) override;
+  Result<jobs::JobView> job(const std::string& job) override;
+  int wait_for_plan(const jobs::WaitForPlan& request) override;
+  std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
   bool hold_work(bool hold) override;
@@ -57,9 +57,9 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   /// Refining stands still, or goes on; other work is done.
   void hold_refining(bool hold);
 
-  server::Service& service() { return *service_; }
-  [[nodiscard]] MemoryStore& store() { return *store_; }
-  MemoryDatabase& database() { return *database_; }
+  service::Service& service() { return *service_; }
+  [[nodiscard]] store::MemoryStore& store() { return *store_; }
+  store::MemoryDatabase& database() { return *database_; }
   /// Runs what is queued, and what that queues.
   void settle();
   /// Runs only that many queued pieces: a crash may come between any two.
@@ -67,12 +67,12 @@ class InProcess final : public ScenarioTarget, public server::Executor {
 
  private:
   template <class T>
-  Result<T> answer(const std::function<void(server::Done<T>)>& call);
+  Result<T> answer(const std::function<void(service::Done<T>)>& call);
 
   void to_store(std::function<void()> work);
 
-  server::ServiceOptions options_;
-  std::shared_ptr<MemoryDatabase> database_;
+  service::ServiceOptions options_;
+  std::shared_ptr<store::MemoryDatabase> database_;
   HandTurnedClock clock_{1'800'000'000};
   double start_s_ = clock_.now_s();
   std::deque<std::function<void()>> queue_;
@@ -81,12 +81,12 @@ class InProcess final : public ScenarioTarget, public server::Executor {
   std::deque<Work> held_, held_refining_;
   std::vector<std::function<void()>> held_answers_;
   bool holding_ = false, holding_refining_ = false, holding_answers_ = false;
-  std::unique_ptr<MemoryStore> store_;
-  std::unique_ptr<server::Service> service_;
-  std::vector<std::shared_ptr<std::optional<Result<server::PlanAnswer>>>> waits_;
+  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<service::Service> service_;
+  std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;
 };
 
 /// tests/scenario/small.csv, a profile of two stages, for 1F1B with so many microbatches.
-server::NamedProfile small_profile(const std::string& name, int microbatches);
+jobs::NamedProfile small_profile(const std::string& name, int microbatches);
 
 }  // namespace perseus::testing

@@ -11,7 +11,7 @@ namespace {
 
 struct NamedProfileTest : ::testing::Test {
   NamedProfileTest() {
-    server::NamedProfile profile;
+    jobs::NamedProfile profile;
     profile.name = "two-nodes";
     profile.profile_csv = kTwoStages;
     profile.shape.microbatches = 2;
@@ -20,8 +20,8 @@ struct NamedProfileTest : ::testing::Test {
     profile.shape.blocking_transfers = true;
     EXPECT_TRUE(target.put_profile(profile).ok());
   }
-  double t_min_s(const std::optional<server::PipelineShape>& shape) {
-    server::RegisterJob request;
+  double t_min_s(const std::optional<jobs::PipelineShape>& shape) {
+    jobs::RegisterJob request;
     request.degrees.pp = 2;
     request.profile = "two-nodes";
     request.shape = shape;
@@ -37,13 +37,13 @@ TEST_F(NamedProfileTest, KeepsItsLinksForAJobThatNamesItsScheduleOnly) {
   // F0 0.1, sent 0.5, F1 0.1, B1 0.2, sent 0.5, ...: with links of 0.5 s no plan takes less than 1.6 s.
   const double own_s = t_min_s(std::nullopt);
   EXPECT_GT(own_s, 1.6);
-  server::PipelineShape shape;  // as the client sends it
+  jobs::PipelineShape shape;  // as the client sends it
   shape.microbatches = 2;
   EXPECT_EQ(t_min_s(shape), own_s);
 }
 
 TEST_F(NamedProfileTest, GivesWayToAJobThatSaysWhatItsLinksAre) {
-  server::PipelineShape shape;
+  jobs::PipelineShape shape;
   shape.microbatches = 2;
   shape.transfer_latency = Seconds(0);
   EXPECT_NEAR(t_min_s(shape), 0.9, 1e-9);

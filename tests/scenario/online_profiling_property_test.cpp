@@ -11,7 +11,8 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
 constexpr int story_microbatches = 2;
 constexpr double longest_window_s = 600;
@@ -19,7 +20,7 @@ constexpr double longest_window_s = 600;
 class OnlineStory {
  public:
   OnlineStory() {
-    RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees = degrees_;
     request.profile_online = true;
     request.plain_profiling = dice_.one_in(4);
@@ -66,10 +67,10 @@ class OnlineStory {
         break;
       case 3:  // what does not fit is refused, and changes nothing
         if (auto report = training_->report_of(random_rank())) {
-          const Job before = folded(target_.database(), job_);
+          const jobs::Job before = folded(target_.database(), job_);
           report->time_s.begin()->second.front().pop_back();
           const bool taken = target_.report_iterations(*report).ok();
-          const Job after = folded(target_.database(), job_);
+          const jobs::Job after = folded(target_.database(), job_);
           RC_ASSERT(after.results.size() == before.results.size());
           RC_ASSERT(!taken || after == before);
         }
@@ -79,7 +80,7 @@ class OnlineStory {
         break;
       case 5:  // dies in the middle of a report, or of finding a window
         if (auto report = training_->report_of(random_rank())) {
-          target_.service().report_iterations(*report, [](const Result<ReportedIterations>&) {});
+          target_.service().report_iterations(*report, [](const Result<jobs::ReportedIterations>&) {});
         }
         target_.step(dice_.roll(0, 6));
         target_.restart();
@@ -91,7 +92,7 @@ class OnlineStory {
         target_.go_to(seconds_ += 3);
         break;
       default: {
-        SetStraggler request{job_, {}, Seconds(0), 1 + 0.1 * dice_.roll(0, 3)};
+        jobs::SetStraggler request{job_, {}, Seconds(0), 1 + 0.1 * dice_.roll(0, 3)};
         request.target.pipeline = 0;
         RC_ASSERT(target_.set_straggler(request).ok());
       }
@@ -100,13 +101,13 @@ class OnlineStory {
 
   void check() {
     (void)target_.job(job_).ok();  // a server that has just started reads it now, and goes on with it
-    const Job job = folded(target_.database(), job_);
+    const jobs::Job job = folded(target_.database(), job_);
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
     RC_ASSERT(view->sequence == job.sequence);
     RC_ASSERT(view->row.state == name_of(job.state));
     if (view->profiling) RC_ASSERT(view->profiling->windows == job.profiled.windows);
-    if (job.state != JobState::profiling) return;
+    if (job.state != jobs::JobState::profiling) return;
     RC_ASSERT(!job.windows.empty());  // somebody has always decided
     RC_ASSERT(target_.now_s() < job.window_s + longest_window_s);
     RC_ASSERT(!job.all_reported());
@@ -114,7 +115,7 @@ class OnlineStory {
 
   ShrinkingDice dice_;
   InProcess target_;
-  Degrees degrees_{dice_.roll(1, 2), 2, dice_.roll(1, 2)};
+  jobs::Degrees degrees_{dice_.roll(1, 2), 2, dice_.roll(1, 2)};
   std::string job_;
   std::optional<Training> training_;
   double seconds_ = 0;

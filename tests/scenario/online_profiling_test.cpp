@@ -2,23 +2,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "planner/exact.h"
-#include "profiling/plan_loss.h"
+#include "planning/planner/exact.h"
 #include "scenario/in_process.h"
 #include "scenario/training.h"
-#include "server/pipeline_input.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/profiling/plan_loss.h"
 
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 using ::testing::HasSubstr;
-using Kind = StageSchedule::Kind;
+using Kind = jobs::StageSchedule::Kind;
 
 constexpr int online_microbatches = 6;
 
-RegisterJob online_job(Degrees degrees) {
-  RegisterJob request;
+jobs::RegisterJob online_job(jobs::Degrees degrees) {
+  jobs::RegisterJob request;
   request.degrees = degrees;
   request.profile_online = true;
   request.facts = {{"model_name", "invented"}};
@@ -29,18 +30,18 @@ RegisterJob online_job(Degrees degrees) {
 }
 
 struct OnlineProfiling : ::testing::Test {
-  std::string begin(const RegisterJob& request) {
+  std::string begin(const jobs::RegisterJob& request) {
     const auto registered = target.register_job(request);
     EXPECT_TRUE(registered.ok()) << registered.error().message;
     return registered->job;
   }
-  JobView view(const std::string& job) { return target.job(job).value(); }
+  jobs::JobView view(const std::string& job) { return target.job(job).value(); }
 
   InProcess target;
 };
 
 TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
-  const Degrees degrees{2, 3, 2};
+  const jobs::Degrees degrees{2, 3, 2};
   const std::string job = begin(online_job(degrees));
   EXPECT_EQ(view(job).row.state, "registered");
   Training training(target, job, degrees, online_microbatches);
@@ -55,29 +56,29 @@ TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   ASSERT_TRUE(planned.ok()) << planned.error().message;
   EXPECT_EQ(training.told(11)->kind, Kind::plan);
 
-  const JobView now = view(job);
+  const jobs::JobView now = view(job);
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_TRUE(now.profiling->over);
   EXPECT_GT(now.profiling->windows, 2);
   EXPECT_THAT(now.profiling->text, HasSubstr("expected to lose"));
-  const Frontier best = plan_exact(training.truth());
+  const model::Frontier best = planner::plan_exact(training.truth());
   EXPECT_NEAR(now.plan->t_min->value(), best.points.back().time.value(), 0.01 * best.points.back().time.value());
 }
 
 /// The plan's shortest time, against that of the best plan for the job as it is.
-double later_pct(const JobView& planned, const Training& training) {
-  return 100 * (planned.plan->t_min->value() / plan_exact(training.truth()).points.back().time.value() - 1);
+double later_pct(const jobs::JobView& planned, const Training& training) {
+  return 100 * (planned.plan->t_min->value() / planner::plan_exact(training.truth()).points.back().time.value() - 1);
 }
 
 SimulationOptions with_slow_link() {
   SimulationOptions options;
-  options.transfer_latency =
-      TransferLatency(std::vector<BoundaryLatency>{{Seconds(0.002), Seconds(0.002)}, {Seconds(0.06), Seconds(0.06)}});
+  options.transfer_latency = model::TransferLatency(
+      std::vector<model::BoundaryLatency>{{Seconds(0.002), Seconds(0.002)}, {Seconds(0.06), Seconds(0.06)}});
   return options;
 }
 
 TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
-  const Degrees degrees{2, 3, 2};
+  const jobs::Degrees degrees{2, 3, 2};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches, with_slow_link());
   ASSERT_TRUE(training.register_ranks().ok());
@@ -86,7 +87,7 @@ TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
   EXPECT_THAT(view(job).profiling->text, HasSubstr("transfers take 0.002 to 0.06 s, slowest: boundary 1"));
 
   // What it would be without.
-  RegisterJob other = online_job(degrees);
+  jobs::RegisterJob other = online_job(degrees);
   other.facts = {{"model_name", "another"}};
   const std::string blind = begin(other);
   Training silent(target, blind, degrees, online_microbatches, with_slow_link());
@@ -97,7 +98,7 @@ TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
 }
 
 TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
-  const Degrees degrees{1, 3, 1};
+  const jobs::Degrees degrees{1, 3, 1};
   const std::string first = begin(online_job(degrees));
   Training one_node(target, first, degrees, online_microbatches);
   ASSERT_TRUE(one_node.register_ranks().ok());
@@ -111,8 +112,8 @@ TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
 }
 
 TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
-  const Degrees degrees{1, 3, 1};
-  RegisterJob request = online_job(degrees);
+  const jobs::Degrees degrees{1, 3, 1};
+  jobs::RegisterJob request = online_job(degrees);
   request.shape->transfer_latency = Seconds(0);
   const std::string job = begin(request);
   Training training(target, job, degrees, online_microbatches, with_slow_link());
@@ -122,20 +123,20 @@ TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
 }
 
 TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
-  const Degrees degrees{1, 2, 1};
+  const jobs::Degrees degrees{1, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
   ASSERT_EQ(training.run_window({0, 1}).value(), 0);
-  const auto report = [&](ReportIterations result) {
-    std::optional<Result<ReportedIterations>> answer;
+  const auto report = [&](jobs::ReportIterations result) {
+    std::optional<Result<jobs::ReportedIterations>> answer;
     target.service().report_iterations(std::move(result), [&](const auto& reported) { answer = reported; });
     target.settle();
     return *answer;
   };
-  ReportIterations good = training.report_of(0).value();
+  jobs::ReportIterations good = training.report_of(0).value();
 
-  ReportIterations odd = good;
+  jobs::ReportIterations odd = good;
   odd.time_s["forward"].front().pop_back();
   EXPECT_THAT(report(odd).error().message, HasSubstr("5 values; the rank runs it 6 times"));
   odd = good;
@@ -148,7 +149,7 @@ TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
   ASSERT_TRUE(reported.ok()) << reported.error().message;
   EXPECT_THAT(reported->rejected, ::testing::ElementsAre(HasSubstr("rank 0, window 0, iteration 0: throttled")));
   EXPECT_EQ(report(good)->rejected, reported->rejected) << "a retry";
-  const JobView now = view(job);
+  const jobs::JobView now = view(job);
   EXPECT_EQ(now.profiling->rejected, 1);
   EXPECT_EQ(now.profiling->rejections, reported->rejected);
   EXPECT_EQ(now.profiling->waiting_for, std::vector<int>{1});
@@ -160,15 +161,15 @@ TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
 }
 
 TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
-  const Degrees degrees{1, 2, 1};
+  const jobs::Degrees degrees{1, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
   ASSERT_TRUE(training.run_until_plan(100).ok());
   ASSERT_EQ(view(job).row.state, "deployed");
-  const JobView before = view(job);
+  const jobs::JobView before = view(job);
   // A late report of the last window, which is not whole either.
-  ReportIterations late;
+  jobs::ReportIterations late;
   late.job = job;
   late.window = before.profiling->windows - 1;
   late.last_iteration = before.plan->from_iteration + 5;
@@ -179,7 +180,7 @@ TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
 }
 
 TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
-  const Degrees degrees{2, 2, 1};
+  const jobs::Degrees degrees{2, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
@@ -192,7 +193,7 @@ TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
   for (const int rank : {1, 3, 0}) {
     EXPECT_EQ(window_of(ask(rank)), 0);
     EXPECT_EQ(window_of(ask(rank)), 0) << "it was lost on its way";
-    ReportIterations result = training.report_of(rank).value();
+    jobs::ReportIterations result = training.report_of(rank).value();
     result.window.reset();
     const int before = rank == 0 ? -1 : ask(rank);
     ASSERT_TRUE(target.report_iterations(result).ok());
@@ -204,8 +205,8 @@ TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
 }
 
 TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
-  const auto database = std::make_shared<MemoryDatabase>();
-  ServiceOptions options;
+  const auto database = std::make_shared<store::MemoryDatabase>();
+  service::ServiceOptions options;
   options.owner = "one";
   InProcess one(options, database);
   options.owner = "other";
@@ -213,7 +214,7 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
   const auto both = [&] {
     for (int i = 0; i < 4; ++i) one.settle(), other.settle();
   };
-  const Degrees degrees{1, 2, 1};
+  const jobs::Degrees degrees{1, 2, 1};
   const std::string job = one.register_job(online_job(degrees)).value().job;
   Training training(one, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
@@ -237,22 +238,22 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
 }
 
 TEST(OnlineProfilingBudget, ASearchForClocksThatTakesLongerEndsProfilingWithWhatIsKnown) {
-  ServiceOptions options;
+  service::ServiceOptions options;
   options.planning_budget_s = 1e-9;
   InProcess target(options);
-  const Degrees degrees{1, 2, 1};
+  const jobs::Degrees degrees{1, 2, 1};
   const std::string job = target.register_job(online_job(degrees)).value().job;
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
   ASSERT_TRUE(training.run_until_plan(10).ok());
-  const JobView now = target.job(job).value();
+  const jobs::JobView now = target.job(job).value();
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_THAT(now.profiling->text,
               HasSubstr("the search for clocks to measure took longer than its budget of 1e-09 s (planning_budget_s)"));
 }
 
 TEST_F(OnlineProfiling, ASearchIsPlannersWorkAndEndsWithItsJob) {
-  const Degrees degrees{1, 2, 1};
+  const jobs::Degrees degrees{1, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());

@@ -9,13 +9,15 @@
 #include <charconv>
 
 #include "base/error_table.h"
-#include "server/api_bodies.h"
-#include "server/json_fields.h"
-#include "wire/json_reader.h"
+#include "io/formats/json_reader.h"
+#include "server/jobs/api_bodies.h"
+#include "server/jobs/json_fields.h"
 
 namespace perseus::testing {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
+using namespace routes;
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
@@ -50,10 +52,10 @@ class OverHttp::Client {
 
  private:
   static Error error_in(const std::string& body) {
-    const auto document = parse_json(body, "answer");
+    const auto document = formats::parse_json(body, "answer");
     if (!document) return document.error();
-    JsonFields fields(document->root());
-    JsonFields error(fields.value("error"));
+    formats::JsonFields fields(document->root());
+    formats::JsonFields error(fields.value("error"));
     const std::string code(error.string("code"));
     for (const ErrorEntry& entry : error_table()) {
       if (entry.name == code) return {entry.code, std::string(error.string("message"))};
@@ -66,8 +68,8 @@ class OverHttp::Client {
 };
 
 OverHttp::OverHttp() {
-  token_store_ = std::make_unique<MemoryStore>([](const std::function<void()>& work) { work(); }, database_);
-  tokens_ = std::make_unique<Tokens>(*token_store_);
+  token_store_ = std::make_unique<store::MemoryStore>([](const std::function<void()>& work) { work(); }, database_);
+  tokens_ = std::make_unique<service::Tokens>(*token_store_);
   open();
 }
 
@@ -121,7 +123,9 @@ std::string request_text(const std::string& method, const std::string& target, c
       target, body.size(), body);
 }
 
-std::string in_job(const std::string& job, const std::string& rest) { return "/v1/jobs/" + percent_encode(job) + rest; }
+std::string in_job(const std::string& job, const std::string& rest) {
+  return "/v1/jobs/" + http::percent_encode(job) + rest;
+}
 
 Status status_of(const Result<std::string>& answer) {
   if (answer) return Ok{};
@@ -145,52 +149,52 @@ Result<std::string> OverHttp::ask(const std::string& method, const std::string& 
 namespace {
 
 /// Members that the path says.
-std::string profile_body(const NamedProfile& profile) { return json_text(ProfileBody{profile, {}}); }
+std::string profile_body(const jobs::NamedProfile& profile) { return jobs::json_text(jobs::ProfileBody{profile, {}}); }
 
 }  // namespace
 
-Status OverHttp::put_profile(const NamedProfile& profile) {
-  return status_of(ask("PUT", "/v1/profiles/" + percent_encode(profile.name), profile_body(profile)));
+Status OverHttp::put_profile(const jobs::NamedProfile& profile) {
+  return status_of(ask("PUT", "/v1/profiles/" + http::percent_encode(profile.name), profile_body(profile)));
 }
 
-Result<RegisteredJob> OverHttp::register_job(const RegisterJob& request) {
-  JobBody body{request, {}};
+Result<jobs::RegisteredJob> OverHttp::register_job(const jobs::RegisterJob& request) {
+  jobs::JobBody body{request, {}};
   for (const auto& [pipeline, profile] : request.profile_of) body.profile_of[std::to_string(pipeline)] = profile;
-  const auto answer = ask("POST", "/v1/jobs", json_text(body));
+  const auto answer = ask("POST", "/v1/jobs", jobs::json_text(body));
   if (!answer) return answer.error();
-  const auto document = parse_json(*answer, "answer");
+  const auto document = formats::parse_json(*answer, "answer");
   if (!document) return document.error();
-  JsonFields fields(document->root());
-  RegisteredJob job{std::string(fields.string("job")), std::string(fields.string("state"))};
+  formats::JsonFields fields(document->root());
+  jobs::RegisteredJob job{std::string(fields.string("job")), std::string(fields.string("state"))};
   if (fields.error()) return *fields.error();
   return job;
 }
 
-Status OverHttp::register_rank(const RegisterRank& request) {
-  return status_of(ask("POST", in_job(request.job, "/ranks"), json_text(request)));
+Status OverHttp::register_rank(const jobs::RegisterRank& request) {
+  return status_of(ask("POST", in_job(request.job, "/ranks"), jobs::json_text(request)));
 }
-Status OverHttp::upload_profile(const std::string& job, const NamedProfile& profile) {
+Status OverHttp::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
   return status_of(ask("PUT", in_job(job, "/profile"), profile_body(profile)));
 }
-Status OverHttp::report_iterations(const ReportIterations& request) {
-  return status_of(ask("POST", in_job(request.job, "/iterations"), json_text(request)));
+Status OverHttp::report_iterations(const jobs::ReportIterations& request) {
+  return status_of(ask("POST", in_job(request.job, "/iterations"), jobs::json_text(request)));
 }
-Status OverHttp::drop_plan(const DropPlan& request) {
+Status OverHttp::drop_plan(const jobs::DropPlan& request) {
   return status_of(
-      ask("POST", in_job(request.job, fmt::format("/ranks/{}/plan_dropped", request.rank)), json_text(request)));
+      ask("POST", in_job(request.job, fmt::format("/ranks/{}/plan_dropped", request.rank)), jobs::json_text(request)));
 }
 Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST", in_job(job, "/finish"))); }
 
-Result<StragglerSet> OverHttp::set_straggler(const SetStraggler& request) {
-  const auto answer =
-      ask("POST", request.job.empty() ? "/v1/stragglers" : in_job(request.job, "/stragglers"), json_text(request));
+Result<jobs::StragglerSet> OverHttp::set_straggler(const jobs::SetStraggler& request) {
+  const auto answer = ask("POST", request.job.empty() ? "/v1/stragglers" : in_job(request.job, "/stragglers"),
+                          jobs::json_text(request));
   if (!answer) return answer.error();
-  const auto document = parse_json(*answer, "answer");
+  const auto document = formats::parse_json(*answer, "answer");
   if (!document) return document.error();
-  StragglerSet set;
-  JsonFields fields(document->root());
-  const Status read = fields.value("notices").for_each([&](const JsonReader& element) -> Status {
-    JsonFields notice(element);
+  jobs::StragglerSet set;
+  formats::JsonFields fields(document->root());
+  const Status read = fields.value("notices").for_each([&](const formats::JsonReader& element) -> Status {
+    formats::JsonFields notice(element);
     set.notices.push_back({std::string(notice.string("job")), std::string(notice.string("id")),
                            notice.integer("pipeline"), notice.number("at_s")});
     if (notice.optional("nothing_done")) set.notices.back().nothing_done = std::string(notice.string("nothing_done"));
@@ -200,37 +204,37 @@ Result<StragglerSet> OverHttp::set_straggler(const SetStraggler& request) {
   return set;
 }
 
-Status OverHttp::withdraw_straggler(const WithdrawStraggler& request) {
-  return status_of(ask("DELETE", in_job(request.job, "/stragglers/" + percent_encode(request.id))));
+Status OverHttp::withdraw_straggler(const jobs::WithdrawStraggler& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/stragglers/" + http::percent_encode(request.id))));
 }
 
-Status OverHttp::set_policy(const SetPolicy& request) {
-  const std::string body = std::visit([](const auto& policy) { return json_text(policy); }, request.policy);
-  return status_of(ask("PUT", in_job(request.job, fmt::format("/policies/{}", kind_of(request.policy))), body));
+Status OverHttp::set_policy(const jobs::SetPolicy& request) {
+  const std::string body = std::visit([](const auto& policy) { return jobs::json_text(policy); }, request.policy);
+  return status_of(ask("PUT", in_job(request.job, fmt::format("/policies/{}", jobs::kind_of(request.policy))), body));
 }
-Status OverHttp::clear_policy(const ClearPolicy& request) {
-  return status_of(ask("DELETE", in_job(request.job, "/policies/" + percent_encode(request.kind))));
+Status OverHttp::clear_policy(const jobs::ClearPolicy& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/policies/" + http::percent_encode(request.kind))));
 }
 
 namespace {
 
-std::optional<Seconds> seconds_in(JsonFields& fields, std::string_view name) {
+std::optional<Seconds> seconds_in(formats::JsonFields& fields, std::string_view name) {
   if (!fields.optional(name)) return std::nullopt;
   return Seconds(fields.number(name));
 }
 
-std::string text_in(JsonFields& fields, std::string_view name) {
+std::string text_in(formats::JsonFields& fields, std::string_view name) {
   return fields.optional(name) ? std::string(fields.string(name)) : "";
 }
 
-bool says_yes(JsonFields& fields, std::string_view name) {
+bool says_yes(formats::JsonFields& fields, std::string_view name) {
   const auto member = fields.optional(name);
   return member && member->boolean() && *member->boolean();
 }
 
-JobView::PlanInForce plan_in(const JsonReader& json) {
-  JsonFields fields(json);
-  JobView::PlanInForce plan;
+jobs::JobView::PlanInForce plan_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::PlanInForce plan;
   plan.version = fields.integer("version");
   plan.from_iteration = fields.integer("from_iteration");
   plan.t_max = seconds_in(fields, "t_max_s");
@@ -242,9 +246,9 @@ JobView::PlanInForce plan_in(const JsonReader& json) {
   return plan;
 }
 
-JobView::PipelineView pipeline_in(const JsonReader& json) {
-  JsonFields fields(json);
-  JobView::PipelineView pipeline;
+jobs::JobView::PipelineView pipeline_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::PipelineView pipeline;
   pipeline.pipeline = fields.integer("pipeline");
   pipeline.straggler = says_yes(fields, "straggler");
   if (fields.optional("point")) pipeline.point = fields.integer("point");
@@ -253,9 +257,9 @@ JobView::PipelineView pipeline_in(const JsonReader& json) {
   return pipeline;
 }
 
-JobView::Profiling profiling_in(const JsonReader& json) {
-  JsonFields fields(json);
-  JobView::Profiling profiling;
+jobs::JobView::Profiling profiling_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::Profiling profiling;
   profiling.over = says_yes(fields, "over");
   profiling.windows = fields.integer("windows");
   profiling.iterations = fields.integer("iterations");
@@ -264,7 +268,7 @@ JobView::Profiling profiling_in(const JsonReader& json) {
   if (fields.optional("waiting_for")) profiling.waiting_for = fields.integers("waiting_for");
   if (fields.optional("rejected")) profiling.rejected = fields.integer("rejected");
   if (const auto cost = fields.optional("cost")) {
-    JsonFields own(*cost);
+    formats::JsonFields own(*cost);
     profiling.cost.emplace();
     profiling.cost->iterations = own.integer("iterations");
     profiling.cost->time = Seconds(own.number("time_s"));
@@ -278,15 +282,15 @@ JobView::Profiling profiling_in(const JsonReader& json) {
   return profiling;
 }
 
-void savings_in(const JsonReader& json, JobView& view) {
-  JsonFields savings(json);
+void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
+  formats::JsonFields savings(json);
   if (const auto costs = savings.optional("per_iteration")) {
-    JsonFields fields(*costs);
+    formats::JsonFields fields(*costs);
     view.per_iteration = {Joules(fields.number("energy_j")), Joules(fields.number("all_max_energy_j")),
                           Seconds(fields.number("time_s")), Seconds(fields.number("all_max_time_s"))};
   }
   if (const auto total = savings.optional("total")) {
-    JsonFields fields(*total);
+    formats::JsonFields fields(*total);
     view.total = {static_cast<std::int64_t>(fields.number("iterations")),
                   Joules(fields.number("saved_j")),
                   Joules(fields.number("all_max_energy_j")),
@@ -295,12 +299,12 @@ void savings_in(const JsonReader& json, JobView& view) {
                   fields.integer("estimated_iterations"),
                   Joules(fields.number("estimated_saved_j"))};
   }
-  const auto measured_in = [&](std::string_view name) -> std::optional<JobView::Measured> {
+  const auto measured_in = [&](std::string_view name) -> std::optional<jobs::JobView::Measured> {
     const auto member = savings.optional(name);
     if (!member) return std::nullopt;
-    JsonFields fields(*member);
-    return JobView::Measured{Joules(fields.number("energy_j")), Seconds(fields.number("time_s")),
-                             fields.integer("iterations")};
+    formats::JsonFields fields(*member);
+    return jobs::JobView::Measured{Joules(fields.number("energy_j")), Seconds(fields.number("time_s")),
+                                   fields.integer("iterations")};
   };
   view.measured = measured_in("measured");
   view.measured_all_max = measured_in("measured_all_max");
@@ -310,30 +314,30 @@ void savings_in(const JsonReader& json, JobView& view) {
 }  // namespace
 
 /// What scenarios look at.
-Result<JobView> OverHttp::job(const std::string& job) {
+Result<jobs::JobView> OverHttp::job(const std::string& job) {
   const auto answer = ask("GET", in_job(job, ""));
   if (!answer) return answer.error();
   settle();  // as in-process: reading may have woken something
-  const auto document = parse_json(*ask("GET", in_job(job, "")), "answer");
+  const auto document = formats::parse_json(*ask("GET", in_job(job, "")), "answer");
   if (!document) return document.error();
-  JsonFields fields(document->root());
-  JobView view;
+  formats::JsonFields fields(document->root());
+  jobs::JobView view;
   view.row.job = fields.string("id");
   view.row.state = fields.string("state");
   view.reason = text_in(fields, "reason");
   view.sequence = fields.integer("sequence");
-  JsonFields degrees(fields.value("degrees"));
+  formats::JsonFields degrees(fields.value("degrees"));
   view.degrees = {degrees.integer("dp"), degrees.integer("pp"), degrees.integer("tp")};
-  view.ranks_registered = JsonFields(fields.value("ranks")).integer("registered");
+  view.ranks_registered = formats::JsonFields(fields.value("ranks")).integer("registered");
   if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
   if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
   if (const auto trial = fields.optional("profile_trial")) {
-    JsonFields members(*trial);
+    formats::JsonFields members(*trial);
     view.profile_trial = {std::string(members.string("state")), std::string(members.string("learned_by")),
                           members.optional("text") ? std::string(members.string("text")) : ""};
   }
   if (const auto dropped = fields.optional("plans_dropped")) {
-    const Status read = dropped->for_each([&](const JsonReader& text) -> Status {
+    const Status read = dropped->for_each([&](const formats::JsonReader& text) -> Status {
       view.dropped.emplace_back(*text.string());
       return Ok{};
     });
@@ -341,20 +345,21 @@ Result<JobView> OverHttp::job(const std::string& job) {
   }
   if (const auto profiling = fields.optional("profiling")) view.profiling = profiling_in(*profiling);
   if (const auto facts = fields.optional("facts")) {
-    if (const auto profile = JsonFields(*facts).optional("profile")) view.facts["profile"] = *profile->string();
+    if (const auto profile = formats::JsonFields(*facts).optional("profile"))
+      view.facts["profile"] = *profile->string();
   }
-  for (const Status& read : {fields.value("pipelines").for_each([&](const JsonReader& element) -> Status {
+  for (const Status& read : {fields.value("pipelines").for_each([&](const formats::JsonReader& element) -> Status {
                                view.pipelines.push_back(pipeline_in(element));
                                return Ok{};
                              }),
-                             fields.value("stragglers").for_each([&](const JsonReader& element) -> Status {
-                               JobView::StragglerView& straggler = view.stragglers.emplace_back();
-                               straggler.in_force = JsonFields(element).string("state") == "in_force";
+                             fields.value("stragglers").for_each([&](const formats::JsonReader& element) -> Status {
+                               jobs::JobView::StragglerView& straggler = view.stragglers.emplace_back();
+                               straggler.in_force = formats::JsonFields(element).string("state") == "in_force";
                                return Ok{};
                              }),
-                             fields.value("policies").for_each([&](const JsonReader& element) -> Status {
+                             fields.value("policies").for_each([&](const formats::JsonReader& element) -> Status {
                                view.policies.emplace_back();
-                               view.policy_texts.emplace_back(JsonFields(element).string("text"));
+                               view.policy_texts.emplace_back(formats::JsonFields(element).string("text"));
                                return Ok{};
                              })}) {
     if (!read) return read.error();
@@ -363,7 +368,7 @@ Result<JobView> OverHttp::job(const std::string& job) {
   return view;
 }
 
-int OverHttp::wait_for_plan(const WaitForPlan& request) {
+int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
   if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
@@ -374,17 +379,17 @@ int OverHttp::wait_for_plan(const WaitForPlan& request) {
   return static_cast<int>(waits_.size()) - 1;
 }
 
-std::optional<Result<PlanAnswer>> OverHttp::answer_of(int wait) {
+std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   settle();
   const auto answer = waits_[wait]->answer();
   if (!answer) return std::nullopt;
-  if (!*answer) return Result<PlanAnswer>(answer->error());
-  const auto document = parse_json(**answer, "answer");
-  if (!document) return Result<PlanAnswer>(document.error());
-  JsonFields fields(document->root());
-  PlanAnswer plan{nullptr, fields.integer("rank")};
-  if (says_yes(fields, "unchanged")) return Result<PlanAnswer>(plan);
-  auto schedule = std::make_shared<StageSchedule>();
+  if (!*answer) return Result<jobs::PlanAnswer>(answer->error());
+  const auto document = formats::parse_json(**answer, "answer");
+  if (!document) return Result<jobs::PlanAnswer>(document.error());
+  formats::JsonFields fields(document->root());
+  jobs::PlanAnswer plan{nullptr, fields.integer("rank")};
+  if (says_yes(fields, "unchanged")) return Result<jobs::PlanAnswer>(plan);
+  auto schedule = std::make_shared<jobs::StageSchedule>();
   schedule->version = fields.integer("version");
   schedule->from_iteration = fields.integer("from_iteration");
   schedule->reason = text_in(fields, "reason");
@@ -395,12 +400,12 @@ std::optional<Result<PlanAnswer>> OverHttp::answer_of(int wait) {
   schedule->slower_on_purpose = fields.optional("slower_because").has_value();
   if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
   const std::string kind(fields.string("kind"));
-  schedule->kind = kind == "plan"               ? StageSchedule::Kind::plan
-                   : kind == "profiling_window" ? StageSchedule::Kind::profiling_window
-                                                : StageSchedule::Kind::maximum_clock;
-  const Status read = fields.value("clocks").for_each([&](const JsonReader& pair) -> Status {
-    std::vector<JsonReader> parts;
-    const Status both = pair.for_each([&](const JsonReader& part) -> Status {
+  schedule->kind = kind == "plan"               ? jobs::StageSchedule::Kind::plan
+                   : kind == "profiling_window" ? jobs::StageSchedule::Kind::profiling_window
+                                                : jobs::StageSchedule::Kind::maximum_clock;
+  const Status read = fields.value("clocks").for_each([&](const formats::JsonReader& pair) -> Status {
+    std::vector<formats::JsonReader> parts;
+    const Status both = pair.for_each([&](const formats::JsonReader& part) -> Status {
       parts.push_back(part);
       return Ok{};
     });
@@ -409,10 +414,10 @@ std::optional<Result<PlanAnswer>> OverHttp::answer_of(int wait) {
                                 Megahertz(parts[1].integer() ? *parts[1].integer() : -1)});
     return Ok{};
   });
-  if (!read) return Result<PlanAnswer>(read.error());
-  if (fields.error()) return Result<PlanAnswer>(*fields.error());
+  if (!read) return Result<jobs::PlanAnswer>(read.error());
+  if (fields.error()) return Result<jobs::PlanAnswer>(*fields.error());
   plan.schedule = std::move(schedule);
-  return Result<PlanAnswer>(plan);
+  return Result<jobs::PlanAnswer>(plan);
 }
 
 }  // namespace perseus::testing

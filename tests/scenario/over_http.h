@@ -17,20 +17,20 @@ class OverHttp final : public ScenarioTarget {
   OverHttp();
   ~OverHttp() override;
 
-  Status put_profile(const server::NamedProfile& profile) override;
-  Result<server::RegisteredJob> register_job(const server::RegisterJob& request) override;
-  Status register_rank(const server::RegisterRank& request) override;
-  Status upload_profile(const std::string& job, const server::NamedProfile& profile) override;
-  Status report_iterations(const server::ReportIterations& request) override;
-  Status drop_plan(const server::DropPlan& request) override;
+  Status put_profile(const jobs::NamedProfile& profile) override;
+  Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) override;
+  Status register_rank(const jobs::RegisterRank& request) override;
+  Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
+  Status report_iterations(const jobs::ReportIterations& request) override;
+  Status drop_plan(const jobs::DropPlan& request) override;
   Status finish_job(const std::string& job) override;
-  Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) override;
-  Status withdraw_straggler(const server::WithdrawStraggler& request) override;
-  Status set_policy(const server::SetPolicy& request) override;
-  Status clear_policy(const server::ClearPolicy& request) override;
-  Result<server::JobView> job(const std::string& job) override;
-  int wait_for_plan(const server::WaitForPlan& request) override;
-  std::optional<Result<server::PlanAnswer>> answer_of(int wait) override;
+  Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) override;
+  Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
+  Status set_policy(const jobs::SetPolicy& request) override;
+  Status clear_policy(const jobs::ClearPolicy& request) override;
+  Result<jobs::JobView> job(const std::string& job) override;
+  int wait_for_plan(const jobs::WaitForPlan& request) override;
+  std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return inner_.now_s(); }
   bool hold_work(bool hold) override;
@@ -50,12 +50,12 @@ class OverHttp final : public ScenarioTarget {
   /// One request on a connection of its own: the answer's body, or the error that it says.
   Result<std::string> ask(const std::string& method, const std::string& target, const std::string& body = "");
 
-  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>();
+  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
   boost::asio::io_context io_{1};
   InProcess inner_{{}, database_};
   HandTurnedClock clock_{0};  ///< for dates that nobody looks at
-  std::unique_ptr<MemoryStore> token_store_;
-  std::unique_ptr<server::Tokens> tokens_;
+  std::unique_ptr<store::MemoryStore> token_store_;
+  std::unique_ptr<service::Tokens> tokens_;
   std::unique_ptr<ApiOnPort> api_;
   std::vector<std::unique_ptr<Client>> waits_;
 };

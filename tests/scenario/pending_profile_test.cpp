@@ -11,18 +11,18 @@ namespace {
 
 TEST(PendingProfile, IsPlannedWhenTheStoreHasIt) {
   InProcess target;
-  server::RegisterJob two_stages;
+  jobs::RegisterJob two_stages;
   two_stages.degrees.pp = 2;
   const auto job = target.register_job(two_stages);
   ASSERT_TRUE(job.ok());
-  server::NamedProfile profile;
+  jobs::NamedProfile profile;
   profile.profile_csv = kTwoStages;
   profile.shape.microbatches = 2;
   profile.shape.blocking_power = Watts(70);
   std::optional<Status> uploaded;
   target.service().upload_profile(job->job, profile, {}, [&](const Result<Ok>& done) { uploaded = done; });
   // Its append is under way when the profile, parsed meanwhile, must wait for it.
-  server::RegisterRank rank;
+  jobs::RegisterRank rank;
   rank.job = job->job;
   target.service().register_rank(rank, [](const auto&) {});
   target.settle();

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "scenario/in_process.h"
-#include "server/pipeline_input.h"
+#include "server/jobs/pipeline_input.h"
 
 namespace perseus::testing {
 namespace {
@@ -17,8 +17,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-server::ServiceOptions all_are_long() {
-  server::ServiceOptions options;
+service::ServiceOptions all_are_long() {
+  service::ServiceOptions options;
   options.quick_above_s = 0;
   return options;
 }
@@ -27,11 +27,11 @@ server::ServiceOptions all_are_long() {
 class PlanningTurns : public ::testing::Test {
  protected:
   /// Of microbatches: another number is another pipeline.
-  static server::NamedProfile profile(int microbatches) {
+  static jobs::NamedProfile profile(int microbatches) {
     return small_profile("p" + std::to_string(microbatches), microbatches);
   }
   std::string job(int microbatches, const std::string& team = "") {
-    server::RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees.pp = 2;
     request.name = team + std::to_string(microbatches);
     if (!team.empty()) request.facts["team"] = team;
@@ -41,14 +41,14 @@ class PlanningTurns : public ::testing::Test {
   }
   void register_ranks(const std::string& id) {
     for (int rank = 0; rank < 2; ++rank) {
-      server::RegisterRank request;
+      jobs::RegisterRank request;
       request.job = id;
       request.rank = request.pp_rank = rank;
       request.clocks_mhz = {1410, 810};
       EXPECT_TRUE(target.register_rank(request).ok());
     }
   }
-  server::JobView view(const std::string& id) { return target.job(id).value(); }
+  jobs::JobView view(const std::string& id) { return target.job(id).value(); }
   std::string frontier_of(const std::string& id) { return view(id).pipelines[0].frontier; }
   std::vector<std::string> stored_frontiers() {
     std::vector<std::string> keys;
@@ -64,12 +64,12 @@ class PlanningTurns : public ::testing::Test {
 TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
   target.hold_refining(true);
   const std::string a = job(4);
-  server::JobView now = view(a);
+  jobs::JobView now = view(a);
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_THAT(now.reason, HasSubstr("quick frontier"));
   ASSERT_TRUE(now.plan);
   EXPECT_EQ(now.plan->version, 1);
-  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(a)));
   const auto quick_energy = now.pipelines[0].energy;
 
   target.hold_refining(false);
@@ -77,7 +77,7 @@ TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_EQ(now.reason, "");
   EXPECT_EQ(now.plan->version, 2);
-  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
   EXPECT_LE(now.pipelines[0].energy, quick_energy * (1 + 1e-9));
   EXPECT_GT(quick_energy, Joules(0));
   EXPECT_EQ(target.service().counts().characterising, 0);
@@ -88,16 +88,16 @@ TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
   const std::string a = job(4);
   target.restart();
   EXPECT_EQ(view(a).plan->version, 1);
-  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(a)));
   target.hold_refining(false);
   EXPECT_EQ(view(a).plan->version, 2);
-  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
 }
 
 TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTurns) {
   std::map<std::string, std::string> names;
   std::vector<std::string> order;
-  target.service().subscribe_all([&](const server::JobEvent& event) {
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterised")
       order.push_back((event.text.starts_with("quick") ? "quick " : "") + names[event.job]);
   });
@@ -119,7 +119,7 @@ TEST_F(PlanningTurns, AnEndedJobIsPlannedNoMore) {
   EXPECT_EQ(target.service().counts().plannings_stopped, 1);
   EXPECT_EQ(target.service().counts().characterising, 0);
   ASSERT_EQ(stored_frontiers().size(), 1U);
-  EXPECT_TRUE(server::is_quick_frontier_key(stored_frontiers()[0]));
+  EXPECT_TRUE(jobs::is_quick_frontier_key(stored_frontiers()[0]));
   EXPECT_THAT(target.database().claims, IsEmpty());
   (void)target.job(a);  // looking at it does not start planning
   EXPECT_EQ(target.service().counts().characterising, 0);
@@ -142,7 +142,7 @@ TEST_F(PlanningTurns, ANewerProfileStopsPlanningTheOlderOne) {
   target.hold_refining(false);
   EXPECT_EQ(target.service().counts().plannings_stopped, 1);
   EXPECT_EQ(stored_frontiers().size(), 3U);  // two quick ones, one refined
-  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
   EXPECT_EQ(view(a).reason, "");
 }
 
@@ -150,10 +150,10 @@ TEST_F(PlanningTurns, AnotherJobThatWantsItKeepsItGoing) {
   target.hold_refining(true);
   const std::string a = job(4), b = job(4);
   ASSERT_TRUE(target.finish_job(a).ok());
-  EXPECT_TRUE(server::is_quick_frontier_key(frontier_of(b)));
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(b)));
   target.hold_refining(false);
   EXPECT_EQ(target.service().counts().plannings_stopped, 0);
-  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(b)));
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(b)));
 }
 
 TEST_F(PlanningTurns, WantedAgainAfterItWasStopped) {
@@ -163,7 +163,7 @@ TEST_F(PlanningTurns, WantedAgainAfterItWasStopped) {
   const std::string b = job(4);
   EXPECT_EQ(view(b).row.state, "deployed");
   target.hold_refining(false);
-  EXPECT_FALSE(server::is_quick_frontier_key(frontier_of(b)));
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(b)));
   EXPECT_THAT(target.database().claims, IsEmpty());
 }
 
@@ -182,7 +182,7 @@ TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
   target.hold_refining(true);
   const std::string a = job(4);
   register_ranks(a);
-  server::DropPlan drop;
+  jobs::DropPlan drop;
   drop.job = a;
   drop.rank = 1;
   drop.version = 1;
@@ -193,21 +193,21 @@ TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
 }
 
 TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
-  server::ServiceOptions options = all_are_long();
+  service::ServiceOptions options = all_are_long();
   options.planning_budget_s = 1e-9;
   InProcess target(options);
-  server::RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees.pp = 2;
   std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/scenario/small.csv");
   std::stringstream text;
   text << file.rdbuf();
-  server::NamedProfile profile;
+  jobs::NamedProfile profile;
   profile.profile_csv = text.str();
   profile.shape.microbatches = 4;
   profile.shape.blocking_power = Watts(70);
   const std::string a = target.register_job(request).value().job;
   ASSERT_TRUE(target.upload_profile(a, profile).ok());
-  const server::JobView now = target.job(a).value();
+  const jobs::JobView now = target.job(a).value();
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_EQ(now.plan->version, 1);
   EXPECT_THAT(now.reason, HasSubstr("planning took longer than its budget of 1e-09 s (planning_budget_s)"));
@@ -221,7 +221,7 @@ TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
   target.hold_work(true);
   const std::string a = job(4);
   register_ranks(a);
-  server::WaitForPlan once;
+  jobs::WaitForPlan once;
   once.job = a;
   once.asks_once = true;
   const int wait = target.wait_for_plan(once);
@@ -231,22 +231,22 @@ TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
   const auto answer = target.answer_of(wait);
   ASSERT_TRUE(answer && answer->ok());
   ASSERT_TRUE((*answer)->schedule);
-  EXPECT_EQ((*answer)->schedule->kind, server::StageSchedule::Kind::maximum_clock);
+  EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::maximum_clock);
   EXPECT_EQ((*answer)->schedule->clocks.size(), 8U);
 }
 
 TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
-  server::ServiceOptions options = all_are_long();
+  service::ServiceOptions options = all_are_long();
   options.refinement_slice_s = 0;
   InProcess target(options);
   std::map<std::string, std::string> names;
   std::vector<std::string> refined;
-  target.service().subscribe_all([&](const server::JobEvent& event) {
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
     if (event.kind == "characterised" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
   });
   target.hold_refining(true);
   for (const auto& [team, microbatches] : {std::pair{"long", 60}, {"short", 3}}) {
-    server::RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees.pp = 2;
     request.facts["team"] = team;
     const std::string id = target.register_job(request).value().job;
@@ -262,7 +262,7 @@ TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
 TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
   InProcess target;
   const auto job = [&](const std::string& token) {
-    server::RegisterJob request;
+    jobs::RegisterJob request;
     request.degrees.pp = 2;
     request.facts["token"] = token;
     const std::string id = target.register_job(request).value().job;

@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "base/error_table.h"
+#include "io/formats/number.h"
 #include "scenario/training.h"
-#include "wire/number.h"
 
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
 
 /// One line: words, and name=value (name~value, name>value, name<value) among them.
 struct Step {
@@ -39,12 +39,14 @@ struct Step {
   }
   [[nodiscard]] double number(const std::string& name, double otherwise) const {
     const auto value = find(name);
-    return value ? number_in<double>(*value).value_or(NAN) : otherwise;
+    return value ? formats::number_in<double>(*value).value_or(NAN) : otherwise;
   }
   [[nodiscard]] int whole(const std::string& name, int otherwise) const {
     return static_cast<int>(number(name, otherwise));
   }
-  [[nodiscard]] std::int64_t epoch() const { return number_in<std::int64_t>(find("epoch").value_or("0")).value_or(-1); }
+  [[nodiscard]] std::int64_t epoch() const {
+    return formats::number_in<std::int64_t>(find("epoch").value_or("0")).value_or(-1);
+  }
 };
 
 std::vector<std::string> split(const std::string& line) {
@@ -155,13 +157,13 @@ class Player {
     return known == job_ids_.end() ? name : known->second;
   }
 
-  [[nodiscard]] Result<NamedProfile> read_profile(const Step& step) const {
+  [[nodiscard]] Result<jobs::NamedProfile> read_profile(const Step& step) const {
     if (step.words.size() < 3) return wrong("profile|upload NAME FILE.csv microbatches=M ...");
     std::ifstream file(folder_ + "/" + step.words[2]);
     if (!file) return wrong(fmt::format("cannot read {}", step.words[2]));
     std::stringstream content;
     content << file.rdbuf();
-    NamedProfile profile{step.words[1], content.str(), {}, ""};
+    jobs::NamedProfile profile{step.words[1], content.str(), {}, ""};
     profile.shape.schedule = step.text("schedule", "1f1b");
     profile.shape.microbatches = step.whole("microbatches", 4);
     if (step.find("blocking_power")) profile.shape.blocking_power = Watts(step.number("blocking_power", 0));
@@ -181,7 +183,7 @@ class Player {
   }
 
   Status job(const Step& step) {
-    RegisterJob request;
+    jobs::RegisterJob request;
     request.name = step.words.size() > 1 ? step.words[1] : "";
     request.degrees = {step.whole("dp", 1), step.whole("pp", 1), step.whole("tp", 1)};
     request.world_size = step.whole("world_size", 0);
@@ -219,9 +221,9 @@ class Player {
     return Ok{};
   }
 
-  RegisterRank rank_request(const Step& step, int rank) {
-    const Degrees d = degrees_[step.words[1]];
-    RegisterRank request;
+  jobs::RegisterRank rank_request(const Step& step, int rank) {
+    const jobs::Degrees d = degrees_[step.words[1]];
+    jobs::RegisterRank request;
     request.job = id(step);
     request.rank = rank;
     request.dp_rank = rank / (d.pp * d.tp);
@@ -237,7 +239,7 @@ class Player {
   }
 
   Status measured(const Step& step) {
-    RegisterRank request = rank_request(step, step.whole("rank", 0));
+    jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
     request.control = step.text("control");
@@ -246,7 +248,7 @@ class Player {
   }
 
   Status drop(const Step& step) {
-    DropPlan request;
+    jobs::DropPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
     request.version = step.whole("version", 0);
@@ -265,7 +267,7 @@ class Player {
   }
 
   Status rank(const Step& step) {
-    RegisterRank request = rank_request(step, step.whole("rank", 0));
+    jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
     request.dp_rank = step.whole("dp", request.dp_rank);
     request.pp_rank = step.whole("pp", request.pp_rank);
     request.tp_rank = step.whole("tp", request.tp_rank);
@@ -283,7 +285,7 @@ class Player {
   }
 
   Status report(const Step& step) {
-    ReportIterations request;
+    jobs::ReportIterations request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
     if (step.find("iteration")) request.last_iteration = step.whole("iteration", 0);
@@ -312,7 +314,7 @@ class Player {
     if (!step.find("windows")) return training->second.run_until_plan(step.whole("most", 200));
     std::set<int> silent;
     std::stringstream ranks(step.text("silent"));
-    for (std::string rank; std::getline(ranks, rank, ',');) silent.insert(number_in<int>(rank).value_or(-1));
+    for (std::string rank; std::getline(ranks, rank, ',');) silent.insert(formats::number_in<int>(rank).value_or(-1));
     for (int n = step.whole("windows", 1); n > 0; --n) {
       if (const auto ran = training->second.run_window(silent); !ran) return ran.error();
     }
@@ -322,7 +324,7 @@ class Player {
   Status finish(const Step& step) { return target_.finish_job(id(step)); }
 
   Status straggler(const Step& step) {
-    SetStraggler request;
+    jobs::SetStraggler request;
     if (step.words.size() > 1 && step.words[1] != "any") request.job = id(step);
     request.target.accelerator = step.text("accelerator");
     if (step.find("rank")) request.target.rank = step.whole("rank", 0);
@@ -342,19 +344,19 @@ class Player {
   }
 
   Status policy(const Step& step) {
-    const auto set = [&](Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
-    if (step.find("power_cap")) return set(PowerCap{Watts(step.number("power_cap", 0))});
-    if (step.find("pinned_point")) return set(Pin{std::nullopt, step.whole("pinned_point", 0)});
-    if (step.find("pinned_time")) return set(Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
+    const auto set = [&](jobs::Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
+    if (step.find("power_cap")) return set(jobs::PowerCap{Watts(step.number("power_cap", 0))});
+    if (step.find("pinned_point")) return set(jobs::Pin{std::nullopt, step.whole("pinned_point", 0)});
+    if (step.find("pinned_time")) return set(jobs::Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
     if (!step.find("slowdown"))
       return wrong("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
-    MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
+    jobs::MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
     if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
     std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
     for (std::string sample; std::getline(samples, sample, ',');) {
       const std::size_t colon = sample.find(':');
-      const auto from = number_in<double>(std::string_view(sample).substr(0, colon));
-      const auto value = number_in<double>(std::string_view(sample).substr(colon + 1));
+      const auto from = formats::number_in<double>(std::string_view(sample).substr(0, colon));
+      const auto value = formats::number_in<double>(std::string_view(sample).substr(colon + 1));
       if (!from || !value) return wrong(fmt::format("signal: {}", sample));
       slowdown.signal.push_back({start_s_ + *from, *value});
     }
@@ -366,7 +368,7 @@ class Player {
   }
 
   Status wait(const Step& step) {
-    WaitForPlan request;
+    jobs::WaitForPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
     const auto earlier = waits_.find(step.text("have"));  // the version that this wait was answered with
@@ -410,15 +412,15 @@ class Player {
       numbers["instructions"] = static_cast<double>(schedule->clocks.size());
       int highest = 0;
       int lowest = 1 << 30;
-      for (const ClockedInstruction& c : schedule->clocks) {
+      for (const formats::ClockedInstruction& c : schedule->clocks) {
         highest = std::max(highest, c.clock.value());
         lowest = std::min(lowest, c.clock.value());
       }
       numbers["highest"] = highest;
       numbers["lowest"] = lowest;
-      texts["kind"] = schedule->kind == StageSchedule::Kind::plan               ? "plan"
-                      : schedule->kind == StageSchedule::Kind::profiling_window ? "profiling_window"
-                                                                                : "maximum_clock";
+      texts["kind"] = schedule->kind == jobs::StageSchedule::Kind::plan               ? "plan"
+                      : schedule->kind == jobs::StageSchedule::Kind::profiling_window ? "profiling_window"
+                                                                                      : "maximum_clock";
       texts["reason"] = schedule->reason;
       texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
       if (schedule->iteration_time && schedule->all_max_time) {
@@ -513,7 +515,7 @@ class Player {
         continue;
       }
       const auto number = numbers.find(option.name);
-      const auto wanted = number_in<double>(option.value);
+      const auto wanted = formats::number_in<double>(option.value);
       if (number == numbers.end() || !wanted) {
         return wrong(
             fmt::format("expected {}{}{}, but there is no such thing now", option.name, option.relation, option.value));
@@ -535,7 +537,7 @@ class Player {
       unit = time.back() == 'd' ? 86400 : time.back() == 'h' ? 3600 : time.back() == 'm' ? 60 : 1;
       time.pop_back();
     }
-    const auto seconds = number_in<double>(time);
+    const auto seconds = formats::number_in<double>(time);
     if (!seconds) return wrong("at TIME, for example 30s, 5m, 2h, 7d");
     target_.go_to(*seconds * unit);
     return Ok{};
@@ -576,7 +578,7 @@ class Player {
   ScenarioTarget& target_;
   double start_s_ = target_.now_s();
   std::map<std::string, std::string> job_ids_;
-  std::map<std::string, Degrees> degrees_;
+  std::map<std::string, jobs::Degrees> degrees_;
   std::map<std::string, std::string> notices_;
   std::map<std::string, int> waits_;
   std::map<std::string, Training> training_;

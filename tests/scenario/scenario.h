@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "server/requests.h"
+#include "server/jobs/requests.h"
 
 namespace perseus::testing {
 
@@ -25,22 +25,22 @@ class ScenarioTarget {
   ScenarioTarget& operator=(const ScenarioTarget&) = delete;
   virtual ~ScenarioTarget() = default;
 
-  virtual Status put_profile(const server::NamedProfile& profile) = 0;
-  virtual Result<server::RegisteredJob> register_job(const server::RegisterJob& request) = 0;
-  virtual Status register_rank(const server::RegisterRank& request) = 0;
-  virtual Status upload_profile(const std::string& job, const server::NamedProfile& profile) = 0;
-  virtual Status report_iterations(const server::ReportIterations& request) = 0;
-  virtual Status drop_plan(const server::DropPlan& request) = 0;
+  virtual Status put_profile(const jobs::NamedProfile& profile) = 0;
+  virtual Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) = 0;
+  virtual Status register_rank(const jobs::RegisterRank& request) = 0;
+  virtual Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) = 0;
+  virtual Status report_iterations(const jobs::ReportIterations& request) = 0;
+  virtual Status drop_plan(const jobs::DropPlan& request) = 0;
   virtual Status finish_job(const std::string& job) = 0;
-  virtual Result<server::StragglerSet> set_straggler(const server::SetStraggler& request) = 0;
-  virtual Status withdraw_straggler(const server::WithdrawStraggler& request) = 0;
-  virtual Status set_policy(const server::SetPolicy& request) = 0;
-  virtual Status clear_policy(const server::ClearPolicy& request) = 0;
-  virtual Result<server::JobView> job(const std::string& job) = 0;
+  virtual Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) = 0;
+  virtual Status withdraw_straggler(const jobs::WithdrawStraggler& request) = 0;
+  virtual Status set_policy(const jobs::SetPolicy& request) = 0;
+  virtual Status clear_policy(const jobs::ClearPolicy& request) = 0;
+  virtual Result<jobs::JobView> job(const std::string& job) = 0;
 
   /// Begins a wait and returns at once; answer_of() says what became of it.
-  virtual int wait_for_plan(const server::WaitForPlan& request) = 0;
-  virtual std::optional<Result<server::PlanAnswer>> answer_of(int wait) = 0;
+  virtual int wait_for_plan(const jobs::WaitForPlan& request) = 0;
+  virtual std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) = 0;
 
   /// Turns the clock to so many seconds after the scenario's start; everything due by then happens.
   virtual void go_to(double seconds) = 0;

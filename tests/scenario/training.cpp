@@ -2,9 +2,9 @@
 
 namespace perseus::testing {
 
-using namespace server;
+using namespace jobs;
 
-Training::Training(ScenarioTarget& target, std::string job, Degrees degrees, int microbatches,
+Training::Training(ScenarioTarget& target, std::string job, jobs::Degrees degrees, int microbatches,
                    SimulationOptions options, std::uint64_t seed, InventedGpu gpu)
     : target_(target),
       job_(std::move(job)),
@@ -16,21 +16,21 @@ Training::Training(ScenarioTarget& target, std::string job, Degrees degrees, int
                 return gpu;
               }(),
               7),
-          make_schedule("1f1b", {degrees.pp, microbatches, 1}).value(),
+          model::make_schedule("1f1b", {degrees.pp, microbatches, 1}).value(),
           [&] {
             options.replica_slowness.assign(degrees.tp, 1);
             return options;
           }(),
           seed) {}
 
-RegisterRank Training::registration(int rank) const {
-  RegisterRank request;
+jobs::RegisterRank Training::registration(int rank) const {
+  jobs::RegisterRank request;
   request.job = job_;
   request.rank = rank;
   request.dp_rank = rank / (degrees_.pp * degrees_.tp);
   request.pp_rank = rank / degrees_.tp % degrees_.pp;
   request.tp_rank = rank % degrees_.tp;
-  const ProfilingJob simulated = simulated_.job();
+  const profiling::ProfilingJob simulated = simulated_.job();
   for (const Megahertz clock : simulated.clocks[request.pp_rank]) request.clocks_mhz.push_back(clock.value());
   return request;
 }
@@ -56,7 +56,7 @@ Result<int> Training::run_window(const std::set<int>& silent) {
   iteration_ = std::max(iteration_, told(0)->from_iteration) + now->iterations;
   int reported = 0;
   for (int dp = 0; dp < degrees_.dp; ++dp) {
-    for (const RankResult& result : simulated_.run(*now)) {
+    for (const profiling::RankResult& result : simulated_.run(*now)) {
       const int rank = (dp * degrees_.pp + result.rank) * degrees_.tp + result.replica;
       const auto run = run_.find(rank);
       if (silent.contains(rank) || (run != run_.end() && run->second == told(rank)->version)) continue;
@@ -69,21 +69,21 @@ Result<int> Training::run_window(const std::set<int>& silent) {
 }
 
 /// What the first pipeline was told.
-std::optional<ProfilingWindow> Training::window() const {
-  ProfilingWindow window;
+std::optional<profiling::ProfilingWindow> Training::window() const {
+  profiling::ProfilingWindow window;
   for (int pp = 0; pp < degrees_.pp; ++pp) {
     const auto schedule = told(pp * degrees_.tp);
-    if (!schedule || schedule->kind != StageSchedule::Kind::profiling_window) return std::nullopt;
+    if (!schedule || schedule->kind != jobs::StageSchedule::Kind::profiling_window) return std::nullopt;
     window.number = schedule->window;
     window.iterations = schedule->iterations;
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
-    for (const ClockedInstruction& one : schedule->clocks) clocks.push_back(one.clock);
+    for (const formats::ClockedInstruction& one : schedule->clocks) clocks.push_back(one.clock);
   }
   return window;
 }
 
-ReportIterations Training::report(int rank, const RankResult& result) const {
-  ReportIterations report;
+jobs::ReportIterations Training::report(int rank, const profiling::RankResult& result) const {
+  jobs::ReportIterations report;
   report.job = job_;
   report.rank = rank;
   report.window = result.window;
@@ -100,10 +100,10 @@ ReportIterations Training::report(int rank, const RankResult& result) const {
   return report;
 }
 
-std::optional<ReportIterations> Training::report_of(int rank) {
+std::optional<jobs::ReportIterations> Training::report_of(int rank) {
   const auto now = window();
   if (!now) return std::nullopt;
-  for (const RankResult& result : simulated_.run(*now)) {
+  for (const profiling::RankResult& result : simulated_.run(*now)) {
     const int in_pipeline = rank % (degrees_.pp * degrees_.tp);
     if (result.rank * degrees_.tp + result.replica == in_pipeline) return report(rank, result);
   }
@@ -114,12 +114,12 @@ Status Training::run_until_plan(int most_windows) {
   for (int w = 0; w < most_windows; ++w) {
     const auto ran = run_window();
     if (!ran) return ran.error();
-    if (told(0) && told(0)->kind != StageSchedule::Kind::profiling_window) return Ok{};
+    if (told(0) && told(0)->kind != jobs::StageSchedule::Kind::profiling_window) return Ok{};
   }
   return Error{ErrorCode::usage, "no plan after " + std::to_string(most_windows) + " windows"};
 }
 
-std::shared_ptr<const StageSchedule> Training::told(int rank) const {
+std::shared_ptr<const jobs::StageSchedule> Training::told(int rank) const {
   const auto found = told_.find(rank);
   return found == told_.end() ? nullptr : found->second;
 }

@@ -6,24 +6,25 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 
 TEST(TwoServers, AJobThatChangesWhileItIsReadIsReadAgain) {
-  const auto database = std::make_shared<MemoryDatabase>();
-  ServiceOptions options;
+  const auto database = std::make_shared<store::MemoryDatabase>();
+  service::ServiceOptions options;
   options.owner = "one";
   InProcess one(options, database);
-  RegisterJob request;
+  jobs::RegisterJob request;
   request.degrees = {2, 2, 1};
   const std::string job = one.register_job(request).value().job;
   options.owner = "other";
   InProcess other(options, database);
 
-  std::optional<Result<JobView>> shown;
+  std::optional<Result<jobs::JobView>> shown;
   other.hold_answers(true);
-  other.service().job(job, [&](const Result<JobView>& view) { shown = view; });
+  other.service().job(job, [&](const Result<jobs::JobView>& view) { shown = view; });
   other.settle();  // it was read, and what was read is on its way
-  RegisterRank rank;
+  jobs::RegisterRank rank;
   rank.job = job;
   ASSERT_TRUE(one.register_rank(rank).ok());
   other.settle();  // hears of the change

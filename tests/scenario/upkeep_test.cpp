@@ -1,6 +1,6 @@
 // What a server of many years does about its database: removes, packs, sweeps; and what it does about damage and
 // about events of later versions.
-#include "server/upkeep.h"
+#include "server/service/upkeep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 namespace perseus::testing {
 namespace {
 
-using namespace server;
+using namespace jobs;
+using namespace service;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -21,7 +22,7 @@ using ::testing::IsEmpty;
 constexpr double day_s = 86400;
 
 std::string registered(InProcess& target, const std::string& profile = "", const std::string& model = "") {
-  RegisterJob job;
+  jobs::RegisterJob job;
   job.degrees = {1, 2, 1};
   job.profile = profile;
   if (!model.empty()) {
@@ -34,8 +35,8 @@ std::string registered(InProcess& target, const std::string& profile = "", const
   return made->job;
 }
 
-JobIndexRow row(const std::string& job, const std::string& state, double updated_s, std::int64_t bytes) {
-  JobIndexRow row{job, state, "", 0, updated_s, std::nullopt, 10, ""};
+store::JobIndexRow row(const std::string& job, const std::string& state, double updated_s, std::int64_t bytes) {
+  store::JobIndexRow row{job, state, "", 0, updated_s, std::nullopt, 10, ""};
   row.bytes = bytes;
   row.packed = 10;
   return row;
@@ -48,43 +49,43 @@ std::vector<std::string> keys(InProcess& target) {
 }
 
 TEST(Upkeep, RemovesTheOldestEndedJobsUntilTheRestIsSmallEnough) {
-  const std::vector<JobIndexRow> jobs{row("new", "finished", 9, 100), row("old", "expired", 1, 100),
-                                      row("live", "deployed", 0, 500), row("middle", "finished", 5, 100)};
-  EXPECT_THAT(upkeep_of(jobs, {0, 800, 0}, 100).remove, IsEmpty());
-  EXPECT_THAT(upkeep_of(jobs, {0, 700, 0}, 100).remove, ElementsAre("old"));
-  EXPECT_THAT(upkeep_of(jobs, {0, 601, 0}, 100).remove, ElementsAre("old", "middle"));
-  EXPECT_THAT(upkeep_of(jobs, {0, 10, 0}, 100).remove, ElementsAre("old", "middle", "new"));
-  EXPECT_THAT(upkeep_of(jobs, {95, 0, 0}, 100).remove, ElementsAre("old", "middle"));
-  EXPECT_THAT(upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
+  const std::vector<store::JobIndexRow> jobs{row("new", "finished", 9, 100), row("old", "expired", 1, 100),
+                                             row("live", "deployed", 0, 500), row("middle", "finished", 5, 100)};
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 800, 0}, 100).remove, IsEmpty());
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 700, 0}, 100).remove, ElementsAre("old"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 601, 0}, 100).remove, ElementsAre("old", "middle"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 10, 0}, 100).remove, ElementsAre("old", "middle", "new"));
+  EXPECT_THAT(service::upkeep_of(jobs, {95, 0, 0}, 100).remove, ElementsAre("old", "middle"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
 }
 
 TEST(Upkeep, LeavesDamagedJobsForSomebodyToLookAt) {
-  JobIndexRow damaged = row("damaged", "finished", 1, 100);
+  store::JobIndexRow damaged = row("damaged", "finished", 1, 100);
   damaged.damaged = true;
   damaged.packed = 0;
-  const UpkeepWork work = upkeep_of({damaged}, {1, 1, 1}, 100);
+  const service::UpkeepWork work = service::upkeep_of({damaged}, {1, 1, 1}, 100);
   EXPECT_THAT(work.remove, IsEmpty());
   EXPECT_THAT(work.pack, IsEmpty());
 }
 
 TEST(Upkeep, PacksLogsOfEndedJobsAndLongOnes) {
-  std::vector<JobIndexRow> jobs{row("ended", "finished", 1, 1), row("packed", "finished", 1, 1),
-                                row("short", "deployed", 1, 1), row("long", "deployed", 1, 1)};
+  std::vector<store::JobIndexRow> jobs{row("ended", "finished", 1, 1), row("packed", "finished", 1, 1),
+                                       row("short", "deployed", 1, 1), row("long", "deployed", 1, 1)};
   jobs[0].packed = 9;
   jobs[2].packed = 1;
   jobs[3].last_sequence = 1010;
-  EXPECT_THAT(upkeep_of(jobs, {0, 0, 1}, 100).pack, ::testing::UnorderedElementsAre("ended", "long"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 1}, 100).pack, ::testing::UnorderedElementsAre("ended", "long"));
 }
 
 TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
-  ServiceOptions options;
+  service::ServiceOptions options;
   options.keep_finished_s = 10 * day_s;
   options.keep_unused_s = 5 * day_s;
   InProcess target(options);
   ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
   const std::string named = registered(target, "small");
   const std::string own = registered(target, "", "model");
-  NamedProfile other = small_profile("small", 3);
+  jobs::NamedProfile other = small_profile("small", 3);
   other.shape.microbatches = 4;
   ASSERT_TRUE(target.upload_profile(own, other).ok());
   EXPECT_THAT(keys(target), ElementsAre("frontier", "frontier", "input", "input", "known", "profile"));
@@ -104,7 +105,7 @@ TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
 }
 
 TEST(Upkeep, ALearnedProfileStaysWhileAJobThatUsesItDoes) {
-  ServiceOptions options;
+  service::ServiceOptions options;
   options.keep_finished_s = 10 * day_s;
   options.keep_unused_s = 1 * day_s;
   options.idle_expiry_s = 1000 * day_s;
@@ -129,7 +130,7 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   EXPECT_EQ(target.job(right)->row.state, "deployed");
   EXPECT_EQ(target.service().job_list().find(damaged)->state, "damaged");
   EXPECT_EQ(target.service().job_list().find(right)->state, "deployed");
-  SetStraggler everywhere;
+  jobs::SetStraggler everywhere;
   everywhere.target.accelerator = "GPU-0";
   EXPECT_EQ(target.set_straggler(everywhere).error().code, ErrorCode::not_found) << "and not the damage";
   target.go_to(8 * day_s);
@@ -151,7 +152,7 @@ TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
   EXPECT_EQ(target.service().counts().characterisations, 1);
 
   target.database().damaged_blobs.insert("profile/small");
-  RegisterJob job;
+  jobs::RegisterJob job;
   job.degrees = {1, 2, 1};
   job.profile = "small";
   EXPECT_THAT(target.register_job(job).error().message, HasSubstr("'profile/small' is damaged"));
@@ -163,7 +164,7 @@ class LaterVersion : public ::testing::Test {
     PERSEUS_CHECK(target_.put_profile(small_profile("small", 3)).ok(), "put_profile");
     job_ = registered(target_, "small");
     for (int rank = 0; rank < 2; ++rank) {
-      RegisterRank request;
+      jobs::RegisterRank request;
       request.job = job_;
       request.rank = rank;
       request.pp_rank = rank;
@@ -172,7 +173,7 @@ class LaterVersion : public ::testing::Test {
   }
   /// As a server of a later version would.
   void writes(const std::string& body) {
-    MemoryDatabase::Job& stored = target_.database().jobs.at(job_);
+    store::MemoryDatabase::Job& stored = target_.database().jobs.at(job_);
     stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
     stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size());
   }
@@ -190,13 +191,13 @@ TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
   ASSERT_TRUE(view.ok()) << view.error().message;
   EXPECT_THAT(view->reason, HasSubstr("was changed by a later version of Perseus"));
 
-  SetStraggler slow;
+  jobs::SetStraggler slow;
   slow.job = job_;
   slow.target.pipeline = 0;
   slow.degree = 1.2;
   EXPECT_EQ(target_.set_straggler(slow).error().code, ErrorCode::unavailable);
   EXPECT_EQ(target_.finish_job(job_).error().code, ErrorCode::unavailable);
-  WaitForPlan ask;
+  jobs::WaitForPlan ask;
   ask.job = job_;
   const int wait = target_.wait_for_plan(ask);
   ASSERT_TRUE(target_.answer_of(wait).has_value());
@@ -207,8 +208,9 @@ TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
   std::vector<std::string> kinds;
   bool subscribed = false;
   target_.service().subscribe(
-      job_, static_cast<std::int64_t>(before.size()) - 3, [&](const JobEvent& event) { kinds.push_back(event.kind); },
-      [&](const Result<SubscriptionId>& done) { subscribed = done.ok(); });
+      job_, static_cast<std::int64_t>(before.size()) - 3,
+      [&](const jobs::JobEvent& event) { kinds.push_back(event.kind); },
+      [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok(); });
   target_.settle();
   EXPECT_TRUE(subscribed);
   EXPECT_THAT(kinds, ElementsAre("unknown", "unknown", "straggler_in_force"));
@@ -216,14 +218,14 @@ TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
 }
 
 TEST_F(LaterVersion, ReachesARankThatWaits) {
-  WaitForPlan ask;
+  jobs::WaitForPlan ask;
   ask.job = job_;
   ask.have_version = target_.job(job_)->plan->version;
   ask.max_wait_s = 1000;
   const int wait = target_.wait_for_plan(ask);
   EXPECT_FALSE(target_.answer_of(wait).has_value());
   writes(R"({"kind":"rank_moved","at_s":1800000001,"rank":1})");
-  SetPolicy policy{job_, MaxSlowdown{}};
+  jobs::SetPolicy policy{job_, jobs::MaxSlowdown{}};
   EXPECT_FALSE(target_.set_policy(policy).ok());
   target_.go_to(1100);
   ASSERT_TRUE(target_.answer_of(wait).has_value());
@@ -242,15 +244,15 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
     ASSERT_LT(parts, 10);
     std::size_t bytes = 0;
     more = false;
-    SubscriptionId subscribed = 0;
+    jobs::SubscriptionId subscribed = 0;
     target_.service().subscribe(
         job_, last,
-        [&](const JobEvent& event) {
-          if ((more = event.kind == kPartOver)) return;
+        [&](const jobs::JobEvent& event) {
+          if ((more = event.kind == jobs::kPartOver)) return;
           EXPECT_EQ(event.sequence, ++last);
           bytes += event.text.size();
         },
-        [&](const Result<SubscriptionId>& done) { subscribed = done.ok() ? *done : 0; });
+        [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok() ? *done : 0; });
     target_.settle();
     ASSERT_NE(subscribed, 0U);
     target_.service().unsubscribe(subscribed);

@@ -1,9 +1,9 @@
 // What counts as one address, and how many connections it may have.
-#include "net/address_counts.h"
+#include "io/http/address_counts.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 TEST(AddressCounts, OneMoreThanAllowedIsRefusedUntilOneIsGivenBack) {
@@ -33,4 +33,4 @@ TEST(AddressCounts, LoopbackHasNoLimit) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

@@ -1,9 +1,9 @@
-#include "net/content_coding.h"
+#include "io/http/content_coding.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 bool accepts(const std::string& header) {
@@ -42,4 +42,4 @@ TEST(ContentCoding, GzipComesBackAsItWas) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

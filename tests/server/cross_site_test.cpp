@@ -1,8 +1,8 @@
-#include "net/cross_site.h"
+#include "io/http/cross_site.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 HttpRequest request_with(const std::string& method, NamedValues headers, std::string body = "") {
@@ -69,4 +69,4 @@ TEST(CrossSite, RefusesPagesFromElsewhere) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

@@ -1,14 +1,14 @@
-#include "server/energy_meter.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace perseus::server {
+#include "server/jobs/iteration_energy_meter.h"
+
+namespace perseus::jobs {
 namespace {
 
 TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
-  EnergyMeter meter;
+  IterationEnergyMeter meter;
   meter.report(7, 0, {Joules(10), Joules(20)}, {Seconds(1), Seconds(1)});
   EXPECT_FALSE(meter.take(7, 2)) << "rank 1 has not reported";
   meter.report(7, 1, {Joules(30)}, {Seconds(2)});
@@ -23,13 +23,13 @@ TEST(EnergyMeter, SumsRanksOnceAllHaveReportedAndAgainAfterTwiceAsMany) {
 }
 
 TEST(EnergyMeter, OneOddIterationChangesNothing) {
-  EnergyMeter meter;
+  IterationEnergyMeter meter;
   meter.report(7, 0, {Joules(10), Joules(11), Joules(90)}, {Seconds(1), Seconds(1.1), Seconds(9)});
   EXPECT_EQ(*meter.take(7, 1), (EnergyMeasured{7, 3, 11, 1.1}));
 }
 
 TEST(EnergyMeter, CreditsNothingToAFewIterationsAtTheHighestClockThatWereMeasuredTooHigh) {
-  EnergyMeter meter;
+  IterationEnergyMeter meter;
   meter.report(0, 0, {Joules(10), Joules(11), Joules(12)}, std::vector(3, Seconds(1)));
   EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 3, 10, 1})) << "the least of them";
   meter.report(0, 0, std::vector(5, Joules(11)), std::vector(5, Seconds(1)));
@@ -37,7 +37,7 @@ TEST(EnergyMeter, CreditsNothingToAFewIterationsAtTheHighestClockThatWereMeasure
 }
 
 TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
-  EnergyMeter meter;
+  IterationEnergyMeter meter;
   meter.report(7, 0, {Joules(-1), Joules(0), Joules(NAN)}, {Seconds(1), Seconds(1), Seconds(1)});
   EXPECT_FALSE(meter.take(7, 1));
   meter.report(0, 0, {Joules(5)}, {Seconds(1)});
@@ -48,4 +48,4 @@ TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

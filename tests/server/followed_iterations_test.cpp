@@ -1,8 +1,8 @@
-#include "server/followed_iterations.h"
+#include "server/jobs/followed_iterations.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 FollowedIterations::Report report(int rank, std::int64_t version, std::int64_t last, std::vector<double> energies) {
@@ -67,4 +67,4 @@ TEST(FollowedIterations, OfTwoServersComeTogetherOnce) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -1,10 +1,10 @@
 // How many waits and event streams one token and one address may hold.
-#include "server/held_calls.h"
+#include "server/service/held_calls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 using Kind = HeldCalls::Kind;
@@ -50,4 +50,4 @@ TEST(HeldCalls, WhatEndsGivesItsPlaceBack) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

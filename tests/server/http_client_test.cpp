@@ -1,5 +1,5 @@
 // What programs that wait for an answer get: event streams above all.
-#include "net/http_client.h"
+#include "io/http/http_client.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -11,12 +11,12 @@
 #include <future>
 #include <thread>
 
-#include "net/http_server.h"
-#include "net/tls.h"
+#include "io/http/http_server.h"
+#include "io/http/tls.h"
 #include "tests/support/certificate.h"
 #include "tests/support/scratch_folder.h"
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 using ::testing::ElementsAre;
@@ -269,4 +269,4 @@ TEST(EventReader, TakesBytesInAnyPieces) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

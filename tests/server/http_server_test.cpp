@@ -1,5 +1,5 @@
 // The server over real sockets, byte for byte.
-#include "net/http_server.h"
+#include "io/http/http_server.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "net/http_client.h"
-#include "net/request_reader.h"
+#include "io/http/http_client.h"
+#include "io/http/request_reader.h"
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -642,4 +642,4 @@ TEST(WithoutUser, NoCredentialsOfAUrlAreLeft) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

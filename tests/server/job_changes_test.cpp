@@ -1,16 +1,16 @@
 // When the rows that changed are sent to dashboards, by a clock that the test turns.
-#include "server/job_changes.h"
+#include "server/service/job_changes.h"
 
 #include <gtest/gtest.h>
 
-#include "net/connection.h"
-#include "server/event_streams.h"
+#include "io/http/connection.h"
+#include "server/service/event_streams.h"
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 /// Of a client that is gone: events lead nowhere.
-Responder nobody() { return Responder(std::make_shared<PendingAnswer>(nullptr)); }
+http::Responder nobody() { return http::Responder(std::make_shared<http::PendingAnswer>(nullptr)); }
 
 TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   JobChanges changes;
@@ -44,4 +44,4 @@ TEST(EventStreams, EventsOfAMomentAreOneText) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

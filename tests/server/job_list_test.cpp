@@ -1,19 +1,19 @@
 // Pages of the list of jobs while jobs come and go, and the rows that changed.
-#include "server/job_list.h"
+#include "server/service/job_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/list_pages.h"
+#include "server/routes/list_pages.h"
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-JobRow row(const std::string& job, double created_s, const std::string& state = "deployed") {
+jobs::JobRow row(const std::string& job, double created_s, const std::string& state = "deployed") {
   return {job, "name of " + job, state, created_s, created_s};
 }
 
@@ -69,7 +69,7 @@ TEST_F(JobListTest, TellsWhatChangedOnceAndWhoseItWas) {
   put("old", 1);
   list_.keep_changes(true);
   EXPECT_THAT(list_.take_changes(), IsEmpty());
-  JobSummary summary;
+  jobs::JobSummary summary;
   summary.owner = "aaaa";
   list_.put(row("new", 2), summary, 0);
   list_.put(row("new", 2, "finished"), summary, 0);
@@ -91,9 +91,9 @@ TEST_F(JobListTest, WhatIsNoCursorHasNoPage) {
 
 class ListPagesTest : public ::testing::Test {
  protected:
-  HttpResponse ask(std::uint64_t revision, const NamedValues& headers = {}, const std::string& method = "GET",
-                   const std::string& whose = "", double now_s = 0) {
-    HttpRequest request;
+  http::HttpResponse ask(std::uint64_t revision, const http::NamedValues& headers = {},
+                         const std::string& method = "GET", const std::string& whose = "", double now_s = 0) {
+    http::HttpRequest request;
     request.method = method;
     request.headers = headers;
     return pages_.answer(request, {"100", whose, revision, now_s}, [&] {
@@ -101,13 +101,13 @@ class ListPagesTest : public ::testing::Test {
       return "{\"jobs\":\"" + whose + std::string(5000, 'x') + "\"}";
     });
   }
-  static std::string header(const HttpResponse& response, const std::string& name) {
+  static std::string header(const http::HttpResponse& response, const std::string& name) {
     for (const auto& [key, value] : response.headers) {
       if (key == name) return value;
     }
     return "";
   }
-  ListPages pages_{"s1"};
+  routes::ListPages pages_{"s1"};
   int made_ = 0;
 };
 
@@ -137,7 +137,7 @@ TEST_F(ListPagesTest, AHeadMakesNoPage) {
 }
 
 TEST_F(ListPagesTest, IsCompressedOnceForWhoeverTakesIt) {
-  const NamedValues gzip{{"Accept-Encoding", "gzip"}};
+  const http::NamedValues gzip{{"Accept-Encoding", "gzip"}};
   const auto first = ask(1, gzip), again = ask(1, gzip);
   EXPECT_EQ(header(first, "Content-Encoding"), "gzip");
   EXPECT_LT(first.body->size(), 1000);
@@ -151,4 +151,4 @@ TEST_F(ListPagesTest, TokensDoNotGetOneAnothersPages) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

@@ -1,10 +1,10 @@
-#include "server/job_progress.h"
+#include "server/jobs/job_progress.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 constexpr double kFastest_s = 0.5;
@@ -69,4 +69,4 @@ TEST(JobProgress, GoesOnWhenTheClockIsSetBack) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -4,9 +4,9 @@
 #include <random>
 #include <string>
 
-#include "net/http_message.h"
+#include "io/http/http_message.h"
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 TEST(JsonQuoted, ReadsBackTheSame) {
@@ -31,4 +31,4 @@ TEST(JsonQuoted, AnyBytesBecomeOneValidString) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

@@ -1,5 +1,5 @@
 // Connections are taken off the kernel's queue while the io_context does nothing.
-#include "net/listener.h"
+#include "io/http/listener.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace perseus {
+namespace perseus::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -78,4 +78,4 @@ TEST_F(ListenerTest, ClosesWhatNobodyTookAndRefusesWhoComesLater) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::http

@@ -1,9 +1,9 @@
 // Who is planned next: each owner in turn, by what it used recently.
-#include "server/planning_queue.h"
+#include "server/service/planning_queue.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 using enum PlanningQueue::Kind;
@@ -100,4 +100,4 @@ TEST(PlanningQueue, AQuotaIsOverASlidingHour) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

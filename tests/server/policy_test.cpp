@@ -1,13 +1,13 @@
-#include "server/policy.h"
+#include "server/jobs/policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "server/event.h"
+#include "server/jobs/event.h"
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -22,7 +22,7 @@ CharacterisedPipeline three_points(double each_saves_j = 20) {
   pipeline.all_max_time = Seconds(1);
   for (const auto& [time, steps] : {std::pair{2.0, 2}, {1.5, 1}, {1.0, 0}}) {
     const double effective = 200 - steps * each_saves_j;
-    FrontierPoint point{Seconds(time), Joules(effective + 100 * time), Joules(effective), Joules(0), {}};
+    model::FrontierPoint point{Seconds(time), Joules(effective + 100 * time), Joules(effective), Joules(0), {}};
     pipeline.frontier.points.push_back(point);
   }
   return pipeline;
@@ -36,7 +36,7 @@ class PolicyTest : public ::testing::Test {
   void set(const Policy& policy) { policies_[std::string(kind_of(policy))] = policy; }
 
   CharacterisedPipeline pipeline_ = three_points(), saving_ = three_points(80);
-  std::vector<PipelineGroup> groups_{{&pipeline_, 1, 2, 0}};  // two pipelines
+  std::vector<PolicyScope> groups_{{&pipeline_, 1, 2, 0}};  // two pipelines
   std::map<std::string, Policy> policies_;
   double default_slowdown_ = 0;
 };
@@ -180,4 +180,4 @@ TEST(CheckPolicy, RefusesWhatIsOutOfRange) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

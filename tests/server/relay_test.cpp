@@ -1,6 +1,6 @@
 // The relay's threads and turns against a server that answers when it is told to; the real one:
 // tests/http/test_relay.py.
-#include "relay/relay.h"
+#include "server/relay/relay.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-namespace perseus {
+namespace perseus::relay {
 namespace {
 
 using ::testing::HasSubstr;
@@ -20,8 +20,8 @@ using ::testing::HasSubstr;
 /// An HTTP server on a thread of its own.
 class OnThread {
  public:
-  explicit OnThread(HttpHandler handler)
-      : server_(std::make_unique<HttpServer>(io, HttpServerOptions{}, std::move(handler))) {
+  explicit OnThread(http::HttpHandler handler)
+      : server_(std::make_unique<http::HttpServer>(io, http::HttpServerOptions{}, std::move(handler))) {
     const auto port = server_->listen({"127.0.0.1", 0});
     PERSEUS_CHECK(port.ok(), "a free port");
     url = fmt::format("http://127.0.0.1:{}", *port);
@@ -43,21 +43,21 @@ class OnThread {
   std::string url;
 
  private:
-  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<http::HttpServer> server_;
   std::thread thread_;
 };
 
 class RelayTest : public ::testing::Test {
  protected:
   RelayTest()
-      : server_([this](const HttpRequest& request, const Responder& responder) {
+      : server_([this](const http::HttpRequest& request, const http::Responder& responder) {
           const std::lock_guard lock(mutex_);
           if (request.path != "/v1/exchange")
-            return responder.send(json_response(200, R"({"rank":0,"unchanged":true})"));
+            return responder.send(http::json_response(200, R"({"rank":0,"unchanged":true})"));
           exchanges_.push_back(
               {request.body, request.header("Authorization").value_or("") == "" ? "" : "some", responder});
         }),
-        local_([this](HttpRequest request, Responder responder) {
+        local_([this](http::HttpRequest request, http::Responder responder) {
           relay_->handle(std::move(request), std::move(responder));
         }) {
     relay::RelayOptions options;
@@ -80,18 +80,18 @@ class RelayTest : public ::testing::Test {
     gone.get_future().wait();
     local_.close();
   }
-  std::future<Result<HttpReply>> ask(const std::string& method, const std::string& target,
-                                     const std::string& body = "") {
+  std::future<Result<http::HttpReply>> ask(const std::string& method, const std::string& target,
+                                           const std::string& body = "") {
     return std::async(std::launch::async, [=, this] {
-      return http_call({local_.url, "token", "", std::chrono::seconds(60)}, {method, target, body});
+      return http::http_call({local_.url, "token", "", std::chrono::seconds(60)}, {method, target, body});
     });
   }
-  std::future<Result<HttpReply>> wait_for_plan(int rank, int have = 1) {
+  std::future<Result<http::HttpReply>> wait_for_plan(int rank, int have = 1) {
     return ask("GET", fmt::format("/v1/jobs/j/ranks/{}/plan?have={}&wait_s=50", rank, have));
   }
   struct Asked {
     std::string body, token;
-    Responder responder;
+    http::Responder responder;
   };
   /// The next exchange that the server is asked.
   Asked exchange() {
@@ -108,7 +108,7 @@ class RelayTest : public ::testing::Test {
     }
   }
   void answer(const Asked& asked, const std::string& text, int status = 200) {
-    boost::asio::post(server_.io, [=] { asked.responder.send(json_response(status, text)); });
+    boost::asio::post(server_.io, [=] { asked.responder.send(http::json_response(status, text)); });
   }
 
   std::vector<Asked> kept_;  ///< beyond the server's thread, whose they are
@@ -139,7 +139,7 @@ TEST_F(RelayTest, WaitsThatAreNotAnsweredGoIntoTheNextExchange) {
 TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
   auto waiting = wait_for_plan(0);
   Asked asked = exchange();
-  std::vector<std::future<Result<HttpReply>>> reports;
+  std::vector<std::future<Result<http::HttpReply>>> reports;
   for (int rank = 0; rank < 5; ++rank) {
     reports.push_back(ask("POST", "/v1/jobs/j/iterations", fmt::format(R"({{"rank":{}}})", rank)));
   }
@@ -208,4 +208,4 @@ TEST_F(RelayTest, GoesWhileTheServerIsSilent) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::relay

@@ -1,10 +1,9 @@
-#include "server/savings.h"
-
 #include <gtest/gtest.h>
 
-#include "verify/simulator.h"
+#include "planning/checker/plan_run.h"
+#include "server/jobs/job_savings.h"
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 /// Two pipelines of one stage with the same frontier; waiting draws 100 W.
@@ -53,7 +52,7 @@ TEST_F(SavingsTest, BothSidesWaitForTheStraggler) {
 TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
   // One computation of 300, 240 or 200 W; waiting draws 100 W.
   auto pipeline = std::make_shared<CharacterisedPipeline>();
-  ComputationDag& dag = pipeline->dag;
+  model::ComputationDag& dag = pipeline->dag;
   dag.blocking_power = Watts(100);
   dag.accelerators = {1};
   dag.types = {{0,
@@ -85,7 +84,7 @@ TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
 TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
   // Forward at 1400 MHz, backward at 1000 MHz, each clock half a second late; waiting draws 100 W.
   auto pipeline = std::make_shared<CharacterisedPipeline>();
-  ComputationDag& dag = pipeline->dag;
+  model::ComputationDag& dag = pipeline->dag;
   dag.blocking_power = Watts(100);
   dag.accelerators = {1};
   for (const char* instruction : {"forward", "backward"}) {
@@ -98,19 +97,20 @@ TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
   dag.computations = {{0, 0, 0}, {1, 0, 0}};
   dag.dependencies = {{0, 1, Seconds(0)}};
   dag.rank_order = {{0, 1}};
-  const Plan plan{0, 2};
-  const SimulationOptions late{Seconds(0.5)};
-  const Simulation planned = simulate(dag, plan, late);
+  const model::Plan plan{0, 2};
+  const checker::SimulationOptions late{Seconds(0.5)};
+  const checker::Simulation planned = checker::simulate(dag, plan, late);
   pipeline->frontier.points = {{planned.makespan, planned.energy, planned.effective_energy, {}, plan}};
   pipeline->all_max_time = Seconds(2);
   pipeline->all_max_effective_energy = Joules(400);
   // Under 250 W the device runs 1200 MHz wherever 1400 MHz is requested.
-  ComputationDag limited = dag;
-  for (ComputationType& type : limited.types) {
+  model::ComputationDag limited = dag;
+  for (model::ComputationType& type : limited.types) {
     type.options[0].time = type.options[1].time;
     type.options[0].energy = type.options[1].energy;
   }
-  const Simulation slowed = simulate(limited, plan, late), slowed_all_max = simulate(limited, Plan{0, 0}, late);
+  const checker::Simulation slowed = checker::simulate(limited, plan, late),
+                            slowed_all_max = checker::simulate(limited, model::Plan{0, 0}, late);
 
   Job job;
   job.spec.degrees = {1, 1, 1};
@@ -132,7 +132,7 @@ TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {
   job_.ranks[1]->control = "none";
   job_.uncontrolled = {1};
   EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_)->energy.value(), 600) << "what would be";
-  EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_, Ranks::as_they_are)->energy.value(), 300 + 350);
+  EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_, CountedRanks::as_they_are)->energy.value(), 300 + 350);
   EXPECT_EQ(without_control(job_, frontiers_),
             "rank 1 cannot set its clock; the plan saves 7.14 %, and would save 14.29 % if all ranks set their clocks");
   EXPECT_DOUBLE_EQ(counted(job_, frontiers_, std::nullopt, 110)->saved_j, 10 * 50);
@@ -180,4 +180,4 @@ TEST_F(SavingsTest, IterationsAreThoseReportedElseThoseThatTheTimeAllows) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "net/http_client.h"
-#include "server/worker_pool.h"
-#include "store/sqlite_store.h"
+#include "io/formats/json_reader.h"
+#include "io/http/http_client.h"
+#include "server/service/worker_pool.h"
+#include "server/store/sqlite_store.h"
 #include "tests/support/api_on_port.h"
 #include "tests/support/scratch_folder.h"
-#include "wire/json_reader.h"
 
-namespace perseus::server {
+namespace perseus::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -26,17 +26,17 @@ namespace asio = boost::asio;
 class Running {
  public:
   explicit Running(const std::string& database) {
-    auto opened = open_sqlite_store(database, post_);
+    auto opened = store::open_sqlite_store(database, post_);
     PERSEUS_CHECK(opened.ok(), "the store opens");
     store_ = *std::move(opened);
-    workers_ = std::make_unique<WorkerPool>(2, post_);
-    ServiceOptions options;
+    workers_ = std::make_unique<service::WorkerPool>(2, post_);
+    service::ServiceOptions options;
     options.owner = "server";
     options.plan_deadlines = 20;
-    auto service = Service::open(options, *store_, clock_, *workers_);
+    auto service = service::Service::open(options, *store_, clock_, *workers_);
     PERSEUS_CHECK(service.ok(), "the service opens");
     service_ = *std::move(service);
-    tokens_ = std::make_unique<Tokens>(*store_);
+    tokens_ = std::make_unique<service::Tokens>(*store_);
     api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
     peer.url = fmt::format("http://127.0.0.1:{}", api_->port());
     tick();
@@ -67,12 +67,12 @@ class Running {
   }
 
   asio::io_context io_{1};
-  Post post_ = [this](std::function<void()> work) { asio::post(io_, std::move(work)); };
+  store::Post post_ = [this](std::function<void()> work) { asio::post(io_, std::move(work)); };
   SystemClock clock_;
-  std::unique_ptr<Store> store_;
-  std::unique_ptr<WorkerPool> workers_;
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<Tokens> tokens_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<service::WorkerPool> workers_;
+  std::unique_ptr<service::Service> service_;
+  std::unique_ptr<service::Tokens> tokens_;
   std::unique_ptr<testing::ApiOnPort> api_;
   asio::steady_timer timer_{io_};
   std::thread thread_;
@@ -103,15 +103,15 @@ std::string asked(const HttpPeer& peer, const std::string& method, const std::st
 }
 
 std::string text_in(const std::string& body, std::string_view member) {
-  const auto document = parse_json(body, "answer");
+  const auto document = formats::parse_json(body, "answer");
   EXPECT_TRUE(document.ok()) << body;
   if (!document) return "";
-  return std::string(JsonFields(document->root()).string(member));
+  return std::string(formats::JsonFields(document->root()).string(member));
 }
 
 int number_in(const std::string& body, std::string_view member) {
-  const auto document = parse_json(body, "answer");
-  return document ? JsonFields(document->root()).integer(member) : -1;
+  const auto document = formats::parse_json(body, "answer");
+  return document ? formats::JsonFields(document->root()).integer(member) : -1;
 }
 
 /// One job from its registration to its end, with a straggler that takes effect in between.
@@ -175,4 +175,4 @@ TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::http

@@ -1,8 +1,8 @@
-#include "server/stage_schedule.h"
+#include "server/jobs/stage_schedule.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 TEST(SupportedClock, IsTheLowestThatIsNoSlower) {
@@ -42,7 +42,7 @@ TEST(StageSchedule, AtMaximumClockIsTheRanksOwnInstructions) {
   const auto schedule = make_maximum_clock_schedule(at.job, rank, nullptr);
   EXPECT_EQ(schedule->kind, StageSchedule::Kind::maximum_clock);
   ASSERT_EQ(schedule->clocks.size(), 3U);
-  for (const ClockedInstruction& c : schedule->clocks) EXPECT_EQ(c.clock, Megahertz(1410));
+  for (const formats::ClockedInstruction& c : schedule->clocks) EXPECT_EQ(c.clock, Megahertz(1410));
 }
 
 TEST(StageSchedule, AtMaximumClockIsTheSchedulesInstructionsElse) {
@@ -55,7 +55,8 @@ TEST(StageSchedule, AtMaximumClockIsTheSchedulesInstructionsElse) {
   ASSERT_EQ(schedule->clocks.size(), 6U);
   EXPECT_EQ(schedule->clocks[0].instruction, "forward");
   EXPECT_EQ(schedule->clocks[1].instruction, "backward") << "the last stage turns around at once";
-  for (const ClockedInstruction& c : schedule->clocks) EXPECT_EQ(c.clock, Megahertz(0)) << "clocks not known: leave it";
+  for (const formats::ClockedInstruction& c : schedule->clocks)
+    EXPECT_EQ(c.clock, Megahertz(0)) << "clocks not known: leave it";
 }
 
 /// One rank that computes once: 1 s at the highest clock, 1.2 s at the other; everything at maximum clock takes 1.1 s.
@@ -64,7 +65,7 @@ struct WithAPlan : AtMaximumClock {
     job.spec.degrees = {1, 1, 1};
     job.plan->choices = {{"a", 0}};
     job.plan->reason = "pipeline 1 is 1.2 times slower";
-    ComputationDag& dag = pipeline.dag;
+    model::ComputationDag& dag = pipeline.dag;
     dag.types = {{0,
                   "forward",
                   {{Megahertz(1410), Seconds(1), Joules(300), {}, {}, 1},
@@ -101,4 +102,4 @@ TEST(StageSchedule, IsSlowerOnPurposeOnlyIfItIsSlowerThanTheHighestClock) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

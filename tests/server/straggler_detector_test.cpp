@@ -1,10 +1,10 @@
-#include "server/straggler_detector.h"
+#include "server/jobs/straggler_detector.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 using Degree = std::optional<double>;
@@ -71,4 +71,4 @@ TEST(StragglerDetector, IgnoresWhatIsNoTime) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -1,4 +1,4 @@
-#include "server/tokens.h"
+#include "server/service/tokens.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <deque>
 
 #include "base/clock.h"
-#include "server/store_access.h"
-#include "server/wrong_tokens.h"
-#include "store/memory_store.h"
+#include "server/routes/wrong_tokens.h"
+#include "server/service/store_access.h"
+#include "server/store/memory_store.h"
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 using ::testing::HasSubstr;
@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 class TokensTest : public ::testing::Test {
  protected:
   NewToken make(const std::string& role, double expires_s = 0, const std::string& team = "") {
-    TokenRow wanted;
+    store::TokenRow wanted;
     wanted.role = role;
     wanted.expires_s = expires_s;
     wanted.team = team;
@@ -33,8 +33,8 @@ class TokensTest : public ::testing::Test {
   }
   static std::string bearer(const NewToken& token) { return "Bearer " + token.secret; }
 
-  std::shared_ptr<MemoryDatabase> database_ = std::make_shared<MemoryDatabase>();
-  MemoryStore store_{[](const std::function<void()>& work) { work(); }, database_};
+  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
+  store::MemoryStore store_{[](const std::function<void()>& work) { work(); }, database_};
   Tokens tokens_{store_};
 };
 
@@ -91,7 +91,7 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
 }
 
 TEST_F(TokensTest, OfAnOlderDatabaseAreRequired) {
-  database_->tokens.emplace("hash", TokenRow{"hash", "infrastructure", "", "", 1, 0, ""});
+  database_->tokens.emplace("hash", store::TokenRow{"hash", "infrastructure", "", "", 1, 0, ""});
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
   EXPECT_EQ(database_->blobs.at("setting/tokens"), "on");
@@ -132,7 +132,7 @@ TEST_F(TokensTest, AreTakenAsBearerAndAsPasswordWhateverTheCase) {
 TEST_F(TokensTest, KnowsThePasswordOfBasic) {
   // "any:perseus_0123456789abcdef0123456789abcdef" in base64, and the SHA-256 of its password, computed elsewhere
   const std::string hash = "8a341500d9217389c26af2a3e7db1a4d00be9085e1de7ac33c687cbf34176761";
-  database_->tokens.emplace(hash, TokenRow{hash, "read-only", "", "", 1, 0, ""});
+  database_->tokens.emplace(hash, store::TokenRow{hash, "read-only", "", "", 1, 0, ""});
   EXPECT_TRUE(tokens_.load().ok());
   const std::string password = "YW55OnBlcnNldXNfMDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
   EXPECT_TRUE(tokens_.identify("Basic " + password, 1000).ok());
@@ -168,15 +168,15 @@ TEST_F(TokensTest, TheFirstSecretIsOfUseOnlyBeforeTheFirstToken) {
 }
 
 TEST(WrongTokens, AreToldApartByAddressAndForgotten) {
-  WrongTokens wrong;
-  for (int i = 0; i < WrongTokens::allowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
+  routes::WrongTokens wrong;
+  for (int i = 0; i < routes::WrongTokens::allowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
   EXPECT_TRUE(wrong.count("a", 130));
   EXPECT_FALSE(wrong.count("b", 130));
-  EXPECT_FALSE(wrong.count("a", 100 + WrongTokens::within_s));
+  EXPECT_FALSE(wrong.count("a", 100 + routes::WrongTokens::within_s));
   EXPECT_FALSE(wrong.count("a", 1));  // the clock was set back
   EXPECT_EQ(wrong.total(), 24U);
   for (int i = 0; i < 30000; ++i) wrong.count(std::to_string(i), 500);  // no more than it may remember
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "store/store.h"
+#include "server/store/store.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
 
@@ -19,12 +19,12 @@ using ::testing::IsEmpty;
 
 struct Kind {
   const char* name;
-  Result<std::unique_ptr<Store>> (*open)(const std::string& folder, Post post);
+  Result<std::unique_ptr<store::Store>> (*open)(const std::string& folder, store::Post post);
 };
 inline void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
-inline Append to(const std::string& job, std::int64_t expected, std::vector<std::string> bodies) {
-  Append append;
+inline store::Append to(const std::string& job, std::int64_t expected, std::vector<std::string> bodies) {
+  store::Append append;
   append.job = job;
   append.expected_sequence = expected;
   append.bodies = std::move(bodies);
@@ -36,19 +36,19 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
  protected:
   AnyStore() : store_(open()) {}
 
-  std::unique_ptr<Store> open() {
+  std::unique_ptr<store::Store> open() {
     auto store = GetParam().open(folder_.path(), executor_.post());
     PERSEUS_CHECK(store.ok(), store.ok() ? "" : store.error().message.c_str());
     return std::move(*store);
   }
-  Result<Appended> append(Append append) {
-    return executor_.outcome<Appended>([&](auto done) { store_->append(std::move(append), done); });
+  Result<store::Appended> append(store::Append append) {
+    return executor_.outcome<store::Appended>([&](auto done) { store_->append(std::move(append), done); });
   }
   bool claim(const std::string& owner, double now_s, double lease_s) {
     return *executor_.outcome<bool>([&](auto done) { store_->claim("work", owner, now_s, lease_s, done); });
   }
   void put_blob(const std::string& key, const std::string& bytes, std::vector<std::string> holds = {}) {
-    const Blob blob{key, bytes, std::move(holds)};
+    const store::Blob blob{key, bytes, std::move(holds)};
     ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_blob(blob, done); }).ok());
   }
   void remove_job(const std::string& job) {
@@ -56,7 +56,7 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   }
   /// Until there is nothing left to do.
   void sweep(double now_s, double grace_s) {
-    const Sweep asked{{"input/", "known/"}, now_s, grace_s};
+    const store::Sweep asked{{"input/", "known/"}, now_s, grace_s};
     while (*executor_.outcome<bool>([&](auto done) { store_->sweep(asked, done); })) {}
   }
   void pack(const std::string& job) {
@@ -65,40 +65,41 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
 
   ScratchFolder folder_;
   StoreExecutor executor_;
-  std::unique_ptr<Store> store_;
+  std::unique_ptr<store::Store> store_;
 };
 
 TEST_P(AnyStore, KeepsAJobsEventsInOrder) {
-  EXPECT_EQ(*append(to("a", 0, {"{1}", "{2}"})), Appended::committed);
-  EXPECT_EQ(*append(to("b", 0, {"{b}"})), Appended::committed);
-  EXPECT_EQ(*append(to("a", 2, {"{3}"})), Appended::committed);
-  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}, StoredEvent{2, "{2}"}, StoredEvent{3, "{3}"}));
-  EXPECT_THAT(*store_->read("a", 2), ElementsAre(StoredEvent{3, "{3}"}));
+  EXPECT_EQ(*append(to("a", 0, {"{1}", "{2}"})), store::Appended::committed);
+  EXPECT_EQ(*append(to("b", 0, {"{b}"})), store::Appended::committed);
+  EXPECT_EQ(*append(to("a", 2, {"{3}"})), store::Appended::committed);
+  EXPECT_THAT(*store_->read("a", 0),
+              ElementsAre(store::StoredEvent{1, "{1}"}, store::StoredEvent{2, "{2}"}, store::StoredEvent{3, "{3}"}));
+  EXPECT_THAT(*store_->read("a", 2), ElementsAre(store::StoredEvent{3, "{3}"}));
   EXPECT_THAT(*store_->read("a", 7), IsEmpty());
   EXPECT_THAT(*store_->read("nobody", 0), IsEmpty());
 }
 
 TEST_P(AnyStore, RefusesAnAppendThatDidNotKnowTheLastEvent) {
-  EXPECT_EQ(*append(to("a", 0, {"{1}"})), Appended::committed);
-  EXPECT_EQ(*append(to("a", 0, {"{other}"})), Appended::conflict);
-  EXPECT_EQ(*append(to("a", 2, {"{other}"})), Appended::conflict);
-  EXPECT_EQ(*append(to("new", 1, {"{other}"})), Appended::conflict);
-  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}));
+  EXPECT_EQ(*append(to("a", 0, {"{1}"})), store::Appended::committed);
+  EXPECT_EQ(*append(to("a", 0, {"{other}"})), store::Appended::conflict);
+  EXPECT_EQ(*append(to("a", 2, {"{other}"})), store::Appended::conflict);
+  EXPECT_EQ(*append(to("new", 1, {"{other}"})), store::Appended::conflict);
+  EXPECT_THAT(*store_->read("a", 0), ElementsAre(store::StoredEvent{1, "{1}"}));
   EXPECT_THAT(*store_->read("new", 0), IsEmpty());
 }
 
 TEST_P(AnyStore, KeepsTheIndexAndTheBlobsOfAnAppend) {
-  Append with_all = to("a", 0, {"{1}"});
+  store::Append with_all = to("a", 0, {"{1}"});
   with_all.index.next_wake_s = 77.25;
   with_all.index.summary = R"({"ranks":8})";
   with_all.blobs = {{"frontier/1", std::string("\0\xff binary", 9)}};
-  EXPECT_EQ(*append(with_all), Appended::committed);
-  Append refused = to("a", 0, {"{2}"});
+  EXPECT_EQ(*append(with_all), store::Appended::committed);
+  store::Append refused = to("a", 0, {"{2}"});
   refused.blobs = {{"frontier/2", "x"}};
-  EXPECT_EQ(*append(refused), Appended::conflict);
+  EXPECT_EQ(*append(refused), store::Appended::conflict);
 
   EXPECT_THAT(*store_->jobs(),
-              ElementsAre(JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1, R"({"ranks":8})", 3}));
+              ElementsAre(store::JobIndexRow{"a", "registered", "name of a", 1.5, 2.5, 77.25, 1, R"({"ranks":8})", 3}));
   EXPECT_EQ(*store_->blob("frontier/1"), std::string("\0\xff binary", 9));
   EXPECT_EQ(*store_->blob("frontier/2"), std::nullopt);
 }
@@ -110,7 +111,7 @@ TEST_P(AnyStore, RemovesAJobAndLeavesTheOthers) {
   EXPECT_THAT(*store_->read("a", 0), IsEmpty());
   ASSERT_EQ(store_->jobs()->size(), 1U);
   EXPECT_EQ(store_->jobs()->front().job, "b");
-  EXPECT_EQ(*append(to("a", 1, {"{2}"})), Appended::conflict);
+  EXPECT_EQ(*append(to("a", 1, {"{2}"})), store::Appended::conflict);
 }
 
 TEST_P(AnyStore, PacksALogAndReadsTheSame) {
@@ -129,7 +130,7 @@ TEST_P(AnyStore, PacksALogAndReadsTheSame) {
   EXPECT_EQ(store_->jobs()->front().packed, 3000);
   if (std::string(GetParam().name) != "memory") { EXPECT_LT(store_->jobs()->front().bytes, bytes / 10); }
   EXPECT_EQ(*store_->read("a", 0), before);
-  EXPECT_EQ(*append(to("a", 3000, {"{late}"})), Appended::committed);
+  EXPECT_EQ(*append(to("a", 3000, {"{late}"})), store::Appended::committed);
   EXPECT_EQ(store_->jobs()->front().last_sequence, 3001);
   for (const std::int64_t after : {1, 1500, 2999, 3000}) {
     const auto tail = *store_->read("a", after);
@@ -138,24 +139,24 @@ TEST_P(AnyStore, PacksALogAndReadsTheSame) {
     EXPECT_EQ(tail.back().body, "{late}");
     if (after < 2999) { EXPECT_EQ(tail.front().body, bodies[static_cast<std::size_t>(after)]); }
   }
-  EXPECT_THAT(*store_->read("b", 0), ElementsAre(StoredEvent{1, "{b}"}));
+  EXPECT_THAT(*store_->read("b", 0), ElementsAre(store::StoredEvent{1, "{b}"}));
   pack("a");
   EXPECT_EQ(store_->read("a", 0)->size(), 3001U);
   pack("nobody");
   remove_job("a");
   EXPECT_THAT(*store_->read("a", 0), IsEmpty());
-  EXPECT_EQ(*append(to("a", 0, {"{new}"})), Appended::committed);
-  EXPECT_THAT(*store_->read("a", 0), ElementsAre(StoredEvent{1, "{new}"}));
+  EXPECT_EQ(*append(to("a", 0, {"{new}"})), store::Appended::committed);
+  EXPECT_THAT(*store_->read("a", 0), ElementsAre(store::StoredEvent{1, "{new}"}));
 }
 
 TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
-  Append job = to("a", 0, {"{1}"});
+  store::Append job = to("a", 0, {"{1}"});
   job.blobs = {{"input/of a", "1"}};
   job.holds = {"input/of a", "input/not yet there"};
   (void)append(job);
   put_blob("known/x", "1", {"input/of x"});
   for (const char* key : {"input/of x", "input/of nobody", "profile/of nobody"}) put_blob(key, "1");
-  Append user = to("b", 0, {"{1}"});
+  store::Append user = to("b", 0, {"{1}"});
   user.holds = {"known/x"};
   (void)append(user);
   const auto keys = [this] { return *store_->blob_keys(""); };
@@ -175,7 +176,7 @@ TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
   EXPECT_THAT(keys(), ElementsAre("input/not yet there", "input/of a", "input/of x", "profile/of nobody"));
   remove_job("a");
   sweep(3000, 100);
-  Append late = to("c", 0, {"{1}"});
+  store::Append late = to("c", 0, {"{1}"});
   late.holds = {"input/of a"};
   (void)append(late);
   sweep(3100, 100);
@@ -204,7 +205,7 @@ TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {
 }
 
 TEST_P(AnyStore, KeepsTokens) {
-  const TokenRow token{"hash", "job", "a", "training", 3.5, 7.5, "vision"};
+  const store::TokenRow token{"hash", "job", "a", "training", 3.5, 7.5, "vision"};
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_token(token, done); }).ok());
   EXPECT_THAT(*store_->tokens(), ElementsAre(token));
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->revoke_token("hash", done); }).ok());
@@ -214,8 +215,8 @@ TEST_P(AnyStore, KeepsTokens) {
 TEST_P(AnyStore, AnswersInTheOrderOfTheCalls) {
   std::vector<int> answered;
   for (int i = 0; i < 100; ++i) {
-    store_->append(to("a", i, {"{}"}), [&answered, i](Result<Appended> result) {
-      EXPECT_TRUE(result.ok() && *result == Appended::committed) << i;
+    store_->append(to("a", i, {"{}"}), [&answered, i](Result<store::Appended> result) {
+      EXPECT_TRUE(result.ok() && *result == store::Appended::committed) << i;
       answered.push_back(i);
     });
   }
@@ -227,7 +228,7 @@ TEST_P(AnyStore, AnswersInTheOrderOfTheCalls) {
 TEST_P(AnyStore, LeavesWithEverythingCommitted) {
   if (std::string(GetParam().name) == "memory") GTEST_SKIP() << "a store that forgets";
   int answered = 0;
-  for (int i = 0; i < 50; ++i) store_->append(to("a", i, {"{}"}), [&](const Result<Appended>&) { ++answered; });
+  for (int i = 0; i < 50; ++i) store_->append(to("a", i, {"{}"}), [&](const Result<store::Appended>&) { ++answered; });
   store_.reset();
   while (answered < 50) executor_.run_one();
   store_ = open();
@@ -235,20 +236,20 @@ TEST_P(AnyStore, LeavesWithEverythingCommitted) {
 }
 
 TEST_P(AnyStore, SaysWhatJobsHoldAndHowMuchThatIs) {
-  Append first = to("a", 0, {"1"});
+  store::Append first = to("a", 0, {"1"});
   first.blobs = {{"input/x", std::string(1000, 'x')}};
   first.holds = {"input/x", "frontier/later"};
   ASSERT_TRUE(append(first).ok());
-  Append second = to("b", 0, {"1"});
+  store::Append second = to("b", 0, {"1"});
   second.holds = {"input/x"};
   ASSERT_TRUE(append(second).ok());
   put_blob("known/y", "yy", {"input/x"});  // no job
   EXPECT_THAT(store_->held_blobs().value(),
-              ElementsAre(HeldBlob{"a", "input/x", 1000}, HeldBlob{"b", "input/x", 1000}));
+              ElementsAre(store::HeldBlob{"a", "input/x", 1000}, store::HeldBlob{"b", "input/x", 1000}));
   put_blob("frontier/later", "1234");
-  EXPECT_EQ(store_->held_blobs().value().front(), (HeldBlob{"a", "frontier/later", 4}));
+  EXPECT_EQ(store_->held_blobs().value().front(), (store::HeldBlob{"a", "frontier/later", 4}));
   remove_job("a");
-  EXPECT_THAT(store_->held_blobs().value(), ElementsAre(HeldBlob{"b", "input/x", 1000}));
+  EXPECT_THAT(store_->held_blobs().value(), ElementsAre(store::HeldBlob{"b", "input/x", 1000}));
   EXPECT_GE(store_->size_bytes().value(), 1000);
 }
 

@@ -6,15 +6,16 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "net/http_server.h"
-#include "server/api.h"
+#include "io/http/http_server.h"
+#include "server/routes/api.h"
 
 namespace perseus::testing {
 
 class ApiOnPort {
  public:
-  ApiOnPort(boost::asio::io_context& io, server::Service& service, server::Tokens& tokens, const Clock& clock)
-      : api_(service, tokens, clock, without_bound()), http_(io, {}, [this](HttpRequest request, Responder responder) {
+  ApiOnPort(boost::asio::io_context& io, service::Service& service, service::Tokens& tokens, const Clock& clock)
+      : api_(service, tokens, clock, without_bound()),
+        http_(io, {}, [this](http::HttpRequest request, http::Responder responder) {
           api_.handle(std::move(request), std::move(responder));
         }) {
     const auto listening = http_.listen({"127.0.0.1", 0});
@@ -27,13 +28,13 @@ class ApiOnPort {
 
  private:
   /// Waits as the service's own: a test that turns the clock by an hour does not want them to end by themselves.
-  static server::ApiOptions without_bound() {
-    server::ApiOptions options;
+  static routes::ApiOptions without_bound() {
+    routes::ApiOptions options;
     options.longest_wait_s = 1e9;
     return options;
   }
-  server::Api api_;
-  HttpServer http_;
+  routes::Api api_;
+  http::HttpServer http_;
   std::uint16_t port_ = 0;
 };
 

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "report/timeline.h"
+#include "io/report/timeline.h"
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
 constexpr int clocks = 24;
 
-std::vector<Measurement> options(double seconds_at_top) {
-  std::vector<Measurement> all;
+std::vector<model::Measurement> options(double seconds_at_top) {
+  std::vector<model::Measurement> all;
   for (int k = 0; k < clocks; ++k) {
     const int mhz = 1410 - 30 * k;
     const double slow = 0.25 + 0.75 * 1410.0 / mhz;  // a part of the work waits for memory, whatever the clock
@@ -37,8 +37,8 @@ std::vector<std::pair<bool, int>> one_f_one_b(int rank, int ranks, int microbatc
 
 }  // namespace
 
-ComputationDag sample_dag(int ranks, int microbatches) {
-  ComputationDag dag;
+model::ComputationDag sample_dag(int ranks, int microbatches) {
+  model::ComputationDag dag;
   dag.blocking_power = Watts(83);
   dag.accelerators.assign(ranks, 1);
   dag.rank_order.resize(ranks);
@@ -73,12 +73,12 @@ ComputationDag sample_dag(int ranks, int microbatches) {
   return dag;
 }
 
-Frontier sample_frontier(const ComputationDag& dag, int points) {
+model::Frontier sample_frontier(const model::ComputationDag& dag, int points) {
   double heaviest = 0;
-  for (const ComputationType& type : dag.types) heaviest = std::max(heaviest, type.options[0].time.value());
-  const Plan slowest = minimum_energy_plan(dag);
-  Frontier frontier;
-  const auto add = [&](Plan plan) {
+  for (const model::ComputationType& type : dag.types) heaviest = std::max(heaviest, type.options[0].time.value());
+  const model::Plan slowest = model::minimum_energy_plan(dag);
+  model::Frontier frontier;
+  const auto add = [&](model::Plan plan) {
     const Timeline timeline = timeline_of(dag, plan);
     const bool better =
         frontier.points.empty() || (timeline.makespan < frontier.points.back().time &&
@@ -90,24 +90,25 @@ Frontier sample_frontier(const ComputationDag& dag, int points) {
   add(slowest);
   for (int k = points - 2; k >= 0; --k) {
     const double slower = 0.998 + 0.5 * k / std::max(1, points - 2);
-    Plan plan(dag.computations.size());
+    model::Plan plan(dag.computations.size());
     for (std::size_t i = 0; i < plan.size(); ++i) {
-      const Computation& c = dag.computations[i];
+      const model::Computation& c = dag.computations[i];
       const auto& all = dag.types[c.type].options;
       const double part = c.type % 2 == 0 ? 1 / 2.05 : 1;  // forwards are that much shorter than backwards
       const double wobble = 1 + 0.003 * std::sin(1.7 * c.microbatch + k);
       const Seconds allowed(heaviest * part * slower * wobble);
       int option = 0;
       while (option < slowest[i] && all[option + 1].time <= allowed) ++option;
-      plan[i] = static_cast<Plan::value_type>(option);
+      plan[i] = static_cast<model::Plan::value_type>(option);
     }
     add(std::move(plan));
   }
   const Joules below = 0.002 * frontier.points.back().energy;
   for (auto p = frontier.points.rbegin(); p != frontier.points.rend(); ++p)
     frontier.bound.vertices.push_back({p->time, p->effective_energy - below});
-  for (FrontierPoint& p : frontier.points) p.bound = frontier.bound.at(p.time) + dag.total_blocking_power() * p.time;
+  for (model::FrontierPoint& p : frontier.points)
+    p.bound = frontier.bound.at(p.time) + dag.total_blocking_power() * p.time;
   return frontier;
 }
 
-}  // namespace perseus
+}  // namespace perseus::report

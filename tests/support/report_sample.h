@@ -4,12 +4,12 @@
 // every stage down together, light stages more; the bound is drawn a little below them. No planner made these numbers.
 #pragma once
 
-#include "model/computation_dag.h"
-#include "model/frontier.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
 
-namespace perseus {
+namespace perseus::report {
 
-ComputationDag sample_dag(int ranks, int microbatches);
-Frontier sample_frontier(const ComputationDag& dag, int points);
+model::ComputationDag sample_dag(int ranks, int microbatches);
+model::Frontier sample_frontier(const model::ComputationDag& dag, int points);
 
-}  // namespace perseus
+}  // namespace perseus::report

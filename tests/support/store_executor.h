@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "store/store.h"
+#include "server/store/store.h"
 
 namespace perseus::testing {
 
 class StoreExecutor {
  public:
-  [[nodiscard]] Post post() {
+  [[nodiscard]] store::Post post() {
     return [this](std::function<void()> work) {
       const std::lock_guard lock(mutex_);
       posted_.push_back(std::move(work));

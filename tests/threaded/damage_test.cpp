@@ -8,11 +8,11 @@
 #include <map>
 #include <random>
 
-#include "store/sqlite_store.h"
+#include "server/store/sqlite_store.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
 
-namespace perseus {
+namespace perseus::store {
 namespace {
 
 /// What a store was asked to keep.
@@ -128,4 +128,4 @@ TEST(Damage, IsNeverReadAsContent) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::store

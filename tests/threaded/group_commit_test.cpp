@@ -1,4 +1,4 @@
-#include "store/group_commit.h"
+#include "server/store/group_commit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 #include "tests/support/store_executor.h"
 
-namespace perseus {
+namespace perseus::store {
 namespace {
 
 TEST(GroupCommit, AnswersInTheOrderOfTheCallsWhereAGroupTakesSeveralTurns) {
@@ -47,4 +47,4 @@ TEST(GroupCommit, AnswersInTheOrderOfTheCallsWhereAGroupTakesSeveralTurns) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::store

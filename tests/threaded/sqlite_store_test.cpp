@@ -1,5 +1,5 @@
 // What can go wrong with a file: a kill at any moment, a full disk, a damaged, foreign or locked database.
-#include "store/sqlite_store.h"
+#include "server/store/sqlite_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
 
-namespace perseus {
+namespace perseus::store {
 namespace {
 
 using ::testing::HasSubstr;
@@ -262,4 +262,4 @@ TEST_F(SqliteFile, AWriteThatTheSystemRefusesIsWhollyRefusedAndTheNextOneTriesAg
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::store

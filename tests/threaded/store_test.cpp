@@ -1,16 +1,16 @@
 // The store in memory and the one in SQLite keep what every store promises.
-#include "store/memory_store.h"
-#include "store/sqlite_store.h"
+#include "server/store/memory_store.h"
+#include "server/store/sqlite_store.h"
 #include "tests/support/any_store.h"
 
 namespace perseus::testing {
 namespace {
 
-Result<std::unique_ptr<Store>> open_memory(const std::string&, Post post) {
-  return std::unique_ptr<Store>(std::make_unique<MemoryStore>(std::move(post)));
+Result<std::unique_ptr<store::Store>> open_memory(const std::string&, store::Post post) {
+  return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(std::move(post)));
 }
-Result<std::unique_ptr<Store>> open_sqlite(const std::string& folder, Post post) {
-  return open_sqlite_store(folder + "/perseus.db", std::move(post));
+Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& folder, store::Post post) {
+  return store::open_sqlite_store(folder + "/perseus.db", std::move(post));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, ::testing::Values(Kind{"memory", open_memory}, Kind{"sqlite", open_sqlite}),

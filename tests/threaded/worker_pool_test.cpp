@@ -1,4 +1,4 @@
-#include "server/worker_pool.h"
+#include "server/service/worker_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <mutex>
 #include <set>
 
-namespace perseus::server {
+namespace perseus::service {
 namespace {
 
 /// An io thread's queue, run by the test.
@@ -149,4 +149,4 @@ TEST(WorkerPool, PlanningComesBeforeRefining) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::service

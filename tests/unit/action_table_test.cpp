@@ -1,9 +1,9 @@
-#include "wire/action_table.h"
+#include "io/formats/action_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -19,18 +19,18 @@ TEST(ActionTable, ReadsOneRowPerRankAndSkipsBubblesAndCommunication) {
   ASSERT_TRUE(schedule) << schedule.error().message;
   EXPECT_EQ(schedule->num_stages, 2);
   EXPECT_EQ(schedule->num_microbatches, 1);
-  using enum Instruction;
-  EXPECT_EQ(schedule->ranks[0], (std::vector<Action>{{forward, 0, 0}, {backward, 0, 0}, {all_reduce, 0, -1}}));
+  using enum model::Instruction;
+  EXPECT_EQ(schedule->ranks[0], (std::vector<model::Action>{{forward, 0, 0}, {backward, 0, 0}, {all_reduce, 0, -1}}));
   EXPECT_EQ(schedule->ranks[1],
-            (std::vector<Action>{{forward, 1, 0}, {input_gradient, 1, 0}, {weight_gradient, 1, 0}}));
+            (std::vector<model::Action>{{forward, 1, 0}, {input_gradient, 1, 0}, {weight_gradient, 1, 0}}));
 }
 
 TEST(ActionTable, AWaitBelongsToTheNextComputation) {
-  using enum Instruction;
+  using enum model::Instruction;
   auto schedule =
       parse_action_table("0F0,0F1,1WAIT_B0,,0F2,0B0,0B1,0B2,1WAIT_F0\n1F0,1I0,1W0,1F1,1B1,1F2,1B2,9WAIT_F9\n", "t");
   ASSERT_TRUE(schedule) << schedule.error().message;
-  EXPECT_EQ(schedule->early_receives, (std::vector<EarlyReceive>{{{input_gradient, 1, 0}, {forward, 0, 2}}}));
+  EXPECT_EQ(schedule->early_receives, (std::vector<model::EarlyReceive>{{{input_gradient, 1, 0}, {forward, 0, 2}}}));
   EXPECT_EQ(schedule->ranks[0].size(), 6U);
 }
 
@@ -53,10 +53,10 @@ TEST(ActionTable, ErrorsNameLineCellAndText) {
 }
 
 TEST(ActionTable, WritesOnlyWhatPyTorchHasNamesFor) {
-  const auto table = format_action_table(*make_schedule("early-recompute-1f1b", {2, 2, 1}));
+  const auto table = format_action_table(*model::make_schedule("early-recompute-1f1b", {2, 2, 1}));
   ASSERT_FALSE(table);
   EXPECT_THAT(table.error().message, HasSubstr("recompute of stage 0, microbatch 1 has no name"));
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

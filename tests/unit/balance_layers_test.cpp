@@ -6,10 +6,10 @@
 #include <limits>
 
 #include "oracles/dice.h"
-#include "partition/balance.h"
-#include "partition/megatron_layout.h"
+#include "planning/partitioner/balance.h"
+#include "planning/partitioner/megatron_layout.h"
 
-namespace perseus {
+namespace perseus::partitioner {
 namespace {
 
 using ::testing::ElementsAre;
@@ -144,13 +144,13 @@ TEST(BalanceLayers, SameWhenScaled) {
 }
 
 std::string layout(const std::string& letters, const std::vector<int>& boundaries) {
-  std::vector<Layer> layers;
+  std::vector<model::Layer> layers;
   for (const char c : letters) {
-    const auto kind = c == 'E'   ? LayerKind::embedding
-                      : c == 't' ? LayerKind::transformer
-                      : c == 'm' ? LayerKind::mtp
-                      : c == 'L' ? LayerKind::head
-                                 : LayerKind::other;
+    const auto kind = c == 'E'   ? model::LayerKind::embedding
+                      : c == 't' ? model::LayerKind::transformer
+                      : c == 'm' ? model::LayerKind::mtp
+                      : c == 'L' ? model::LayerKind::head
+                                 : model::LayerKind::other;
     layers.push_back({std::string(1, c), kind, {{}}});
   }
   const auto text = megatron_layout(layers, {boundaries});
@@ -176,4 +176,4 @@ TEST(MegatronLayout, RefusesWhatMegatronWould) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::partitioner

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "baselines/envpipe.h"
-#include "baselines/methods.h"
-#include "baselines/zeus.h"
-#include "model/schedule.h"
+#include "planning/baselines/envpipe.h"
+#include "planning/baselines/methods.h"
+#include "planning/baselines/zeus.h"
+#include "planning/model/schedule.h"
 
-namespace perseus {
+namespace perseus::baselines {
 namespace {
 
 using ::testing::ElementsAre;
@@ -22,15 +22,15 @@ struct Clocked {
   double energy_j;
 };
 
-std::vector<Measurement> options(const std::vector<Clocked>& clocked) {
-  std::vector<Measurement> all;
+std::vector<model::Measurement> options(const std::vector<Clocked>& clocked) {
+  std::vector<model::Measurement> all;
   for (const Clocked& c : clocked)
     all.push_back({Megahertz(c.clock_mhz), Seconds(c.time_s), Joules(c.energy_j), {}, {}, 1});
   return all;
 }
 
 /// `factor` seconds at 1400 MHz; 1100 MHz is slower than 1200 and needs more energy.
-std::vector<Measurement> falling(double factor) {
+std::vector<model::Measurement> falling(double factor) {
   return options({{1400, factor, 100 * factor},
                   {1300, 1.5 * factor, 80 * factor},
                   {1200, 2 * factor, 70 * factor},
@@ -38,24 +38,24 @@ std::vector<Measurement> falling(double factor) {
 }
 
 struct Stage {
-  std::vector<Measurement> forward;
-  std::vector<Measurement> backward;
+  std::vector<model::Measurement> forward;
+  std::vector<model::Measurement> backward;
 };
 
-ComputationDag pipeline(const std::vector<Stage>& stages, int microbatches, double load_s = 0) {
-  Profile profile;
+model::ComputationDag pipeline(const std::vector<Stage>& stages, int microbatches, double load_s = 0) {
+  model::Profile profile;
   for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
     profile.entries.push_back({s, "forward", stages[s].forward});
     profile.entries.push_back({s, "backward", stages[s].backward});
     if (load_s > 0 && s == 0) profile.entries.push_back({s, "load", options({{0, load_s, 1}})});
   }
   profile.accelerators.assign(stages.size(), 1);
-  const auto schedule = make_schedule("1f1b", {static_cast<int>(stages.size()), microbatches, 1});
-  return build_dag(profile, *schedule, {Watts(10), Seconds(0)}).value();
+  const auto schedule = model::make_schedule("1f1b", {static_cast<int>(stages.size()), microbatches, 1});
+  return model::build_dag(profile, *schedule, {Watts(10), Seconds(0)}).value();
 }
 
 /// Clocks of a rank's clock-controlled computations in execution order.
-std::vector<int> clocks_of(const ComputationDag& dag, const Plan& plan, int rank) {
+std::vector<int> clocks_of(const model::ComputationDag& dag, const model::Plan& plan, int rank) {
   std::vector<int> clocks;
   for (const int i : dag.rank_order[rank]) {
     const int clock = dag.type_of(i).options[plan[i]].clock.value();
@@ -66,7 +66,7 @@ std::vector<int> clocks_of(const ComputationDag& dag, const Plan& plan, int rank
 
 TEST(EnvPipe, LeavesEverythingSlowWhereTheLastStageIsHeavyEnough) {
   // Stage 1 alone takes 2 + 4 + 2 + 4 s; stage 0's F1 and B0 have room for their slowest useful clock.
-  const ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(2), falling(4)}}, 2);
+  const model::ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(2), falling(4)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag).value();
   EXPECT_EQ(run.end, EnvPipeEnd::envelope);
   EXPECT_EQ(run.steps, 0);
@@ -77,7 +77,7 @@ TEST(EnvPipe, LeavesEverythingSlowWhereTheLastStageIsHeavyEnough) {
 TEST(EnvPipe, SpeedsUpTheFirstCriticalPathEvenWhereTheEnvelopeIsAsLong) {
   // B0 of stage 0 at 1200 makes T = 1 + 1 + 2 + 4 + 2 = 10; at 1300 the path through it is 9, as long as the envelope,
   // and it is the first; at 1400 only the envelope is left.
-  const ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
+  const model::ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag).value();
   EXPECT_EQ(run.end, EnvPipeEnd::envelope);
   EXPECT_EQ(run.steps, 2);
@@ -86,7 +86,7 @@ TEST(EnvPipe, SpeedsUpTheFirstCriticalPathEvenWhereTheEnvelopeIsAsLong) {
 
 TEST(EnvPipe, IsStuckWhereTheLastStageIsNotTheHeaviest) {
   // T is 2 + 4 + 8 + 4 along stage 0; two steps raise F1 and B0 together, then B0 is at maximum on the critical path.
-  const ComputationDag dag = pipeline({{falling(2), falling(4)}, {falling(1), falling(2)}}, 2);
+  const model::ComputationDag dag = pipeline({{falling(2), falling(4)}, {falling(1), falling(2)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag).value();
   EXPECT_EQ(run.end, EnvPipeEnd::stuck);
   EXPECT_EQ(run.steps, 2);
@@ -95,7 +95,7 @@ TEST(EnvPipe, IsStuckWhereTheLastStageIsNotTheHeaviest) {
 }
 
 TEST(EnvPipe, StopsAtTheStepLimit) {
-  const ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
+  const model::ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag, {.max_steps = 1, .unit_time = {}}).value();
   EXPECT_EQ(run.end, EnvPipeEnd::step_limit);
   EXPECT_THAT(clocks_of(dag, run.plan, 0), ElementsAre(1400, 1200, 1300, 1400));
@@ -103,15 +103,15 @@ TEST(EnvPipe, StopsAtTheStepLimit) {
 
 TEST(EnvPipe, DoesNotSeeComputationsWithoutAClock) {
   const std::vector<Stage> stages{{falling(1), falling(2)}, {falling(1), falling(2)}};
-  const ComputationDag seen = pipeline(stages, 2);
-  const ComputationDag unseen = pipeline(stages, 2, 5);
+  const model::ComputationDag seen = pipeline(stages, 2);
+  const model::ComputationDag unseen = pipeline(stages, 2, 5);
   EXPECT_EQ(clocks_of(unseen, plan_envpipe(unseen)->plan, 0), clocks_of(seen, plan_envpipe(seen)->plan, 0));
 }
 
 TEST(EnvPipe, FloorsDurationsToTheUnitOfTime) {
   // In units of 4 s all clocks of forward take 0 units, and of those the one with the most energy is where it starts;
   // backward takes 1 unit at 1200 MHz and starts there. Then all paths are 0 units long, the first is not the envelope.
-  const ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
+  const model::ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(1), falling(2)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag, {.max_steps = 10, .unit_time = Seconds(4)}).value();
   EXPECT_THAT(clocks_of(dag, run.plan, 0), ElementsAre(1400, 1400, 1400, 1400));
   EXPECT_EQ(run.end, EnvPipeEnd::stuck);
@@ -122,11 +122,11 @@ TEST(EnvPipe, FloorsDurationsToTheUnitOfTime) {
 }
 
 TEST(ZeusGlobal, ScansEveryClockAndTreatsItAsALimit) {
-  const std::vector<Measurement> sparse = options({{1350, 1, 100}, {1250, 1.5, 80}});
-  const ComputationDag dag = pipeline({{falling(1), sparse}}, 1);
-  const std::vector<Plan> plans = zeus_global_plans(dag);
+  const std::vector<model::Measurement> sparse = options({{1350, 1, 100}, {1250, 1.5, 80}});
+  const model::ComputationDag dag = pipeline({{falling(1), sparse}}, 1);
+  const std::vector<model::Plan> plans = zeus_global_plans(dag);
   std::vector<std::vector<int>> clocks;
-  for (const Plan& plan : plans) clocks.push_back(clocks_of(dag, plan, 0));
+  for (const model::Plan& plan : plans) clocks.push_back(clocks_of(dag, plan, 0));
   EXPECT_THAT(clocks, ElementsAre(ElementsAre(1400, 1350), ElementsAre(1300, 1350), ElementsAre(1300, 1250),
                                   ElementsAre(1200, 1250), ElementsAre(1200, 1250), ElementsAre(1100, 1250)));
 }
@@ -134,10 +134,10 @@ TEST(ZeusGlobal, ScansEveryClockAndTreatsItAsALimit) {
 TEST(ZeusPerStage, BalancesForwardTimeForEveryTarget) {
   const Stage light{options({{1400, 1, 100}, {1200, 1.2, 80}, {1000, 1.5, 70}}), falling(2)};
   const Stage heavy{options({{1400, 1.25, 120}, {1200, 1.4, 90}, {1000, 1.8, 80}}), falling(2)};
-  const ComputationDag dag = pipeline({light, heavy}, 1);
+  const model::ComputationDag dag = pipeline({light, heavy}, 1);
   std::vector<std::vector<int>> light_clocks, heavy_clocks;
-  const std::vector<Plan> plans = zeus_per_stage_plans(dag).value();
-  for (const Plan& plan : plans) {
+  const std::vector<model::Plan> plans = zeus_per_stage_plans(dag).value();
+  for (const model::Plan& plan : plans) {
     light_clocks.push_back(clocks_of(dag, plan, 0));
     heavy_clocks.push_back(clocks_of(dag, plan, 1));
   }
@@ -147,24 +147,25 @@ TEST(ZeusPerStage, BalancesForwardTimeForEveryTarget) {
 }
 
 TEST(Baselines, SayWhereTheyAreNotDefined) {
-  ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
-  for (ComputationType& type : dag.types) type.stage = -1;
+  model::ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
+  for (model::ComputationType& type : dag.types) type.stage = -1;
   EXPECT_THAT(plan_envpipe(dag).error().message, HasSubstr("has no stage"));
   EXPECT_THAT(zeus_per_stage_plans(dag).error().message, HasSubstr("has no stages"));
 }
 
 TEST(Baselines, AreJudgedByWhatTheirPlansRealise) {
   // One stage, one microbatch, 10 W: forward takes 1 s and 100 J, or 1.5 s and 80 J; backward twice that.
-  const ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
-  const LowerBound bound{{{Seconds(3), Joules(1)}}};
-  const Frontier frontier = judge(dag, {Plan{0, 0}, Plan{1, 0}, Plan{0, 3}, Plan{1, 1}}, bound);
+  const model::ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
+  const model::LowerBound bound{{{Seconds(3), Joules(1)}}};
+  const model::Frontier frontier =
+      judge(dag, {model::Plan{0, 0}, model::Plan{1, 0}, model::Plan{0, 3}, model::Plan{1, 1}}, bound);
   ASSERT_EQ(frontier.points.size(), 3u);  // forward at 1400, backward at 1100 MHz: 7 s and 280 - 70 J is beaten
   EXPECT_DOUBLE_EQ(frontier.points[0].time.value(), 4.5);
   EXPECT_DOUBLE_EQ(frontier.points[0].effective_energy.value(), 240 - 45);
   EXPECT_DOUBLE_EQ(frontier.points[0].energy.value(), 240);
   EXPECT_DOUBLE_EQ(frontier.points[0].bound.value(), 1 + 45);
   EXPECT_DOUBLE_EQ(frontier.points[1].time.value(), 3.5);
-  EXPECT_EQ(frontier.points[1].plan, (Plan{1, 0}));
+  EXPECT_EQ(frontier.points[1].plan, (model::Plan{1, 0}));
   EXPECT_DOUBLE_EQ(frontier.points[2].time.value(), 3);
   EXPECT_DOUBLE_EQ(frontier.points[2].effective_energy.value(), 300 - 30);
 }
@@ -176,4 +177,4 @@ TEST(Baselines, AreListedByName) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::baselines

@@ -1,8 +1,8 @@
-#include "graph/bounded_max_flow.h"
+#include "planning/graph/bounded_max_flow.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::graph {
 namespace {
 
 using Arc = BoundedMaxFlow::Arc;
@@ -74,4 +74,4 @@ TEST(BoundedMaxFlow, NoArcs) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::graph

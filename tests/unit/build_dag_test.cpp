@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <set>
 
-#include "model/computation_dag.h"
-#include "model/derived_instructions.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/derived_instructions.h"
 #include "tests/model_samples.h"
 
-namespace perseus {
+namespace perseus::model {
 namespace {
 
 using ::testing::ElementsAre;
@@ -255,4 +255,4 @@ TEST(Dag, ValidateFindsWhatIsBroken) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::model

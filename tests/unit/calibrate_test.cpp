@@ -1,15 +1,15 @@
 // Calibration finds again what synthetic traces were made with: exactly without noise, within error bars with noise.
-#include "calibration/calibrate.h"
+#include "evaluation/calibration/calibrate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "calibration/doubts.h"
+#include "evaluation/calibration/doubts.h"
 #include "tests/synthetic_trace.h"
 
-namespace perseus {
+namespace perseus::calibration {
 namespace {
 
 using testing::all_plans;
@@ -18,13 +18,13 @@ using testing::SeededDice;
 using testing::synthetic_trace;
 using testing::TrueRun;
 
-Calibration calibrated(const RunTrace& trace, const CalibrationOptions& options = {}) {
+Calibration calibrated(const model::RunTrace& trace, const CalibrationOptions& options = {}) {
   auto calibration = calibrate(trace, all_plans(trace), options);
   EXPECT_TRUE(calibration) << calibration.error().message;
   return *std::move(calibration);
 }
 
-void expect_found(const Calibration& found, const TrueRun& truth, const RunTrace& trace) {
+void expect_found(const Calibration& found, const TrueRun& truth, const model::RunTrace& trace) {
   EXPECT_EQ(found.blocking_transfers, truth.blocking_transfers);
   EXPECT_NEAR(found.transfer_latency.largest().value(), truth.transfer_latency.common.value(), 1e-6);
   EXPECT_NEAR(found.tail.value.value(), truth.tail.value(), 1e-5);
@@ -34,12 +34,12 @@ void expect_found(const Calibration& found, const TrueRun& truth, const RunTrace
   EXPECT_NEAR(found.power.blocking().value.value(), truth.blocking_power.value(), 1e-2);
   EXPECT_NEAR(found.time_correction, 1, 1e-6);
   const std::vector<int> plans = all_plans(trace);
-  const Profile profile = make_profile(found, trace, {plans, Megahertz(0)});
+  const model::Profile profile = make_profile(found, trace, {plans, Megahertz(0)});
   EXPECT_TRUE(profile.validate());
-  for (const ProfileEntry& entry : profile.entries) {
-    const Instruction instruction = *instruction_named(entry.instruction);
-    if (is_constant_time(instruction)) continue;
-    for (const Measurement& m : entry.measurements) {
+  for (const model::ProfileEntry& entry : profile.entries) {
+    const model::Instruction instruction = *model::instruction_named(entry.instruction);
+    if (model::is_constant_time(instruction)) continue;
+    for (const model::Measurement& m : entry.measurements) {
       const Seconds time = truth.time(entry.stage, instruction, m.clock);
       EXPECT_NEAR(m.time / time, 1, 1e-6);
       EXPECT_NEAR(m.energy / (truth.power(entry.stage, m.clock) * time), 1, 1e-4);
@@ -50,7 +50,7 @@ void expect_found(const Calibration& found, const TrueRun& truth, const RunTrace
 TEST(Calibrate, FindsWhatExactTracesWereMadeWith) {
   const TrueRun truth;
   SeededDice dice(1);
-  const RunTrace trace = synthetic_trace(truth, dice);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
   expect_found(calibrated(trace), truth, trace);
 }
 
@@ -59,7 +59,7 @@ TEST(Calibrate, TellsTransfersThatTheSenderWaitsForFromOthers) {
   truth.blocking_transfers = false;
   truth.transfer_latency = Seconds(0.011);
   SeededDice dice(2);
-  const RunTrace trace = synthetic_trace(truth, dice);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
   expect_found(calibrated(trace), truth, trace);
 }
 
@@ -67,12 +67,12 @@ TEST(Calibrate, IsNotMisledByTheFirstMicrobatchesBeingFaster) {
   TrueRun truth;
   truth.first_backward_factor = 0.95;
   SeededDice dice(3);
-  const RunTrace trace = synthetic_trace(truth, dice);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
   const Calibration found = calibrated(trace);
   const double average = std::pow(truth.first_backward_factor, 1.0 / truth.microbatches);  // of all microbatches
   for (const Megahertz clock : testing::synthetic_clocks()) {
-    const Seconds time = found.times.at(1, Instruction::backward, clock);
-    EXPECT_NEAR(time / truth.time(1, Instruction::backward, clock), average, 1e-6) << clock.value();
+    const Seconds time = found.times.at(1, model::Instruction::backward, clock);
+    EXPECT_NEAR(time / truth.time(1, model::Instruction::backward, clock), average, 1e-6) << clock.value();
   }
 }
 
@@ -112,7 +112,7 @@ TEST(Calibrate, PredictsExactPlansThatItNeverSaw) {
   TrueRun truth;
   truth.plans = 40;  // so that every clock of every computation is among those learnt from
   SeededDice dice(4);
-  const RunTrace trace = synthetic_trace(truth, dice);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
   const auto predictions = cross_validate(trace, 5);
   ASSERT_TRUE(predictions) << predictions.error().message;
   ASSERT_EQ(predictions->size(), 40U);
@@ -124,20 +124,20 @@ TEST(Calibrate, PredictsExactPlansThatItNeverSaw) {
 }
 
 /// Traces of two nodes where the link between two nodes is slow, and two of the runs were disturbed.
-RunTrace two_nodes_with_disturbed_runs(Seconds slow) {
+model::RunTrace two_nodes_with_disturbed_runs(Seconds slow) {
   TrueRun truth;
   truth.stages = 4;
   truth.plans = 30;
   truth.microbatches = 12;
   truth.tail = Seconds(0);
   truth.blocking_transfers = true;
-  const BoundaryLatency fast{Seconds(0.002), Seconds(0.002)};
-  truth.transfer_latency = TransferLatency({fast, {slow, slow}, fast});
+  const model::BoundaryLatency fast{Seconds(0.002), Seconds(0.002)};
+  truth.transfer_latency = model::TransferLatency({fast, {slow, slow}, fast});
   truth.iteration_noise = 1e-4;
   SeededDice dice(11);
-  RunTrace trace = synthetic_trace(truth, dice);
+  model::RunTrace trace = synthetic_trace(truth, dice);
   for (const int disturbed : {4, 17}) {
-    TracedPlan& plan = trace.plans[disturbed];
+    model::TracedPlan& plan = trace.plans[disturbed];
     plan.iteration_time = plan.iteration_time * 1.08;
   }
   return trace;
@@ -154,7 +154,7 @@ TEST(Calibrate, FindsASlowLinkInSpiteOfDisturbedRuns) {
 }
 
 TEST(Calibrate, DisturbedRunsMoveLeastSquaresButNotStudentT) {
-  const RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
+  const model::RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
   const auto missed_s = [&](ErrorModel errors) {
     CalibrationOptions options;
     options.timing.ranks_per_node = 2;
@@ -188,7 +188,7 @@ TEST(Calibrate, ErrorBarIsAQuantileOfErrorsOnPlansLeftOut) {
 }
 
 TEST(Calibrate, DoubtsNameDisturbedRunsAndWhatWouldTell) {
-  const RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
+  const model::RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
   const Calibration found = calibrated(trace);
   const auto predictions = predict(found, trace, all_plans(trace));
   const std::vector<std::string> doubts = doubts_of(found, predictions, trace);
@@ -200,7 +200,7 @@ TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
   TrueRun truth;
   truth.transfer_latency = Seconds(1);
   SeededDice dice(12);
-  const RunTrace trace = synthetic_trace(truth, dice);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
   const Calibration found = calibrated(trace);
   EXPECT_GT(found.outside_computing, 0.5);
   EXPECT_THAT(doubts_of(found, predict(found, trace, all_plans(trace)), trace),
@@ -209,7 +209,7 @@ TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
 
 TEST(Calibrate, TakesABlockingPowerThatIsKnown) {
   SeededDice dice(5);
-  const RunTrace trace = synthetic_trace({}, dice);
+  const model::RunTrace trace = synthetic_trace({}, dice);
   CalibrationOptions options;
   options.power.blocking_power = Watts(65);
   const Calibration found = calibrated(trace, options);
@@ -219,20 +219,20 @@ TEST(Calibrate, TakesABlockingPowerThatIsKnown) {
 
 TEST(Calibrate, FillsInClocksOnRequest) {
   SeededDice dice(6);
-  const RunTrace trace = synthetic_trace({}, dice);
+  const model::RunTrace trace = synthetic_trace({}, dice);
   const Calibration found = calibrated(trace);
   const std::vector<int> plans = all_plans(trace);
-  const Profile grid = make_profile(found, trace, {plans, Megahertz(15)});
+  const model::Profile grid = make_profile(found, trace, {plans, Megahertz(15)});
   ASSERT_TRUE(grid.validate());
-  const ProfileEntry& entry = *grid.find(1, "forward");
+  const model::ProfileEntry& entry = *grid.find(1, "forward");
   EXPECT_EQ(entry.measurements.size(), (1410 - 810) / 15 + 1U);
-  for (const Measurement& m : entry.measurements)
-    EXPECT_NEAR(m.time / TrueRun{}.time(1, Instruction::forward, m.clock), 1, 1e-6);
+  for (const model::Measurement& m : entry.measurements)
+    EXPECT_NEAR(m.time / TrueRun{}.time(1, model::Instruction::forward, m.clock), 1, 1e-6);
 }
 
 TEST(Calibrate, RefusesWhatItCannotLearnFrom) {
   SeededDice dice(7);
-  RunTrace trace = synthetic_trace({}, dice);
+  model::RunTrace trace = synthetic_trace({}, dice);
   EXPECT_THAT(calibrate(trace, {}).error().message, HasSubstr("at least one"));
   EXPECT_THAT(cross_validate(trace, 1).error().message,
               HasSubstr("1 folds; must be from 2 to the number of plans, 12"));
@@ -242,4 +242,4 @@ TEST(Calibrate, RefusesWhatItCannotLearnFrom) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::calibration

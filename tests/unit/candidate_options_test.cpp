@@ -1,15 +1,15 @@
-#include "planner/candidate_options.h"
+#include "planning/planner/candidate_options.h"
 
 #include <gmock/gmock.h>
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::FieldsAre;
 
-Measurement option(double time_s, double energy_j) {
-  Measurement measurement;
+model::Measurement option(double time_s, double energy_j) {
+  model::Measurement measurement;
   measurement.time = Seconds(time_s);
   measurement.energy = Joules(energy_j);
   return measurement;
@@ -42,4 +42,4 @@ TEST(FloorToUnits, MultiplesAreNotLostToRounding) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

@@ -1,8 +1,8 @@
-#include "model/clock_timeline.h"
+#include "planning/model/clock_timeline.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::model {
 namespace {
 
 constexpr Seconds kLatency(3);
@@ -53,4 +53,4 @@ TEST(ClockTimeline, PartsOfATimeAddUpAfterOldChangesAreForgotten) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::model

@@ -1,5 +1,5 @@
 // Who is better than whom, worked by hand; and what the drawing and the page say.
-#include "report/comparison.h"
+#include "io/report/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
 
 /// One rank that waits at 10 W; its computation takes 2 s.
-ComputationDag ten_watts() {
-  ComputationDag dag;
+model::ComputationDag ten_watts() {
+  model::ComputationDag dag;
   dag.types = {{0, "forward", {{Megahertz(1000), Seconds(2), Joules(220), {}, {}, 1}}}};
   dag.computations = {{0, 0, 0}};
   dag.rank_order = {{0}};
@@ -31,7 +31,7 @@ struct TimeEnergy {
 };
 
 ComparedMethod method(const std::string& name, const std::vector<TimeEnergy>& points, double t_star_s = 4) {
-  Frontier frontier;
+  model::Frontier frontier;
   frontier.bound.vertices = {{Seconds(2), Joules(100)}, {Seconds(t_star_s), Joules(50)}};
   for (const auto& [time_s, energy_j] : points) {
     frontier.points.push_back({Seconds(time_s), Joules(energy_j + 10 * time_s), Joules(energy_j), Joules(1), {0}});
@@ -92,7 +92,7 @@ TEST(CompareMethods, ASingleDeadlineHasAllTheWeight) {
 }
 
 TEST(CompareMethods, IsDrawnAndTold) {
-  const ComputationDag dag = ten_watts();
+  const model::ComputationDag dag = ten_watts();
   const std::vector<ComparedMethod> methods{method("a", {{4, 100}, {2, 200}}), method("b & c", {{3, 150}})};
   const ComparisonInput input{dag, methods, "<title>", {{"schedule", "1f1b"}}};
   std::string svg, html;
@@ -113,4 +113,4 @@ TEST(CompareMethods, IsDrawnAndTold) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::report

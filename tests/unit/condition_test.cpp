@@ -1,21 +1,22 @@
 // What throttling does to the options of a computation, and several conditions at once.
-#include "sim/condition.h"
+#include "simulation/emulator/condition.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/stragglers.h"
+#include "simulation/emulator/drawn_stragglers.h"
 #include "tests/emulated_job.h"
 
-namespace perseus {
+namespace perseus::emulator {
 namespace {
 
-const ComputationDag& dag() {
-  static const ComputationDag made = testing::kinds_of(testing::small_scenario(1), testing::one_stage_profile())[0].dag;
+const model::ComputationDag& dag() {
+  static const model::ComputationDag made =
+      testing::kinds_of(testing::small_scenario(1), testing::one_stage_profile())[0].dag;
   return made;
 }
 
 TEST(Throttled, OnlyWhatWouldBeFasterGetsSlower) {
-  const ComputationDag slow = throttled_dag(dag(), {{{0, 1.25, 1}}, {}});
+  const model::ComputationDag slow = throttled_dag(dag(), {{{0, 1.25, 1}}, {}});
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].time.value(), 1.25);
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].energy.value(), 105);
   EXPECT_EQ(slow.types[0].options[1].time, dag().types[0].options[1].time);
@@ -24,31 +25,31 @@ TEST(Throttled, OnlyWhatWouldBeFasterGetsSlower) {
 }
 
 TEST(Throttled, BelowTheLowestClockItPauses) {
-  const ComputationDag slow = throttled_dag(dag(), {{{0, 5, 1}}, {}});
-  for (const Measurement& option : slow.types[0].options) {
+  const model::ComputationDag slow = throttled_dag(dag(), {{{0, 5, 1}}, {}});
+  for (const model::Measurement& option : slow.types[0].options) {
     EXPECT_DOUBLE_EQ(option.time.value(), 5);
     EXPECT_DOUBLE_EQ(option.energy.value(), 120 + 3 * 50);
   }
 }
 
 TEST(Throttled, WhoIsNotThrottledWaits) {
-  const ComputationDag slow = throttled_dag(dag(), {{{0, 1.5, 0.25}}, {}});
+  const model::ComputationDag slow = throttled_dag(dag(), {{{0, 1.5, 0.25}}, {}});
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].energy.value(), 0.25 * 110 + 0.75 * (100 + 0.5 * 50));
 }
 
 TEST(Throttled, OtherStagesStayAsTheyAre) {
-  const ComputationDag same = throttled_dag(dag(), {{{7, 3, 1}}, {}});
+  const model::ComputationDag same = throttled_dag(dag(), {{{7, 3, 1}}, {}});
   EXPECT_EQ(same.types[0].options[0].time, dag().types[0].options[0].time);
 }
 
 TEST(ConditionOf, TheWorstOfEachRules) {
-  Scenario scenario = testing::small_scenario(1);
+  model::Scenario scenario = testing::small_scenario(1);
   scenario.tensor_parallel = 8;
   const PipelineKind kind = testing::kinds_of(scenario, testing::one_stage_profile())[0];
-  Straggler a = testing::straggler(StragglerCause::thermal, 0, 1.2);
-  Straggler b = testing::straggler(StragglerCause::power, 0, 1.1);
-  Straggler c = testing::straggler(StragglerCause::storage, 0, 1.5);
-  Straggler d = testing::straggler(StragglerCause::storage, 0, 1.25);
+  model::Straggler a = testing::straggler(model::StragglerCause::thermal, 0, 1.2);
+  model::Straggler b = testing::straggler(model::StragglerCause::power, 0, 1.1);
+  model::Straggler c = testing::straggler(model::StragglerCause::storage, 0, 1.5);
+  model::Straggler d = testing::straggler(model::StragglerCause::storage, 0, 1.25);
   b.hardship.gpus = 2;
   const Condition both = condition_of({&b.hardship, &a.hardship, &c.hardship, &d.hardship}, kind);
   ASSERT_EQ(both.throttled.size(), 1u);
@@ -61,9 +62,9 @@ TEST(ConditionOf, TheWorstOfEachRules) {
 }
 
 TEST(CheckStragglers, NamesWhatDoesNotFit) {
-  Scenario scenario = testing::small_scenario(2);
+  model::Scenario scenario = testing::small_scenario(2);
   const std::vector<PipelineKind> kinds = testing::kinds_of(scenario, testing::one_stage_profile());
-  Straggler far = testing::straggler(StragglerCause::thermal, 0, 1.2);
+  model::Straggler far = testing::straggler(model::StragglerCause::thermal, 0, 1.2);
   far.hardship.stage = 1;
   scenario.stragglers = {far};
   EXPECT_EQ(check_stragglers(scenario, kinds).error().message,
@@ -76,9 +77,9 @@ TEST(CheckStragglers, NamesWhatDoesNotFit) {
 }
 
 TEST(DrawStragglers, SameSeedSameStragglersAndOneMoreDistributionChangesNoOther) {
-  Scenario scenario = testing::small_scenario(5);
+  model::Scenario scenario = testing::small_scenario(5);
   scenario.duration = Seconds(36000);
-  RandomStragglers thermal;
+  model::RandomStragglers thermal;
   thermal.mean_between = Seconds(1000);
   thermal.mean_duration = Seconds(100);
   thermal.least_slowdown = 1.1;
@@ -86,26 +87,26 @@ TEST(DrawStragglers, SameSeedSameStragglersAndOneMoreDistributionChangesNoOther)
   thermal.one_stage = true;
   scenario.random = {thermal};
   const std::vector<PipelineKind> kinds = testing::kinds_of(scenario, testing::one_stage_profile());
-  const std::vector<Straggler> first = draw_stragglers(scenario, kinds).value();
+  const std::vector<model::Straggler> first = draw_stragglers(scenario, kinds).value();
   // 5 pipelines, 36,000 s, one every 1,100 s: 164 expected.
   EXPECT_GT(first.size(), 100u);
   EXPECT_LT(first.size(), 250u);
   double last_s = 0;
-  for (const Straggler& s : first) {
+  for (const model::Straggler& s : first) {
     EXPECT_GE(s.at.value(), last_s);
     last_s = s.at.value();
     EXPECT_GE(s.hardship.slowdown, 1.1);
     EXPECT_LE(s.hardship.slowdown, 1.4);
     EXPECT_EQ(s.hardship.stage, 0);
   }
-  RandomStragglers storage = thermal;
-  storage.hardship.cause = StragglerCause::storage;
+  model::RandomStragglers storage = thermal;
+  storage.hardship.cause = model::StragglerCause::storage;
   scenario.random.push_back(storage);
-  const std::vector<Straggler> more = draw_stragglers(scenario, kinds).value();
+  const std::vector<model::Straggler> more = draw_stragglers(scenario, kinds).value();
   std::vector<double> thermal_at, first_at;
-  for (const Straggler& s : more)
-    if (s.hardship.cause == StragglerCause::thermal) thermal_at.push_back(s.at.value());
-  for (const Straggler& s : first) first_at.push_back(s.at.value());
+  for (const model::Straggler& s : more)
+    if (s.hardship.cause == model::StragglerCause::thermal) thermal_at.push_back(s.at.value());
+  for (const model::Straggler& s : first) first_at.push_back(s.at.value());
   EXPECT_EQ(thermal_at, first_at);
   scenario.seed = 2;
   EXPECT_NE(draw_stragglers(scenario, kinds).value()[0].at, first[0].at);
@@ -114,4 +115,4 @@ TEST(DrawStragglers, SameSeedSameStragglersAndOneMoreDistributionChangesNoOther)
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::emulator

@@ -1,4 +1,4 @@
-#include "profiling/curve_family.h"
+#include "server/profiling/curve_family.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "wire/dag_json.h"
+#include "io/formats/dag_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -39,7 +39,7 @@ std::string error_of(const std::string& text) {
 TEST(DagJson, ReadsMachinesTypesComputationsAndDependencies) {
   auto named = parse_dag_json(good, "d.json");
   ASSERT_TRUE(named) << named.error().message;
-  const ComputationDag& dag = named->dag;
+  const model::ComputationDag& dag = named->dag;
   ASSERT_TRUE(dag.validate()) << dag.validate().error().message;
   EXPECT_EQ(dag.blocking_power, Watts(30));
   EXPECT_EQ(dag.accelerators, (std::vector<int>{4, 1}));
@@ -100,4 +100,4 @@ TEST(DagJson, ErrorsNamePathValueAndWhatIsAllowed) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -1,12 +1,12 @@
-#include "model/default_plan.h"
+#include "planning/model/default_plan.h"
 
 #include <gtest/gtest.h>
 
-#include "model/reference_plans.h"
-#include "planner/exact.h"
-#include "planner/realise.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/realise.h"
 
-namespace perseus {
+namespace perseus::model {
 namespace {
 
 /// Slower plans need less in all: at each second that they are slower `saved_w`, while 10 W are drawn by waiting.
@@ -115,15 +115,15 @@ ComputationDag throttling_pipeline() {
 TEST(DefaultPlan, ThePlannerHasAPlanForMaximumClocksTimeHoweverFewItsDeadlines) {
   const ComputationDag dag = throttling_pipeline();
   ASSERT_TRUE(dag.validate().ok());
-  const Seconds t_max = Realiser(dag).realise(all_maximum_clock(dag)).time;
-  PlannerOptions options;
+  const Seconds t_max = planner::Realiser(dag).realise(all_maximum_clock(dag)).time;
+  planner::PlannerOptions options;
   options.deadlines = 2;
   options.also = {1.002 * t_max};
-  const Frontier frontier = plan_exact(dag, options);
+  const Frontier frontier = planner::plan_exact(dag, options);
   EXPECT_LT(frontier.points.back().time, 0.995 * t_max);
   EXPECT_GT(frontier.points[default_point(frontier, t_max)].time, 0.998 * t_max);
   EXPECT_GT(frontier.points[default_point(frontier, t_max, {0.002, false})].time, 1.0005 * t_max);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::model

@@ -1,5 +1,5 @@
 // Jobs worked out by hand: two pipelines and a straggler, delays, restarts, synchronisation, and what is added up.
-#include "sim/emulate.h"
+#include "simulation/emulator/emulate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include "tests/emulated_job.h"
 
-namespace perseus {
+namespace perseus::emulator {
 namespace {
 
 using testing::kinds_of;
@@ -17,15 +17,16 @@ using testing::small_scenario;
 using testing::straggler;
 
 struct Job {
-  Scenario scenario;
+  model::Scenario scenario;
   std::vector<PipelineKind> kinds;
   MethodPlans plans;
 
-  explicit Job(Scenario given, const std::string& method = "exact", const Profile& profile = one_stage_profile())
+  explicit Job(model::Scenario given, const std::string& method = "exact",
+               const model::Profile& profile = one_stage_profile())
       : scenario(std::move(given)),
         kinds(kinds_of(scenario, profile)),
         plans(plan_method(method, kinds, scenario).value()) {}
-  Emulation run(const std::vector<Straggler>& stragglers, Response response = Response::look_up) {
+  Emulation run(const std::vector<model::Straggler>& stragglers, Response response = Response::look_up) {
     return Emulator(scenario, kinds, plans).run(stragglers, response);
   }
 };
@@ -52,7 +53,7 @@ TEST(Emulate, MaximumClockWaitsForTheStragglerAndThatIsExtrinsicBloat) {
   // Pipeline 0 needs 300 J and waits 1 s at 50 W. In 3 s it could do with one computation slow: 30 J less, effectively.
   // The bound says the same of any 3 s, and pipeline 1 has 200 - 30 = 170 J of effective energy itself.
   Job job(small_scenario(2), "all-max");
-  const Emulation run = job.run({straggler(StragglerCause::thermal, 1, 1.5)});
+  const Emulation run = job.run({straggler(model::StragglerCause::thermal, 1, 1.5)});
   EXPECT_DOUBLE_EQ(run.time.value(), 3);
   expect_parts(run.energy, 270 + 320, 0, 30, 50, 0);
   EXPECT_DOUBLE_EQ(run.energy.total().value(), 300 + 50 + 320);
@@ -60,18 +61,18 @@ TEST(Emulate, MaximumClockWaitsForTheStragglerAndThatIsExtrinsicBloat) {
 
 TEST(Emulate, TheServersPlanSlowsDownToTheStraggler) {
   Job job(small_scenario(2));
-  const Emulation run = job.run({straggler(StragglerCause::thermal, 1, 1.5)});
+  const Emulation run = job.run({straggler(model::StragglerCause::thermal, 1, 1.5)});
   EXPECT_DOUBLE_EQ(run.time.value(), 3);
   // Pipeline 0: one of both at 500 MHz, 320 J, no waiting.
   expect_parts(run.energy, 640, 0, 0, 0, 0);
-  const Emulation fastest = job.run({straggler(StragglerCause::thermal, 1, 1.5)}, Response::default_plans);
+  const Emulation fastest = job.run({straggler(model::StragglerCause::thermal, 1, 1.5)}, Response::default_plans);
   EXPECT_DOUBLE_EQ(fastest.energy.total().value(), 670);
 }
 
 TEST(Emulate, NobodySlowsDownPastTheMinimumEnergyPoint) {
   // T* = 4 s, T' = 6 s: pipeline 0 needs 340 J and waits 2 s. The straggler pauses at 50 W once clocks go no lower.
   Job job(small_scenario(2));
-  const Emulation run = job.run({straggler(StragglerCause::power, 1, 3)});
+  const Emulation run = job.run({straggler(model::StragglerCause::power, 1, 3)});
   EXPECT_DOUBLE_EQ(run.time.value(), 6);
   expect_parts(run.energy, 340 + 340 + 2 * 50, 0, 0, 100, 0);
 }
@@ -79,13 +80,13 @@ TEST(Emulate, NobodySlowsDownPastTheMinimumEnergyPoint) {
 TEST(Emulate, LateBatchesAreWaiting) {
   // 0.5 * 2 s of stall, at 50 W.
   Job job(small_scenario(1));
-  const Emulation run = job.run({straggler(StragglerCause::storage, 0, 1.5)});
+  const Emulation run = job.run({straggler(model::StragglerCause::storage, 0, 1.5)});
   EXPECT_DOUBLE_EQ(run.time.value(), 3);
   expect_parts(run.energy, 300, 0, 0, 50, 0);
 }
 
 TEST(Emulate, LoadingSynchronisationAndOptimizerTakeTimeAndPower) {
-  Scenario scenario = small_scenario(2);
+  model::Scenario scenario = small_scenario(2);
   scenario.tensor_parallel = 4;
   scenario.timing.load = Seconds(0.5);
   scenario.timing.synchronisation = Seconds(0.25);
@@ -102,10 +103,10 @@ TEST(Emulate, LoadingSynchronisationAndOptimizerTakeTimeAndPower) {
 
 TEST(Emulate, OneHotGpuOfAStageLeavesTheOthersWaiting) {
   // Of 2 tensor-parallel GPUs one needs 110 + 210 J, the other 300 J and waits a second.
-  Scenario scenario = small_scenario(1);
+  model::Scenario scenario = small_scenario(1);
   scenario.tensor_parallel = 2;
   Job job(scenario, "all-max");
-  Straggler hot = straggler(StragglerCause::thermal, 0, 1.5);
+  model::Straggler hot = straggler(model::StragglerCause::thermal, 0, 1.5);
   hot.hardship.stage = 0;
   hot.hardship.gpus = 1;
   const Emulation run = job.run({hot});
@@ -117,12 +118,12 @@ TEST(Emulate, EventsTakeEffectAtTheNextIterationAndPlansWhenTheServerKnows) {
   // 2 s iterations. Onset at 3 s: iterations 0 and 1 (until 4 s) are as before. The server knows at 3 + 5 s, so that at
   // 7 s pipeline 0 still runs its fastest plan and from 10 s on the slower one. Recovery at 15 s is heard of at 20 s:
   // from 16 s on pipeline 1 could be fast, but pipeline 0 makes it wait.
-  Scenario scenario = small_scenario(2);
+  model::Scenario scenario = small_scenario(2);
   scenario.iterations = 8;
   scenario.delivery.notice_delay = Seconds(4);
   scenario.delivery.deploy = Seconds(1);
   Job job(scenario);
-  const Emulation run = job.run({straggler(StragglerCause::thermal, 1, 1.5, 3, 12)});
+  const Emulation run = job.run({straggler(model::StragglerCause::thermal, 1, 1.5, 3, 12)});
   std::vector<std::pair<double, long>> starts;
   std::vector<double> joules;
   for (const Segment& s : run.segments) {
@@ -139,23 +140,23 @@ TEST(Emulate, EventsTakeEffectAtTheNextIterationAndPlansWhenTheServerKnows) {
 }
 
 TEST(Emulate, AnAnnouncedStragglerFindsThePlanReady) {
-  Scenario scenario = small_scenario(2);
+  model::Scenario scenario = small_scenario(2);
   scenario.iterations = 4;
   scenario.delivery.notice_delay = Seconds(-1);
   Job job(scenario);
-  const Emulation run = job.run({straggler(StragglerCause::thermal, 1, 1.5, 4, 1e6)});
+  const Emulation run = job.run({straggler(model::StragglerCause::thermal, 1, 1.5, 4, 1e6)});
   ASSERT_EQ(run.segments.size(), 2u);
   EXPECT_DOUBLE_EQ(run.segments[1].energy.total().value(), 2 * 640);
 }
 
 TEST(Emulate, AFailureRestartsEverybodyAndLeavesASlowerPipeline) {
   // The kind that is left has two microbatches on the same GPU: 4 s. Restart: 10 s at 30 W on 2 GPUs.
-  Scenario scenario = small_scenario(2);
+  model::Scenario scenario = small_scenario(2);
   scenario.kinds.push_back({"rest", "none.csv", "1f1b", 1, 2, 0, "small.toml:5: [[pipelines]]"});
   scenario.idle_power = Watts(30);
   scenario.iterations = 5;
   Job job(scenario, "all-max");
-  Straggler failure = straggler(StragglerCause::failure, 1, 1, 3, 12);
+  model::Straggler failure = straggler(model::StragglerCause::failure, 1, 1, 3, 12);
   failure.hardship.becomes = 1;
   failure.hardship.restart = Seconds(10);
   const Emulation run = job.run({failure});
@@ -171,13 +172,13 @@ TEST(Emulate, AFailureRestartsEverybodyAndLeavesASlowerPipeline) {
 }
 
 TEST(Emulate, GpusThatAFailureLeavesWithoutWorkIdle) {
-  Scenario scenario = small_scenario(1);
+  model::Scenario scenario = small_scenario(1);
   scenario.kinds.push_back({"rest", "none.csv", "1f1b", 1, 1, 0, "small.toml:5: [[pipelines]]"});
   scenario.idle_power = Watts(30);
   scenario.tensor_parallel = 2;
   Job job(scenario, "all-max");
   job.kinds[1].tensor_parallel = 1;
-  Straggler failure = straggler(StragglerCause::failure, 0, 1, 0, 1e6);
+  model::Straggler failure = straggler(model::StragglerCause::failure, 0, 1, 0, 1e6);
   failure.hardship.becomes = 1;
   const Emulation run = job.run({failure});
   expect_parts(run.energy, 300, 0, 0, 0, 60);
@@ -185,7 +186,8 @@ TEST(Emulate, GpusThatAFailureLeavesWithoutWorkIdle) {
 
 TEST(Emulate, OfSeveralStragglersTheSlowestRules) {
   Job job(small_scenario(3));
-  const Straggler slow = straggler(StragglerCause::thermal, 1, 1.5), slower = straggler(StragglerCause::power, 2, 2);
+  const model::Straggler slow = straggler(model::StragglerCause::thermal, 1, 1.5),
+                         slower = straggler(model::StragglerCause::power, 2, 2);
   const Emulation run = job.run({slow, slower}), other_way = job.run({slower, slow});
   // Pipeline 0: 4 s, 340 J. Pipeline 1: its fastest plan, throttled, 320 J and a second of waiting. Pipeline 2: 340 J.
   EXPECT_DOUBLE_EQ(run.time.value(), 4);
@@ -194,7 +196,7 @@ TEST(Emulate, OfSeveralStragglersTheSlowestRules) {
 }
 
 TEST(Emulate, ADurationEndsWithAWholeIteration) {
-  Scenario scenario = small_scenario(1);
+  model::Scenario scenario = small_scenario(1);
   scenario.iterations.reset();
   scenario.duration = Seconds(86399);
   const Emulation run = Job(scenario).run({});
@@ -220,4 +222,4 @@ TEST(Emulate, PowerIsAsComputationsFollowEachOther) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::emulator

@@ -1,29 +1,29 @@
-#include "profiling/expected_frontier.h"
+#include "server/profiling/expected_frontier.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
 
-#include "model/reference_plans.h"
-#include "planner/exact.h"
-#include "planner/realise.h"
-#include "profiling/curve_family.h"
-#include "verify/profile_match.h"
-#include "verify/verify_plan.h"
-#include "wire/plan_file.h"
+#include "io/formats/plan_file.h"
+#include "planning/checker/profile_match.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/model/reference_plans.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/curve_family.h"
 
 namespace perseus::profiling {
 namespace {
 
-constexpr PipelineCosts kCosts{Watts(60), {}, false};
+constexpr model::PipelineCosts kCosts{Watts(60), {}, false};
 
-Profile balanced_profile(int stages) {
-  Profile profile;
+model::Profile balanced_profile(int stages) {
+  model::Profile profile;
   profile.accelerators.assign(static_cast<std::size_t>(stages), 1);
   for (int stage = 0; stage < stages; ++stage) {
     for (const auto& [instruction, work] : {std::pair{"forward", 40.0}, std::pair{"backward", 80.0}}) {
-      ProfileEntry entry{stage, instruction, {}};
+      model::ProfileEntry entry{stage, instruction, {}};
       for (int mhz = 1400; mhz >= 900; mhz -= 100) {
         const double time_s = work * (1 + 0.02 * stage) / mhz, power_w = 90 + 250 * std::pow(mhz / 1400.0, 2.4);
         entry.measurements.push_back({Megahertz(mhz), Seconds(time_s), Joules(time_s * power_w), {}, {}, 1});
@@ -35,15 +35,15 @@ Profile balanced_profile(int stages) {
 }
 
 /// Draws in pairs whose mean is the profile.
-std::vector<Profile> draws_of(const Profile& profile, double spread, int pairs) {
+std::vector<model::Profile> draws_of(const model::Profile& profile, double spread, int pairs) {
   std::mt19937_64 engine(3);
-  std::vector<Profile> draws;
+  std::vector<model::Profile> draws;
   for (int pair = 0; pair < pairs; ++pair) {
-    Profile up = profile, down = profile;
+    model::Profile up = profile, down = profile;
     for (std::size_t e = 0; e < profile.entries.size(); ++e) {
       for (std::size_t i = 0; i < profile.entries[e].measurements.size(); ++i) {
         const double time = spread * standard_normal(engine), energy = spread * standard_normal(engine);
-        Measurement &higher = up.entries[e].measurements[i], &lower = down.entries[e].measurements[i];
+        model::Measurement &higher = up.entries[e].measurements[i], &lower = down.entries[e].measurements[i];
         higher.time = (1 + time) * higher.time, lower.time = (1 - time) * lower.time;
         higher.energy = (1 + energy) * higher.energy, lower.energy = (1 - energy) * lower.energy;
       }
@@ -55,20 +55,20 @@ std::vector<Profile> draws_of(const Profile& profile, double spread, int pairs) 
 }
 
 struct Planned {
-  Schedule schedule = make_schedule("1f1b", {4, 6, 1}).value();
-  Profile profile = balanced_profile(4);
-  std::vector<Profile> draws = draws_of(profile, 0.02, 8);
-  ComputationDag dag = build_dag(profile, schedule, kCosts).value();
-  Frontier by_means = plan_exact(dag);
+  model::Schedule schedule = model::make_schedule("1f1b", {4, 6, 1}).value();
+  model::Profile profile = balanced_profile(4);
+  std::vector<model::Profile> draws = draws_of(profile, 0.02, 8);
+  model::ComputationDag dag = model::build_dag(profile, schedule, kCosts).value();
+  model::Frontier by_means = planner::plan_exact(dag);
   StopCheck never = {};
   DrawnTypes drawn = drawn_types(draws, std::nullopt, schedule, kCosts, never).value();
-  Frontier expected = expected_frontier(dag, drawn, by_means, never).value();
+  model::Frontier expected = expected_frontier(dag, drawn, by_means, never).value();
 
-  [[nodiscard]] Seconds mean_time(const Plan& plan) const {
+  [[nodiscard]] Seconds mean_time(const model::Plan& plan) const {
     Seconds sum;
-    for (const Profile& draw : draws) {
-      const ComputationDag one = build_dag(draw, schedule, kCosts).value();
-      sum += Realiser(one).realise(plan).time;
+    for (const model::Profile& draw : draws) {
+      const model::ComputationDag one = model::build_dag(draw, schedule, kCosts).value();
+      sum += planner::Realiser(one).realise(plan).time;
     }
     return sum / static_cast<double>(draws.size());
   }
@@ -76,27 +76,27 @@ struct Planned {
 
 TEST(ExpectedFrontier, WithoutDrawsIsTheFrontier) {
   Planned p;
-  const Frontier same = expected_frontier(p.dag, {}, p.by_means, p.never).value();
-  EXPECT_EQ(format_plan_file(p.dag, same), format_plan_file(p.dag, p.by_means));
+  const model::Frontier same = expected_frontier(p.dag, {}, p.by_means, p.never).value();
+  EXPECT_EQ(formats::format_plan_file(p.dag, same), formats::format_plan_file(p.dag, p.by_means));
 }
 
 TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
   const Planned p;
   ASSERT_GT(p.expected.points.size(), 10U);
-  const auto check = [&](const Plan& plan, Seconds time, const ProfileNoise& noise) {
+  const auto check = [&](const model::Plan& plan, Seconds time, const model::ProfileNoise& noise) {
     EXPECT_NEAR(time / p.mean_time(plan), 1, 1e-12);
     EXPECT_GE(noise.lateness.value(), -1e-12);
     EXPECT_GT(noise.time_stddev, Seconds(0));
     EXPECT_GT(noise.energy_stddev, Joules(0));
   };
-  for (const FrontierPoint& point : p.expected.points) {
+  for (const model::FrontierPoint& point : p.expected.points) {
     check(point.plan, point.time, point.noise);
     EXPECT_NEAR(point.energy / (point.effective_energy + p.dag.total_blocking_power() * point.time), 1, 1e-12);
     EXPECT_LE(point.bound, (1 + 1e-12) * point.energy);
   }
-  const Plan highest = all_maximum_clock(p.dag);
-  const ProfileNoise& at_highest = p.expected.maximum_clock_noise;
-  check(highest, Realiser(p.dag).realise(highest).time + at_highest.lateness, at_highest);
+  const model::Plan highest = model::all_maximum_clock(p.dag);
+  const model::ProfileNoise& at_highest = p.expected.maximum_clock_noise;
+  check(highest, planner::Realiser(p.dag).realise(highest).time + at_highest.lateness, at_highest);
   // A plan that makes all paths equally long is later than maximum clock, where one stage is the slowest.
   EXPECT_GT(p.expected.points.back().noise.lateness + p.expected.points[p.expected.points.size() / 2].noise.lateness,
             at_highest.lateness);
@@ -108,23 +108,25 @@ TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
 
 TEST(ExpectedFrontier, IsWhatThePlanFileKeepsAndTheVerifierAccepts) {
   Planned p;
-  const Result<PlanFile> file = parse_plan_file(format_plan_file(p.dag, p.expected), "plans.json");
+  const Result<formats::PlanFile> file =
+      formats::parse_plan_file(formats::format_plan_file(p.dag, p.expected), "plans.json");
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(file->frontier.maximum_clock_noise, p.expected.maximum_clock_noise);
   for (std::size_t i = 0; i < p.expected.points.size(); ++i) {
     EXPECT_EQ(file->frontier.points[i].noise, p.expected.points[i].noise);
   }
-  for (const Finding& finding : verify_frontier(file->dag, file->frontier).findings) ADD_FAILURE() << finding.message;
-  EXPECT_EQ(check_expected(p.dag, p.expected, p.profile, p.draws, 8), std::vector<std::string>{});
+  for (const checker::Finding& finding : checker::verify_frontier(file->dag, file->frontier).findings)
+    ADD_FAILURE() << finding.message;
+  EXPECT_EQ(checker::check_expected(p.dag, p.expected, p.profile, p.draws, 8), std::vector<std::string>{});
 
   // A claim that is off by 0.1 % of the time, a verifier without the draws, and a time without its lateness.
-  Frontier wrong = p.expected;
+  model::Frontier wrong = p.expected;
   wrong.points[0].noise.lateness += 1e-3 * wrong.points[0].time;
-  EXPECT_EQ(check_expected(p.dag, wrong, p.profile, p.draws, 8).size(), 1U);
-  EXPECT_EQ(check_expected(p.dag, p.expected, p.profile, {}, 8).size(), 1U);
-  EXPECT_FALSE(verify_frontier(p.dag, wrong).ok());
+  EXPECT_EQ(checker::check_expected(p.dag, wrong, p.profile, p.draws, 8).size(), 1U);
+  EXPECT_EQ(checker::check_expected(p.dag, p.expected, p.profile, {}, 8).size(), 1U);
+  EXPECT_FALSE(checker::verify_frontier(p.dag, wrong).ok());
   // Plans that claim nothing of the kind pass.
-  EXPECT_TRUE(check_expected(p.dag, p.by_means, p.profile, p.draws, 8).empty());
+  EXPECT_TRUE(checker::check_expected(p.dag, p.by_means, p.profile, p.draws, 8).empty());
 }
 
 TEST(ExpectedFrontier, CanBeStopped) {

@@ -1,4 +1,4 @@
-#include "planner/exponential_fit.h"
+#include "planning/planner/exponential_fit.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 std::vector<double> exponential(const std::vector<double>& times, double a, double b, double c) {
@@ -99,4 +99,4 @@ TEST(ExponentialFit, IsConvexAndFalls) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

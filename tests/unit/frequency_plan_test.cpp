@@ -1,17 +1,18 @@
-#include "wire/frequency_plan.h"
+#include "io/formats/frequency_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/model_samples.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
 
-ComputationDag sample_dag(int microbatches = 1) {
-  auto dag = build_dag(testing::two_clock_profile(), *make_schedule("1f1b", {2, microbatches, 1}), {Watts(80), {}});
+model::ComputationDag sample_dag(int microbatches = 1) {
+  auto dag = model::build_dag(testing::two_clock_profile(), *model::make_schedule("1f1b", {2, microbatches, 1}),
+                              {Watts(80), {}});
   EXPECT_TRUE(dag);
   return *dag;
 }
@@ -27,8 +28,8 @@ std::string mismatch_of(const FrequencyPlan& frequencies) {
 }
 
 TEST(FrequencyPlan, IsWrittenAsAPythonLiteral) {
-  const ComputationDag dag = sample_dag();
-  Plan plan(dag.computations.size(), 0);
+  const model::ComputationDag dag = sample_dag();
+  model::Plan plan(dag.computations.size(), 0);
   plan[dag.rank_order[1][1]] = 2;
   FrequencyPlanWriter writer(dag);
   EXPECT_EQ(writer.write(plan, "point 0\ntime_s 1"),
@@ -41,10 +42,10 @@ TEST(FrequencyPlan, IsWrittenAsAPythonLiteral) {
 }
 
 TEST(FrequencyPlan, ReadsBackAsTheSamePlan) {
-  const ComputationDag dag = sample_dag(5);
+  const model::ComputationDag dag = sample_dag(5);
   FrequencyPlanWriter writer(dag);
   for (int variant = 0; variant < 20; ++variant) {
-    Plan plan;
+    model::Plan plan;
     for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
       plan.push_back(static_cast<std::uint16_t>((i * 7 + variant) % dag.type_of(i).options.size()));
     }
@@ -58,12 +59,12 @@ TEST(FrequencyPlan, ReadsBackAsTheSamePlan) {
 }
 
 TEST(FrequencyPlan, LeavesConstantTimeInstructionsOut) {
-  Profile profile = testing::two_clock_profile();
+  model::Profile profile = testing::two_clock_profile();
   profile.entries.insert(profile.entries.begin() + 2,
                          {0, "load", {{Megahertz(0), Seconds(0.1), Joules(1), {}, {}, 1}}});
-  auto dag = build_dag(profile, *make_schedule("1f1b", {2, 1, 1}), {Watts(80), {}});
+  auto dag = model::build_dag(profile, *model::make_schedule("1f1b", {2, 1, 1}), {Watts(80), {}});
   ASSERT_TRUE(dag) << dag.error().message;
-  const Plan plan(dag->computations.size(), 0);
+  const model::Plan plan(dag->computations.size(), 0);
   FrequencyPlanWriter writer(*dag);
   EXPECT_EQ(writer.write(plan),
             "[\n[('forward', 1410), ('backward', 1410)],\n[('forward', 1410), ('backward', 1410)],\n]\n");
@@ -73,10 +74,10 @@ TEST(FrequencyPlan, LeavesConstantTimeInstructionsOut) {
 }
 
 TEST(FrequencyPlan, ARankWithSeveralStagesIsOneList) {
-  auto schedule = make_schedule("interleaved-1f1b", {2, 2, 2});
-  auto dag = build_dag(testing::two_clock_profile(4), *schedule, {Watts(80), {}});
+  auto schedule = model::make_schedule("interleaved-1f1b", {2, 2, 2});
+  auto dag = model::build_dag(testing::two_clock_profile(4), *schedule, {Watts(80), {}});
   ASSERT_TRUE(dag) << dag.error().message;
-  const FrequencyPlan frequencies = frequency_plan_of(*dag, Plan(dag->computations.size(), 0));
+  const FrequencyPlan frequencies = frequency_plan_of(*dag, model::Plan(dag->computations.size(), 0));
   ASSERT_EQ(frequencies.size(), 2u);
   EXPECT_EQ(frequencies[0].size(), 8u);
 }
@@ -129,4 +130,4 @@ TEST(FrequencyPlan, MismatchesWithThePipelineAreNamed) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

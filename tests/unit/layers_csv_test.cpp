@@ -1,14 +1,14 @@
 // Layers as CSV: what is read, what is refused and how it says so, and that writing reads back.
-#include "wire/layers_csv.h"
+#include "io/formats/layers_csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "partition/stage_profile.h"
-#include "wire/format_profile_csv.h"
-#include "wire/profile_csv.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
+#include "planning/partitioner/stage_profile.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,9 +23,9 @@ TEST(LayersCsv, ForwardLatenciesAlone) {
   ASSERT_TRUE(layers.ok()) << layers.error().message;
   ASSERT_EQ(layers->size(), 2);
   EXPECT_EQ((*layers)[0].name, "a, b");
-  EXPECT_EQ((*layers)[0].kind, LayerKind::transformer);
+  EXPECT_EQ((*layers)[0].kind, model::LayerKind::transformer);
   EXPECT_EQ((*layers)[0].costs[0].clock, Megahertz(0));
-  EXPECT_EQ(forward_latencies(*layers), (std::vector{Seconds(0.5), Seconds(1e-3)}));
+  EXPECT_EQ(model::forward_latencies(*layers), (std::vector{Seconds(0.5), Seconds(1e-3)}));
 }
 
 TEST(LayersCsv, ClocksInAnyOrder) {
@@ -38,14 +38,14 @@ TEST(LayersCsv, ClocksInAnyOrder) {
       "l.csv");
   ASSERT_TRUE(layers.ok()) << layers.error().message;
   ASSERT_EQ(layers->size(), 2);
-  EXPECT_EQ((*layers)[1].kind, LayerKind::head);
-  EXPECT_EQ(forward_latencies(*layers), (std::vector{Seconds(1), Seconds(1.5)}));
+  EXPECT_EQ((*layers)[1].kind, model::LayerKind::head);
+  EXPECT_EQ(model::forward_latencies(*layers), (std::vector{Seconds(1), Seconds(1.5)}));
 
   const auto again = parse_layers_csv(format_layers_csv(*layers), "again");
   ASSERT_TRUE(again.ok()) << again.error().message;
   EXPECT_EQ(format_layers_csv(*again), format_layers_csv(*layers));
 
-  const auto profile = profile_of(*layers, {{0, 2}});
+  const auto profile = partitioner::profile_of(*layers, {{0, 2}});
   ASSERT_TRUE(profile.ok()) << profile.error().message;
   ASSERT_TRUE(profile->validate().ok());
   const auto read = parse_profile_csv(format_profile_csv(*profile), "p.csv");
@@ -82,13 +82,13 @@ TEST(LayersCsv, SaysWhatIsWrongAndWhere) {
 
 TEST(StageProfile, NeedsEnergies) {
   const auto layers = parse_layers_csv("name,forward_s\na,1\n", "l.csv");
-  const auto profile = profile_of(*layers, {{0, 1}});
+  const auto profile = partitioner::profile_of(*layers, {{0, 1}});
   ASSERT_FALSE(profile.ok());
   EXPECT_THAT(profile.error().message, HasSubstr("layer 'a'"));
 }
 
 TEST(FormatProfileCsv, SharesEnergyAmongRanks) {
-  Profile profile;
+  model::Profile profile;
   profile.accelerators = {2, 3};
   for (const int stage : {0, 1}) {
     for (const char* name : {"forward", "backward"}) {
@@ -102,4 +102,4 @@ TEST(FormatProfileCsv, SharesEnergyAmongRanks) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -1,11 +1,11 @@
-#include "calibration/least_squares.h"
+#include "evaluation/calibration/least_squares.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 
-namespace perseus {
+namespace perseus::calibration {
 namespace {
 
 TEST(LeastSquares, FitsALine) {
@@ -53,4 +53,4 @@ TEST(LeastSquares, AnUnknownThatNoRowMentionsStaysZero) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::calibration

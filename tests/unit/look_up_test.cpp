@@ -1,14 +1,14 @@
-#include "planner/look_up.h"
+#include "planning/planner/look_up.h"
 
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
-Frontier frontier_at(std::vector<double> times_s) {
-  Frontier frontier;
+model::Frontier frontier_at(std::vector<double> times_s) {
+  model::Frontier frontier;
   for (const double time_s : times_s) {
-    FrontierPoint point{};
+    model::FrontierPoint point{};
     point.time = Seconds(time_s);
     frontier.points.push_back(point);
   }
@@ -16,7 +16,7 @@ Frontier frontier_at(std::vector<double> times_s) {
 }
 
 TEST(LookUp, TakesTheSlowestPointThatIsFastEnough) {
-  const Frontier frontier = frontier_at({4, 3, 2});
+  const model::Frontier frontier = frontier_at({4, 3, 2});
   EXPECT_EQ(look_up_index(frontier, Seconds(3.5)), 1U);
   EXPECT_EQ(look_up_index(frontier, Seconds(3)), 1U);
   EXPECT_EQ(look_up_index(frontier, Seconds(2.99)), 2U);
@@ -33,4 +33,4 @@ TEST(LookUp, NoPointIsThatFastTheFastest) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

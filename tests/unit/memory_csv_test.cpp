@@ -1,10 +1,10 @@
 // Memory of stages as CSV: what is read, what is refused and how it says so.
-#include "wire/memory_csv.h"
+#include "io/formats/memory_csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 TEST(MemoryCsv, ReadsStagesInAnyOrder) {
@@ -41,4 +41,4 @@ TEST(MemoryCsv, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

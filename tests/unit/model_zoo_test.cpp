@@ -1,16 +1,16 @@
 // The zoo's shapes against the parameter counts that the models are known by, and the roofline's laws.
-#include "partition/model_zoo.h"
+#include "planning/partitioner/model_zoo.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "partition/gpu.h"
-#include "partition/least_energy.h"
-#include "partition/stage_profile.h"
+#include "planning/partitioner/gpu_model.h"
+#include "planning/partitioner/least_energy.h"
+#include "planning/partitioner/stage_profile.h"
 
-namespace perseus {
+namespace perseus::partitioner {
 namespace {
 
 using ::testing::HasSubstr;
@@ -45,13 +45,13 @@ TEST(ModelZoo, ParametersAsPublished) {
   // 671 B without the multi-token prediction layer.
   double parameters = 0;
   for (const LayerWork& layer : work_of("deepseek-v3")) {
-    if (layer.kind != LayerKind::mtp) parameters += layer.parameters;
+    if (layer.kind != model::LayerKind::mtp) parameters += layer.parameters;
   }
   EXPECT_NEAR(parameters / 1e9, 671, 5);
 }
 
 /// GPT-3 175B as in the activation paper: sequence 2048, one sequence a microbatch; s b h is 24 MiB.
-std::vector<StageMemory> gpt3_memory(int tensor_parallel, Precision precision = Precision::bf16) {
+std::vector<model::StageMemory> gpt3_memory(int tensor_parallel, Precision precision = Precision::bf16) {
   Workload workload = zoo_entry("gpt3-175b")->workload;
   workload.microbatch_size = 1;
   workload.tensor_parallel = tensor_parallel;
@@ -65,7 +65,7 @@ TEST(ModelZoo, MemoryAsByHand) {
   constexpr double sbh = 24.0 / 1024;  // GiB
   // 34 + 5 a s / h, with a s / h = 96 * 2048 / 12288 = 16; divided among 8: 10 + 24 / 8 + 80 / 8.
   EXPECT_NEAR(gpt3_memory(1)[1].activations_gib, 12 * 114 * sbh, 1e-9);
-  const std::vector<StageMemory> eight = gpt3_memory(8);
+  const std::vector<model::StageMemory> eight = gpt3_memory(8);
   EXPECT_NEAR(eight[1].activations_gib, 12 * 23 * sbh, 1e-9);
   EXPECT_NEAR(eight[1].checkpoint_gib, 12 * 2 * sbh, 1e-9);
   EXPECT_NEAR(*eight[1].recompute_gib, 23 * sbh, 1e-9);
@@ -147,18 +147,18 @@ TEST(Roofline, Laws) {
     ASSERT_EQ(clocks.front(), gpu.highest);
     ASSERT_EQ(clocks.back(), gpu.lowest);
     for (const char* name : {"gpt3-1b", "llama3-8b"}) {
-      for (const Layer& layer : layers_on(work_of(name), gpu, Precision::bf16)) {
+      for (const model::Layer& layer : layers_on(work_of(name), gpu, Precision::bf16)) {
         for (std::size_t c = 0; c < layer.costs.size(); ++c) {
-          const LayerCost& cost = layer.costs[c];
+          const model::LayerCost& cost = layer.costs[c];
           ASSERT_LE(cost.forward_energy / cost.forward, gpu.power_limit) << gpu.name;
           ASSERT_GE(cost.forward_energy / cost.forward, gpu.static_power) << gpu.name;
           if (c == 0) continue;
           // Lower clocks are never faster nor draw more power, and never slower than by the clocks' ratio.
-          const LayerCost& faster = layer.costs[c - 1];
+          const model::LayerCost& faster = layer.costs[c - 1];
           ASSERT_GE(cost.forward, faster.forward);
           ASSERT_LE(cost.forward_energy / cost.forward, (faster.forward_energy / faster.forward) * (1 + 1e-12));
         }
-        const LayerCost& slowest = layer.costs.back();
+        const model::LayerCost& slowest = layer.costs.back();
         const double ratio = static_cast<double>(gpu.highest.value()) / gpu.lowest.value();
         ASSERT_LE(slowest.forward, layer.costs.front().forward * ratio * (1 + 1e-12));
       }
@@ -189,12 +189,12 @@ TEST(Roofline, OneKernelByHand) {
   EXPECT_EQ(costs_of(work, capped, Precision::bf16, clocks)[0].forward, at_900[0].forward);
 }
 
-std::vector<Layer> small_model(int layers) {
+std::vector<model::Layer> small_model(int layers) {
   const GpuModel gpu = *gpu_named("A100-PCIe");
   auto work = work_of("gpt3-1b");
   work.erase(work.begin() + 1, work.end() - layers);
   std::vector<Megahertz> clocks{Megahertz(1410), Megahertz(1200), Megahertz(1005), Megahertz(810)};
-  std::vector<Layer> model;
+  std::vector<model::Layer> model;
   for (const LayerWork& layer : work) {
     model.push_back({layer.name, layer.kind, costs_of(layer, gpu, Precision::tf32, clocks)});
   }
@@ -228,9 +228,9 @@ TEST(LeastEnergyPartition, RefusesWhatItCannotDo) {
   EnergyGoal goal{6, Watts(75), Seconds(1e-3), 1000};
   EXPECT_THAT(least_energy(layers, 3, goal).error().message, HasSubstr("finishes in 0.001 s; the fastest takes"));
   EXPECT_THAT(least_energy(layers, 30, goal).error().message, HasSubstr("30 stages"));
-  for (LayerCost& cost : layers[1].costs) cost.forward_energy = Joules(0);
+  for (model::LayerCost& cost : layers[1].costs) cost.forward_energy = Joules(0);
   EXPECT_THAT(least_energy(layers, 3, goal).error().message, HasSubstr("a profile needs"));
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::partitioner

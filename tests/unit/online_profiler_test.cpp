@@ -1,4 +1,4 @@
-#include "profiling/online_profiler.h"
+#include "server/profiling/online_profiler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,20 +6,20 @@
 #include <cmath>
 #include <set>
 
-#include "planner/exact.h"
-#include "planner/look_up.h"
-#include "planner/realise.h"
-#include "profiling/plan_loss.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/look_up.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/plan_loss.h"
 #include "tests/simulated_job.h"
 #include "tests/simulated_profile.h"
 
-namespace perseus {
+namespace perseus::profiling {
 namespace {
 
 using ::testing::HasSubstr;
 using testing::SimulatedJob;
 
-Schedule small_schedule() { return make_schedule("1f1b", {3, 6, 1}).value(); }
+model::Schedule small_schedule() { return model::make_schedule("1f1b", {3, 6, 1}).value(); }
 
 SimulatedJob small_job(testing::SimulationOptions options = {}, std::uint64_t seed = 1) {
   return {testing::invented_profile({}, 7), small_schedule(), std::move(options), seed};
@@ -46,12 +46,12 @@ std::string run(OnlineProfiler& profiler, SimulatedJob& job, int most_windows) {
 ProfilingWindow next_window(const OnlineProfiler& profiler) { return *profiler.next().window(); }
 
 /// All ranks at these clocks: of forward and of everything else.
-ProfilingWindow window_at(const Schedule& schedule, int number, int iterations, int forward_mhz, int other_mhz) {
+ProfilingWindow window_at(const model::Schedule& schedule, int number, int iterations, int forward_mhz, int other_mhz) {
   ProfilingWindow window{number, iterations, false, false, {}};
   for (const auto& actions : schedule.ranks) {
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
-    for (const Action& action : actions) {
-      clocks.emplace_back(action.instruction == Instruction::forward ? forward_mhz : other_mhz);
+    for (const model::Action& action : actions) {
+      clocks.emplace_back(action.instruction == model::Instruction::forward ? forward_mhz : other_mhz);
     }
   }
   return window;
@@ -81,8 +81,8 @@ TEST(OnlineProfiler, PlainGoesFromTheHighestClockDownOneUniformClockAtATime) {
 }
 
 TEST(OnlineProfiler, PlainStopsAnInstructionWhoseEnergyKeepsRising) {
-  Profile truth = testing::invented_profile({.clocks = 14}, 7);
-  for (ProfileEntry& entry : truth.entries) {
+  model::Profile truth = testing::invented_profile({.clocks = 14}, 7);
+  for (model::ProfileEntry& entry : truth.entries) {
     if (entry.instruction != "forward") continue;
     for (std::size_t c = 3; c < entry.measurements.size(); ++c) {
       entry.measurements[c].energy = entry.measurements[2].energy * (1 + 0.05 * static_cast<double>(c));
@@ -107,10 +107,11 @@ TEST(OnlineProfiler, AdaptiveFindsAPlanAsGoodAsTheTruths) {
   EXPECT_THAT(run(profiler, job, 100), HasSubstr("expected to lose"));
   EXPECT_LT(profiler.iterations_handed_out(), 100);
   const ProfileEstimate estimate = profiler.estimate().value();
-  const ComputationDag dag =
-      build_dag(for_planning(estimate), small_schedule(), {estimate.blocking_power, Seconds(0)}).value();
-  const Plan plan = plan_exact(dag).points.back().plan;
-  const Frontier best = plan_exact(job.dag());  // clocks are tried from the highest down: same option, same clock
+  const model::ComputationDag dag =
+      model::build_dag(for_planning(estimate), small_schedule(), {estimate.blocking_power, Seconds(0)}).value();
+  const model::Plan plan = planner::plan_exact(dag).points.back().plan;
+  const model::Frontier best =
+      planner::plan_exact(job.dag());  // clocks are tried from the highest down: same option, same clock
   const PlanLoss loss = plan_loss(job.dag(), best, plan, best.points.back().time);
   EXPECT_LT(loss.loss_pct, 0.5);
   EXPECT_LT(loss.late_pct, 0.5);
@@ -137,12 +138,12 @@ TEST(OnlineProfiler, RunsThePlanItselfBeforeItStops) {
 }
 
 /// Two stages, the second with more to do, at four clocks far apart.
-Profile coarse_profile() {
-  Profile profile;
+model::Profile coarse_profile() {
+  model::Profile profile;
   profile.accelerators = {1, 1};
   for (const int stage : {0, 1}) {
     for (const auto& [instruction, time_s] : {std::pair("forward", 0.01), std::pair("backward", 0.02)}) {
-      ProfileEntry entry{stage, instruction, {}};
+      model::ProfileEntry entry{stage, instruction, {}};
       for (const int mhz : {1400, 1200, 1000, 800}) {
         const double share = mhz / 1400.0, t = (1 + 0.5 * stage) * time_s / share;
         entry.measurements.push_back(
@@ -155,7 +156,7 @@ Profile coarse_profile() {
 }
 
 TEST(OnlineProfiler, TriesLowerClocksAgainWhereTheFirstSamplesWereRejected) {
-  SimulatedJob job(coarse_profile(), make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
+  SimulatedJob job(coarse_profile(), model::make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
   int rejected = 0, windows = 0;
   for (; windows < 100; ++windows) {
@@ -174,7 +175,7 @@ TEST(OnlineProfiler, TriesLowerClocksAgainWhereTheFirstSamplesWereRejected) {
   }
   ASSERT_EQ(rejected, 1);
   EXPECT_LT(windows, 100);
-  const Profile planned = for_planning(profiler.estimate().value());
+  const model::Profile planned = for_planning(profiler.estimate().value());
   for (const char* instruction : {"forward", "backward"}) {
     EXPECT_GT(planned.find(0, instruction)->measurements.size(), 1U) << instruction << " has time to spare";
   }
@@ -199,7 +200,7 @@ TEST(OnlineProfiler, AnUnknownTimeIsLeftOutAlone) {
 }
 
 TEST(OnlineProfiler, ComputationsOfARankShareClocksThatArriveTooLateForOne) {
-  SimulatedJob job(coarse_profile(), make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
+  SimulatedJob job(coarse_profile(), model::make_schedule("1f1b", {2, 4, 1}).value(), {}, 1);
   ProfilingJob slow_clocks = job.job();
   slow_clocks.switch_latency = Seconds(0.008);
   OnlineProfiler profiler = OnlineProfiler::create(std::move(slow_clocks), {}).value();
@@ -220,17 +221,19 @@ TEST(OnlineProfiler, ComputationsOfARankShareClocksThatArriveTooLateForOne) {
 }
 
 /// How much slower an iteration at the window's clocks is, without noise.
-double true_slowdown_pct(const ComputationDag& truth, const ProfilingWindow& window) {
-  Plan plan(truth.computations.size());
+double true_slowdown_pct(const model::ComputationDag& truth, const ProfilingWindow& window) {
+  model::Plan plan(truth.computations.size());
   for (std::size_t rank = 0; rank < truth.rank_order.size(); ++rank) {
     for (std::size_t a = 0; a < truth.rank_order[rank].size(); ++a) {
       const int c = truth.rank_order[rank][a];
       const auto& options = truth.type_of(c).options;
-      plan[c] = static_cast<std::uint16_t>(std::ranges::find(options, window.clocks[rank][a], &Measurement::clock) -
-                                           options.begin());
+      plan[c] = static_cast<std::uint16_t>(
+          std::ranges::find(options, window.clocks[rank][a], &model::Measurement::clock) - options.begin());
     }
   }
-  return 100 * (Realiser(truth).realise(plan).time / Realiser(truth).realise(Plan(plan.size())).time - 1);
+  return 100 * (planner::Realiser(truth).realise(plan).time /
+                    planner::Realiser(truth).realise(model::Plan(plan.size())).time -
+                1);
 }
 
 struct Phase {
@@ -292,9 +295,9 @@ TEST(OnlineProfiler, StopsByItselfThoughValuesVaryByTwoPercent) {
 }
 
 /// The top clocks all take as long, and the lower ones of them less energy.
-Profile with_equal_times_at_the_top(int clocks) {
-  Profile profile = testing::invented_profile({}, 7);
-  for (ProfileEntry& entry : profile.entries) {
+model::Profile with_equal_times_at_the_top(int clocks) {
+  model::Profile profile = testing::invented_profile({}, 7);
+  for (model::ProfileEntry& entry : profile.entries) {
     for (int c = 0; c < clocks; ++c) entry.measurements[c].time = entry.measurements[0].time;
   }
   return profile;
@@ -507,12 +510,12 @@ TEST(OnlineProfiler, MergedReplicasAreAsSlowAsTheSlowestAndNeedTheSum) {
     ASSERT_TRUE(profiler.hand_out(window).ok());
     for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
   }
-  const Profile truth = testing::invented_profile({}, 7);
+  const model::Profile truth = testing::invented_profile({}, 7);
   const ProfileEstimate estimate = profiler.estimate().value();
   EXPECT_EQ(estimate.profile.accelerators, (std::vector{3, 3, 3}));
   for (int stage = 0; stage < 3; ++stage) {
-    const Measurement& seen = estimate.profile.find(stage, "forward")->measurements[0];
-    const Measurement& one = truth.find(stage, "forward")->measurements[0];
+    const model::Measurement& seen = estimate.profile.find(stage, "forward")->measurements[0];
+    const model::Measurement& one = truth.find(stage, "forward")->measurements[0];
     EXPECT_NEAR(seen.time / one.time, 1.05, 0.01);
     EXPECT_NEAR(seen.energy / one.energy, 3, 0.03);
   }
@@ -544,4 +547,4 @@ TEST(OnlineProfiler, ASearchCanBeStoppedAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::profiling

@@ -1,4 +1,4 @@
-#include "graph/parametric_longest_path.h"
+#include "planning/graph/parametric_longest_path.h"
 
 #include <gtest/gtest.h>
 

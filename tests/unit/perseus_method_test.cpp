@@ -1,4 +1,4 @@
-#include "planner/perseus_method.h"
+#include "planning/planner/perseus_method.h"
 
 #include <gmock/gmock.h>
 
@@ -7,17 +7,17 @@
 #include <utility>
 #include <vector>
 
-namespace perseus {
+namespace perseus::planner {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-ComputationType type(std::vector<std::pair<double, double>> options) {
-  ComputationType made;
+model::ComputationType type(std::vector<std::pair<double, double>> options) {
+  model::ComputationType made;
   int clock_mhz = 1500;
   for (const auto& [time_s, energy_j] : options) {
-    Measurement option;
+    model::Measurement option;
     option.clock = Megahertz(clock_mhz -= 15);
     option.time = Seconds(time_s);
     option.energy = Joules(energy_j);
@@ -27,8 +27,8 @@ ComputationType type(std::vector<std::pair<double, double>> options) {
 }
 
 /// Paper figure on DAGs: two stages, a long computation (rank 0) beside two short ones in series (rank 1), joined.
-ComputationDag two_paths() {
-  ComputationDag dag;
+model::ComputationDag two_paths() {
+  model::ComputationDag dag;
   dag.types = {type({{2.5, 20}, {4.5, 10}}), type({{1.5, 9}, {2.5, 4}}), type({{0.5, 1}})};
   dag.computations = {{0, 0, -1}, {1, 1, -1}, {1, 1, -1}, {2, 1, -1}};
   dag.dependencies = {{1, 2, Seconds(0)}, {2, 3, Seconds(0)}, {0, 3, Seconds(0)}};
@@ -55,7 +55,7 @@ TEST(PerseusMethod, SpeedsUpAllCriticalPathsTogether) {
 }
 
 TEST(PerseusMethod, FitsEffectiveEnergy) {
-  ComputationDag dag = two_paths();
+  model::ComputationDag dag = two_paths();
   dag.blocking_power = Watts(2);
   dag.accelerators = {3, 1};
   const PerseusRun run = plan_perseus(dag, {.unit_time = Seconds(1), .progress = {}}).value();
@@ -65,7 +65,7 @@ TEST(PerseusMethod, FitsEffectiveEnergy) {
 }
 
 TEST(PerseusMethod, OneClockHasOneStep) {
-  ComputationDag dag = two_paths();
+  model::ComputationDag dag = two_paths();
   dag.types = {type({{2.5, 20}}), type({{1.5, 9}}), type({{0.5, 1}})};
   const PerseusRun run = plan_perseus(dag, {.unit_time = Seconds(0.1), .progress = {}}).value();
   ASSERT_EQ(run.steps().size(), 1U);
@@ -73,7 +73,7 @@ TEST(PerseusMethod, OneClockHasOneStep) {
 }
 
 TEST(PerseusMethod, LatencyIsFlooredToo) {
-  ComputationDag dag = two_paths();
+  model::ComputationDag dag = two_paths();
   dag.dependencies[2].latency = Seconds(1.75);
   const PerseusRun run = plan_perseus(dag, {.unit_time = Seconds(1), .progress = {}}).value();
   EXPECT_EQ(run.steps()[0].planned_time, Seconds(5));
@@ -102,4 +102,4 @@ TEST(PerseusMethod, ProgressEndsAtOne) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::planner

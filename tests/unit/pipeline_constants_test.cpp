@@ -1,9 +1,9 @@
-#include "wire/pipeline_constants.h"
+#include "io/formats/pipeline_constants.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -19,7 +19,7 @@ TEST(PipelineConstants, ReadBackAsWritten) {
   EXPECT_EQ(read->costs.transfer_latency, written.costs.transfer_latency);
   EXPECT_TRUE(read->costs.blocking_transfers);
   EXPECT_EQ(read->blocking_power_stddev, Watts(4.1));
-  EXPECT_EQ(read->transfer_latency_stddev, TransferLatency(Seconds(1e-5)));
+  EXPECT_EQ(read->transfer_latency_stddev, model::TransferLatency(Seconds(1e-5)));
 }
 
 TEST(PipelineConstants, FilesWithOneLatencyReadAndWriteAsBefore) {
@@ -29,12 +29,12 @@ TEST(PipelineConstants, FilesWithOneLatencyReadAndWriteAsBefore) {
       "  \"transfer_latency_stddev_s\": 1.1e-05,\n  \"blocking_transfers\": true\n}\n";
   const auto read = parse_pipeline_constants(text, "c.json");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(read->costs.transfer_latency, TransferLatency(Seconds(0.00347)));
+  EXPECT_EQ(read->costs.transfer_latency, model::TransferLatency(Seconds(0.00347)));
   EXPECT_EQ(format_pipeline_constants(*read), text);
 }
 
 TEST(PipelineConstants, LatenciesPerBoundaryReadBackAsWritten) {
-  const TransferLatency latency({{Seconds(0.002), Seconds(0.002)}, {Seconds(0.064), Seconds(0.07)}});
+  const model::TransferLatency latency({{Seconds(0.002), Seconds(0.002)}, {Seconds(0.064), Seconds(0.07)}});
   const PipelineConstants written{"1f1b", 8, {Watts(70), latency, false}, Watts(1), latency};
   const auto read = parse_pipeline_constants(format_pipeline_constants(written), "c.json");
   ASSERT_TRUE(read) << read.error().message;
@@ -72,4 +72,4 @@ TEST(PipelineConstants, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

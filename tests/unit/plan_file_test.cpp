@@ -1,4 +1,4 @@
-#include "wire/plan_file.h"
+#include "io/formats/plan_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,24 +7,24 @@
 
 #include "tests/model_samples.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
 
-ComputationDag sample_dag(int stages = 2, int microbatches = 3) {
-  auto schedule = make_schedule("1f1b", {stages, microbatches, 1});
-  auto dag = build_dag(testing::two_clock_profile(stages), *schedule, {Watts(83.64), Seconds(0.0031)});
+model::ComputationDag sample_dag(int stages = 2, int microbatches = 3) {
+  auto schedule = model::make_schedule("1f1b", {stages, microbatches, 1});
+  auto dag = model::build_dag(testing::two_clock_profile(stages), *schedule, {Watts(83.64), Seconds(0.0031)});
   EXPECT_TRUE(dag);
   return *dag;
 }
 
 /// Points with awkward numbers: what is read must be what was written, whatever it means.
-Frontier sample_frontier(const ComputationDag& dag, int num_points) {
+model::Frontier sample_frontier(const model::ComputationDag& dag, int num_points) {
   std::mt19937 random(7);
-  Frontier frontier;
+  model::Frontier frontier;
   for (int i = 0; i < num_points; ++i) {
-    FrontierPoint point;
+    model::FrontierPoint point;
     point.time = Seconds(10.0 / (i + 3));
     point.energy = Joules(1e3 / 3 + i * 0.1);
     point.effective_energy = Joules(-100 + i / 7.0);
@@ -51,9 +51,9 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(PlanFile, ReadsBackExactlyWhatWasWritten) {
-  ComputationDag dag = sample_dag();
+  model::ComputationDag dag = sample_dag();
   dag.types[0].options[0].time = Seconds(std::nextafter(0.1, 1));
-  const Frontier frontier = sample_frontier(dag, 40);
+  const model::Frontier frontier = sample_frontier(dag, 40);
   const Metadata metadata = {{"profile", "a \"b\"\\\n\tü.csv"}, {"", ""}};
   const std::string text = format_plan_file(dag, frontier, metadata);
   auto file = parse_plan_file(text, "plans.json");
@@ -72,7 +72,7 @@ TEST(PlanFile, ReadsBackExactlyWhatWasWritten) {
 }
 
 TEST(PlanFile, ReplacesBytesThatAreNotUtf8) {
-  const ComputationDag dag = sample_dag();
+  const model::ComputationDag dag = sample_dag();
   const std::string text = format_plan_file(dag, sample_frontier(dag, 1), {{"k", "a\xff\xc3\x2bz\xed\xa0\x80"}});
   auto file = parse_plan_file(text, "p");
   ASSERT_TRUE(file) << file.error().message;
@@ -80,7 +80,7 @@ TEST(PlanFile, ReplacesBytesThatAreNotUtf8) {
 }
 
 TEST(PlanFile, ErrorsSayWhereAndWhatIsAllowed) {
-  const ComputationDag dag = sample_dag();
+  const model::ComputationDag dag = sample_dag();
   const std::string good = format_plan_file(dag, sample_frontier(dag, 3), {{"a", "b"}});
   ASSERT_EQ(error_of(good), "no error");
   EXPECT_THAT(error_of(""), HasSubstr("plans.json:1:1: not JSON: incomplete"));
@@ -106,16 +106,16 @@ TEST(PlanFile, ErrorsSayWhereAndWhatIsAllowed) {
   EXPECT_THAT(error_of(replaced(good, "\"plan\":\"", "\"plan\":\"0*99999999999,")), HasSubstr("found '0*99999999999'"));
   EXPECT_THAT(error_of(replaced(good, "\"plan\":\"", "\"plan\":\"0,")), HasSubstr("$.points[0].plan"));
   EXPECT_THAT(error_of(replaced(good, "[0.1,5]", "[0.9,5]")), HasSubstr("$.bound[1]"));
-  Frontier unordered = sample_frontier(dag, 3);
+  model::Frontier unordered = sample_frontier(dag, 3);
   std::swap(unordered.points[0], unordered.points[1]);
   EXPECT_THAT(error_of(format_plan_file(dag, unordered)), HasSubstr("$.points[1]"));
-  Frontier none = sample_frontier(dag, 0);
+  model::Frontier none = sample_frontier(dag, 0);
   EXPECT_THAT(error_of(format_plan_file(dag, none)), HasSubstr("at least one point"));
 }
 
 TEST(PlanFile, IsCompact) {
-  const ComputationDag dag = sample_dag(8, 96);
-  Frontier frontier = sample_frontier(dag, 1);
+  const model::ComputationDag dag = sample_dag(8, 96);
+  model::Frontier frontier = sample_frontier(dag, 1);
   frontier.points[0].plan.assign(dag.computations.size(), 1);
   const std::string one = format_plan_file(dag, frontier);
   frontier.points.push_back(frontier.points[0]);
@@ -123,4 +123,4 @@ TEST(PlanFile, IsCompact) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

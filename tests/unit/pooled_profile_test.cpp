@@ -1,4 +1,4 @@
-#include "profiling/pooled_profile.h"
+#include "server/profiling/pooled_profile.h"
 
 #include <gtest/gtest.h>
 
@@ -7,18 +7,18 @@
 #include <random>
 #include <string>
 
-#include "profiling/curve_family.h"
+#include "server/profiling/curve_family.h"
 
 namespace perseus::profiling {
 namespace {
 
 /// Stages whose work differs by up to a fifth; above 1300 MHz a power cap holds the clock down: nothing gets faster.
-Profile throttled_truth(int stages) {
-  Profile profile;
+model::Profile throttled_truth(int stages) {
+  model::Profile profile;
   profile.accelerators.assign(static_cast<std::size_t>(stages), 1);
   for (int stage = 0; stage < stages; ++stage) {
     for (const auto& [instruction, work] : {std::pair{"forward", 40.0}, std::pair{"backward", 80.0}}) {
-      ProfileEntry entry{stage, instruction, {}};
+      model::ProfileEntry entry{stage, instruction, {}};
       for (int mhz = 1410; mhz >= 810; mhz -= 15) {
         const double clock = std::min(mhz, 1300), scale = work * (1 + 0.2 * stage / stages);
         const double time_s = scale * (0.2 / 1300 + 0.8 / clock), power_w = 90 + 250 * std::pow(clock / 1410, 2.4);
@@ -30,10 +30,10 @@ Profile throttled_truth(int stages) {
   return profile;
 }
 
-Profile with_noise(Profile profile, double noise, int samples, std::uint64_t seed) {
+model::Profile with_noise(model::Profile profile, double noise, int samples, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
-  for (ProfileEntry& entry : profile.entries) {
-    for (Measurement& m : entry.measurements) {
+  for (model::ProfileEntry& entry : profile.entries) {
+    for (model::Measurement& m : entry.measurements) {
       const double of_mean = noise / std::sqrt(samples);
       m.time = m.time * (1 + of_mean * standard_normal(engine));
       m.energy = m.energy * (1 + of_mean * standard_normal(engine));
@@ -45,7 +45,7 @@ Profile with_noise(Profile profile, double noise, int samples, std::uint64_t see
 }
 
 /// Root of the mean square of the relative errors of times.
-double time_error(const Profile& profile, const Profile& truth) {
+double time_error(const model::Profile& profile, const model::Profile& truth) {
   double squares = 0, count = 0;
   for (std::size_t e = 0; e < truth.entries.size(); ++e) {
     for (std::size_t i = 0; i < truth.entries[e].measurements.size(); ++i, ++count) {
@@ -55,10 +55,10 @@ double time_error(const Profile& profile, const Profile& truth) {
   return std::sqrt(squares / count);
 }
 
-bool same(const Profile& a, const Profile& b) {
+bool same(const model::Profile& a, const model::Profile& b) {
   for (std::size_t e = 0; e < a.entries.size(); ++e) {
     for (std::size_t i = 0; i < a.entries[e].measurements.size(); ++i) {
-      const Measurement &x = a.entries[e].measurements[i], &y = b.entries[e].measurements[i];
+      const model::Measurement &x = a.entries[e].measurements[i], &y = b.entries[e].measurements[i];
       if (x.time != y.time || x.energy != y.energy || x.clock != y.clock) return false;
     }
   }
@@ -66,7 +66,7 @@ bool same(const Profile& a, const Profile& b) {
 }
 
 TEST(PooledProfile, WithoutNoiseNothingChanges) {
-  const Profile truth = throttled_truth(8);
+  const model::Profile truth = throttled_truth(8);
   const PooledProfile pooled = pool(truth, std::nullopt, 4);
   EXPECT_FALSE(pooled.changed);
   EXPECT_TRUE(same(pooled.profile, truth));
@@ -74,20 +74,20 @@ TEST(PooledProfile, WithoutNoiseNothingChanges) {
 }
 
 TEST(PooledProfile, ManySamplesAreBelieved) {
-  const Profile measured = with_noise(throttled_truth(8), 0.02, 1000, 3);
+  const model::Profile measured = with_noise(throttled_truth(8), 0.02, 1000, 3);
   EXPECT_TRUE(same(pool(measured).profile, measured));
 }
 
 TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
-  const Profile truth = throttled_truth(8);
+  const model::Profile truth = throttled_truth(8);
   for (const double noise : {0.01, 0.03}) {
-    const Profile measured = with_noise(truth, noise, 1, 5);
+    const model::Profile measured = with_noise(truth, noise, 1, 5);
     const PooledProfile pooled = pool(measured);
     EXPECT_TRUE(pooled.changed);
     EXPECT_NEAR(pooled.time_noise / noise, 1, 0.3);
     EXPECT_LT(time_error(pooled.profile, truth), 0.4 * time_error(measured, truth));
     // Above the cap: as fast as at 1305 MHz, and not what a curve through the lower clocks would say (6 % less).
-    for (const ProfileEntry& entry : pooled.profile.entries) {
+    for (const model::ProfileEntry& entry : pooled.profile.entries) {
       const double highest = entry.measurements.front().time.value(), at_cap = entry.measurements[7].time.value();
       EXPECT_NEAR(highest / at_cap, 1, noise) << entry.stage << entry.instruction;
     }
@@ -97,13 +97,13 @@ TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
 // What a curve says at its end is biased; the reference of savings must not be.
 TEST(PooledProfile, TheEnergyOfEverythingAtTheHighestClockIsTheMeasuredOne) {
   for (const std::uint64_t seed : {1, 2, 3}) {
-    const Profile measured = with_noise(throttled_truth(8), 0.01, 1, seed);
+    const model::Profile measured = with_noise(throttled_truth(8), 0.01, 1, seed);
     const PooledProfile pooled = pool(measured, std::nullopt, 2);
     ASSERT_TRUE(pooled.changed);
     for (const std::string instruction : {"forward", "backward"}) {
-      const auto sum = [&](const Profile& profile, std::size_t clock) {
+      const auto sum = [&](const model::Profile& profile, std::size_t clock) {
         double sum_j = 0;
-        for (const ProfileEntry& entry : profile.entries) {
+        for (const model::ProfileEntry& entry : profile.entries) {
           if (entry.instruction == instruction) sum_j += entry.measurements[clock].energy.value();
         }
         return sum_j;
@@ -115,14 +115,14 @@ TEST(PooledProfile, TheEnergyOfEverythingAtTheHighestClockIsTheMeasuredOne) {
 }
 
 TEST(PooledProfile, SeesThreePerMilleOfNoiseOnDenseClocksOnly) {
-  const Profile truth = throttled_truth(8), measured = with_noise(truth, 0.003, 1, 5);
+  const model::Profile truth = throttled_truth(8), measured = with_noise(truth, 0.003, 1, 5);
   const PooledProfile pooled = pool(measured);
   EXPECT_TRUE(pooled.changed);
   EXPECT_NEAR(pooled.time_noise / 0.003, 1, 0.3);
   EXPECT_LT(time_error(pooled.profile, truth), 0.6 * time_error(measured, truth));
 
-  Profile few = with_noise(truth, 0.0027, 1, 5);
-  for (ProfileEntry& entry : few.entries) entry.measurements.resize(kManyClocks - 1);
+  model::Profile few = with_noise(truth, 0.0027, 1, 5);
+  for (model::ProfileEntry& entry : few.entries) entry.measurements.resize(kManyClocks - 1);
   const PooledProfile as_it_is = pool(few);
   EXPECT_GT(as_it_is.time_noise, kLeastEstimatedNoise);
   EXPECT_LT(time_error(as_it_is.profile, few), 1e-12);
@@ -134,7 +134,7 @@ TEST(PooledProfile, DrawsAreMirroredAtTheProfile) {
   for (std::size_t d = 0; d < pooled.draws.size(); d += 2) {
     for (std::size_t e = 0; e < pooled.profile.entries.size(); ++e) {
       for (std::size_t i = 0; i < pooled.profile.entries[e].measurements.size(); ++i) {
-        const auto at = [&](const Profile& p) { return p.entries[e].measurements[i].time.value(); };
+        const auto at = [&](const model::Profile& p) { return p.entries[e].measurements[i].time.value(); };
         const double mean = at(pooled.profile);
         EXPECT_NEAR(at(pooled.draws[d]) * at(pooled.draws[d + 1]) / (mean * mean), 1, 1e-9);
       }
@@ -143,14 +143,14 @@ TEST(PooledProfile, DrawsAreMirroredAtTheProfile) {
 }
 
 TEST(PooledProfile, RepeatsSayHowNoisyTheyAre) {
-  const Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
+  const model::Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
   const PooledProfile pooled = pool(measured);
   EXPECT_NEAR(pooled.time_noise, 0.02, 1e-3);
   EXPECT_LT(time_error(pooled.profile, truth), 0.5 * time_error(measured, truth));
 }
 
 TEST(PooledProfile, DrawsHoldTheTruth) {
-  const Profile truth = throttled_truth(8), measured = with_noise(truth, 0.01, 1, 11);
+  const model::Profile truth = throttled_truth(8), measured = with_noise(truth, 0.01, 1, 11);
   constexpr int draws = 200;
   const PooledProfile pooled = pool(measured, std::nullopt, draws);
   ASSERT_EQ(pooled.draws.size(), static_cast<std::size_t>(draws));
@@ -159,7 +159,7 @@ TEST(PooledProfile, DrawsHoldTheTruth) {
     for (std::size_t i = 0; i < truth.entries[e].measurements.size(); ++i, ++count) {
       const Seconds real = truth.entries[e].measurements[i].time;
       const auto below = std::ranges::count_if(
-          pooled.draws, [&](const Profile& draw) { return draw.entries[e].measurements[i].time < real; });
+          pooled.draws, [&](const model::Profile& draw) { return draw.entries[e].measurements[i].time < real; });
       inside += below >= draws / 20 && below <= draws - draws / 20;
     }
   }
@@ -167,9 +167,9 @@ TEST(PooledProfile, DrawsHoldTheTruth) {
 }
 
 TEST(PooledProfile, ConstantTimesAndFewClocksStay) {
-  Profile profile = with_noise(throttled_truth(2), 0.02, 1, 13);
+  model::Profile profile = with_noise(throttled_truth(2), 0.02, 1, 13);
   profile.entries.push_back({0, "load", {{Megahertz(0), Seconds(0.1), Joules(3), {}, {}, 1}}});
-  ProfileEntry few{1, "recompute", {profile.entries[0].measurements[0], profile.entries[0].measurements[1]}};
+  model::ProfileEntry few{1, "recompute", {profile.entries[0].measurements[0], profile.entries[0].measurements[1]}};
   profile.entries.push_back(few);
   const PooledProfile pooled = pool(profile);
   EXPECT_TRUE(pooled.changed);

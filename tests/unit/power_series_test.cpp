@@ -1,12 +1,12 @@
 // Power over an iteration: bins keep the energy, and the spectrum is that of a direct Fourier sum.
-#include "sim/power_series.h"
+#include "simulation/emulator/power_series.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-namespace perseus {
+namespace perseus::emulator {
 namespace {
 
 TEST(PowerSeries, BinsKeepTheEnergyOfChangesWithinThem) {
@@ -72,4 +72,4 @@ TEST(PowerFigures, ConstantPowerHasNoSwing) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::emulator

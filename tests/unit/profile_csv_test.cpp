@@ -1,4 +1,4 @@
-#include "wire/profile_csv.h"
+#include "io/formats/profile_csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,11 +6,11 @@
 #include <cmath>
 #include <filesystem>
 
-#include "model/computation_dag.h"
+#include "io/formats/format_profile_csv.h"
+#include "planning/model/computation_dag.h"
 #include "tests/shared_data.h"
-#include "wire/format_profile_csv.h"
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -51,7 +51,7 @@ TEST(ProfileCsv, TakesAnyColumnOrderQuotesCrlfByteOrderMarkAndBlankLines) {
 TEST(ProfileCsv, AveragesRepeatedMeasurementsAndKeepsTheirSpread) {
   auto profile = parse_profile_csv(good + "0,backward,1410,2,26\n0,backward,1410,3,32\n", "p");
   ASSERT_TRUE(profile) << profile.error().message;
-  const Measurement& m = profile->find(0, "backward")->measurements.at(0);
+  const model::Measurement& m = profile->find(0, "backward")->measurements.at(0);
   EXPECT_DOUBLE_EQ(m.time.value(), 2);
   EXPECT_DOUBLE_EQ(m.time_stddev.value(), 1);
   EXPECT_DOUBLE_EQ(m.energy.value(), 26);
@@ -66,7 +66,7 @@ TEST(ProfileCsv, ReadsTheSpreadOfRowsThatAreMeans) {
                                        "0,backward,1200,2,30,1,0,2\n0,backward,1200,5,30,1,0,4\n",
                                    "p");
   ASSERT_TRUE(profile) << profile.error().message;
-  const Measurement& forward = profile->find(0, "forward")->measurements.at(0);
+  const model::Measurement& forward = profile->find(0, "forward")->measurements.at(0);
   EXPECT_EQ(forward.time_stddev, Seconds(0.01));
   EXPECT_EQ(forward.energy_stddev, Joules(0.2));
   EXPECT_EQ(forward.samples, 7);
@@ -86,7 +86,7 @@ TEST(ProfileCsv, ReadsTheSpreadOfRowsThatAreMeans) {
 }
 
 TEST(ProfileCsv, WhatIsWrittenIsReadBack) {
-  Profile profile;
+  model::Profile profile;
   profile.accelerators = {1, 1};
   for (int stage = 0; stage < 2; ++stage) {
     profile.entries.push_back({stage,
@@ -98,7 +98,7 @@ TEST(ProfileCsv, WhatIsWrittenIsReadBack) {
     profile.entries.push_back(
         {stage, "load", {{Megahertz(0), Seconds(0.01), Joules(1), Seconds(0.002), Joules(0), 1}}});
   }
-  const auto same = [](const Profile& a, const Profile& b) {
+  const auto same = [](const model::Profile& a, const model::Profile& b) {
     ASSERT_EQ(a.entries.size(), b.entries.size());
     EXPECT_EQ(a.accelerators, b.accelerators);
     for (std::size_t e = 0; e < a.entries.size(); ++e) {
@@ -106,8 +106,8 @@ TEST(ProfileCsv, WhatIsWrittenIsReadBack) {
       EXPECT_EQ(a.entries[e].instruction, b.entries[e].instruction);
       ASSERT_EQ(a.entries[e].measurements.size(), b.entries[e].measurements.size());
       for (std::size_t k = 0; k < a.entries[e].measurements.size(); ++k) {
-        const Measurement& x = a.entries[e].measurements[k];
-        const Measurement& y = b.entries[e].measurements[k];
+        const model::Measurement& x = a.entries[e].measurements[k];
+        const model::Measurement& y = b.entries[e].measurements[k];
         EXPECT_EQ(x.clock, y.clock);
         EXPECT_DOUBLE_EQ(x.time.value(), y.time.value());
         EXPECT_DOUBLE_EQ(x.energy.value(), y.energy.value());
@@ -216,9 +216,9 @@ TEST(ProfileCsv, ReadsEveryPublishedProfile) {
       continue;
     }
     ASSERT_TRUE(profile) << profile.error().message;
-    auto schedule = make_schedule("1f1b", {profile->num_stages(), 12, 1});
+    auto schedule = model::make_schedule("1f1b", {profile->num_stages(), 12, 1});
     ASSERT_TRUE(schedule) << schedule.error().message;
-    auto dag = build_dag(*profile, *schedule, {Watts(80), Seconds(0.003)});
+    auto dag = model::build_dag(*profile, *schedule, {Watts(80), Seconds(0.003)});
     ASSERT_TRUE(dag) << dag.error().message;
     EXPECT_TRUE(dag->validate());
     ++files;
@@ -227,4 +227,4 @@ TEST(ProfileCsv, ReadsEveryPublishedProfile) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -9,14 +9,14 @@
 #include <set>
 #include <sstream>
 
-#include "report/bundle.h"
-#include "report/dashboard.h"
-#include "report/report.h"
-#include "report/report_data.h"
-#include "report/timeline.h"
+#include "io/report/bundle.h"
+#include "io/report/dashboard.h"
+#include "io/report/report.h"
+#include "io/report/report_data.h"
+#include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
 using testing::HasSubstr;
@@ -39,8 +39,8 @@ boost::property_tree::ptree parse_xml(const std::string& text) {
 }
 
 struct Sample {
-  ComputationDag dag;
-  Frontier frontier;
+  model::ComputationDag dag;
+  model::Frontier frontier;
   explicit Sample(int ranks = 3, int microbatches = 5) : dag(sample_dag(ranks, microbatches)) {
     frontier = sample_frontier(dag, 30);
   }
@@ -62,7 +62,7 @@ TEST(Svg, FrontierIsWellFormedAndDescribed) {
 
 TEST(Svg, TimelineHasABarPerComputationAndPlan) {
   const Sample sample;
-  const Plan before = all_maximum_clock(sample.dag);
+  const model::Plan before = model::all_maximum_clock(sample.dag);
   const std::string text = written([&](const Sink& sink) {
     write_timeline_svg(sample.dag, {{awkward, before}, {"after", sample.frontier.points[0].plan}}, sink);
   });
@@ -77,8 +77,8 @@ TEST(Svg, TimelineHasABarPerComputationAndPlan) {
 }
 
 TEST(Svg, ALargeTimelineStaysASmallFile) {
-  const ComputationDag dag = sample_dag(32, 128);
-  const Plan plan = all_maximum_clock(dag);
+  const model::ComputationDag dag = sample_dag(32, 128);
+  const model::Plan plan = model::all_maximum_clock(dag);
   const std::string text = written([&](const Sink& sink) { write_timeline_svg(dag, {{"all", plan}}, sink); });
   EXPECT_LT(text.size(), 300'000u);
   EXPECT_NO_THROW(parse_xml(text));
@@ -86,7 +86,7 @@ TEST(Svg, ALargeTimelineStaysASmallFile) {
 
 TEST(Trace, IsJsonWithABarPerComputationAndPowerThatAddsUpToTheEnergy) {
   const Sample sample;
-  const Plan before = all_maximum_clock(sample.dag);
+  const model::Plan before = model::all_maximum_clock(sample.dag);
   const std::vector<DrawnPlan> plans = {{awkward, before}, {"after", sample.frontier.points[0].plan}};
   const auto trace = boost::json::parse(written([&](const Sink& sink) { write_trace(sample.dag, plans, sink); }));
   std::vector<std::size_t> bars(2, 0);
@@ -139,10 +139,10 @@ TEST(ReportData, PlansAndDependenciesReadBack) {
   std::ranges::stable_sort(order, {}, [&](int i) { return types[i]; });
   for (std::size_t k = 0; k < points.size(); ++k) {
     const std::vector<int> runs = ints(data.at("plans").at("runs").at(k));
-    Plan plan(types.size());
+    model::Plan plan(types.size());
     std::size_t at = 0;
     for (std::size_t r = 0; r < runs.size(); r += 2)
-      for (int n = 0; n < runs[r]; ++n) plan[order.at(at++)] = static_cast<Plan::value_type>(runs[r + 1]);
+      for (int n = 0; n < runs[r]; ++n) plan[order.at(at++)] = static_cast<model::Plan::value_type>(runs[r + 1]);
     EXPECT_EQ(at, types.size());
     EXPECT_EQ(plan, sample.frontier.points[points[k]].plan);
   }
@@ -155,7 +155,7 @@ TEST(ReportData, PlansAndDependenciesReadBack) {
     after += steps[k];
     read.emplace(after - backs[k], after);
   }
-  for (const Dependency& d : sample.dag.dependencies)
+  for (const model::Dependency& d : sample.dag.dependencies)
     if (sample.dag.computations[d.before].rank != sample.dag.computations[d.after].rank)
       expected.emplace(d.before, d.after);
   EXPECT_EQ(read, expected);
@@ -235,4 +235,4 @@ TEST(Html, ComesInPiecesRatherThanAsAWhole) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::report

@@ -1,16 +1,16 @@
 #include <gtest/gtest.h>
 
-#include "report/summary.h"
-#include "report/timeline.h"
+#include "io/report/summary.h"
+#include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
-FrontierPoint point(double time, double effective) { return {Seconds(time), {}, Joules(effective), {}, {}}; }
+model::FrontierPoint point(double time, double effective) { return {Seconds(time), {}, Joules(effective), {}, {}}; }
 
 TEST(PointFor, IsTheSlowestNoSlowerThanTheDeadline) {
-  Frontier f;
+  model::Frontier f;
   f.points = {point(4, 10), point(3, 20), point(2, 30)};
   EXPECT_EQ(point_for(f, Seconds(9)), 0);
   EXPECT_EQ(point_for(f, Seconds(4)), 0);
@@ -22,8 +22,8 @@ TEST(PointFor, IsTheSlowestNoSlowerThanTheDeadline) {
 
 /// One computation, two clocks: 1 s at 100 J and 3 s at 120 J, 20 W while waiting.
 struct TwoPoints {
-  ComputationDag dag;
-  Frontier frontier;
+  model::ComputationDag dag;
+  model::Frontier frontier;
   TwoPoints() {
     dag.types = {
         {0,
@@ -86,4 +86,4 @@ TEST(Summary, OnePointIsAFrontierToo) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::report

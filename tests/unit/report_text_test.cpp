@@ -5,15 +5,15 @@
 #include <fstream>
 #include <sstream>
 
-#include "report/escape.h"
-#include "report/format.h"
-#include "report/power_ramp.h"
-#include "report/report.h"
-#include "report/table.h"
-#include "report/timeline.h"
+#include "io/report/escape.h"
+#include "io/report/format.h"
+#include "io/report/power_ramp.h"
+#include "io/report/report.h"
+#include "io/report/table.h"
+#include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
 using testing::HasSubstr;
@@ -111,8 +111,8 @@ std::size_t columns_on_screen(const std::string& line) {
 }
 
 TEST(Terminal, TimelineHasARowPerRankAndKeepsToTheWidth) {
-  const ComputationDag dag = sample_dag(12, 30);
-  const Plan plan = all_maximum_clock(dag);
+  const model::ComputationDag dag = sample_dag(12, 30);
+  const model::Plan plan = model::all_maximum_clock(dag);
   for (const TerminalColour colour : {TerminalColour::none, TerminalColour::ansi256, TerminalColour::truecolor}) {
     const std::string text = terminal_timeline(dag, {"all", plan}, {77, colour});
     const auto lines = lines_of(text);
@@ -127,4 +127,4 @@ TEST(Terminal, TimelineHasARowPerRankAndKeepsToTheWidth) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::report

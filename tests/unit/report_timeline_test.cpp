@@ -2,18 +2,20 @@
 
 #include <algorithm>
 
-#include "report/columns.h"
-#include "report/timeline.h"
+#include "io/report/columns.h"
+#include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
-namespace perseus {
+namespace perseus::report {
 namespace {
 
-Measurement option(double time, double energy) { return {Megahertz(1000), Seconds(time), Joules(energy), {}, {}, 1}; }
+model::Measurement option(double time, double energy) {
+  return {Megahertz(1000), Seconds(time), Joules(energy), {}, {}, 1};
+}
 
 /// Two ranks: a0 -> b0 (latency 0.5) on rank 1, a0 -> a1 on rank 0, b0 -> a2 (latency 0.5), a1 -> a2.
-ComputationDag small_dag() {
-  ComputationDag dag;
+model::ComputationDag small_dag() {
+  model::ComputationDag dag;
   dag.types = {{0, "forward", {option(1, 100), option(2, 120)}}, {1, "forward", {option(2, 500)}}};
   dag.computations = {{0, 0, 0}, {0, 0, 1}, {1, 1, 0}, {0, 0, 2}};
   dag.dependencies = {{0, 1, Seconds(0)}, {0, 2, Seconds(0.5)}, {1, 3, Seconds(0)}, {2, 3, Seconds(0.5)}};
@@ -51,7 +53,7 @@ TEST(Timeline, EnergyIsThatOfEquationOne) {
 }
 
 TEST(Timeline, AnEmptyIterationTakesNoTime) {
-  ComputationDag dag;
+  model::ComputationDag dag;
   dag.rank_order = {{}};
   dag.accelerators = {1};
   const Timeline t = timeline_of(dag, {});
@@ -61,14 +63,14 @@ TEST(Timeline, AnEmptyIterationTakesNoTime) {
 
 /// Slack is by definition how much longer one computation may take: try it on each.
 TEST(Timeline, SlackIsWhatAComputationMayTakeLonger) {
-  ComputationDag dag = sample_dag(4, 6);
-  std::vector<ComputationType> own;  // a type per computation, so that one can be changed alone
+  model::ComputationDag dag = sample_dag(4, 6);
+  std::vector<model::ComputationType> own;  // a type per computation, so that one can be changed alone
   for (std::size_t i = 0; i < dag.computations.size(); ++i) {
     own.push_back(dag.type_of(static_cast<int>(i)));
     dag.computations[i].type = static_cast<int>(i);
   }
   dag.types = own;
-  const Plan plan = all_maximum_clock(dag);
+  const model::Plan plan = model::all_maximum_clock(dag);
   const Timeline t = timeline_of(dag, plan);
   int with_slack = 0;
   for (std::size_t i = 0; i < t.bars.size(); ++i) {
@@ -85,14 +87,14 @@ TEST(Timeline, SlackIsWhatAComputationMayTakeLonger) {
 }
 
 TEST(Timeline, CriticalPathRunsWithoutAPauseFromStartToEnd) {
-  const ComputationDag dag = sample_dag(5, 9);
-  const Timeline t = timeline_of(dag, minimum_energy_plan(dag));
+  const model::ComputationDag dag = sample_dag(5, 9);
+  const Timeline t = timeline_of(dag, model::minimum_energy_plan(dag));
   ASSERT_FALSE(t.critical_path.empty());
   EXPECT_EQ(t.bars[t.critical_path.front()].start, Seconds(0));
   EXPECT_EQ(t.bars[t.critical_path.back()].end, t.makespan);
   for (std::size_t k = 1; k < t.critical_path.size(); ++k) {
     const int before = t.critical_path[k - 1], after = t.critical_path[k];
-    const bool joined = std::ranges::any_of(dag.dependencies, [&](const Dependency& d) {
+    const bool joined = std::ranges::any_of(dag.dependencies, [&](const model::Dependency& d) {
       return d.before == before && d.after == after && t.bars[before].end + d.latency == t.bars[after].start;
     });
     EXPECT_TRUE(joined) << before << " -> " << after;
@@ -101,17 +103,17 @@ TEST(Timeline, CriticalPathRunsWithoutAPauseFromStartToEnd) {
 }
 
 TEST(Timeline, ReferencePlans) {
-  const ComputationDag dag = small_dag();
-  EXPECT_EQ(all_maximum_clock(dag), (Plan{0, 0, 0, 0}));
-  EXPECT_EQ(minimum_energy_plan(dag), (Plan{0, 0, 0, 0}));  // 100 - 10 < 120 - 20
-  ComputationDag dearer = dag;
+  const model::ComputationDag dag = small_dag();
+  EXPECT_EQ(model::all_maximum_clock(dag), (model::Plan{0, 0, 0, 0}));
+  EXPECT_EQ(model::minimum_energy_plan(dag), (model::Plan{0, 0, 0, 0}));  // 100 - 10 < 120 - 20
+  model::ComputationDag dearer = dag;
   dearer.blocking_power = Watts(30);
-  EXPECT_EQ(minimum_energy_plan(dearer), (Plan{1, 1, 0, 1}));  // 100 - 30 > 120 - 60
+  EXPECT_EQ(model::minimum_energy_plan(dearer), (model::Plan{1, 1, 0, 1}));  // 100 - 30 > 120 - 60
 }
 
 TEST(TimelineColumns, KeepTimeEnergyAndTheCriticalPath) {
-  const ComputationDag dag = sample_dag(6, 40);
-  const Timeline t = timeline_of(dag, all_maximum_clock(dag));
+  const model::ComputationDag dag = sample_dag(6, 40);
+  const Timeline t = timeline_of(dag, model::all_maximum_clock(dag));
   const Seconds span = 1.25 * t.makespan;
   for (const int columns : {1, 7, 100, 5000}) {
     const auto rows = columns_of(dag, t, span, columns);
@@ -136,4 +138,4 @@ TEST(TimelineColumns, KeepTimeEnergyAndTheCriticalPath) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::report

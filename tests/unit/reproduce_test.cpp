@@ -6,13 +6,13 @@
 #include <fstream>
 #include <string>
 
-#include "baselines/methods.h"
-#include "reproduce/artifact.h"
-#include "reproduce/bar_chart.h"
-#include "reproduce/emulated_case.h"
-#include "reproduce/line_chart.h"
+#include "evaluation/reproduction/artifact.h"
+#include "evaluation/reproduction/bar_chart.h"
+#include "evaluation/reproduction/emulated_case.h"
+#include "evaluation/reproduction/line_chart.h"
+#include "planning/baselines/methods.h"
 
-namespace perseus {
+namespace perseus::reproduction {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,10 +165,11 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
               "stage,instruction,frequency,time,energy\n"
               "0,forward,1000,1.0,100\n0,forward,500,2.1,60\n0,backward,1000,2.4,200\n");
   const Artifact artifact = read_artifact(folder.path()).value();
-  const ComputationDag dag =
-      build_dag(artifact.profiles[0].profile, make_schedule("1f1b", {1, 1, 1}).value(), {Watts(10), Seconds(0)})
+  const model::ComputationDag dag =
+      model::build_dag(artifact.profiles[0].profile, model::make_schedule("1f1b", {1, 1, 1}).value(),
+                       {Watts(10), Seconds(0)})
           .value();
-  const IterationCost envpipe{Seconds(3.4), Joules(300), {}};
+  const report::IterationCost envpipe{Seconds(3.4), Joules(300), {}};
   const EmulatedCase plans = EmulatedCase::plan(dag, Seconds(0.5), {}, envpipe).value();
   EXPECT_NEAR(plans.all_max().time.value(), 3.4, 1e-12);
   EXPECT_NEAR(plans.all_max().energy.value(), 300, 1e-9);
@@ -212,8 +213,8 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(job.paper_planned.beyond_fastest_pct, 100 * (1 - planned / planned_fast), 1e-4);
 
   // The baselines on the same DAG: what needs 4.5 s saves nothing where T' is less, and 51 J where it is not.
-  for (std::size_t k = 0; k < baseline_methods().size(); ++k) {
-    const std::string name(baseline_methods()[k].name);
+  for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
+    const std::string name(baselines::baseline_methods()[k].name);
     const bool has_fast_plan = name != "min-energy";
     const bool has_slow_plan = name != "all-max" && name != "envpipe";
     ASSERT_EQ(little.baselines_pct[k].has_value(), has_fast_plan) << name;
@@ -255,4 +256,4 @@ TEST(BarChart, DrawsBothPartsToScaleAndSaysTheNumbers) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::reproduction

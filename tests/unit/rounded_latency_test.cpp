@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "server/known_profile.h"
+#include "server/jobs/known_profile.h"
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 TEST(RoundedLatency, TwoDigitsUpwards) {
@@ -28,4 +28,4 @@ RC_GTEST_PROP(RoundedLatency, NoLessThanWasMeasuredAndLittleMore, ()) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

@@ -1,9 +1,9 @@
-#include "wire/run_trace_csv.h"
+#include "io/formats/run_trace_csv.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
@@ -31,7 +31,7 @@ TEST(RunTraceCsv, ReadsPlansAndIterations) {
   const auto trace = parse_run_trace({ops, "ops.csv"}, {iters, "iters.csv"});
   ASSERT_TRUE(trace) << trace.error().message;
   ASSERT_EQ(trace->plans.size(), 1U);
-  const TracedPlan& plan = trace->plans[0];
+  const model::TracedPlan& plan = trace->plans[0];
   EXPECT_EQ(plan.id, 7);
   EXPECT_EQ(plan.kind, "perseus");
   EXPECT_EQ(plan.iterations, 3);
@@ -39,10 +39,10 @@ TEST(RunTraceCsv, ReadsPlansAndIterations) {
   EXPECT_EQ(plan.total_energy(), Joules(290));
   EXPECT_EQ(plan.loading[0], Seconds(0.05));
   ASSERT_EQ(plan.stages.size(), 2U);
-  EXPECT_EQ(plan.stages[0][1].instruction, Instruction::backward);
+  EXPECT_EQ(plan.stages[0][1].instruction, model::Instruction::backward);
   EXPECT_EQ(plan.stages[0][1].clock, Megahertz(1200));
   EXPECT_EQ(plan.stages[1][1].time, Seconds(0.21));
-  EXPECT_EQ(trace->schedule().ranks, make_schedule("1f1b", {2, 1, 1})->ranks);
+  EXPECT_EQ(trace->schedule().ranks, model::make_schedule("1f1b", {2, 1, 1})->ranks);
 }
 
 TEST(RunTraceCsv, WithoutARowForTheWholeTheLongestStageCounts) {
@@ -98,4 +98,4 @@ TEST(RunTraceCsv, NamesAFileThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

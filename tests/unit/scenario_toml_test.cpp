@@ -1,10 +1,10 @@
 // A scenario is read as written, and every error names file, line, table, key, the value and what was allowed.
-#include "wire/scenario_toml.h"
+#include "io/formats/scenario_toml.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace perseus {
+namespace perseus::formats {
 namespace {
 
 const std::string head =
@@ -18,7 +18,7 @@ const std::string head =
     "count = 4\n";             // 8
 
 TEST(ScenarioToml, ReadsWhatIsThereAndFillsInTheRest) {
-  const Result<Scenario> scenario = parse_scenario(head, "a/s.toml", "a");
+  const Result<model::Scenario> scenario = parse_scenario(head, "a/s.toml", "a");
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   EXPECT_EQ(scenario->name, "s");
   EXPECT_EQ(scenario->duration, Seconds(3600));
@@ -33,7 +33,7 @@ TEST(ScenarioToml, ReadsWhatIsThereAndFillsInTheRest) {
 }
 
 TEST(ScenarioToml, ReadsTheSample) {
-  const Result<Scenario> read = read_scenario(PERSEUS_SOURCE_DIR "/data/sample_scenario.toml");
+  const Result<model::Scenario> read = read_scenario(PERSEUS_SOURCE_DIR "/data/sample_scenario.toml");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(read->kinds[1].name, "without a stage");
   EXPECT_EQ(read->kinds[1].profile, PERSEUS_SOURCE_DIR "/data/sample_profile_3_stages.csv");
@@ -46,7 +46,7 @@ TEST(ScenarioToml, ReadsTheSample) {
   EXPECT_EQ(read->timing.synchronisation_power, Watts(140));
   EXPECT_EQ(read->delivery.notice_delay, Seconds(5));
   ASSERT_TRUE(read->sweep.has_value());
-  EXPECT_EQ(read->sweep->scaling, (std::vector<Scaling>{Scaling::strong, Scaling::weak}));
+  EXPECT_EQ(read->sweep->scaling, (std::vector<model::Scaling>{model::Scaling::strong, model::Scaling::weak}));
   EXPECT_EQ(read->sweep->slowdowns.size(), 11u);
   EXPECT_DOUBLE_EQ(read->sweep->slowdowns.back(), 1.5);
 }
@@ -103,7 +103,7 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
       {"straggler = 3\n" + head, "s.toml:1: straggler: 3; allowed: tables, each under [[straggler]]"},
   };
   for (const Bad& bad : cases) {
-    const Result<Scenario> scenario = parse_scenario(bad.text, "s.toml");
+    const Result<model::Scenario> scenario = parse_scenario(bad.text, "s.toml");
     ASSERT_FALSE(scenario.ok()) << bad.says;
     EXPECT_THAT(scenario.error().message, ::testing::StartsWith(bad.says));
     EXPECT_EQ(scenario.error().code, ErrorCode::invalid_input);
@@ -112,10 +112,10 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
 }
 
 TEST(ScenarioToml, AMissingFileIsNotFound) {
-  const Result<Scenario> scenario = read_scenario("/nowhere/s.toml");
+  const Result<model::Scenario> scenario = read_scenario("/nowhere/s.toml");
   ASSERT_FALSE(scenario.ok());
   EXPECT_EQ(scenario.error().code, ErrorCode::not_found);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::formats

@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "model_samples.h"
-#include "search/configuration.h"
-#include "search/recomputation.h"
-#include "search/repartition.h"
-#include "search/stage_count.h"
-#include "search/union_frontier.h"
-#include "verify/verify_union.h"
+#include "planning/checker/verify_union.h"
+#include "planning/search/configuration.h"
+#include "planning/search/recomputation.h"
+#include "planning/search/repartition.h"
+#include "planning/search/stage_count.h"
+#include "planning/search/union_frontier.h"
 
 namespace perseus::search {
 namespace {
@@ -19,20 +19,20 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-Schedule schedule_of(const std::string& name, int ranks, int microbatches, int chunks = 1) {
-  return make_schedule(name, {ranks, microbatches, chunks}).value();
+model::Schedule schedule_of(const std::string& name, int ranks, int microbatches, int chunks = 1) {
+  return model::make_schedule(name, {ranks, microbatches, chunks}).value();
 }
 
-std::vector<double> peaks(const std::string& schedule, const std::vector<bool>& recomputes, const StageMemory& each,
-                          int chunks = 1) {
-  const Schedule made = schedule_of(schedule, static_cast<int>(recomputes.size()) / chunks, 4, chunks);
-  return peak_memory_gib(made, std::vector<StageMemory>(recomputes.size(), each), recomputes);
+std::vector<double> peaks(const std::string& schedule, const std::vector<bool>& recomputes,
+                          const model::StageMemory& each, int chunks = 1) {
+  const model::Schedule made = schedule_of(schedule, static_cast<int>(recomputes.size()) / chunks, 4, chunks);
+  return peak_memory_gib(made, std::vector<model::StageMemory>(recomputes.size(), each), recomputes);
 }
 
 const std::vector<bool> kNone(3, false), kAll(3, true);
 
 TEST(SearchMemory, HoldsEveryMicrobatchUntilItsBackward) {
-  const StageMemory each{10, 1, 0.25, {}};
+  const model::StageMemory each{10, 1, 0.25, {}};
   EXPECT_THAT(peaks("gpipe", kNone, each), ElementsAre(14, 14, 14));
   EXPECT_THAT(peaks("1f1b", kNone, each), ElementsAre(13, 12, 11));
   // The pictures of docs/schedules.md: each rank holds three microbatches until their weight gradients.
@@ -57,34 +57,34 @@ TEST(SearchMemory, MicrobatchesInFlight) {
 }
 
 TEST(SearchMemory, FollowsTheNumberOfStages) {
-  const std::vector<StageMemory> divided =
-      with_stages(std::vector<StageMemory>{{10, 1, 0.25, {}}, {20, 2, 0.5, {}}}, 4);
+  const std::vector<model::StageMemory> divided =
+      with_stages(std::vector<model::StageMemory>{{10, 1, 0.25, {}}, {20, 2, 0.5, {}}}, 4);
   EXPECT_DOUBLE_EQ(divided[1].weights_gib, 5);
   EXPECT_DOUBLE_EQ(divided[2].activations_gib, 1);
   EXPECT_DOUBLE_EQ(divided[3].checkpoint_gib, 0.5);
-  const std::vector<StageMemory> merged = with_stages(divided, 2);
+  const std::vector<model::StageMemory> merged = with_stages(divided, 2);
   EXPECT_DOUBLE_EQ(merged[1].weights_gib, 20);
   EXPECT_DOUBLE_EQ(merged[1].activations_gib, 2);
   EXPECT_DOUBLE_EQ(merged[1].checkpoint_gib, 0.5);
 }
 
 TEST(SearchMemory, ChunksShareTheInputsOfTheirLayers) {
-  const std::vector<StageMemory> divided = with_stages(std::vector<StageMemory>{{10, 1, 0.3, 0.05}}, 3);
+  const std::vector<model::StageMemory> divided = with_stages(std::vector<model::StageMemory>{{10, 1, 0.3, 0.05}}, 3);
   EXPECT_DOUBLE_EQ(divided[2].checkpoint_gib, 0.1);
   EXPECT_EQ(divided[2].recompute_gib, 0.05);
   EXPECT_DOUBLE_EQ(with_stages(divided, 1)[0].checkpoint_gib, 0.3);
 }
 
 TEST(SearchStages, DivideAndMergeAgain) {
-  const Profile profile = testing::two_clock_profile();
-  const Profile divided = with_stages(profile, 6).value();
+  const model::Profile profile = testing::two_clock_profile();
+  const model::Profile divided = with_stages(profile, 6).value();
   ASSERT_TRUE(divided.validate().ok());
   ASSERT_EQ(divided.num_stages(), 6);
   EXPECT_DOUBLE_EQ(divided.find(3, "forward")->measurements[1].time.value(),
                    profile.find(1, "forward")->measurements[1].time.value() / 3);
-  const Profile again = with_stages(divided, 2).value();
-  for (const ProfileEntry& entry : profile.entries) {
-    const ProfileEntry* same = again.find(entry.stage, entry.instruction);
+  const model::Profile again = with_stages(divided, 2).value();
+  for (const model::ProfileEntry& entry : profile.entries) {
+    const model::ProfileEntry* same = again.find(entry.stage, entry.instruction);
     ASSERT_NE(same, nullptr);
     ASSERT_EQ(same->measurements.size(), entry.measurements.size());
     EXPECT_NEAR(same->measurements[0].time.value(), entry.measurements[0].time.value(), 1e-12);
@@ -93,12 +93,12 @@ TEST(SearchStages, DivideAndMergeAgain) {
 }
 
 TEST(SearchStages, TheBatchIsLoadedOnce) {
-  Profile profile = testing::two_clock_profile();
+  model::Profile profile = testing::two_clock_profile();
   for (const int stage : {0, 1}) {
     profile.entries.push_back({stage, "load", {{Megahertz(0), Seconds(0.01), Joules(1), {}, {}, 1}}});
   }
-  std::ranges::stable_sort(profile.entries, {}, &ProfileEntry::stage);
-  const Profile divided = with_stages(profile, 4).value();
+  std::ranges::stable_sort(profile.entries, {}, &model::ProfileEntry::stage);
+  const model::Profile divided = with_stages(profile, 4).value();
   EXPECT_NE(divided.find(0, "load"), nullptr);
   EXPECT_EQ(divided.find(1, "load"), nullptr);
   EXPECT_EQ(divided.find(2, "load"), nullptr);
@@ -110,7 +110,7 @@ TEST(SearchStages, RefusesWhatDoesNotDivide) {
   const auto five = with_stages(testing::two_clock_profile(), 5);
   ASSERT_FALSE(five.ok());
   EXPECT_THAT(five.error().message, HasSubstr("5 stages are needed and 2 were measured"));
-  Profile profile = testing::two_clock_profile();
+  model::Profile profile = testing::two_clock_profile();
   profile.entries[1].measurements = {{Megahertz(1300), Seconds(0.1), Joules(10), {}, {}, 1}};
   const auto merged = with_stages(profile, 1);
   ASSERT_FALSE(merged.ok());
@@ -118,8 +118,8 @@ TEST(SearchStages, RefusesWhatDoesNotDivide) {
 }
 
 TEST(SearchRecomputation, AddsTheForwardAndTakesItAway) {
-  const Profile profile = testing::uniform_profile(2, {{"forward", 1}, {"backward", 2}});
-  const Profile one = with_recomputation(profile, {true, false}).value();
+  const model::Profile profile = testing::uniform_profile(2, {{"forward", 1}, {"backward", 2}});
+  const model::Profile one = with_recomputation(profile, {true, false}).value();
   EXPECT_EQ(one.find(0, "backward")->measurements[0].time, Seconds(3));
   EXPECT_EQ(one.find(0, "backward")->measurements[0].energy, Joules(30));
   EXPECT_EQ(one.find(1, "backward")->measurements[0].time, Seconds(2));
@@ -130,8 +130,8 @@ TEST(SearchRecomputation, AddsTheForwardAndTakesItAway) {
   EXPECT_THAT(twice.error().message, HasSubstr("this profile was measured without it"));
 }
 
-Job job_of(Profile profile, int microbatches = 4) {
-  Job job;
+SearchedJob job_of(model::Profile profile, int microbatches = 4) {
+  SearchedJob job;
   job.profile = std::move(profile);
   job.microbatches = microbatches;
   job.costs.blocking_power = Watts(1);
@@ -139,7 +139,7 @@ Job job_of(Profile profile, int microbatches = 4) {
 }
 
 TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
-  Job job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
+  SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
   const Configuration assumed = configure(job, {"zero-bubble", 1, Recomputing::as_measured}).value();
   EXPECT_THAT(assumed.assumptions, Contains(HasSubstr("50 % of its time")));
   EXPECT_THAT(assumed.assumptions, Contains(HasSubstr("assumed: measure them")));
@@ -147,7 +147,7 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
   // Measured with recomputation, the input gradient recomputes: 1 + half of 2.
   job.measured_with = MeasuredWith::recomputation;
   const Configuration known = configure(job, {"zero-bubble", 1, Recomputing::as_measured}).value();
-  for (const ComputationType& type : known.dag.types) {
+  for (const model::ComputationType& type : known.dag.types) {
     if (type.instruction == "input_gradient") { EXPECT_EQ(type.options[0].time, Seconds(2)); }
     if (type.instruction == "weight_gradient") { EXPECT_EQ(type.options[0].time, Seconds(1)); }
   }
@@ -159,7 +159,7 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
 }
 
 TEST(SearchConfiguration, WithoutALimitOnlyAStageWithOneMicrobatchStopsRecomputing) {
-  Job job = job_of(testing::uniform_profile(3, {{"forward", 1}, {"backward", 3}}));
+  SearchedJob job = job_of(testing::uniform_profile(3, {{"forward", 1}, {"backward", 3}}));
   job.measured_with = MeasuredWith::recomputation;
   EXPECT_THAT(configure(job, {"1f1b", 1, Recomputing::best}).value().recomputes, ElementsAre(true, true, false));
   EXPECT_THAT(configure(job, {"gpipe", 1, Recomputing::best}).value().recomputes, ElementsAre(true, true, true));
@@ -168,7 +168,7 @@ TEST(SearchConfiguration, WithoutALimitOnlyAStageWithOneMicrobatchStopsRecomputi
 }
 
 TEST(SearchConfiguration, WithALimitStagesThatFitStopRecomputing) {
-  Job job = job_of(testing::uniform_profile(3, {{"forward", 1}, {"backward", 3}}));
+  SearchedJob job = job_of(testing::uniform_profile(3, {{"forward", 1}, {"backward", 3}}));
   job.measured_with = MeasuredWith::recomputation;
   job.memory.assign(3, {10, 1, 0.25, {}});
   for (const auto& [limit, recomputes] : std::vector<std::pair<double, std::vector<bool>>>{
@@ -185,13 +185,14 @@ TEST(SearchConfiguration, WithALimitStagesThatFitStopRecomputing) {
 }
 
 TEST(SearchConfiguration, RefusesWhatItDoesNotKnow) {
-  const Job job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
-  for (const Choice& choice : {Choice{"1f1b", 1, Recomputing::best}, Choice{"early-recompute-1f1b", 1}}) {
+  const SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
+  for (const ConfigurationChoice& choice :
+       {ConfigurationChoice{"1f1b", 1, Recomputing::best}, ConfigurationChoice{"early-recompute-1f1b", 1}}) {
     const auto unknown = configure(job, choice);
     ASSERT_FALSE(unknown.ok());
     EXPECT_THAT(unknown.error().message, HasSubstr("--measured-with"));
   }
-  Job kept = job;
+  SearchedJob kept = job;
   kept.measured_with = MeasuredWith::no_recomputation;
   const auto early = configure(kept, {"early-recompute-1f1b", 1, Recomputing::as_measured});
   ASSERT_FALSE(early.ok());
@@ -199,14 +200,14 @@ TEST(SearchConfiguration, RefusesWhatItDoesNotKnow) {
 }
 
 TEST(SearchPartition, LayersAddUpToTheirStages) {
-  const Profile profile = testing::uniform_profile(3, {{"forward", 1}, {"backward", 2}});
-  const std::vector<Layer> equal = layers_of(profile, {4, 4, 4}).value();
+  const model::Profile profile = testing::uniform_profile(3, {{"forward", 1}, {"backward", 2}});
+  const std::vector<model::Layer> equal = layers_of(profile, {4, 4, 4}).value();
   ASSERT_EQ(equal.size(), 12u);
   EXPECT_EQ(equal[5].costs[0].forward, Seconds(0.25));
   // The last stage has two layers, which take half of it: the rest is the head.
-  const std::vector<Layer> with_head = layers_of(profile, {4, 4, 2}).value();
+  const std::vector<model::Layer> with_head = layers_of(profile, {4, 4, 2}).value();
   ASSERT_EQ(with_head.size(), 11u);
-  EXPECT_EQ(with_head.back().kind, LayerKind::head);
+  EXPECT_EQ(with_head.back().kind, model::LayerKind::head);
   EXPECT_DOUBLE_EQ(with_head.back().costs[0].backward.value(), 1);
   const auto refused = layers_of(profile, {4, 4});
   ASSERT_FALSE(refused.ok());
@@ -215,14 +216,14 @@ TEST(SearchPartition, LayersAddUpToTheirStages) {
 
 TEST(SearchPartition, MovesALayerAwayFromTheSlowStage) {
   // Stage 0 has three of the four layers.
-  Profile profile = testing::uniform_profile(2, {{"forward", 3}, {"backward", 6}});
-  for (ProfileEntry& entry : profile.entries) {
+  model::Profile profile = testing::uniform_profile(2, {{"forward", 3}, {"backward", 6}});
+  for (model::ProfileEntry& entry : profile.entries) {
     if (entry.stage == 1) {
       entry.measurements[0].time = entry.measurements[0].time / 3;
       entry.measurements[0].energy = entry.measurements[0].energy / 3;
     }
   }
-  const Job job = job_of(profile);
+  const SearchedJob job = job_of(profile);
   const Repartitioned best = with_best_partition(job, {}, {3, 1}, Seconds(1000)).value();
   EXPECT_TRUE(best.all_tried);
   // There is time enough for any; with one clock the fastest waits least, and 2 + 2 is the fastest.
@@ -237,10 +238,10 @@ TEST(SearchPartition, MovesALayerAwayFromTheSlowStage) {
   EXPECT_THAT(none.error().message, HasSubstr("no partition at all finishes in 1 s"));
 }
 
-Frontier frontier_of(const std::vector<std::pair<double, double>>& time_and_effective, Watts waiting) {
-  Frontier frontier;
+model::Frontier frontier_of(const std::vector<std::pair<double, double>>& time_and_effective, Watts waiting) {
+  model::Frontier frontier;
   for (const auto& [time, effective] : time_and_effective) {
-    FrontierPoint point;
+    model::FrontierPoint point;
     point.time = Seconds(time), point.effective_energy = Joules(effective);
     point.energy = point.effective_energy + waiting * point.time;
     frontier.points.push_back(point);
@@ -249,10 +250,10 @@ Frontier frontier_of(const std::vector<std::pair<double, double>>& time_and_effe
   return frontier;
 }
 
-std::vector<UnionClaim> claims_of(const UnionFrontier& all) {
-  std::vector<UnionClaim> claims;
+std::vector<checker::UnionClaim> claims_of(const UnionFrontier& all) {
+  std::vector<checker::UnionClaim> claims;
   for (std::size_t i = 0; i < all.origins.size(); ++i) {
-    const FrontierPoint& p = all.frontier.points[i];
+    const model::FrontierPoint& p = all.frontier.points[i];
     claims.push_back(
         {all.origins[i].configuration, all.origins[i].point, p.time, p.energy, p.effective_energy, p.bound});
   }
@@ -261,8 +262,8 @@ std::vector<UnionClaim> claims_of(const UnionFrontier& all) {
 
 TEST(SearchUnion, TakesWhoeverIsBest) {
   const Watts waiting(2);
-  const Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
-  const Frontier b = frontier_of({{9, 55}, {8, 60}, {5, 120}}, waiting);
+  const model::Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
+  const model::Frontier b = frontier_of({{9, 55}, {8, 60}, {5, 120}}, waiting);
   const UnionFrontier all = union_of({&a, &b}, waiting);
   std::vector<int> configurations, points;
   for (const Origin& origin : all.origins)
@@ -276,13 +277,13 @@ TEST(SearchUnion, TakesWhoeverIsBest) {
   EXPECT_EQ(spans[0].from, Seconds(5));
   EXPECT_EQ(spans[0].configuration, 1);
   EXPECT_EQ(spans[3].from, Seconds(10));
-  EXPECT_THAT(verify_union({&a, &b}, waiting, claims_of(all)), IsEmpty());
+  EXPECT_THAT(checker::verify_union({&a, &b}, waiting, claims_of(all)), IsEmpty());
 }
 
 TEST(SearchUnion, WithoutAStragglerNobodyIsChargedForWaiting) {
   // b's frontier ends at 5 s with 42 J; while it waits for 10 s it would need 52 J, a needs 50 J.
   const Watts waiting(2);
-  const Frontier a = frontier_of({{10, 30}}, waiting), b = frontier_of({{5, 32}}, waiting);
+  const model::Frontier a = frontier_of({{10, 30}}, waiting), b = frontier_of({{5, 32}}, waiting);
   const UnionFrontier all = union_of({&a, &b}, waiting);
   ASSERT_EQ(all.origins.size(), 2u);
   EXPECT_EQ(cheapest_in_time(all.frontier, Seconds(10)), 1);
@@ -294,13 +295,13 @@ TEST(SearchUnion, WithoutAStragglerNobodyIsChargedForWaiting) {
 
 TEST(SearchUnion, TheCheckerSeesEveryKindOfLie) {
   const Watts waiting(2);
-  const Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
-  const Frontier b = frontier_of({{9, 55}, {7, 70}, {5, 120}}, waiting);
-  const std::vector<UnionClaim> honest = claims_of(union_of({&a, &b}, waiting));
+  const model::Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
+  const model::Frontier b = frontier_of({{9, 55}, {7, 70}, {5, 120}}, waiting);
+  const std::vector<checker::UnionClaim> honest = claims_of(union_of({&a, &b}, waiting));
   const auto findings = [&](const auto& lie) {
-    std::vector<UnionClaim> claims = honest;
+    std::vector<checker::UnionClaim> claims = honest;
     lie(claims);
-    const std::vector<std::string> found = verify_union({&a, &b}, waiting, claims);
+    const std::vector<std::string> found = checker::verify_union({&a, &b}, waiting, claims);
     return found.empty() ? "" : found.front();
   };
   EXPECT_EQ(findings([](auto&) {}), "");

@@ -2,9 +2,9 @@
 
 #include <boost/json.hpp>
 
-#include "server/view_json.h"
+#include "server/jobs/view_json.h"
 
-namespace perseus::server {
+namespace perseus::jobs {
 namespace {
 
 using boost::json::parse;
@@ -77,4 +77,4 @@ TEST(ServerViewJson, OfAJobInTheListAndOfAnEvent) {
 }
 
 }  // namespace
-}  // namespace perseus::server
+}  // namespace perseus::jobs

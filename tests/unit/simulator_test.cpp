@@ -1,20 +1,19 @@
 // Cases worked out by hand.
-#include "verify/simulator.h"
-
 #include <gtest/gtest.h>
 
-#include "verify/clock_changes.h"
+#include "planning/checker/clock_changes.h"
+#include "planning/checker/plan_run.h"
 
-namespace perseus {
+namespace perseus::checker {
 namespace {
 
-Measurement at(int clock_mhz, double time_s, double energy_j) {
+model::Measurement at(int clock_mhz, double time_s, double energy_j) {
   return {Megahertz(clock_mhz), Seconds(time_s), Joules(energy_j), {}, {}, 1};
 }
 
 /// F0 -> F1 -> B1 -> B0 on two ranks of one accelerator, 10 W while waiting, half a second per transfer.
-ComputationDag two_ranks() {
-  ComputationDag dag;
+model::ComputationDag two_ranks() {
+  model::ComputationDag dag;
   dag.types = {{0, "forward", {at(1000, 1, 100), at(500, 2, 70)}},
                {1, "forward", {at(1000, 2, 200), at(500, 4, 150)}},
                {1, "backward", {at(1000, 3, 300), at(500, 6, 200)}},
@@ -28,8 +27,8 @@ ComputationDag two_ranks() {
 }
 
 /// One rank that runs its computations one after the other, one type each.
-ComputationDag one_rank(std::vector<std::vector<Measurement>> options) {
-  ComputationDag dag;
+model::ComputationDag one_rank(std::vector<std::vector<model::Measurement>> options) {
+  model::ComputationDag dag;
   dag.rank_order.resize(1);
   dag.accelerators = {1};
   dag.blocking_power = Watts(10);
@@ -43,7 +42,7 @@ ComputationDag one_rank(std::vector<std::vector<Measurement>> options) {
 }
 
 TEST(Simulator, RunsTwoRanksAndTransfers) {
-  const ComputationDag dag = two_ranks();
+  const model::ComputationDag dag = two_ranks();
   ASSERT_TRUE(dag.validate().ok());
   const Simulation s = simulate(dag, {0, 0, 0, 0});
   EXPECT_DOUBLE_EQ(s.makespan.value(), 1 + 0.5 + 2 + 3 + 0.5 + 4);
@@ -64,7 +63,7 @@ TEST(Simulator, ChoosesTheOptionsOfThePlan) {
 }
 
 TEST(Simulator, CountsBlockingPowerOncePerAccelerator) {
-  ComputationDag dag = two_ranks();
+  model::ComputationDag dag = two_ranks();
   dag.accelerators = {1, 8};
   const Simulation s = simulate(dag, {0, 0, 0, 0});
   EXPECT_DOUBLE_EQ(s.effective_energy.value(), 1000 - 10 * 5 - 80 * 5);
@@ -73,7 +72,7 @@ TEST(Simulator, CountsBlockingPowerOncePerAccelerator) {
 
 TEST(Simulator, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
   // Rank 1 runs computation 1 (which waits for rank 0) before computation 2 (which waits for nothing).
-  ComputationDag dag;
+  model::ComputationDag dag;
   dag.types = {{-1, "task", {at(1000, 5, 1)}}};
   dag.computations = {{0, 0, -1}, {0, 1, -1}, {0, 1, -1}};
   dag.dependencies = {{0, 1, Seconds(0)}, {1, 2, Seconds(0)}};
@@ -83,8 +82,8 @@ TEST(Simulator, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
 }
 
 TEST(Simulator, CanBeRunAgain) {
-  const ComputationDag dag = two_ranks();
-  Simulator simulator(dag);
+  const model::ComputationDag dag = two_ranks();
+  PlanRunner simulator(dag);
   const Simulation first = simulator.run({0, 0, 0, 0});
   (void)simulator.run({1, 1, 1, 1}, {Seconds(0.25)});
   const Simulation again = simulator.run({0, 0, 0, 0});
@@ -93,7 +92,7 @@ TEST(Simulator, CanBeRunAgain) {
 }
 
 TEST(Simulator, NamesWhatDoesNotFit) {
-  const ComputationDag dag = two_ranks();
+  const model::ComputationDag dag = two_ranks();
   EXPECT_TRUE(plan_fits(dag, {0, 1, 0, 1}).ok());
   const Status short_plan = plan_fits(dag, {0, 0});
   ASSERT_FALSE(short_plan.ok());
@@ -107,7 +106,8 @@ TEST(LateClocks, OldClockRunsUntilTheNewOneArrives) {
   // A at 1000 MHz for 4 s, then B: 2 s at 1000 MHz, 4 s at 500 MHz. The request for 500 is made at 4 s and arrives at
   // 5 s: B has done half of its work at 1000 MHz and needs 2 s for the rest. B ends at 7, where 1000 is asked for: it
   // arrives at 8, one second into the next iteration, in which A does 1/8 of its work at 500 MHz (8 s) and ends at 4.5.
-  const ComputationDag dag = one_rank({{at(1000, 4, 400), at(500, 8, 240)}, {at(1000, 2, 200), at(500, 4, 120)}});
+  const model::ComputationDag dag =
+      one_rank({{at(1000, 4, 400), at(500, 8, 240)}, {at(1000, 2, 200), at(500, 4, 120)}});
   const Simulation s = simulate(dag, {0, 1}, {Seconds(1)});
   EXPECT_DOUBLE_EQ(s.end[0].value(), 4.5);
   EXPECT_DOUBLE_EQ(s.makespan.value(), 4.5 + 1 + 2);
@@ -117,8 +117,8 @@ TEST(LateClocks, OldClockRunsUntilTheNewOneArrives) {
 
 TEST(LateClocks, WaitingHidesTheLatency) {
   // Both ranks wait long enough between their computations of different clocks.
-  const ComputationDag dag = two_ranks();
-  const Plan plan = {0, 0, 0, 1};  // rank 0: 1000 MHz, waits from 1 s to 7 s, 500 MHz until 15 s
+  const model::ComputationDag dag = two_ranks();
+  const model::Plan plan = {0, 0, 0, 1};  // rank 0: 1000 MHz, waits from 1 s to 7 s, 500 MHz until 15 s
   const Simulation on_time = simulate(dag, plan);
   // 500 -> 1000 MHz is asked for at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
   const Simulation late = simulate(dag, plan, {Seconds(0.5)});
@@ -128,7 +128,7 @@ TEST(LateClocks, WaitingHidesTheLatency) {
 }
 
 TEST(LateClocks, SameClockEverywhereIsNeverLate) {
-  const ComputationDag dag = two_ranks();
+  const model::ComputationDag dag = two_ranks();
   const Simulation on_time = simulate(dag, {1, 1, 1, 1});
   const Simulation late = simulate(dag, {1, 1, 1, 1}, {Seconds(100)});
   EXPECT_EQ(late.makespan, on_time.makespan);
@@ -137,7 +137,7 @@ TEST(LateClocks, SameClockEverywhereIsNeverLate) {
 
 TEST(LateClocks, ConstantTimeOperationsNeitherNeedNorCauseChanges) {
   // 1000 MHz, a constant-time operation of 3 s, 500 MHz: asked for when the first ends, there when the last starts.
-  const ComputationDag dag =
+  const model::ComputationDag dag =
       one_rank({{at(1000, 1, 10), at(500, 2, 5)}, {at(0, 3, 1)}, {at(1000, 1, 10), at(500, 2, 5)}});
   const Simulation s = simulate(dag, {0, 0, 1}, {Seconds(2)});
   EXPECT_DOUBLE_EQ((s.end[1] - s.start[1]).value(), 3);
@@ -147,10 +147,10 @@ TEST(LateClocks, ConstantTimeOperationsNeitherNeedNorCauseChanges) {
 
 TEST(LateClocks, RunsAtTheNearestMeasuredClockThatIsNotFaster) {
   // B was not measured at A's 900 MHz: it runs as at 800 MHz. C was measured above it only: it runs as at 1200 MHz.
-  const ComputationDag dag = one_rank({{at(900, 1, 9)},
-                                       {at(1000, 1, 10), at(800, 2, 8), at(600, 4, 6)},
-                                       {at(900, 1, 9)},
-                                       {at(1400, 1, 14), at(1200, 2, 12)}});
+  const model::ComputationDag dag = one_rank({{at(900, 1, 9)},
+                                              {at(1000, 1, 10), at(800, 2, 8), at(600, 4, 6)},
+                                              {at(900, 1, 9)},
+                                              {at(1400, 1, 14), at(1200, 2, 12)}});
   const Simulation s = simulate(dag, {0, 0, 0, 0}, {Seconds(50)});  // no clock but A's arrives within an iteration
   EXPECT_DOUBLE_EQ((s.end[1] - s.start[1]).value(), 2);
   EXPECT_DOUBLE_EQ((s.end[3] - s.start[3]).value(), 2);
@@ -159,10 +159,10 @@ TEST(LateClocks, RunsAtTheNearestMeasuredClockThatIsNotFaster) {
 TEST(LateClocks, ARequestDuringAChangeWaitsForItsEnd) {
   // Requests: 500 at 1 s (arrives 2.5), 250 at the end of B. B runs from 1 s at 1000 MHz for its 1 s: ends at 2 s.
   // C starts at 2 s at 1000 MHz, at 2.5 s the clock is 500 and the change to 250 begins, at 4 s it is 250.
-  const std::vector<Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
-  const std::vector<Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
+  const std::vector<model::Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
+  const std::vector<model::Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
   // The last computation, a long constant one, makes the first clock arrive in time for the next iteration.
-  const ComputationDag dag = one_rank({task, task, long_task, {at(0, 10, 1)}});
+  const model::ComputationDag dag = one_rank({task, task, long_task, {at(0, 10, 1)}});
   const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(1.5)});
   EXPECT_DOUBLE_EQ(s.end[0].value(), 1);
   EXPECT_DOUBLE_EQ(s.end[1].value(), 2);
@@ -173,17 +173,17 @@ TEST(LateClocks, ARequestDuringAChangeWaitsForItsEnd) {
 TEST(LateClocks, ARequestThatWaitsIsReplacedByTheNext) {
   // 500 is requested at 1 s and arrives at 6. 250, requested at 2 s, waits and is replaced at 3 s by 1000, which
   // arrives at 11: C ends at 3 s, and D does 3 s of work until 6, 2.5 s until 11, and the other 4.5 s after that.
-  const std::vector<Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
-  const std::vector<Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
-  const ComputationDag dag = one_rank({task, task, task, long_task});
+  const std::vector<model::Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
+  const std::vector<model::Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
+  const model::ComputationDag dag = one_rank({task, task, task, long_task});
   const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(5)});
   EXPECT_DOUBLE_EQ(s.end[2].value(), 3);
   EXPECT_DOUBLE_EQ(s.end[3].value(), 11 + 4.5);
 }
 
 TEST(ClockChanges, CountsAroundTheEndOfTheIteration) {
-  const ComputationDag dag = two_ranks();
-  const Plan plan = {0, 0, 0, 1};
+  const model::ComputationDag dag = two_ranks();
+  const model::Plan plan = {0, 0, 0, 1};
   const Simulation s = simulate(dag, plan);
   const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, s);
   ASSERT_EQ(changes.size(), 2u);
@@ -195,13 +195,13 @@ TEST(ClockChanges, CountsAroundTheEndOfTheIteration) {
 }
 
 TEST(ClockChanges, SkipsConstantTimeOperations) {
-  const ComputationDag dag =
+  const model::ComputationDag dag =
       one_rank({{at(1000, 1, 1)}, {at(0, 1, 1)}, {at(1000, 1, 1)}, {at(0, 1, 1)}, {at(500, 1, 1)}});
-  const Plan plan(5, 0);
+  const model::Plan plan(5, 0);
   const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, simulate(dag, plan));
   EXPECT_EQ(changes[0].count, 2);  // 500 at 3 s, 1000 at 5 s
   EXPECT_DOUBLE_EQ(changes[0].shortest_dwell.value(), 2);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::checker

@@ -1,16 +1,16 @@
 // TransferLatency: which link a transfer takes, its text forms, and the pipeline body of the server API.
-#include "model/transfer_latency.h"
+#include "planning/model/transfer_latency.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "server/describe.h"
-#include "server/json_fields.h"
-#include "wire/transfer_latency_text.h"
+#include "io/formats/transfer_latency_text.h"
+#include "server/jobs/describe.h"
+#include "server/jobs/json_fields.h"
 
-namespace perseus {
+namespace perseus::model {
 namespace {
 
 using ::testing::HasSubstr;
@@ -58,10 +58,10 @@ TEST(TransferLatency, ReportsNameTheSlowestLink) {
 }
 
 TEST(TransferLatencyText, CommandLineForms) {
-  EXPECT_EQ(*parse_transfer_latency("0.002"), TransferLatency(Seconds(0.002)));
-  EXPECT_EQ(*parse_transfer_latency("1,2/3,4"), three_boundaries);
+  EXPECT_EQ(*formats::parse_transfer_latency("0.002"), TransferLatency(Seconds(0.002)));
+  EXPECT_EQ(*formats::parse_transfer_latency("1,2/3,4"), three_boundaries);
   for (const char* bad : {"", "inf", "-1", "1,", "1/2/3", "x", "2e6"}) {
-    const auto parsed = parse_transfer_latency(bad);
+    const auto parsed = formats::parse_transfer_latency(bad);
     ASSERT_FALSE(parsed) << bad;
     EXPECT_EQ(parsed.error().code, ErrorCode::usage);
     EXPECT_THAT(parsed.error().message, HasSubstr("allowed: 0 to 1e+06 s"));
@@ -70,26 +70,26 @@ TEST(TransferLatencyText, CommandLineForms) {
 
 TEST(TransferLatencyText, CommandLineFormReadsBackAsWritten) {
   for (const char* text : {"0", "0.002", "0.002,0.064", "0.002,0.064/0.07,0.003", "0.1/0.2"}) {
-    EXPECT_EQ(transfer_latency_option(parse_transfer_latency(text).value()), text);
+    EXPECT_EQ(formats::transfer_latency_option(formats::parse_transfer_latency(text).value()), text);
   }
 }
 
 TEST(TransferLatencyText, JsonReadsBackAsWritten) {
   for (const TransferLatency& latency : {TransferLatency(Seconds(0.0034694109133670006)), three_boundaries}) {
-    const std::string text = format_transfer_latency(latency);
-    const auto document = parse_json(text, "x");
+    const std::string text = formats::format_transfer_latency(latency);
+    const auto document = formats::parse_json(text, "x");
     ASSERT_TRUE(document) << text;
-    const auto read = read_transfer_latency(document->root());
+    const auto read = formats::read_transfer_latency(document->root());
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(*read, latency);
   }
-  EXPECT_EQ(format_transfer_latency(three_boundaries), "[1, [2, 3], 4]");
+  EXPECT_EQ(formats::format_transfer_latency(three_boundaries), "[1, [2, 3], 4]");
 }
 
 TEST(TransferLatencyText, JsonErrorsSayWhere) {
   const auto error = [](const char* text) {
-    const auto document = parse_json(text, "x");
-    const auto read = read_transfer_latency(document->root());
+    const auto document = formats::parse_json(text, "x");
+    const auto read = formats::read_transfer_latency(document->root());
     return read ? std::string("no error") : read.error().message;
   };
   EXPECT_THAT(error(R"([1, "fast"])"), HasSubstr("$[1]: found"));
@@ -99,17 +99,17 @@ TEST(TransferLatencyText, JsonErrorsSayWhere) {
 }
 
 TEST(TransferLatencyText, ServerKeepsNumbersAndLists) {
-  server::PipelineShape shape;
+  jobs::PipelineShape shape;
   shape.microbatches = 4;
   shape.transfer_latency = Seconds(0.004);
-  EXPECT_THAT(server::json_text(shape), HasSubstr(R"("transfer_latency_s":0.004)"));
+  EXPECT_THAT(jobs::json_text(shape), HasSubstr(R"("transfer_latency_s":0.004)"));
   shape.transfer_latency = three_boundaries;
-  const std::string text = server::json_text(shape);
+  const std::string text = jobs::json_text(shape);
   EXPECT_THAT(text, HasSubstr(R"("transfer_latency_s":[1, [2, 3], 4])"));
-  const auto read = server::parse_json_as<server::PipelineShape>(text, "x");
+  const auto read = jobs::parse_json_as<jobs::PipelineShape>(text, "x");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, shape);
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::model

@@ -1,5 +1,5 @@
 // A frontier known by hand, and every claim of it falsified once.
-#include "verify/verify_plan.h"
+#include "planning/checker/verify_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <functional>
 #include <limits>
 
-#include "verify/certificate_check.h"
+#include "planning/checker/certificate_check.h"
 
-namespace perseus {
+namespace perseus::checker {
 namespace {
 
 using ::testing::AllOf;
@@ -20,8 +20,8 @@ using ::testing::IsEmpty;
 
 /// One computation whose effective energies are 9, 4 and 3 J at 1, 2 and 3 s, on a hull, and 9 J at 1.5 s, which no
 /// plan needs; 10 W while waiting.
-ComputationDag one_computation() {
-  ComputationDag dag;
+model::ComputationDag one_computation() {
+  model::ComputationDag dag;
   dag.types = {{-1,
                 "task",
                 {{Megahertz(1000), Seconds(1), Joules(19), {}, {}, 1},
@@ -35,19 +35,19 @@ ComputationDag one_computation() {
   return dag;
 }
 
-FrontierPoint point(double time_s, double energy_j, double effective_energy_j, std::uint16_t option) {
+model::FrontierPoint point(double time_s, double energy_j, double effective_energy_j, std::uint16_t option) {
   return {Seconds(time_s), Joules(energy_j), Joules(effective_energy_j), Joules(energy_j), {option}};
 }
 
-Frontier its_frontier() {
-  Frontier frontier;
+model::Frontier its_frontier() {
+  model::Frontier frontier;
   frontier.points = {point(3, 33, 3, 2), point(2, 24, 4, 1), point(1, 19, 9, 0)};
   frontier.bound.vertices = {{Seconds(1), Joules(9)}, {Seconds(2), Joules(4)}, {Seconds(3), Joules(3)}};
   return frontier;
 }
 
 /// In the steep piece 5 W flow through the computation, in the flat one 1 W.
-std::vector<BoundCertificate> its_certificates() { return {{Seconds(1.5), {5}, {}}, {Seconds(2.5), {1}, {}}}; }
+std::vector<model::BoundCertificate> its_certificates() { return {{Seconds(1.5), {5}, {}}, {Seconds(2.5), {1}, {}}}; }
 
 TEST(VerifyFrontier, AcceptsATrueOne) {
   const Verification v = verify_frontier(one_computation(), its_frontier(), its_certificates());
@@ -63,7 +63,7 @@ TEST(VerifyFrontier, AcceptsATrueOne) {
 
 struct Lie {
   const char* name;
-  std::function<void(Frontier&)> tell;
+  std::function<void(model::Frontier&)> tell;
   int point;
   const char* quantity;
 };
@@ -71,7 +71,7 @@ struct Lie {
 class VerifyFrontierFinds : public ::testing::TestWithParam<Lie> {};
 
 TEST_P(VerifyFrontierFinds, TheLie) {
-  Frontier frontier = its_frontier();
+  model::Frontier frontier = its_frontier();
   GetParam().tell(frontier);
   const Verification v = verify_frontier(one_computation(), frontier, its_certificates());
   EXPECT_FALSE(v.ok());
@@ -84,47 +84,50 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 INSTANTIATE_TEST_SUITE_P(
     All, VerifyFrontierFinds,
     ::testing::Values(
-        Lie{"Time", [](Frontier& f) { f.points[1].time = Seconds(1.99999); }, 1, "time_s"},
-        Lie{"TimeNan", [](Frontier& f) { f.points[1].time = Seconds(kNan); }, 1, "time_s"},
-        Lie{"Energy", [](Frontier& f) { f.points[1].energy = Joules(23.99999); }, 1, "energy_j"},
-        Lie{"EnergyNan", [](Frontier& f) { f.points[0].energy = Joules(kNan); }, 0, "energy_j"},
-        Lie{"Effective", [](Frontier& f) { f.points[2].effective_energy = Joules(8.9999); }, 2, "effective_energy_j"},
-        Lie{"OtherOption", [](Frontier& f) { f.points[1].plan = {0}; }, 1, "time_s"},
-        Lie{"NoSuchOption", [](Frontier& f) { f.points[1].plan = {4}; }, 1, "plan"},
+        Lie{"Time", [](model::Frontier& f) { f.points[1].time = Seconds(1.99999); }, 1, "time_s"},
+        Lie{"TimeNan", [](model::Frontier& f) { f.points[1].time = Seconds(kNan); }, 1, "time_s"},
+        Lie{"Energy", [](model::Frontier& f) { f.points[1].energy = Joules(23.99999); }, 1, "energy_j"},
+        Lie{"EnergyNan", [](model::Frontier& f) { f.points[0].energy = Joules(kNan); }, 0, "energy_j"},
+        Lie{"Effective", [](model::Frontier& f) { f.points[2].effective_energy = Joules(8.9999); }, 2,
+            "effective_energy_j"},
+        Lie{"OtherOption", [](model::Frontier& f) { f.points[1].plan = {0}; }, 1, "time_s"},
+        Lie{"NoSuchOption", [](model::Frontier& f) { f.points[1].plan = {4}; }, 1, "plan"},
         Lie{"PlanTooLong",
-            [](Frontier& f) {
+            [](model::Frontier& f) {
               f.points[1].plan = {1, 1};
             },
             1, "plan"},
-        Lie{"BoundAboveEnergy", [](Frontier& f) { f.points[1].bound = Joules(24.001); }, 1, "bound_j"},
-        Lie{"BoundBelowCurve", [](Frontier& f) { f.points[1].bound = Joules(23.9); }, 1, "bound_j"},
-        Lie{"BoundNan", [](Frontier& f) { f.points[1].bound = Joules(kNan); }, 1, "bound_j"},
-        Lie{"Order", [](Frontier& f) { std::swap(f.points[0], f.points[1]); }, 1, "order"},
+        Lie{"BoundAboveEnergy", [](model::Frontier& f) { f.points[1].bound = Joules(24.001); }, 1, "bound_j"},
+        Lie{"BoundBelowCurve", [](model::Frontier& f) { f.points[1].bound = Joules(23.9); }, 1, "bound_j"},
+        Lie{"BoundNan", [](model::Frontier& f) { f.points[1].bound = Joules(kNan); }, 1, "bound_j"},
+        Lie{"Order", [](model::Frontier& f) { std::swap(f.points[0], f.points[1]); }, 1, "order"},
         Lie{"PointSavesNothing",
-            [](Frontier& f) {
-              FrontierPoint useless = point(1.5, 24, 9, 3);
+            [](model::Frontier& f) {
+              model::FrontierPoint useless = point(1.5, 24, 9, 3);
               useless.bound = Joules(21.5);
               f.points.insert(f.points.end() - 1, useless);
             },
             3, "order"},
-        Lie{"PointTwice", [](Frontier& f) { f.points.push_back(f.points.back()); }, 3, "order"},
-        Lie{"NoFastest", [](Frontier& f) { f.points.pop_back(); }, 1, "least makespan of all plans"},
-        Lie{"NoSlowest", [](Frontier& f) { f.points.erase(f.points.begin()); }, 0,
+        Lie{"PointTwice", [](model::Frontier& f) { f.points.push_back(f.points.back()); }, 3, "order"},
+        Lie{"NoFastest", [](model::Frontier& f) { f.points.pop_back(); }, 1, "least makespan of all plans"},
+        Lie{"NoSlowest", [](model::Frontier& f) { f.points.erase(f.points.begin()); }, 0,
             "least effective energy of all plans"},
-        Lie{"NoPoints", [](Frontier& f) { f.points.clear(); }, -1, "points"},
-        Lie{"CurveStartsLate", [](Frontier& f) { f.bound.vertices[0].time = Seconds(1.1); }, -1,
+        Lie{"NoPoints", [](model::Frontier& f) { f.points.clear(); }, -1, "points"},
+        Lie{"CurveStartsLate", [](model::Frontier& f) { f.bound.vertices[0].time = Seconds(1.1); }, -1,
             "first time of the bound"},
-        Lie{"CurveEndsLow", [](Frontier& f) { f.bound.vertices[2].effective_energy = Joules(2.9); }, -1,
+        Lie{"CurveEndsLow", [](model::Frontier& f) { f.bound.vertices[2].effective_energy = Joules(2.9); }, -1,
             "last effective energy of the bound"},
-        Lie{"CurveTooHigh", [](Frontier& f) { f.bound.vertices[1].effective_energy = Joules(4.1); }, -1, "bound"},
-        Lie{"CurveTooLow", [](Frontier& f) { f.bound.vertices[1].effective_energy = Joules(3.9); }, -1, "bound"},
-        Lie{"CurveRises", [](Frontier& f) { f.bound.vertices[2].effective_energy = Joules(5); }, -1, "bound"},
-        Lie{"CurveBackwards", [](Frontier& f) { std::swap(f.bound.vertices[0], f.bound.vertices[1]); }, -1, "bound"},
-        Lie{"CurveNan", [](Frontier& f) { f.bound.vertices[1].effective_energy = Joules(kNan); }, -1, "bound"}),
+        Lie{"CurveTooHigh", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(4.1); }, -1,
+            "bound"},
+        Lie{"CurveTooLow", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(3.9); }, -1, "bound"},
+        Lie{"CurveRises", [](model::Frontier& f) { f.bound.vertices[2].effective_energy = Joules(5); }, -1, "bound"},
+        Lie{"CurveBackwards", [](model::Frontier& f) { std::swap(f.bound.vertices[0], f.bound.vertices[1]); }, -1,
+            "bound"},
+        Lie{"CurveNan", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(kNan); }, -1, "bound"}),
     [](const auto& lie) { return std::string(lie.param.name); });
 
 TEST(VerifyFrontier, SaysWhatWasClaimedAndWhatIs) {
-  Frontier frontier = its_frontier();
+  model::Frontier frontier = its_frontier();
   frontier.points[1].energy = Joules(20);
   const Verification v = verify_frontier(one_computation(), frontier);
   ASSERT_FALSE(v.findings.empty());
@@ -134,7 +137,7 @@ TEST(VerifyFrontier, SaysWhatWasClaimedAndWhatIs) {
 }
 
 TEST(VerifyFrontier, WithoutACurveABoundMustStillBeBelowItsPoint) {
-  Frontier frontier = its_frontier();
+  model::Frontier frontier = its_frontier();
   frontier.bound = {};
   EXPECT_THAT(verify_frontier(one_computation(), frontier).findings, IsEmpty());
   frontier.points[1].bound = Joules(24.001);
@@ -143,7 +146,7 @@ TEST(VerifyFrontier, WithoutACurveABoundMustStillBeBelowItsPoint) {
 }
 
 TEST(VerifyFrontier, EndsAndCurveCanBeLeftUnclaimed) {
-  Frontier frontier = its_frontier();
+  model::Frontier frontier = its_frontier();
   frontier.points = {frontier.points[1]};
   frontier.bound = {};
   VerifyOptions options;
@@ -161,8 +164,8 @@ TEST(Certify, GivesTheLineThatItProves) {
 }
 
 /// 0 -> 1 with half a second of transfer, on two ranks.
-ComputationDag chain() {
-  ComputationDag dag = one_computation();
+model::ComputationDag chain() {
+  model::ComputationDag dag = one_computation();
   dag.computations = {{0, 0, -1}, {0, 1, -1}};
   dag.dependencies = {{0, 1, Seconds(0.5)}};
   dag.rank_order = {{0}, {1}};
@@ -201,7 +204,7 @@ TEST(Certify, PaysForRounding) {
 }
 
 TEST(CheckBound, FindsAConcaveCurve) {
-  LowerBound bound;
+  model::LowerBound bound;
   bound.vertices = {{Seconds(1), Joules(9)}, {Seconds(2), Joules(8)}, {Seconds(3), Joules(3)}};
   const BoundCheck check = check_bound(one_computation(), bound, {});
   ASSERT_EQ(check.findings.size(), 1u);
@@ -210,12 +213,12 @@ TEST(CheckBound, FindsAConcaveCurve) {
 
 TEST(CheckBound, CertificatesInTheMiddleOfPiecesProveTheWholeCurve) {
   // Each of these two curves meets one certificate and is wrong elsewhere.
-  const std::vector<BoundCertificate> certificates = its_certificates();
-  LowerBound tilted;
+  const std::vector<model::BoundCertificate> certificates = its_certificates();
+  model::LowerBound tilted;
   tilted.vertices = {{Seconds(1), Joules(10)}, {Seconds(2), Joules(3)}};
   EXPECT_FALSE(check_bound(one_computation(), tilted, {certificates.data(), 1}).findings.empty());
   EXPECT_EQ(deadlines_to_certify(its_frontier().bound), (std::vector<Seconds>{Seconds(1.5), Seconds(2.5)}));
 }
 
 }  // namespace
-}  // namespace perseus
+}  // namespace perseus::checker

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "client/device_progress.h"
 #include "parts.h"
 #include "shared_word.h"
+#include "training/client/device_progress.h"
 
 namespace perseus::measure {
 namespace {
@@ -41,7 +41,8 @@ void measure_boundary_cost(Bench& bench) {
     auto opened = client::DeviceProgress::open(
         cuda.client(), stream, {&*word, SharedWord::bytes(), &word->position, [](std::uint32_t) {}}, way);
     if (!opened) {
-      bench.figures.fact("client boundary by " + std::string(name_of(way)), "not possible: " + opened.error().message);
+      bench.figures.fact("client boundary by " + std::string(client::name_of(way)),
+                         "not possible: " + opened.error().message);
       continue;
     }
     client::DeviceProgress* const progress = ways.emplace_back(std::move(*opened)).get();
@@ -49,8 +50,8 @@ void measure_boundary_cost(Bench& bench) {
       end(i);
       (void)progress->mark(++position);
     };
-    variants.push_back({"one event and " + std::string(name_of(way)), nothing, mark, {}});
-    variants.push_back({"two events and " + std::string(name_of(way)), begin, mark, {}});
+    variants.push_back({"one event and " + std::string(client::name_of(way)), nothing, mark, {}});
+    variants.push_back({"two events and " + std::string(client::name_of(way)), begin, mark, {}});
   }
 
   const Event first = cuda.make_event(), last = cuda.make_event();

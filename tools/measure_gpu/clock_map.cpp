@@ -5,11 +5,11 @@
 #include <limits>
 #include <stdexcept>
 
-#include "clock_control/mailbox.h"
+#include "training/clock_control/mailbox.h"
 
 namespace perseus::measure {
 
-double host_now_us() { return 1e-3 * static_cast<double>(monotonic_ns()); }
+double host_now_us() { return 1e-3 * static_cast<double>(clock_control::monotonic_ns()); }
 
 ClockMap::ClockMap(const Cuda& cuda)
     : cuda_(cuda), stream_(cuda.make_stream()), base_(cuda.make_event()), event_(cuda.make_event()) {

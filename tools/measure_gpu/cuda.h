@@ -1,7 +1,7 @@
 // CUDA driver API for measurements: functions found at run time, one GPU, streams, events and kernels that spin.
 //
 // Input:   $PERSEUS_CUDA, else libcuda.so.1; the ordinal of a visible GPU.
-// Output:  a current context; the client's own function table (client/cuda_driver.h) beside the rest.
+// Output:  a current context; the client's own function table (training/client/cuda_driver.h) beside the rest.
 // Errors:  NoGpu if there is no driver or no GPU; CudaFailure naming the call and CUDA's error.
 // Threads: any thread that called make_current().
 // Source:  CUDA driver API 11.4 to 13.0.
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "client/cuda_driver.h"
+#include "training/client/cuda_driver.h"
 
 namespace perseus::measure {
 

@@ -1,6 +1,6 @@
 // Time from the device passing a boundary until perseus-clockd's device call, on a GPU whose clock calls do nothing.
 //
-// The helper is the real one (src/clock_control), started from this program; see no_op_gpu.cpp.
+// The helper is the real one (src/training/clock_control), started from this program; see no_op_gpu.cpp.
 #include <stdlib.h>
 
 #include <chrono>
@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
-#include "client/device_progress.h"
-#include "clock_control/clock_controller.h"
 #include "clock_map.h"
 #include "parts.h"
+#include "training/client/device_progress.h"
+#include "training/clock_control/clock_controller.h"
 
 namespace perseus::measure {
 namespace {
@@ -42,13 +42,13 @@ class LeaseFolder {
 
 void measure_computations(Bench& bench, client::ProgressWay way, int milliseconds, int steps) {
   const Cuda& cuda = bench.cuda;
-  const std::string name = std::to_string(milliseconds) + " ms computations, " + std::string(name_of(way));
+  const std::string name = std::to_string(milliseconds) + " ms computations, " + std::string(client::name_of(way));
   const Stream stream = cuda.make_stream();
-  ClockControllerOptions options;
+  clock_control::ClockControllerOptions options;
   options.device = "no-op";
   options.daemon = "none";  // a daemon of this machine has real GPUs
   options.helper = bench.settings.program;
-  auto controller = ClockController::start(options);
+  auto controller = clock_control::ClockController::start(options);
   if (!controller) throw std::runtime_error(controller.error().message);
   const auto memory = (*controller)->share_memory();
   (*controller)->position_comes_from_cpu(way != client::ProgressWay::write_value);
@@ -63,7 +63,7 @@ void measure_computations(Bench& bench, client::ProgressWay way, int millisecond
   std::uint64_t read = 0;
   std::vector<double> call_us(events.size() + 1, 0);
   const auto take = [&] {
-    (*controller)->applied_since(read, [&](const AppliedClock& applied) {
+    (*controller)->applied_since(read, [&](const clock_control::AppliedClock& applied) {
       if (applied.at_device_time && applied.position < call_us.size()) {
         call_us[applied.position] = 1e-3 * static_cast<double>(applied.call_ns);
       }
@@ -91,7 +91,7 @@ void measure_computations(Bench& bench, client::ProgressWay way, int millisecond
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // for the last call
   take();
   const double wall_s = 1e-6 * (host_now_us() - began_us);
-  const ControlStatistics statistics = (*controller)->statistics();
+  const clock_control::ControlStatistics statistics = (*controller)->statistics();
 
   // The first two steps teach the helper the rhythm.
   std::vector<double> latency, learning, uncertainty;

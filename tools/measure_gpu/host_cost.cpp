@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "client/device_progress.h"
 #include "clock_map.h"
 #include "parts.h"
 #include "shared_word.h"
+#include "training/client/device_progress.h"
 
 namespace perseus::measure {
 namespace {
@@ -52,7 +52,7 @@ void measure_host_cost(Bench& bench) {
        {client::ProgressWay::write_value, client::ProgressWay::host_function, client::ProgressWay::polling}) {
     auto opened = client::DeviceProgress::open(
         cuda.client(), stream, {&*word, SharedWord::bytes(), &word->position, [](std::uint32_t) {}}, way);
-    const std::string name = "client boundary by " + std::string(name_of(way));
+    const std::string name = "client boundary by " + std::string(client::name_of(way));
     if (!opened) {
       bench.figures.fact(name, "not possible: " + opened.error().message);
       continue;

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "clock_control/helper_process.h"
 #include "cuda.h"
 #include "figures.h"
 #include "parts.h"
 #include "shared_word.h"
+#include "training/clock_control/helper_process.h"
 
 namespace perseus::measure {
 namespace {
@@ -170,10 +170,10 @@ int run(int count, char** arguments) {
   const std::string_view first = count > 1 ? arguments[1] : "";
   // Processes that this program starts of itself.
   if (first == "watch-word") return watch_word_main();
-  if (first == "--device" && count == 3 && helper_fds_given()) {
-    HelperJob job;
+  if (first == "--device" && count == 3 && clock_control::helper_fds_given()) {
+    clock_control::HelperJob job;
     job.selector = arguments[2];
-    run_helper(job);
+    clock_control::run_helper(job);
   }
 
   Options options;

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "clock_map.h"
-#include "device/nvml_abi.h"
 #include "parts.h"
+#include "training/device/nvml_abi.h"
 
 namespace perseus::measure {
 namespace {
 
-using nvml::Device;
+using device::nvml::Device;
 
 class Nvml {
  public:
@@ -140,13 +140,13 @@ void measure_nvml(Bench& bench) {
       {"nvmlDeviceGetPowerUsage", [&] { return nvml.call("nvmlDeviceGetPowerUsage", device, &value); }},
       {"nvmlDeviceGetFieldValues, instant power",
        [&] {
-         nvml::FieldValue field{};
-         field.fieldId = nvml::field_power_instant;
+         device::nvml::FieldValue field{};
+         field.fieldId = device::nvml::field_power_instant;
          const int got = nvml.call("nvmlDeviceGetFieldValues", device, 1, &field);
          return got != 0 ? got : field.nvmlReturn;
        }},
       {"nvmlDeviceGetClockInfo, SM",
-       [&] { return nvml.call("nvmlDeviceGetClockInfo", device, static_cast<int>(nvml::clock_sm), &value); }},
+       [&] { return nvml.call("nvmlDeviceGetClockInfo", device, static_cast<int>(device::nvml::clock_sm), &value); }},
       {"nvmlDeviceGetCurrentClocksEventReasons",
        [&] { return nvml.call("nvmlDeviceGetCurrentClocksEventReasons", device, &reasons); }},
       {"nvmlDeviceGetEnforcedPowerLimit", [&] { return nvml.call("nvmlDeviceGetEnforcedPowerLimit", device, &value); }},

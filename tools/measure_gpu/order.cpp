@@ -4,10 +4,10 @@
 #include <string>
 #include <thread>
 
-#include "client/device_progress.h"
 #include "clock_map.h"
 #include "parts.h"
 #include "shared_word.h"
+#include "training/client/device_progress.h"
 
 namespace perseus::measure {
 namespace {
@@ -16,7 +16,7 @@ constexpr int kBatch = 250;
 
 void check_way(Bench& bench, client::ProgressWay way, int boundaries) {
   const Cuda& cuda = bench.cuda;
-  const std::string name(name_of(way));
+  const std::string name(client::name_of(way));
   const Stream stream = cuda.make_stream();
   SharedWord word;
   const auto reached = [&word](std::uint32_t position) { word->position.store(position, std::memory_order_release); };

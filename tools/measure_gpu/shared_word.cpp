@@ -10,8 +10,8 @@
 #include <new>
 #include <stdexcept>
 
-#include "clock_control/mailbox.h"
-#include "clock_control/start_helper.h"
+#include "training/clock_control/mailbox.h"
+#include "training/clock_control/start_helper.h"
 
 namespace perseus::measure {
 namespace {
@@ -32,7 +32,7 @@ void pause_core() {
 bool Watch::look(const std::atomic<std::uint32_t>& word) noexcept {
   const std::uint32_t now = word.load(std::memory_order_acquire), before = last.load(std::memory_order_relaxed);
   if (now == before) return false;
-  const std::int64_t time = monotonic_ns();
+  const std::int64_t time = clock_control::monotonic_ns();
   if (now < before) backward.fetch_add(1, std::memory_order_relaxed);
   for (std::uint32_t i = before + 1; i <= std::min<std::uint32_t>(now, kPositions - 1); ++i) {
     seen_ns[i].store(time, std::memory_order_relaxed);
@@ -55,7 +55,7 @@ SharedWord::~SharedWord() {
 std::size_t SharedWord::bytes() { return (sizeof(SharedBlock) + 4095) / 4096 * 4096; }
 
 void SharedWord::watch_in_process(const std::string& program) {
-  const auto started = spawn_helper(program, {"watch-word"}, {fd_});
+  const auto started = clock_control::spawn_helper(program, {"watch-word"}, {fd_});
   if (!started) throw std::runtime_error(started.error().message);
   process_ = *started;
   while (!block_->watching.load(std::memory_order_acquire)) {
@@ -70,7 +70,7 @@ void SharedWord::watch_in_process(const std::string& program) {
 void SharedWord::end_process() {
   if (process_ == 0) return;
   block_->stop.store(true, std::memory_order_release);
-  reap(process_, 5);
+  clock_control::reap(process_, 5);
   process_ = 0;
 }
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <thread>
 
-#include "client/device_progress.h"
-#include "clock_control/mailbox.h"
 #include "clock_map.h"
 #include "parts.h"
 #include "shared_word.h"
+#include "training/client/device_progress.h"
+#include "training/clock_control/mailbox.h"
 
 namespace perseus::measure {
 namespace {
@@ -16,7 +16,7 @@ constexpr int kBlock = 100;  // boundaries between two sets of probes, 20 ms
 
 void measure_way(Bench& bench, client::ProgressWay way) {
   const Cuda& cuda = bench.cuda;
-  const std::string name(name_of(way));
+  const std::string name(client::name_of(way));
   const Stream stream = cuda.make_stream();
   const bool by_device = way == client::ProgressWay::write_value;
   SharedWord word;

@@ -10,7 +10,7 @@ const symbols = { max: 'triangle', min: 'diamond' };
 
 /**
  * frontier: { points: {time_s, energy_j, effective_energy_j, bound_j}, bound: {time_s, effective_energy_j},
- *             summary: {all_max, min_energy, straggler?}, waiting_w } (src/report/report_data.h)
+ *             summary: {all_max, min_energy, straggler?}, waiting_w } (src/io/report/report_data.h)
  * onChoose(point) is called when the reader chooses a point.
  * Returns { choose(point), setEffective(boolean), setPlan(plan), dispose() }; a plan is what rings a point and says why:
  * { point, ink, lines: [{ at_s, label, ink }] }, inks being names of colours. The report's is that of its straggler.

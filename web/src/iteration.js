@@ -1,5 +1,5 @@
 // One iteration: its computations, their clocks to choose from, and what must precede what. Built from the JSON that
-// src/report/report_data.h describes.
+// src/io/report/report_data.h describes.
 
 /** Incoming dependencies of computation i: before[first[i]] .. before[first[i + 1] - 1], with their latencies. */
 function incoming(count, rank, sent) {

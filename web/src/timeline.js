@@ -1,5 +1,5 @@
 // When each computation runs under a plan: longest path, and one critical path back from the end. The same rules as
-// src/report/timeline.cpp.
+// src/io/report/timeline.cpp.
 
 export function timelineOf(iteration, plan) {
   const { count, type, types, rank, incoming } = iteration;

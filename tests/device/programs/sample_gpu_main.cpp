@@ -7,8 +7,9 @@
 
 int main(int count, char** arguments) {
   if (count != 2 && count != 5) return 64;
-  const auto gpu = count == 2 ? perseus::SimulatedGpu::create(arguments[1], perseus::sample_spec())
-                              : perseus::SimulatedGpu::attach(arguments[1]);
+  const auto gpu = count == 2
+                       ? perseus::simulated_gpu::SimulatedGpu::create(arguments[1], perseus::device::sample_spec())
+                       : perseus::simulated_gpu::SimulatedGpu::attach(arguments[1]);
   if (gpu && count == 5) (*gpu)->inject(arguments[2], std::atoi(arguments[3]), std::atoi(arguments[4]));
   if (!gpu) std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
   return gpu ? 0 : 1;

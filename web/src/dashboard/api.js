@@ -1,4 +1,4 @@
-// The server's /v1 as this page uses it (src/server/view_json.h writes it); members that are missing, null or unknown do
+// The server's /v1 as this page uses it (src/server/jobs/view_json.h writes it); members that are missing, null or unknown do
 // no harm.
 //
 // GET /v1/jobs            { next, jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
@@ -19,7 +19,7 @@
 //                                      total: { iterations, saved_j, all_max_energy_j, from_reports, measured, estimated_iterations, estimated_saved_j },
 //                                      measured, measured_all_max: { energy_j, time_s, iterations }, none_because,
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
-// GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/report/report_data.h
+// GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
 // GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text }
 // Errors: status and { detail: MESSAGE }. Tokens: Authorization: Bearer, also for events, which are therefore

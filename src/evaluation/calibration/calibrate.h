@@ -1,0 +1,120 @@
+// From traces of real runs to a profile and the constants that the pipeline's DAG lacks; and how well they predict.
+//
+// Problem: a profile says what computations take, not what a training framework adds: transfers, batch loading, and
+// what remains at the end of an iteration. calibrate() fits these from runs under several frequency plans, together
+// with the times and energies of the computations themselves. predict() then has the simulator (verify/) run a plan on
+// nothing but the result, so that plans which calibrate() never saw tell how far to trust it: cross_validate(). Input:
+// a valid RunTrace (one stage per rank), indices of the plans to learn from. Output: Calibration; every number with its
+// standard deviation. Errors: a trace that is not valid, too few plans, numbers so far apart that no finite ones fit.
+// Cost: O(plans * computations) times about a hundred. Threads: pure functions. Source: paper section 6.1;
+// ../docs/fidelity.md.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "evaluation/calibration/choose_timing.h"
+#include "evaluation/calibration/clock_times.h"
+#include "evaluation/calibration/fitted.h"
+#include "evaluation/calibration/stage_power.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/run_trace.h"
+
+namespace perseus::calibration {
+
+struct CalibrationOptions {
+  StagePowerOptions power;
+  TimingOptions timing;
+};
+
+struct StageLoading {
+  int stage = 0;
+  Seconds measured;                ///< mean of one microbatch in the plans learnt from
+  Fitted<Seconds> per_microbatch;  ///< what of it delays the pipeline
+};
+
+struct Calibration {
+  model::Schedule schedule;
+  ClockTimes times;
+  StagePower power;
+  TimingChoice timing{};
+  model::TransferLatency transfer_latency{};
+  model::TransferLatency transfer_latency_stddev{};
+  bool blocking_transfers = false;      ///< see PipelineCosts
+  std::vector<StageLoading> loading{};  ///< of the first and the last stage, where the trace has any
+  Fitted<Seconds> tail{};
+  /// Times in profiles are multiplied by this, so that their iterations are right on average: a profile has one time
+  /// per clock, while the first and last microbatches, which the whole pipeline waits for, run a little faster than
+  /// others.
+  double time_correction = 1;
+  /// Share of an iteration in which the busiest stage does not compute. Above one half the network is the bottleneck,
+  /// and constants that do not depend on other transfers are not to be trusted.
+  double outside_computing = 0;
+  double time_residual = 0;  ///< rms of relative errors of the iteration times learnt from, computations as they were
+
+  [[nodiscard]] model::PipelineCosts costs() const {
+    return {power.blocking().value, transfer_latency, blocking_transfers};
+  }
+};
+
+Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int> plans,
+                              const CalibrationOptions& options = {});
+
+/// Which clocks a profile is to have: those that `plans` ran, or (step > 0) every multiple of step between the lowest
+/// and the highest of each stage as well.
+struct ProfileClocks {
+  std::span<const int> plans;
+  Megahertz step;
+};
+/// Times with the spread of the samples, energies with the standard deviation of the fitted power; `load` and
+/// `optimizer_step` draw blocking power. Clocks that the calibration has not seen are interpolated, as one sample
+/// without spread.
+model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, const ProfileClocks& clocks);
+
+/// One plan, measured and simulated.
+struct Prediction {
+  int plan = 0;  ///< index into RunTrace::plans
+  Seconds measured_time;
+  Seconds predicted_time;
+  Seconds replayed_time;  ///< with the plan's own computation and loading times: what the DAG and its constants miss
+  Joules measured_energy;
+  Joules predicted_energy;
+  [[nodiscard]] double time_error() const { return predicted_time / measured_time - 1; }
+  [[nodiscard]] double replay_error() const { return replayed_time / measured_time - 1; }
+  [[nodiscard]] double energy_error() const { return predicted_energy / measured_energy - 1; }
+};
+std::vector<Prediction> predict(const Calibration& calibration, const model::RunTrace& trace,
+                                std::span<const int> plans);
+
+/// Plans in the order of the trace are dealt to `folds` hands; each hand is predicted from all others. folds = number
+/// of plans leaves one out at a time. Output: one prediction per plan, in the order of the trace. Errors: folds not
+/// in 2..plans.
+Result<std::vector<Prediction>> cross_validate(const model::RunTrace& trace, int folds,
+                                               const CalibrationOptions& options = {});
+
+/// Errors of predictions, relative.
+struct PredictionErrors {
+  double time_mean = 0;  ///< of absolute values
+  double time_max = 0;
+  double replay_mean = 0;
+  double energy_rms = 0;
+  double energy_max = 0;
+  double time_bar = 0;  ///< error_bar() of the time errors
+  double time_coverage = 0;
+  double energy_bar = 0;
+  double energy_coverage = 0;
+};
+/// Half-width of the interval that is to hold kErrorBarShare of new plans' relative errors, from errors of plans left
+/// out (split conformal: a quantile of their absolute values). 0 without errors.
+constexpr double kErrorBarShare = 0.95;
+double error_bar(std::span<const double> errors);
+/// Share of the errors that are within the error bar of the other errors.
+double coverage(std::span<const double> errors);
+/// Plans (positions in `errors`) whose error is at least 10 times the median and above 0.1 %: runs to look at.
+std::vector<int> suspicious(std::span<const double> errors);
+
+PredictionErrors errors_of(std::span<const Prediction> predictions);
+
+}  // namespace perseus::calibration

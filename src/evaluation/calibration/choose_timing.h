@@ -1,0 +1,57 @@
+// Chooses how many latencies a pipeline has, and whether a sender waits, by predicting plans that a fit did not see.
+//
+// Candidates: the link details of link_model.h, each with senders that wait and senders that compute during a transfer.
+// Every candidate is fitted to all plans and, part by part, to all plans but one part; its left-out errors are those of
+// the parts. A more detailed candidate replaces a simpler one only if its left-out errors are smaller by 5 % and by
+// more than the standard error of the difference, and if the data determine more than half of its latencies.
+//
+// Input:   a TimedProblem: one DAG per way of sending and the plans' durations and measured times.
+// Output:  all candidates with their fits and left-out errors; the chosen one.
+// Errors:  none.
+// Cost:    about 50 fits, see fit_timing().
+// Threads: pure function.
+// Source:  docs/decisions/0039-latency-per-link.md.
+#pragma once
+
+#include <vector>
+
+#include "evaluation/calibration/fit_timing.h"
+#include "evaluation/calibration/link_model.h"
+#include "planning/model/computation_dag.h"
+
+namespace perseus::calibration {
+
+struct TimedProblem {
+  model::ComputationDag waiting, computing;  ///< DAGs with senders that wait, and with senders that compute meanwhile
+  std::vector<TimedPlan> plans;              ///< durations by the numbers of both DAGs, which agree
+};
+
+struct TimingCandidate {
+  LinkModel links;
+  bool blocking_transfers = false;
+  TimingFit fit;
+  std::vector<double> left_out_errors;  ///< per plan, relative, by a fit that did not see the plan
+
+  [[nodiscard]] double left_out_mean() const;  ///< of absolute values
+  /// Left-out errors over the errors of the fit, at least 1: what the standard deviations of the fit lack.
+  [[nodiscard]] double error_inflation() const;
+};
+
+struct TimingOptions {
+  /// Simplest first. The first one that the pipeline has is always a candidate.
+  std::vector<LinkDetail> details = {LinkDetail::one, LinkDetail::per_node, LinkDetail::per_boundary,
+                                     LinkDetail::per_direction};
+  int ranks_per_node = 0;  ///< 0: half of the ranks, if their number is even
+  ErrorModel errors = ErrorModel::student_t;
+  int folds = 5;
+};
+
+struct TimingChoice {
+  std::vector<TimingCandidate> candidates;  ///< simplest first
+  int chosen = 0;
+  [[nodiscard]] const TimingCandidate& best() const { return candidates[chosen]; }
+};
+
+TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& options);
+
+}  // namespace perseus::calibration

@@ -1,0 +1,118 @@
+#include "evaluation/calibration/doubts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace perseus::calibration {
+namespace {
+
+constexpr double kNotApart = 0.95;     // correlation
+constexpr double kAsGood = 1.1;        // left-out error relative to that of the chosen model
+constexpr double kNetworkBound = 0.5;  // of an iteration
+
+/// "latency of boundary 3, forward", "loading of stage 0", "tail".
+std::string name_of_unknown(const Calibration& calibration, int unknown) {
+  const LinkModel& links = calibration.timing.best().links;
+  const int latencies = links.num_latencies();
+  const int past = unknown - latencies;
+  if (past >= static_cast<int>(calibration.loading.size())) return "the tail";
+  if (past >= 0) return fmt::format("loading of stage {}", calibration.loading[past].stage);
+  switch (links.detail) {
+    case LinkDetail::one:
+      return "the transfer latency";
+    case LinkDetail::per_node:
+      return unknown == 0 ? "the latency within nodes" : "the latency between nodes";
+    case LinkDetail::per_boundary:
+      return fmt::format("the latency of boundary {}", unknown);
+    case LinkDetail::per_direction:
+      break;
+  }
+  return fmt::format("the latency of boundary {}, {}", unknown / 2, unknown % 2 == 0 ? "forward" : "backward");
+}
+
+void add_undetermined(const Calibration& calibration, std::vector<std::string>& doubts, std::set<int>& unclear) {
+  const TimingCandidate& best = calibration.timing.best();
+  for (int k = 0; k < best.links.num_latencies(); ++k) {
+    const double value_s = best.fit.unknowns[k], stddev_s = best.error_inflation() * best.fit.stddev(k);
+    if (value_s <= 0 || stddev_s < value_s) continue;
+    unclear.insert(k);
+    doubts.push_back(fmt::format("{} is smaller than its uncertainty: {:.3f} +- {:.3f} ms",
+                                 name_of_unknown(calibration, k), 1e3 * value_s, 1e3 * stddev_s));
+  }
+}
+
+void add_not_apart(const Calibration& calibration, std::vector<std::string>& doubts, std::set<int>& unclear) {
+  const TimingFit& fit = calibration.timing.best().fit;
+  const int n = static_cast<int>(fit.unknowns.size());
+  for (int a = 0; a < n; ++a) {
+    for (int b = a + 1; b < n; ++b) {
+      if (std::abs(fit.correlation(a, b)) < kNotApart) continue;
+      unclear.insert({a, b});
+      doubts.push_back(fmt::format("the data cannot tell {} from {}", name_of_unknown(calibration, a),
+                                   name_of_unknown(calibration, b)));
+    }
+  }
+}
+
+/// Other ways to explain the iterations that predict plans left out about as well, but differ in the slowest link.
+bool add_alternatives(const Calibration& calibration, std::vector<std::string>& doubts) {
+  constexpr double differs = 2;
+  const TimingCandidate& best = calibration.timing.best();
+  const auto slowest_s = [](const TimingCandidate& c) {
+    return *std::max_element(c.fit.unknowns.begin(), c.fit.unknowns.begin() + c.links.num_latencies());
+  };
+  bool any = false;
+  for (const TimingCandidate& other : calibration.timing.candidates) {
+    if (&other == &best || other.left_out_mean() > kAsGood * best.left_out_mean()) continue;
+    const double ratio = slowest_s(other) / std::max(1e-9, slowest_s(best));
+    if (other.blocking_transfers == best.blocking_transfers && ratio < differs && ratio > 1 / differs) continue;
+    any = true;
+    doubts.push_back(fmt::format(
+        "{}{} predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen {:.2f} "
+        "ms",
+        name_of(other.links.detail), other.blocking_transfers ? ", senders wait," : ", senders compute meanwhile,",
+        100 * other.left_out_mean(), 100 * best.left_out_mean(), 1e3 * slowest_s(other), 1e3 * slowest_s(best)));
+  }
+  return any;
+}
+
+}  // namespace
+
+std::vector<std::string> doubts_of(const Calibration& calibration, std::span<const Prediction> predictions,
+                                   const model::RunTrace& trace) {
+  std::vector<std::string> doubts;
+  std::vector<double> errors;
+  for (const Prediction& p : predictions) errors.push_back(p.replay_error());
+  for (const int i : suspicious(errors)) {
+    const Prediction& p = predictions[i];
+    doubts.push_back(
+        fmt::format("plan {} took {:.3f} s, predicted {:.3f} s ({:+.2f} %), more than 10 times the usual error: "
+                    "either the run was disturbed, or it shows something that no other run shows; repeat it",
+                    trace.plans[p.plan].id, p.measured_time.value(), p.replayed_time.value(), 100 * p.replay_error()));
+  }
+  if (calibration.outside_computing > kNetworkBound) {
+    doubts.push_back(fmt::format(
+        "the busiest stage computes in only {:.0f} % of an iteration: the network is the bottleneck, and latencies "
+        "that do not depend on other transfers are not to be trusted",
+        100 * (1 - calibration.outside_computing)));
+  }
+  std::set<int> unclear;
+  add_undetermined(calibration, doubts, unclear);
+  add_not_apart(calibration, doubts, unclear);
+  const bool alternatives = add_alternatives(calibration, doubts);
+  if (!unclear.empty() || alternatives) {
+    const int stages = trace.num_stages();
+    doubts.push_back(
+        fmt::format("runs that would tell: every stage at its maximum clock except one at its lowest clock, for stage "
+                    "0 to stage {} "
+                    "in turn",
+                    stages - 1));
+  }
+  return doubts;
+}
+
+}  // namespace perseus::calibration

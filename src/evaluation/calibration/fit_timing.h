@@ -1,0 +1,49 @@
+// Latencies, loading and tail with which a pipeline's makespan agrees with measured iteration times.
+//
+// Relative errors of the iteration times follow Student's t with kDegreesOfFreedom, so that a few wrong runs do not
+// move the result. Priors with heavy tails let the data override them: loading takes the measured time +- 10 %
+// (normal), the tail is 0 +- 2 % of an iteration, and each latency is the median one +- 10 times it (Cauchy).
+//
+// Input:   per traced plan the durations that TimedPipeline wants and the measured time; values to start from, each
+//          with one number per unknown.
+// Output:  the unknowns, all >= 0, with their covariance; the scale of the errors.
+// Errors:  none.
+// Cost:    O(starts * steps * plans * computations).
+// Threads: as TimedPipeline.
+// Source:  docs/fidelity.md, docs/decisions/0039-latency-per-link.md.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "evaluation/calibration/timed_pipeline.h"
+
+namespace perseus::calibration {
+
+struct TimedPlan {
+  std::vector<double> durations;  ///< per computation, see TimedPipeline
+  double measured_s = 0;
+};
+
+enum class ErrorModel { student_t, normal };
+
+struct TimingFit {
+  std::vector<double> unknowns;    ///< see TimedPipeline
+  std::vector<double> covariance;  ///< n x n, row by row; 0 for unknowns at 0
+  std::vector<double> errors;      ///< relative, per plan
+  double scale = 0;                ///< of the relative errors
+  double objective = 0;  ///< minus twice the log of the posterior; comparable between pipelines of the same plans
+  std::vector<std::vector<double>> ends;  ///< where the best descents ended: starts for fits to similar plans
+  [[nodiscard]] double stddev(int unknown) const;
+  [[nodiscard]] double correlation(int a, int b) const;
+  [[nodiscard]] double rms_error() const;
+};
+
+/// Starting values: equal latencies, without a tail and with the tail that makes the median iteration right; then each
+/// boundary in turn is the slow one, with the latency that makes the median iteration right.
+std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<const TimedPlan> plans);
+
+TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
+                     const std::vector<std::vector<double>>& starts, ErrorModel errors = ErrorModel::student_t);
+
+}  // namespace perseus::calibration

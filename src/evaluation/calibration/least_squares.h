@@ -1,0 +1,44 @@
+// Weighted linear least squares with non-negative unknowns, and how well the data determine them.
+//
+// Problem: minimise sum_r weight_r^2 (sum_j a_rj x_j - b_r)^2 over x >= 0. Input: rows, one at a time, sparse.
+// Output: the unique minimiser (Lawson and Hanson's active sets on the normal equations; directions that no row
+// determines are settled by a relative ridge of 1e-12), and the covariance of the unknowns that are not held at 0.
+// Errors: none; non-finite input is a programmer's mistake. Cost: O(terms^2) a row, O(n^3) a pivot.
+// Threads: plain value. Source: Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace perseus::calibration {
+
+struct Term {
+  int unknown = 0;
+  double coefficient = 0;
+};
+
+class LeastSquares {
+ public:
+  explicit LeastSquares(int unknowns);
+  void add(std::span<const Term> terms, double target, double weight);
+
+  /// The minimiser; with `free` signs none is held at 0.
+  [[nodiscard]] std::vector<double> solve() const;
+  [[nodiscard]] std::vector<double> solve_non_negative() const;
+  /// Inverse of the normal matrix over the unknowns with x > 0 (n x n, row by row; 0 elsewhere): the covariance, if
+  /// weights are 1 / standard deviation.
+  [[nodiscard]] std::vector<double> covariance(std::span<const double> x) const;
+
+ private:
+  [[nodiscard]] double normal(int i, int j) const { return normal_[static_cast<std::size_t>(i) * n_ + j]; }
+  /// Cholesky factor of the normal matrix restricted to `unknowns`, row by row.
+  [[nodiscard]] std::vector<double> factor(const std::vector<int>& unknowns) const;
+  [[nodiscard]] std::vector<double> solve(const std::vector<int>& unknowns) const;
+
+  int n_;
+  std::vector<double> normal_;  ///< A'WA
+  std::vector<double> target_;  ///< A'Wb
+};
+
+}  // namespace perseus::calibration

@@ -1,0 +1,53 @@
+// The makespan of a pipeline as a function of what its DAG does not know yet: latencies, loading, tail.
+//
+// A fit needs the makespan of every traced plan, and its derivative for each unknown, many times.
+//
+// Input:   a valid ComputationDag with one stage per rank, built with a latency > 0 and with `load` and
+//          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
+//          seconds that its unknown scales; of a tail: ignored).
+// Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
+// Errors:  none.
+// Cost:    O(computations + dependencies) per call.
+// Threads: one object per thread.
+// Source:  docs/fidelity.md. The reported predictions come from planning/checker/plan_run.h, not from here.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "evaluation/calibration/link_model.h"
+#include "planning/model/computation_dag.h"
+
+namespace perseus::calibration {
+
+class TimedPipeline {
+ public:
+  /// Unknowns: the latencies of `links` (s), one factor per stage that loads, and last the tail (s).
+  TimedPipeline(const model::ComputationDag& dag, const LinkModel& links);
+
+  [[nodiscard]] int num_unknowns() const { return tail_unknown() + 1; }
+  [[nodiscard]] int num_latencies() const { return links_.num_latencies(); }
+  [[nodiscard]] const std::vector<int>& loading_stages() const { return loading_stages_; }
+  [[nodiscard]] int tail_unknown() const { return num_latencies() + static_cast<int>(loading_stages_.size()); }
+
+  struct Makespan {
+    double seconds = 0;
+    std::vector<double> gradient;  ///< per unknown
+  };
+  Makespan at(std::span<const double> durations, std::span<const double> unknowns);
+
+ private:
+  struct Edge {
+    int before;
+    int latency;  ///< its unknown, or -1
+  };
+  LinkModel links_;
+  std::vector<int> first_edge_;  ///< edges into computation i are [first_edge_[i], first_edge_[i + 1])
+  std::vector<Edge> edges_;
+  std::vector<int> scaled_by_;  ///< per computation: the unknown that scales its duration, or -1
+  std::vector<int> loading_stages_;
+  std::vector<double> end_;
+  std::vector<int> critical_edge_;  ///< per computation, -1 at the start
+};
+
+}  // namespace perseus::calibration

@@ -1,0 +1,67 @@
+// The published artifact's folder of emulation inputs and results, as it is laid out.
+//
+// Problem: read whichever models and GPUs are there. Input: DATA_DIR with
+//   emulation/stage_profile/MODEL+GPU_bf16.csv[.gz]                     needed, at least one: times and energies
+//   emulation/envpipe_result.csv[.gz]                                   EnvPipe's iterations, may be absent
+//   emulation/iteration_time_energy/GPU/MODEL_bf16_mbM.csv[.gz]         published frontiers, may be absent
+// The artifact's profile is of one GPU and a tenth of a stage; EnvPipe's numbers are of the whole pipeline and are read
+// into the profile's scale (time / 10; energy / 10 / 8 tensor-parallel GPUs).
+// Output: profiles by model, then GPU. Units: s, J. A file or row that cannot be used does not stop the others: it is
+// left out, and `left_out` says which and why ("file:line: ..." for contents). Errors: of a folder without a usable
+// profile: not_found where there is none at all, naming the folder and what was expected, otherwise what is wrong with
+// the first. Cost: that of reading. Threads: pure functions.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planning/model/profile.h"
+
+namespace perseus::reproduction {
+
+struct EmulatedProfile {
+  std::string model;
+  std::string gpu;
+  model::Profile profile;
+};
+
+/// One iteration of all-at-once plans: what EnvPipe ends with.
+struct PublishedIteration {
+  std::string model;
+  std::string gpu;
+  int microbatches = 0;
+  Seconds time;
+  Joules energy;
+};
+
+struct Artifact {
+  std::vector<EmulatedProfile> profiles;
+  std::vector<PublishedIteration> envpipe;
+  std::vector<std::string> left_out;  ///< one message each
+
+  [[nodiscard]] const PublishedIteration* envpipe_of(const EmulatedProfile& profile, int microbatches) const;
+};
+
+Result<Artifact> read_artifact(const std::filesystem::path& folder);
+
+/// The numbers of microbatches that anything is published for, of this profile, ascending: EnvPipe's rows and the names
+/// of frontiers.
+std::vector<int> published_microbatches(const std::filesystem::path& folder, const Artifact& artifact,
+                                        const EmulatedProfile& profile);
+
+/// A row of a published frontier: planned (floored) time and the fitted model's energy.
+struct PublishedPoint {
+  Seconds planned_time;
+  Joules energy;
+};
+
+/// Nothing where there is no such file; otherwise its rows in order, at least one.
+Result<std::optional<std::vector<PublishedPoint>>> read_published_frontier(const std::filesystem::path& folder,
+                                                                           const EmulatedProfile& profile,
+                                                                           int microbatches);
+
+}  // namespace perseus::reproduction

@@ -1,0 +1,117 @@
+#include "io/formats/file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "io/formats/gunzip.h"
+
+namespace perseus::formats {
+namespace {
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  /// Closes now; false if the system reports an error that was delayed until here.
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+std::string reason() { return std::strerror(errno); }
+
+Error too_large(const std::string& path, std::size_t limit) {
+  return {ErrorCode::invalid_input, fmt::format("{}: larger than the {} MiB that are allowed", path, limit >> 20)};
+}
+
+Error cannot_write(const std::string& path) {
+  return {ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path, reason())};
+}
+
+Status write_in_place(const std::string& path, std::string_view content) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (file.get() < 0 || !write_all(file.get(), content) || !file.close()) return cannot_write(path);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, std::size_t limit) {
+  const auto cannot = [&] {
+    return Error{ErrorCode::not_found, fmt::format("{}: cannot be read: {}", path, reason())};
+  };
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return cannot();
+  struct stat facts {};
+  if (::fstat(file.get(), &facts) != 0) return cannot();
+  if (S_ISDIR(facts.st_mode)) {
+    errno = EISDIR;
+    return cannot();
+  }
+  std::string content;
+  content.resize(std::min<std::size_t>(limit, facts.st_size > 0 ? static_cast<std::size_t>(facts.st_size) : 4096) + 1);
+  std::size_t size = 0;
+  for (;;) {  // until the end, not until st_size: pipes have none
+    if (size == content.size()) {
+      if (size > limit) return too_large(path, limit);
+      content.resize(std::min(2 * size, limit + 1));
+    }
+    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return cannot();
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  if (size > limit) return too_large(path, limit);
+  content.resize(size);
+  if (content.starts_with("\x1f\x8b")) return gunzipped(content, path, limit);
+  return content;
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  // As root, a rename would put a file in the place of /dev/null.
+  if (struct stat there{}; ::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    return write_in_place(path, content);
+  }
+  std::string temporary = path + ".XXXXXX";
+  const auto cannot = [&] {
+    Error error = cannot_write(path);
+    ::unlink(temporary.c_str());
+    return error;
+  };
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0 || !write_all(file.get(), content)) return cannot();
+  // mkostemp makes files private; give it what open() would have.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (::fchmod(file.get(), 0666 & ~mask) != 0 || !file.close()) return cannot();
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return cannot();
+  return Ok{};
+}
+
+}  // namespace perseus::formats

@@ -1,0 +1,69 @@
+// One plan as Zeus's server and clients read it: `freqs_pipeline_%05d.py`, a Python literal that nobody should eval().
+//
+// Shape: one list per rank, in execution order, of (instruction, MHz); a rank is a stage unless it holds several
+// (interleaved and V-shaped schedules), where one list has the instructions of all its stages as they run, since a rank
+// is what has a clock. Constant-time instructions (those whose option has clock 0) are left out. Example:
+//     [
+//     [('forward', 1410), ('backward', 1245)],
+//     [('forward', 1260), ('backward', 1185)],
+//     ]
+//     # any comment
+// Reading takes single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no
+// escapes, no arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it
+// is). Errors: "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
+// Cost: writing is one copy of about 20 bytes per computation. Threads: a writer per thread; functions any.
+// Source: the plan files of Zeus, lowtime and their kin.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::formats {
+
+struct ClockedInstruction {
+  std::string instruction;
+  Megahertz clock;
+  bool operator==(const ClockedInstruction&) const = default;
+};
+
+/// frequencies[r]: rank r's instructions in execution order.
+using FrequencyPlan = std::vector<std::vector<ClockedInstruction>>;
+
+/// Formats many plans of one DAG fast: every piece of text is made once, beforehand.
+class FrequencyPlanWriter {
+ public:
+  explicit FrequencyPlanWriter(const model::ComputationDag& dag);
+
+  /// The file's content; valid until the next call. `comment` becomes a last line "# comment" if it is not empty (line
+  /// ends in it become spaces).
+  std::string_view write(const model::Plan& plan, std::string_view comment = {});
+
+ private:
+  struct Step {
+    int computation = 0;
+    int first_piece = 0;  ///< of this type's options
+  };
+  std::vector<std::vector<Step>> ranks_;
+  std::vector<std::string> pieces_;  ///< "('forward', 1410), " per type and option; empty for constant-time ones
+  std::string text_;
+};
+
+/// "freqs_pipeline_00042.py"
+std::string frequency_plan_file_name(int point);
+
+FrequencyPlan frequency_plan_of(const model::ComputationDag& dag, const model::Plan& plan);
+
+Result<FrequencyPlan> parse_frequency_plan(std::string_view text, const std::string& name);
+Result<FrequencyPlan> read_frequency_plan(const std::string& path);
+
+/// The plan of `dag` that these clocks are. Where two options of a type have the same clock (generic DAGs), the first.
+/// Errors: ranks or lengths that differ, another instruction at a position, a clock that was not measured.
+Result<model::Plan> to_plan(const FrequencyPlan& frequencies, const model::ComputationDag& dag);
+
+}  // namespace perseus::formats

@@ -1,0 +1,103 @@
+// JSON with exact numbers, and errors that say where.
+//
+// Input: a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, no key twice
+// in an object.
+// Output: JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded (Boost's
+// own conversion may be off by one unit in the last place, so that what was written would not read back). Errors:
+// "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values that are not
+// what a format wants; numbers must be finite. Cost: one parse, and a path per visited value. Threads: any, read-only.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace perseus::formats {
+
+/// One value and where it is.
+class JsonReader {
+ public:
+  JsonReader(const boost::json::value& value, const std::string& name, std::string path)
+      : value_(&value), name_(&name), path_(std::move(path)) {}
+
+  [[nodiscard]] Result<std::string_view> string() const;
+  [[nodiscard]] Result<double> number() const;
+  [[nodiscard]] Result<int> integer() const;
+  [[nodiscard]] Result<bool> boolean() const;
+  [[nodiscard]] Result<std::vector<double>> numbers() const;
+  [[nodiscard]] Result<std::vector<int>> integers() const;
+  [[nodiscard]] bool is_string() const;
+  [[nodiscard]] bool is_null() const;
+  /// Visits an array's elements until one fails.
+  [[nodiscard]] Status for_each(const std::function<Status(const JsonReader&)>& visit) const;
+  /// Visits an object's members until one fails.
+  [[nodiscard]] Status for_each_member(const std::function<Status(std::string_view, const JsonReader&)>& visit) const;
+  /// "name: $.path: found <this value>; expected <expected>"
+  [[nodiscard]] Error error(const std::string& expected) const;
+
+ private:
+  friend class JsonFields;
+  [[nodiscard]] JsonReader element(std::size_t index) const;
+
+  const boost::json::value* value_;
+  const std::string* name_;
+  std::string path_;
+};
+
+/// The members of one object. Each getter returns a neutral value once something has failed, so that a reader asks for
+/// all it needs and then looks at error() once.
+class JsonFields {
+ public:
+  explicit JsonFields(JsonReader object);
+
+  /// The member, or an error that it is missing (and a reader of the object in its stead).
+  JsonReader value(std::string_view key);
+  /// The member, or nothing.
+  std::optional<JsonReader> optional(std::string_view key);
+  std::string_view string(std::string_view key);
+  double number(std::string_view key);
+  int integer(std::string_view key);
+  std::vector<double> numbers(std::string_view key);
+  std::vector<int> integers(std::string_view key);
+  /// An error for the first member that nobody has asked for.
+  void reject_others();
+
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+
+ private:
+  template <class Value>
+  Value take(Result<Value> result);
+
+  JsonReader object_;
+  std::vector<std::string_view> asked_;
+  std::optional<Error> error_;
+};
+
+class JsonDocument {
+ public:
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+  ~JsonDocument();
+  [[nodiscard]] JsonReader root() const;
+
+  friend Result<JsonDocument> parse_json(std::string_view text, const std::string& name);
+
+ private:
+  struct Content;
+  explicit JsonDocument(std::unique_ptr<Content> content);
+  std::unique_ptr<Content> content_;
+};
+
+Result<JsonDocument> parse_json(std::string_view text, const std::string& name);
+
+/// `text` with every byte that is no part of valid UTF-8 replaced by '?', as JSON wants it.
+std::string valid_utf8(std::string_view text);
+
+}  // namespace perseus::formats

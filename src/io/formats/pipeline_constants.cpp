@@ -1,0 +1,88 @@
+#include "io/formats/pipeline_constants.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "io/formats/file.h"
+#include "io/formats/json_reader.h"
+#include "io/formats/transfer_latency_text.h"
+#include "planning/model/schedule.h"
+
+namespace perseus::formats {
+namespace {
+
+bool is_valid(const model::TransferLatency& latency) {
+  return latency.common >= Seconds(0) && std::ranges::all_of(latency.boundaries, [](const model::BoundaryLatency& b) {
+           return b.forward >= Seconds(0) && b.backward >= Seconds(0);
+         });
+}
+
+}  // namespace
+
+Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name) {
+  const auto document = parse_json(text, name);
+  if (!document) return document.error();
+  JsonFields fields(document->root());
+  PipelineConstants constants;
+  std::optional<Error> error;
+  const auto at_least = [&](std::string_view key, double least, bool required) {
+    const auto reader = required ? std::optional(fields.value(key)) : fields.optional(key);
+    if (!reader || fields.error()) return 0.0;
+    const auto number = reader->number();
+    if (!error && (!number || *number < least)) error = reader->error(fmt::format("a number >= {:g}", least));
+    return number ? *number : 0.0;
+  };
+  if (const auto schedule = fields.optional("schedule")) {
+    const auto found = schedule->string();
+    if (found && std::ranges::find(model::schedule_names(), *found) != model::schedule_names().end()) {
+      constants.schedule = std::string(*found);
+    } else {
+      error = schedule->error(fmt::format("one of {}", fmt::join(model::schedule_names(), ", ")));
+    }
+  }
+  constants.microbatches = fields.integer("microbatches");
+  constants.costs.blocking_power = Watts(at_least("blocking_power_w", 0, true));
+  constants.blocking_power_stddev = Watts(at_least("blocking_power_stddev_w", 0, false));
+  const auto latency = [&](std::string_view key, bool required) -> TransferLatency {
+    const auto reader = required ? std::optional(fields.value(key)) : fields.optional(key);
+    if (!reader || fields.error()) return {};
+    auto read = read_transfer_latency(*reader);
+    if (!read && !error) error = read.error();
+    if (read && !error && !is_valid(*read)) error = reader->error("numbers >= 0");
+    return read ? *std::move(read) : model::TransferLatency();
+  };
+  constants.costs.transfer_latency = latency("transfer_latency_s", true);
+  constants.transfer_latency_stddev = latency("transfer_latency_stddev_s", false);
+  if (const auto blocking = fields.optional("blocking_transfers")) {
+    const auto value = blocking->boolean();
+    if (value) constants.costs.blocking_transfers = *value;
+    if (!value && !error) error = value.error();
+  }
+  fields.reject_others();
+  if (fields.error()) return *fields.error();
+  if (error) return *error;
+  if (constants.microbatches < 1) return fields.value("microbatches").error("an integer >= 1");
+  return constants;
+}
+
+Result<PipelineConstants> read_pipeline_constants(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return text.error();
+  return parse_pipeline_constants(*text, path);
+}
+
+std::string format_pipeline_constants(const PipelineConstants& constants) {
+  std::string text = "{\n";
+  if (constants.schedule) text += fmt::format("  \"schedule\": \"{}\",\n", *constants.schedule);
+  text += fmt::format(
+      "  \"microbatches\": {},\n  \"blocking_power_w\": {},\n  \"blocking_power_stddev_w\": {},\n"
+      "  \"transfer_latency_s\": {},\n  \"transfer_latency_stddev_s\": {},\n  \"blocking_transfers\": {}\n}}\n",
+      constants.microbatches, constants.costs.blocking_power.value(), constants.blocking_power_stddev.value(),
+      format_transfer_latency(constants.costs.transfer_latency),
+      format_transfer_latency(constants.transfer_latency_stddev), constants.costs.blocking_transfers);
+  return text;
+}
+
+}  // namespace perseus::formats

@@ -1,0 +1,34 @@
+// What a pipeline's DAG needs besides profile and schedule, as a small JSON file: calibration writes it, planning
+// reads.
+//
+// Format, documented in ../docs/formats.md; schedule is left out where it has no name, stddevs where nothing was
+// fitted:
+//     {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
+//      "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": true}
+// A latency is a number, or a list with one entry per boundary, see io/formats/transfer_latency_text.h.
+// Errors: "file: JSON path: found; expected", unknown keys among them. Cost: linear. Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planning/model/computation_dag.h"
+
+namespace perseus::formats {
+
+struct PipelineConstants {
+  std::optional<std::string> schedule;  ///< a name that make_schedule() knows
+  int microbatches = 1;
+  model::PipelineCosts costs;
+  Watts blocking_power_stddev;
+  model::TransferLatency transfer_latency_stddev;
+};
+
+Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name);
+Result<PipelineConstants> read_pipeline_constants(const std::string& path);
+std::string format_pipeline_constants(const PipelineConstants& constants);
+
+}  // namespace perseus::formats

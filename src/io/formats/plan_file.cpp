@@ -1,0 +1,414 @@
+#include "io/formats/plan_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "io/formats/file.h"
+#include "io/formats/json_reader.h"
+#include "io/formats/number.h"
+
+namespace perseus::formats {
+namespace {
+
+constexpr std::string_view format_name = "perseus-plans";
+constexpr int format_version = 1;
+
+/// The order in which a plan's options are written: along each rank, type by type, in execution order. Neighbours in it
+/// mostly have the same option.
+std::vector<int> encoding_order(const model::ComputationDag& dag) {
+  std::vector<int> order;
+  order.reserve(dag.computations.size());
+  for (const auto& rank : dag.rank_order) {
+    const auto first = order.insert(order.end(), rank.begin(), rank.end());
+    std::stable_sort(first, order.end(),
+                     [&](int a, int b) { return dag.computations[a].type < dag.computations[b].type; });
+  }
+  return order;
+}
+
+// ---- Writing: by hand into one string.
+
+class Writer {
+ public:
+  void raw(std::string_view text) { text_ += text; }
+  void number(double value) { append(value); }
+  void number(int value) { append(value); }
+  void string(std::string_view text) {
+    text_ += '"';
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        text_ += '\\';
+        text_ += c;
+      } else if (byte < 0x20) {
+        text_ += fmt::format("\\u{:04x}", byte);
+      } else {
+        text_ += c;
+      }
+    }
+    text_ += '"';
+  }
+  /// [a,b,...] with `write_one` for each element.
+  template <class Range, class WriteOne>
+  void list(const Range& range, WriteOne write_one, std::string_view separator = ",") {
+    text_ += '[';
+    bool first = true;
+    for (const auto& element : range) {
+      if (!first) text_ += separator;
+      first = false;
+      write_one(element);
+    }
+    text_ += ']';
+  }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  template <class Number>
+  void append(Number value) {
+    std::array<char, 32> digits;
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
+    text_.append(digits.data(), end);
+  }
+  std::string text_;
+};
+
+void write_types(Writer& out, const std::vector<model::ComputationType>& types) {
+  out.list(
+      types,
+      [&](const model::ComputationType& type) {
+        out.raw("{\"stage\":");
+        out.number(type.stage);
+        out.raw(",\"instruction\":");
+        out.string(valid_utf8(type.instruction));
+        out.raw(",\"options\":");
+        out.list(type.options, [&](const model::Measurement& m) {
+          out.raw("[");
+          out.number(m.clock.value());
+          for (const double value :
+               {m.time.value(), m.energy.value(), m.time_stddev.value(), m.energy_stddev.value()}) {
+            out.raw(",");
+            out.number(value);
+          }
+          out.raw(",");
+          out.number(m.samples);
+          out.raw("]");
+        });
+        out.raw("}");
+      },
+      ",\n");
+}
+
+void write_dag(Writer& out, const model::ComputationDag& dag) {
+  const auto number = [&](int value) { out.number(value); };
+  out.raw("{\"blocking_power_w\":");
+  out.number(dag.blocking_power.value());
+  out.raw(",\"accelerators\":");
+  out.list(dag.accelerators, number);
+  out.raw(",\n\"types\":");
+  write_types(out, dag.types);
+  out.raw(",\n\"computations\":{\"type\":");
+  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.type); });
+  out.raw(",\n\"rank\":");
+  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.rank); });
+  out.raw(",\n\"microbatch\":");
+  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.microbatch); });
+  out.raw("},\n\"dependencies\":{\"before\":");
+  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.before); });
+  out.raw(",\n\"after\":");
+  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.after); });
+  out.raw(",\n\"latency_s\":");
+  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.latency.value()); });
+  out.raw("}}");
+}
+
+/// "0*96,3,7*2": option 0 96 times, option 3, option 7 twice.
+void write_plan(Writer& out, const model::Plan& plan, const std::vector<int>& order) {
+  out.raw("\"");
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i + 1;
+    while (end < order.size() && plan[order[end]] == plan[order[i]]) ++end;
+    if (i > 0) out.raw(",");
+    out.number(static_cast<int>(plan[order[i]]));
+    if (end - i > 1) {
+      out.raw("*");
+      out.number(static_cast<int>(end - i));
+    }
+    i = end;
+  }
+  out.raw("\"");
+}
+
+void write_noise(Writer& out, std::string_view key, const model::ProfileNoise& noise) {
+  if (noise == model::ProfileNoise{}) return;
+  out.raw(fmt::format(",\"{}\":", key));
+  out.list(std::array{noise.lateness.value(), noise.time_stddev.value(), noise.energy_stddev.value()},
+           [&](double value) { out.number(value); });
+}
+
+// ---- Reading.
+
+Result<std::vector<model::Measurement>> read_options(const JsonReader& options) {
+  std::vector<model::Measurement> measurements;
+  Status status = options.for_each([&](const JsonReader& option) -> Status {
+    auto row = option.numbers();
+    if (!row) return row.error();
+    const auto& values = *row;
+    if (values.size() != 6) return option.error("an array of frequency_mhz, time_s, energy_j, two spreads and samples");
+    const auto integral = [](double x) { return x >= 0 && x <= 1e9 && x == std::floor(x); };
+    if (!integral(values[0]) || !integral(values[5]))
+      return option.error("whole numbers for frequency_mhz and samples");
+    measurements.push_back({Megahertz(static_cast<int>(values[0])), Seconds(values[1]), Joules(values[2]),
+                            Seconds(values[3]), Joules(values[4]), static_cast<int>(values[5])});
+    return Ok{};
+  });
+  if (!status) return status.error();
+  return measurements;
+}
+
+Result<model::ComputationDag> read_dag(const JsonReader& json) {
+  model::ComputationDag dag;
+  JsonFields fields(json);
+  dag.blocking_power = Watts(fields.number("blocking_power_w"));
+  dag.accelerators = fields.integers("accelerators");
+  const JsonReader types = fields.value("types");
+  const JsonReader computations_json = fields.value("computations");
+  const JsonReader dependencies_json = fields.value("dependencies");
+  if (fields.error()) return *fields.error();
+
+  Status status = types.for_each([&](const JsonReader& item) -> Status {
+    JsonFields type(item);
+    model::ComputationType& added = dag.types.emplace_back();
+    added.stage = type.integer("stage");
+    added.instruction = type.string("instruction");
+    const JsonReader options = type.value("options");
+    if (type.error()) return *type.error();
+    auto measurements = read_options(options);
+    if (!measurements) return measurements.error();
+    added.options = std::move(*measurements);
+    return Ok{};
+  });
+  if (!status) return status.error();
+
+  JsonFields computations(computations_json);
+  const std::vector<int> type = computations.integers("type");
+  const std::vector<int> rank = computations.integers("rank");
+  const std::vector<int> microbatch = computations.integers("microbatch");
+  if (computations.error()) return *computations.error();
+  if (rank.size() != type.size() || microbatch.size() != type.size()) {
+    return computations_json.error("type, rank and microbatch of equal lengths");
+  }
+  dag.rank_order.resize(dag.accelerators.size());
+  for (std::size_t i = 0; i < type.size(); ++i) {
+    if (rank[i] < 0 || rank[i] >= dag.num_ranks()) {
+      return computations_json.error(fmt::format("ranks from 0 to {}, found {}", dag.num_ranks() - 1, rank[i]));
+    }
+    dag.computations.push_back({type[i], rank[i], microbatch[i]});
+    dag.rank_order[rank[i]].push_back(static_cast<int>(i));  // numbers rise along a rank
+  }
+
+  JsonFields dependencies(dependencies_json);
+  const std::vector<int> before = dependencies.integers("before");
+  const std::vector<int> after = dependencies.integers("after");
+  const std::vector<double> latency = dependencies.numbers("latency_s");
+  if (dependencies.error()) return *dependencies.error();
+  if (after.size() != before.size() || latency.size() != before.size()) {
+    return dependencies_json.error("before, after and latency_s of equal lengths");
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    dag.dependencies.push_back({before[i], after[i], Seconds(latency[i])});
+  }
+  if (status = dag.validate(); !status) return json.error("a valid DAG, but " + status.error().message);
+  return dag;
+}
+
+Result<model::Plan> read_plan(const JsonReader& json, std::string_view text, const model::ComputationDag& dag,
+                              const std::vector<int>& order) {
+  model::Plan plan(order.size());
+  std::size_t next = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view run = text.substr(0, end);
+    const std::size_t star = std::min(run.find('*'), run.size());
+    const auto option = number_in<std::uint16_t>(run.substr(0, star));
+    const auto count =
+        star == run.size() ? std::optional<std::size_t>(1) : number_in<std::size_t>(run.substr(star + 1));
+    if (!option || !count || *count == 0 || *count > order.size() - next) {
+      return json.error(fmt::format("runs OPTION or OPTION*COUNT for {} computations, found '{}' after {}",
+                                    order.size(), run.substr(0, 32), next));
+    }
+    for (std::size_t i = 0; i < *count; ++i) {
+      const int computation = order[next++];
+      if (*option >= dag.type_of(computation).options.size()) {
+        return json.error(fmt::format("options below {} for computation {}, found {}",
+                                      dag.type_of(computation).options.size(), computation, *option));
+      }
+      plan[computation] = *option;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  if (next != order.size()) return json.error(fmt::format("{} options, found {}", order.size(), next));
+  return plan;
+}
+
+Result<model::LowerBound> read_bound(const JsonReader& json) {
+  model::LowerBound bound;
+  Status status = json.for_each([&](const JsonReader& vertex) -> Status {
+    auto values = vertex.numbers();
+    if (!values) return values.error();
+    if (values->size() != 2) return vertex.error("an array of time_s and effective_energy_j");
+    const model::BoundVertex next{Seconds((*values)[0]), Joules((*values)[1])};
+    if (!bound.vertices.empty() && next.time <= bound.vertices.back().time) return vertex.error("times that increase");
+    bound.vertices.push_back(next);
+    return Ok{};
+  });
+  if (!status) return status.error();
+  if (bound.vertices.empty()) return json.error("at least one vertex");
+  return bound;
+}
+
+/// Lateness, and standard deviations of time and energy; all 0 where the profile counts as exact.
+Result<model::ProfileNoise> read_noise(JsonFields& fields, std::string_view key) {
+  const std::optional<JsonReader> json = fields.optional(key);
+  if (!json) return model::ProfileNoise{};
+  const auto values = json->numbers();
+  if (!values) return values.error();
+  if (values->size() != 3 || (*values)[1] < 0 || (*values)[2] < 0) {
+    return json->error("an array of lateness_s, and of time_stddev_s and energy_stddev_j >= 0");
+  }
+  return model::ProfileNoise{Seconds((*values)[0]), Seconds((*values)[1]), Joules((*values)[2])};
+}
+
+Result<std::vector<model::FrontierPoint>> read_points(const JsonReader& json, const model::ComputationDag& dag) {
+  const std::vector<int> order = encoding_order(dag);
+  std::vector<model::FrontierPoint> points;
+  Status status = json.for_each([&](const JsonReader& item) -> Status {
+    JsonFields fields(item);
+    model::FrontierPoint point;
+    point.time = Seconds(fields.number("time_s"));
+    point.energy = Joules(fields.number("energy_j"));
+    point.effective_energy = Joules(fields.number("effective_energy_j"));
+    point.bound = Joules(fields.number("bound_j"));
+    const JsonReader plan_json = fields.value("plan");
+    const std::string_view text = fields.string("plan");
+    const auto noise = read_noise(fields, "noise");
+    if (fields.error()) return *fields.error();
+    if (!noise) return noise.error();
+    point.noise = *noise;
+    auto plan = read_plan(plan_json, text, dag, order);
+    if (!plan) return plan.error();
+    point.plan = std::move(*plan);
+    if (!points.empty() &&
+        (point.time >= points.back().time || point.effective_energy <= points.back().effective_energy)) {
+      return item.error("points that get faster and need more effective energy");
+    }
+    points.push_back(std::move(point));
+    return Ok{};
+  });
+  if (!status) return status.error();
+  if (points.empty()) return json.error("at least one point");
+  return points;
+}
+
+Result<PlanFile> read_document(const JsonReader& root) {
+  JsonFields fields(root);
+  const std::string_view format = fields.string("format");
+  const int version = fields.integer("version");
+  if (fields.error()) return *fields.error();
+  if (format != format_name) return fields.value("format").error(fmt::format("\"{}\"", format_name));
+  if (version != format_version) return fields.value("version").error(fmt::format("{}", format_version));
+  const JsonReader metadata = fields.value("metadata");
+  const JsonReader dag_json = fields.value("dag");
+  const JsonReader bound_json = fields.value("bound");
+  const JsonReader points_json = fields.value("points");
+  const auto maximum_clock_noise = read_noise(fields, "maximum_clock_noise");
+  if (fields.error()) return *fields.error();
+  if (!maximum_clock_noise) return maximum_clock_noise.error();
+
+  PlanFile file;
+  file.frontier.maximum_clock_noise = *maximum_clock_noise;
+  Status status = metadata.for_each_member([&](std::string_view key, const JsonReader& value) -> Status {
+    const auto text = value.string();
+    if (!text) return text.error();
+    file.metadata.emplace(key, *text);
+    return Ok{};
+  });
+  if (!status) return status.error();
+  auto dag = read_dag(dag_json);
+  if (!dag) return dag.error();
+  file.dag = std::move(*dag);
+  auto bound = read_bound(bound_json);
+  if (!bound) return bound.error();
+  file.frontier.bound = std::move(*bound);
+  auto points = read_points(points_json, file.dag);
+  if (!points) return points.error();
+  file.frontier.points = std::move(*points);
+  return file;
+}
+
+}  // namespace
+
+std::string format_plan_file(const model::ComputationDag& dag, const model::Frontier& frontier,
+                             const Metadata& metadata) {
+  Writer out;
+  out.raw(fmt::format("{{\"format\":\"{}\",\"version\":{},\n\"metadata\":{{", format_name, format_version));
+  bool first = true;
+  for (const auto& [key, value] : metadata) {
+    if (!first) out.raw(",\n");
+    first = false;
+    out.string(valid_utf8(key));
+    out.raw(":");
+    out.string(valid_utf8(value));
+  }
+  out.raw("},\n\"dag\":");
+  write_dag(out, dag);
+  out.raw(",\n\"bound\":");
+  out.list(frontier.bound.vertices, [&](const model::BoundVertex& vertex) {
+    out.raw("[");
+    out.number(vertex.time.value());
+    out.raw(",");
+    out.number(vertex.effective_energy.value());
+    out.raw("]");
+  });
+  out.raw(",\n\"points\":");
+  const std::vector<int> order = encoding_order(dag);
+  out.list(
+      frontier.points,
+      [&](const model::FrontierPoint& point) {
+        out.raw("{\"time_s\":");
+        out.number(point.time.value());
+        out.raw(",\"energy_j\":");
+        out.number(point.energy.value());
+        out.raw(",\"effective_energy_j\":");
+        out.number(point.effective_energy.value());
+        out.raw(",\"bound_j\":");
+        out.number(point.bound.value());
+        out.raw(",\"plan\":");
+        write_plan(out, point.plan, order);
+        write_noise(out, "noise", point.noise);
+        out.raw("}");
+      },
+      ",\n");
+  write_noise(out, "maximum_clock_noise", frontier.maximum_clock_noise);
+  out.raw("}\n");
+  return out.take();
+}
+
+Result<PlanFile> parse_plan_file(std::string_view text, const std::string& name) {
+  auto document = parse_json(text, name);
+  if (!document) return document.error();
+  return read_document(document->root());
+}
+
+Result<PlanFile> read_plan_file(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return text.error();
+  return parse_plan_file(*text, path);
+}
+
+}  // namespace perseus::formats

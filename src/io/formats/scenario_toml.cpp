@@ -1,0 +1,291 @@
+#include "io/formats/scenario_toml.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "io/formats/file.h"
+#include "io/formats/toml_reader.h"
+#include "planning/model/schedule.h"
+
+namespace perseus::formats {
+namespace {
+
+constexpr std::size_t max_scenario_bytes = std::size_t{1} << 20;
+constexpr std::size_t max_tables = 10'000;
+constexpr long max_pipelines = 65'536;
+constexpr NumberRange seconds{0, 1e9};
+constexpr NumberRange positive_seconds{1e-6, 1e9};
+constexpr NumberRange watts{0, 1e6};
+constexpr NumberRange slowdowns{1, 100};
+constexpr NumberRange counts{1, 1e6};
+
+class ScenarioReader {
+ public:
+  ScenarioReader(const toml::table& root, const std::string& file, const std::string& folder)
+      : root_(root, file, ""), file_(file), folder_(folder) {}
+
+  Result<model::Scenario> read() {
+    read_root();
+    read_cluster();
+    read_pipelines();
+    read_timing();
+    read_server();
+    read_stragglers();
+    read_random();
+    read_sweep();
+    root_.reject_others();
+    keep(root_.error());
+    if (error_) return *error_;
+    return scenario_;
+  }
+
+ private:
+  void keep(const std::optional<Error>& error) {
+    if (!error_ && error) error_ = error;
+  }
+
+  /// Has `fill` read the fields of a table.
+  template <class Fill>
+  void read_table(const toml::table& table, const std::string& name, Fill fill) {
+    TomlFields fields(table, file_, name);
+    fill(fields);
+    fields.reject_others();
+    keep(fields.error());
+  }
+  template <class Fill>
+  void read_tables(std::string_view key, Fill fill) {
+    const std::vector<const toml::table*> tables = root_.tables(key);
+    if (tables.size() > max_tables) root_.fail(key, fmt::format("at most {} of them", max_tables));
+    keep(root_.error());
+    for (const toml::table* table : tables) {
+      if (error_) return;
+      read_table(*table, fmt::format("[[{}]]", key), fill);
+    }
+  }
+
+  void read_root() {
+    scenario_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
+    scenario_.seed = static_cast<std::uint64_t>(root_.integer_or(1, "seed", {0, 9007199254740992.0}));
+    if (root_.has("duration_s")) scenario_.duration = Seconds(root_.number("duration_s", positive_seconds));
+    if (root_.has("iterations")) scenario_.iterations = root_.integer("iterations", {1, 1e12});
+    scenario_.methods = root_.has("methods") ? root_.strings("methods") : std::vector<std::string>{"all-max", "exact"};
+    scenario_.unit_time = Seconds(root_.number_or(0.001, "tau_s", {1e-9, 1e6}));
+    scenario_.slowdown = root_.number_or(0, "slowdown_pct", {0, 1000}) / 100;
+    if (scenario_.duration && scenario_.iterations) root_.fail("iterations", "duration_s or iterations, not both");
+    keep(root_.error());
+  }
+
+  void read_cluster() {
+    const toml::table* cluster = root_.table("cluster");
+    if (cluster == nullptr) {
+      root_.fail("cluster", "a table [cluster] with blocking_power_w");
+      keep(root_.error());
+      return;
+    }
+    read_table(*cluster, "[cluster]", [&](TomlFields& f) {
+      scenario_.tensor_parallel = static_cast<int>(f.integer_or(1, "tensor_parallel", {1, 1024}));
+      scenario_.blocking_power = Watts(f.number("blocking_power_w", watts));
+      has_idle_power_ = f.has("idle_power_w");
+      scenario_.idle_power = Watts(f.number_or(0, "idle_power_w", watts));
+    });
+  }
+
+  void read_pipelines() {
+    long all = 0;
+    read_tables("pipelines", [&](TomlFields& f) {
+      model::ScenarioKind kind;
+      kind.where = f.where();
+      kind.name = f.string("name");
+      if (std::ranges::find(scenario_.kinds, kind.name, &model::ScenarioKind::name) != scenario_.kinds.end()) {
+        f.fail("name", "a name that no other [[pipelines]] has");
+      }
+      kind.profile = (std::filesystem::path(folder_) / f.string("profile")).string();
+      if (f.has("schedule")) kind.schedule = f.string("schedule");
+      if (std::ranges::find(model::schedule_names(), kind.schedule) == model::schedule_names().end()) {
+        f.fail("schedule", fmt::format("{}", fmt::join(model::schedule_names(), ", ")));
+      }
+      const int fixed = model::chunks_fixed_by(kind.schedule);
+      const int usual = fixed != 0 ? fixed : kind.schedule == "interleaved-1f1b" ? 2 : 1;
+      kind.chunks = static_cast<int>(f.integer_or(usual, "chunks", {1, 1024}));
+      kind.microbatches = static_cast<int>(f.integer("microbatches", {1, 1048576}));
+      kind.pipelines = static_cast<int>(f.integer("count", {0, static_cast<double>(max_pipelines)}));
+      all += kind.pipelines;
+      scenario_.kinds.push_back(std::move(kind));
+    });
+    if (!error_ && scenario_.kinds.empty()) root_.fail("pipelines", "at least one table [[pipelines]]");
+    if (!error_ && (all == 0 || all > max_pipelines)) {
+      root_.fail("pipelines", fmt::format("counts that add up to 1..{}, not {}", max_pipelines, all));
+    }
+    keep(root_.error());
+  }
+
+  void read_timing() {
+    const toml::table* table = root_.table("timing");
+    if (table == nullptr || error_) return;
+    read_table(*table, "[timing]", [&](TomlFields& f) {
+      model::ClusterTiming& t = scenario_.timing;
+      if (f.is_list("transfer_latency_s")) {
+        std::vector<model::BoundaryLatency> boundaries;
+        for (const double s : f.numbers("transfer_latency_s", seconds)) boundaries.push_back({Seconds(s), Seconds(s)});
+        t.transfer_latency = model::TransferLatency(std::move(boundaries));
+      } else {
+        t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", seconds));
+      }
+      t.blocking_transfers = f.boolean_or(false, "blocking_transfers");
+      t.load = Seconds(f.number_or(0, "load_s", seconds));
+      t.synchronisation = Seconds(f.number_or(0, "synchronisation_s", seconds));
+      t.optimizer = Seconds(f.number_or(0, "optimizer_s", seconds));
+      const auto power = [&](std::string_view key) -> std::optional<Watts> {
+        const double w = f.number_or(0, key, watts);
+        return f.has(key) ? std::optional(Watts(w)) : std::nullopt;
+      };
+      t.synchronisation_power = power("synchronisation_power_w");
+      t.optimizer_power = power("optimizer_power_w");
+    });
+  }
+
+  void read_server() {
+    const toml::table* table = root_.table("server");
+    if (table == nullptr || error_) return;
+    read_table(*table, "[server]", [&](TomlFields& f) {
+      model::PlanDelivery& d = scenario_.delivery;
+      d.notice_delay = Seconds(f.number_or(0, "notice_delay_s", {-1e9, 1e9}));
+      d.deploy = Seconds(f.number_or(0, "deploy_s", seconds));
+      d.switch_latency = Seconds(f.number_or(0, "switch_latency_s", {0, 1e3}));
+    });
+  }
+
+  /// What [[straggler]] and [[random]] have in common, slowdown and stage left out.
+  model::Hardship read_hardship(TomlFields& f) {
+    model::Hardship hardship;
+    hardship.where = f.where();
+    const auto cause = model::straggler_cause_named(f.string("cause"));
+    if (!cause) f.fail("cause", "thermal, power, storage, failure");
+    hardship.cause = cause.value_or(model::StragglerCause::thermal);
+    if (is_throttling(hardship) && f.has("gpus")) hardship.gpus = static_cast<int>(f.integer("gpus", counts));
+    if (hardship.cause == model::StragglerCause::failure) {
+      const std::string name = f.string("becomes");
+      const auto kind = std::ranges::find(scenario_.kinds, name, &model::ScenarioKind::name);
+      if (kind == scenario_.kinds.end()) {
+        std::vector<std::string_view> names;
+        for (const model::ScenarioKind& known : scenario_.kinds) names.push_back(known.name);
+        f.fail("becomes", fmt::format("the name of a [[pipelines]]: {}", fmt::join(names, ", ")));
+      }
+      hardship.becomes = static_cast<int>(kind - scenario_.kinds.begin());
+      hardship.restart = Seconds(f.number("restart_s", seconds));
+      if (!has_idle_power_ && !f.error()) {
+        keep(Error{ErrorCode::invalid_input,
+                   fmt::format("{}: pipelines fail, but [cluster] idle_power_w is missing; allowed: a number from 0 to "
+                               "1000000, what a GPU without work draws",
+                               hardship.where)});
+      }
+    }
+    return hardship;
+  }
+  static bool is_throttling(const model::Hardship& h) {
+    return h.cause == model::StragglerCause::thermal || h.cause == model::StragglerCause::power;
+  }
+
+  void read_stragglers() {
+    if (error_) return;
+    read_tables("straggler", [&](TomlFields& f) {
+      model::Straggler straggler;
+      straggler.hardship = read_hardship(f);
+      model::Hardship& hardship = straggler.hardship;
+      if (hardship.cause != model::StragglerCause::failure) hardship.slowdown = f.number("slowdown", slowdowns);
+      if (is_throttling(hardship) && f.has("stage")) hardship.stage = static_cast<int>(f.integer("stage", {0, 65535}));
+      straggler.pipeline = static_cast<int>(f.integer("pipeline", {0, scenario_.num_pipelines() - 1.0}));
+      straggler.at = Seconds(f.number("at_s", seconds));
+      straggler.duration = Seconds(f.number("for_s", positive_seconds));
+      scenario_.stragglers.push_back(std::move(straggler));
+    });
+  }
+
+  void read_random() {
+    if (error_) return;
+    read_tables("random", [&](TomlFields& f) {
+      model::RandomStragglers random;
+      random.hardship = read_hardship(f);
+      random.mean_between = Seconds(f.number("mean_between_s", positive_seconds));
+      random.mean_duration = Seconds(f.number("mean_for_s", positive_seconds));
+      if (random.hardship.cause != model::StragglerCause::failure) {
+        const std::vector<double> range = f.numbers("slowdown", slowdowns);
+        if (range.size() != 2 || range[0] > range[1]) {
+          f.fail("slowdown", "two numbers from 1 to 100, [least, most]");
+        } else {
+          random.least_slowdown = range[0];
+          random.most_slowdown = range[1];
+        }
+      }
+      if (is_throttling(random.hardship)) random.one_stage = f.boolean_or(false, "one_stage");
+      if (!scenario_.duration) {
+        keep(Error{ErrorCode::invalid_input,
+                   fmt::format("{}: stragglers are drawn until duration_s, which is missing; allowed: {:g} to {:g}",
+                               f.where(), positive_seconds.least, positive_seconds.most)});
+      }
+      scenario_.random.push_back(std::move(random));
+    });
+  }
+
+  void read_sweep() {
+    const toml::table* table = root_.table("sweep");
+    if (error_) return;
+    if (table == nullptr) {
+      if (!scenario_.duration && !scenario_.iterations) {
+        root_.fail("duration_s", "duration_s or iterations, unless there is a [sweep]");
+        keep(root_.error());
+      }
+      return;
+    }
+    read_table(*table, "[sweep]", [&](TomlFields& f) {
+      model::ScalingSweep sweep;
+      for (const std::string& name : f.strings("scaling")) {
+        if (name != "strong" && name != "weak") f.fail("scaling", "a list of \"strong\" and \"weak\"");
+        sweep.scaling.push_back(name == "weak" ? model::Scaling::weak : model::Scaling::strong);
+      }
+      for (const double gpus : f.numbers("gpus", {1, 1e8})) {
+        if (gpus != std::floor(gpus)) f.fail("gpus", "a list of integers");
+        sweep.gpus.push_back(static_cast<int>(gpus));
+      }
+      if (f.has("slowdowns")) {
+        sweep.slowdowns = f.numbers("slowdowns", slowdowns);
+      } else {
+        const double from = f.number("slowdown_from", slowdowns), to = f.number("slowdown_to", slowdowns);
+        const double step = f.number("slowdown_step", {1e-4, 100});
+        const double steps = std::floor((to - from) / step + 1e-6);
+        if (steps < 0) f.fail("slowdown_to", fmt::format("at least slowdown_from, {:g}", from));
+        for (double k = 0; k <= steps; ++k) sweep.slowdowns.push_back(from + k * step);
+      }
+      if (!error_ && scenario_.kinds[0].pipelines == 0)
+        f.fail("gpus", "nothing, where the first pipelines' count is 0");
+      scenario_.sweep = std::move(sweep);
+    });
+  }
+
+  TomlFields root_;
+  const std::string& file_;
+  const std::string& folder_;
+  model::Scenario scenario_;
+  bool has_idle_power_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder) {
+  const Result<toml::table> root = parse_toml(text, name);
+  if (!root) return root.error();
+  return ScenarioReader(*root, name, folder).read();
+}
+
+Result<model::Scenario> read_scenario(const std::string& path) {
+  const Result<std::string> text = read_file(path, max_scenario_bytes);
+  if (!text) return text.error();
+  return parse_scenario(*text, path, std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace perseus::formats

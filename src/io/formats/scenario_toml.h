@@ -1,0 +1,22 @@
+// Reads what the emulator runs: a cluster, its pipelines, and what befalls them, as TOML.
+//
+// Format, documented in ../docs/formats.md; ../data/sample_scenario.toml is one. Paths of profiles are relative to the
+// scenario's folder. Output: a Scenario whose names are resolved; stages and GPUs of stragglers are checked later, when
+// profiles are known (simulation/emulator/drawn_stragglers.h). Errors: "file:line: [table] key: VALUE; allowed:
+// ...", the first one; unknown keys too, since a misspelt one must not be ignored. Limits: 1 MiB, 65536 pipelines,
+// 10000 tables of each kind. Cost: linear. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "planning/model/scenario.h"
+
+namespace perseus::formats {
+
+/// `name` stands for the file in messages, `folder` is where profiles are ("" for here).
+Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder = "");
+Result<model::Scenario> read_scenario(const std::string& path);
+
+}  // namespace perseus::formats

@@ -1,0 +1,229 @@
+#include "io/formats/toml_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace perseus::formats {
+namespace {
+
+constexpr std::size_t shown_text = 64;
+
+std::string text_of(const toml::node& node) {
+  if (const auto* s = node.as_string()) return fmt::format("'{}'", std::string_view(s->get()).substr(0, shown_text));
+  if (const auto* i = node.as_integer()) return fmt::format("{}", i->get());
+  if (const auto* f = node.as_floating_point()) return fmt::format("{:g}", f->get());
+  if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
+  if (node.is_array()) return "a list";
+  return node.is_table() ? "a table" : "a date or time";
+}
+
+std::string text_of(NumberRange allowed, bool whole) {
+  return fmt::format("{} from {:.10g} to {:.10g}", whole ? "an integer" : "a number", allowed.least, allowed.most);
+}
+
+int line_of(const toml::node& node) { return std::max(1, static_cast<int>(node.source().begin.line)); }
+
+/// The first line (from 1) whose table header does not go on with a key, which toml++ takes for granted; or 0.
+int line_of_broken_header(std::string_view text) {
+  constexpr std::string_view blanks = " \t";
+  int line = 1;
+  for (;; ++line) {
+    std::string_view rest = text.substr(0, text.find('\n'));
+    const auto skip_blanks = [&] { rest.remove_prefix(std::min(rest.find_first_not_of(blanks), rest.size())); };
+    skip_blanks();
+    const bool is_header = rest.starts_with('[');
+    for (int k = 0; k < 2 && rest.starts_with('['); ++k) {
+      rest.remove_prefix(1);
+      skip_blanks();
+    }
+    const auto starts_key = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' ||
+             c == '"' || c == '\'';
+    };
+    if (is_header && (rest.empty() || !starts_key(rest.front()))) return line;
+    if (text.find('\n') == std::string_view::npos) return 0;
+    text.remove_prefix(text.find('\n') + 1);
+  }
+}
+
+/// The first line (from 1) with something else than ASCII before its comment, which toml++ 3.3 may take for part of a
+/// key and then reads beyond its table of letters; or 0.
+int line_beyond_ascii(std::string_view text) {
+  int line = 1;
+  bool in_comment = false;
+  for (const char c : text) {
+    if (c == '\n') {
+      ++line;
+      in_comment = false;
+    }
+    in_comment = in_comment || c == '#';
+    if (!in_comment && static_cast<unsigned char>(c) >= 0x80) return line;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
+  if (const int line = line_of_broken_header(text); line > 0) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}:{}: '[' without a name; allowed: [table] or [[table]]", file, line)};
+  }
+  if (const int line = line_beyond_ascii(text); line > 0) {
+    return Error{
+        ErrorCode::invalid_input,
+        fmt::format("{}:{}: a character that is not ASCII; allowed: ASCII, and anything in comments", file, line)};
+  }
+  toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}:{}: {}", file, error.source().begin.line, error.description())};
+  }
+  return std::move(parsed).table();
+}
+
+TomlFields::TomlFields(const toml::table& table, const std::string& file, std::string name)
+    : table_(&table), file_(&file), name_(std::move(name)) {}
+
+std::string TomlFields::where() const {
+  return fmt::format("{}:{}:{}{}", *file_, line_of(*table_), name_.empty() ? "" : " ", name_);
+}
+
+void TomlFields::fail(std::string_view key, const std::string& allowed) {
+  if (error_) return;
+  const toml::node* node = table_->get(key);
+  error_ = Error{
+      ErrorCode::invalid_input,
+      fmt::format("{}:{}:{}{} {}: {}; allowed: {}", *file_, line_of(node != nullptr ? *node : *table_),
+                  name_.empty() ? "" : " ", name_, key, node != nullptr ? text_of(*node) : "is missing", allowed)};
+}
+
+const toml::node* TomlFields::take(std::string_view key, bool required, const std::string& allowed) {
+  asked_.emplace_back(key);
+  const toml::node* node = table_->get(key);
+  if (node == nullptr && required) fail(key, allowed);
+  return node;
+}
+
+std::optional<double> TomlFields::number_in(const toml::node& node, NumberRange allowed, bool whole) {
+  double value = std::nan("");
+  if (const auto* i = node.as_integer()) {
+    value = static_cast<double>(i->get());
+  } else if (const auto* f = node.as_floating_point(); f != nullptr && !whole) {
+    value = f->get();
+  }
+  if (value >= allowed.least && value <= allowed.most) return value;
+  return std::nullopt;
+}
+
+double TomlFields::number(std::string_view key, NumberRange allowed) {
+  if (take(key, true, text_of(allowed, false)) == nullptr) return allowed.least;
+  return number_or(allowed.least, key, allowed);
+}
+
+double TomlFields::number_or(double absent, std::string_view key, NumberRange allowed) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return absent;
+  const auto value = number_in(*node, allowed, false);
+  if (!value) fail(key, text_of(allowed, false));
+  return value.value_or(absent);
+}
+
+long TomlFields::integer(std::string_view key, NumberRange allowed) {
+  if (take(key, true, text_of(allowed, true)) == nullptr) return static_cast<long>(allowed.least);
+  return integer_or(static_cast<long>(allowed.least), key, allowed);
+}
+
+long TomlFields::integer_or(long absent, std::string_view key, NumberRange allowed) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return absent;
+  const auto value = number_in(*node, allowed, true);
+  if (!value) fail(key, text_of(allowed, true));
+  return value ? static_cast<long>(*value) : absent;
+}
+
+bool TomlFields::boolean_or(bool absent, std::string_view key) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return absent;
+  const auto* value = node->as_boolean();
+  if (value == nullptr) fail(key, "true or false");
+  return value != nullptr ? value->get() : absent;
+}
+
+std::string TomlFields::string(std::string_view key) {
+  const toml::node* node = take(key, true, "a text");
+  if (node == nullptr) return {};
+  const auto* value = node->as_string();
+  if (value == nullptr || value->get().empty()) {
+    fail(key, "a text that is not empty");
+    return {};
+  }
+  return value->get();
+}
+
+std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowed) {
+  const std::string expected = fmt::format("a list of at least one, each {}", text_of(allowed, false));
+  const toml::node* node = take(key, true, expected);
+  if (node == nullptr) return {};
+  const auto* array = node->as_array();
+  std::vector<double> values;
+  if (array != nullptr) {
+    for (const toml::node& element : *array) {
+      const auto value = number_in(element, allowed, false);
+      if (value) values.push_back(*value);
+    }
+  }
+  if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
+  return values;
+}
+
+std::vector<std::string> TomlFields::strings(std::string_view key) {
+  const std::string expected = "a list of texts, at least one";
+  const toml::node* node = take(key, true, expected);
+  if (node == nullptr) return {};
+  const auto* array = node->as_array();
+  std::vector<std::string> values;
+  if (array != nullptr) {
+    for (const toml::node& element : *array)
+      if (const auto* value = element.as_string()) values.push_back(value->get());
+  }
+  if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
+  return values;
+}
+
+const toml::table* TomlFields::table(std::string_view key) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return nullptr;
+  if (!node->is_table()) fail(key, fmt::format("a table, [{}]", key));
+  return node->as_table();
+}
+
+std::vector<const toml::table*> TomlFields::tables(std::string_view key) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return {};
+  std::vector<const toml::table*> all;
+  const auto* array = node->as_array();
+  if (array != nullptr) {
+    for (const toml::node& element : *array)
+      if (const auto* table = element.as_table()) all.push_back(table);
+  }
+  if (array == nullptr || all.size() != array->size()) fail(key, fmt::format("tables, each under [[{}]]", key));
+  return all;
+}
+
+void TomlFields::reject_others() {
+  for (const auto& [key, node] : *table_) {
+    if (std::ranges::find(asked_, key.str()) != asked_.end()) continue;
+    if (error_) return;
+    error_ =
+        Error{ErrorCode::invalid_input,
+              fmt::format("{}:{}:{}{} unknown key '{}'; allowed: {}", *file_, line_of(node), name_.empty() ? "" : " ",
+                          name_, std::string_view(key.str()).substr(0, shown_text), fmt::join(asked_, ", "))};
+  }
+}
+
+}  // namespace perseus::formats

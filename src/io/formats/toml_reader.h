@@ -1,0 +1,71 @@
+// The fields of one TOML table, with errors that say where: shared by whatever is written as TOML.
+//
+// Input: a parsed table and what messages call it. Output: each getter's value, or a neutral one once something has
+// failed, so that a reader asks for all it needs and then looks at error() once: the first in the order of asking.
+// Errors: "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's where a key is
+// missing; reject_others() names the first key that nobody has asked for. Cost: a look-up per key. Threads: one reader,
+// one thread.
+#pragma once
+
+#define TOML_EXCEPTIONS 0
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_ASSERT(expression) \
+  static_cast<void>(0)  // some abort on text that is no TOML; the parser goes on to say so
+#include <toml++/toml.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace perseus::formats {
+
+struct NumberRange {
+  double least = 0;
+  double most = 0;
+};
+
+class TomlFields {
+ public:
+  /// `name`: "[cluster]"; empty for the file's own keys.
+  TomlFields(const toml::table& table, const std::string& file, std::string name);
+
+  [[nodiscard]] bool has(std::string_view key) const { return table_->contains(key); }
+  [[nodiscard]] bool is_list(std::string_view key) const { return (*table_)[key].is_array(); }
+  double number(std::string_view key, NumberRange allowed);  ///< must be there
+  double number_or(double absent, std::string_view key, NumberRange allowed);
+  long integer(std::string_view key, NumberRange allowed);
+  long integer_or(long absent, std::string_view key, NumberRange allowed);
+  bool boolean_or(bool absent, std::string_view key);
+  std::string string(std::string_view key);  ///< not empty
+  std::vector<double> numbers(std::string_view key, NumberRange allowed);
+  std::vector<std::string> strings(std::string_view key);
+  /// The table under `key`, or null.
+  const toml::table* table(std::string_view key);
+  /// The tables of [[key]], none if it is absent.
+  std::vector<const toml::table*> tables(std::string_view key);
+  void reject_others();
+
+  /// An error at `key`, or at the table where it is missing.
+  void fail(std::string_view key, const std::string& allowed);
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  /// "file:12: [table]"
+  [[nodiscard]] std::string where() const;
+
+ private:
+  const toml::node* take(std::string_view key, bool required, const std::string& allowed);
+  std::optional<double> number_in(const toml::node& node, NumberRange allowed, bool whole);
+
+  const toml::table* table_;
+  const std::string* file_;
+  std::string name_;
+  std::vector<std::string> asked_;
+  std::optional<Error> error_;
+};
+
+/// The parsed file; an Error "file:line: reason" for text that is no TOML.
+Result<toml::table> parse_toml(std::string_view text, const std::string& file);
+
+}  // namespace perseus::formats

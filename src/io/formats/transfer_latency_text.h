@@ -1,0 +1,30 @@
+// Text forms of a TransferLatency.
+//
+// JSON:         a number, or a list with one entry per boundary: a number for both directions, or [forward, backward].
+// Command line: "0.002", or "0.002,0.064/0.07,0.002": one entry per boundary, FORWARD/BACKWARD where they differ.
+//
+// Output:  the value as it is written; planning/model/transfer_latency.h says which values are valid.
+// Errors:  "file: JSON path: found; expected", or the entry and what is allowed.
+// Cost:    linear.
+// Threads: pure functions.
+// Source:  docs/formats.md.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "io/formats/json_reader.h"
+#include "planning/model/transfer_latency.h"
+
+namespace perseus::formats {
+
+Result<model::TransferLatency> read_transfer_latency(const JsonReader& json);
+std::string format_transfer_latency(const model::TransferLatency& latency);
+
+/// Of the command line. Values are finite and >= 0.
+Result<model::TransferLatency> parse_transfer_latency(std::string_view text);
+/// What parse_transfer_latency() reads.
+std::string transfer_latency_option(const model::TransferLatency& latency);
+
+}  // namespace perseus::formats

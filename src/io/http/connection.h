@@ -1,0 +1,216 @@
+// One client's connection to the server: requests in, answers out, in order, within their times.
+//
+// Problem: requests come in pieces or several at once, answers come late or never, clients are slow or vanish.
+// Input:   what the socket gives.
+// Output:  calls of the server's handler, one request at a time. A connection reads its next request after the client
+//          took the answer before it, and gives up the thread in between. Requests of readers, and what event streams
+//          have to write, wait for their turn (io/http/turns.h).
+// Errors:  answered with 4xx and closed, leaving the client time to read why.
+// Cost:    no buffer while nothing is half read or half written.
+// Threads: the server's one.
+#pragma once
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <deque>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/http/address_counts.h"
+#include "io/http/http_server.h"
+#include "io/http/listener.h"
+#include "io/http/turns.h"
+
+namespace perseus::http {
+
+class Connection;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+/// What the connections of one server share.
+class ServerCore : public std::enable_shared_from_this<ServerCore> {
+ public:
+  ServerCore(boost::asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler);
+
+  Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
+  void start_sweeping();
+  void drain(std::chrono::milliseconds grace, std::function<void()> done);
+  void close_all();
+  void forget(Connection& connection);
+  /// Has it write what it has to say: at once, or, where many did so since bytes last came in, after whoever has
+  /// something to ask. So nobody is held up while thousands that waited get their answers.
+  void flush_in_turn(Connection& connection);
+  void begin_turn() { flushed_ = 0; }
+  [[nodiscard]] HttpServerCounts counts() const;
+
+  boost::asio::io_context& io;
+  HttpServerOptions options;
+  HttpHandler handler;
+  bool draining = false;
+  HttpServerCounts totals;
+  Turns turns;
+  std::size_t unfinished_bytes = 0;  ///< of bodies that have not come to their end
+  std::string date;                  ///< of the Date header, renewed once a second
+  /// What a plain connection reads into; it is done with the bytes before another one reads.
+  std::array<char, std::size_t{64} << 10U> read_buffer;
+
+ private:
+  void take_in_some();
+  void take_in(boost::asio::ip::tcp::socket socket, const boost::asio::ip::tcp::endpoint& peer);
+  void sweep();
+  void finish_drain();
+  void flush_some();
+  void flush_later();
+
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  void turn_away(boost::asio::ip::tcp::socket& socket, int status, std::string_view why) const;
+
+  std::list<std::shared_ptr<Connection>> connections_;
+  AddressCounts per_address_;
+  boost::asio::steady_timer timer_;
+  SteadyTime next_date_{};
+  SteadyTime drained_by_ = SteadyTime::max();
+  std::function<void()> drained_;
+  int flushed_ = 0;  ///< connections, in this turn
+  std::deque<std::weak_ptr<Connection>> to_flush_;
+  bool will_flush_ = false;
+};
+
+/// One request and its answer; what a Responder shares. Knows its connection only as long as that is there.
+class PendingAnswer {
+ public:
+  explicit PendingAnswer(const std::shared_ptr<Connection>& connection);
+  PendingAnswer(const PendingAnswer&) = delete;
+  PendingAnswer& operator=(const PendingAnswer&) = delete;
+  ~PendingAnswer();
+
+  std::weak_ptr<Connection> connection;
+  std::function<void()> closed;
+  std::string_view route;
+  SteadyTime began = std::chrono::steady_clock::now();
+  bool answered = false;
+  bool stream = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(std::shared_ptr<ServerCore> core, std::string peer, bool tls);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  virtual ~Connection() { drop_reader(); }
+
+  /// Until bytes can be read.
+  virtual void begin() = 0;
+  void close();
+  void check_time(SteadyTime now);
+  void drain();
+  /// Writes, unless it is writing already.
+  void flush();
+
+  void answer(PendingAnswer& exchange, const HttpResponse& response);
+  void open_stream(PendingAnswer& exchange);
+  /// Kept until the stream has its turn.
+  bool stream_event(std::shared_ptr<const std::string> event);
+  /// After the events that wait.
+  void end_stream();
+
+  [[nodiscard]] bool active() const { return active_; }
+  [[nodiscard]] bool streaming() const { return stream_ && !stream_->ending; }
+  [[nodiscard]] bool closed() const { return closed_; }
+  [[nodiscard]] const std::string& peer() const { return peer_; }
+
+  std::list<std::shared_ptr<Connection>>::iterator place;  ///< among the server's connections
+
+ protected:
+  using Buffers = std::array<boost::asio::const_buffer, 3>;
+  /// Ends in received() or lost().
+  virtual void read_some() = 0;
+  /// Writes all of it; ends in written() or lost().
+  virtual void write(const Buffers& buffers) = 0;
+  /// Tells the client that nothing more will come; what it still sends is read.
+  virtual void shut_down() = 0;
+  virtual void close_socket() = 0;
+
+  void ready() { read_more(); }
+  void received(std::string_view bytes);
+  void lost() { close(); }
+  void written();
+  ServerCore& core() { return *core_; }
+
+ private:
+  struct Outgoing {
+    std::string head;
+    std::shared_ptr<const std::string> body;
+    std::string_view tail;  ///< a literal
+    [[nodiscard]] std::size_t size() const { return head.size() + (body ? body->size() : 0) + tail.size(); }
+  };
+  /// An open event stream: what it has yet to send.
+  struct Stream {
+    std::deque<std::shared_ptr<const std::string>> events;
+    std::size_t bytes = 0;
+    bool chunked = false;  ///< its framing; without, its end is the connection's
+    bool in_turn = false;  ///< it waits for its turn
+    bool ending = false;
+  };
+
+  /// Nothing to answer and nothing to write: the next request may be looked at.
+  [[nodiscard]] bool idle() const { return !active_ && outgoing_.empty(); }
+  [[nodiscard]] bool has_pending() const { return taken_ < pending_.size(); }
+  void keep_pending(std::string_view bytes);
+  void read_more();
+  /// Takes one request at most; how many bytes it took.
+  std::size_t work(std::string_view bytes);
+  /// Looks at the next pipelined request when the others had their turn.
+  void go_on_in_turn();
+  /// Gives a complete request to the handler, or lets it wait for its turn.
+  void dispatch();
+  void stream_in_turn();
+  /// Writes the next events of the stream, or its end.
+  void pump();
+  void reject(const HttpResponse& response);
+  /// Looks at what has come of a request: who may not ask, or asks for too much room, is answered at once.
+  void check_unfinished();
+  /// The request is complete or given up.
+  void drop_reader();
+  std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
+  void push(Outgoing outgoing);
+  void push_chunk(std::shared_ptr<const std::string> text);
+  void set_deadline();
+
+  std::shared_ptr<ServerCore> core_;
+  std::string peer_;
+  bool while_draining_;
+  std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
+  std::string pending_;                    ///< bytes behind the request that is being answered, from `taken_` on
+  std::size_t taken_ = 0;
+  std::vector<Outgoing> outgoing_;
+  std::weak_ptr<PendingAnswer> exchange_;
+  SteadyTime deadline_;
+  std::size_t outgoing_bytes_ = 0;
+  std::size_t unfinished_bytes_ = 0;  ///< as counted in the core
+  bool tls_;
+  bool active_ = false;  ///< a request waits for its turn or its answer, or a stream is open
+  std::unique_ptr<Stream> stream_;
+  bool goes_on_ = false;    ///< the next pipelined request waits for its turn
+  bool head_only_ = false;  ///< the request was a HEAD
+  bool http_1_0_ = false;
+  bool last_ = false;       ///< close when everything is written
+  bool lingering_ = false;  ///< all is said: reading on only so that the client gets to read it
+  bool reading_ = false;
+  bool writing_ = false;
+  bool working_ = false;
+  bool begun_ = false;  ///< has had bytes; before: TLS handshake or silence
+  bool closed_ = false;
+};
+
+std::shared_ptr<Connection> make_plain_connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket,
+                                                  std::string peer);
+std::shared_ptr<Connection> make_tls_connection(std::shared_ptr<ServerCore> core, boost::asio::ip::tcp::socket socket,
+                                                std::string peer);
+
+}  // namespace perseus::http

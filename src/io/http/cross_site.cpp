@@ -1,0 +1,87 @@
+#include "io/http/cross_site.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace perseus::http {
+namespace {
+
+std::string shown(std::string_view text) { return std::string(text.substr(0, 100)); }
+
+/// Without port, brackets and the dot that ends a full name; empty if it is none of that.
+std::string_view name_in(std::string_view host) {
+  const bool bracketed = host.starts_with('[');
+  const std::size_t name_end = bracketed ? host.find(']') : host.find(':');
+  if (bracketed && name_end == std::string_view::npos) return "";
+  std::string_view rest = host.substr(std::min(bracketed ? name_end + 1 : name_end, host.size()));
+  if (!rest.empty() && (!rest.starts_with(':') || rest.find_first_not_of("0123456789", 1) != std::string_view::npos)) {
+    return "";
+  }
+  if (bracketed) return host.substr(1, name_end - 1);
+  host = host.substr(0, name_end);
+  return host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+}
+
+/// Without the port that the scheme implies, which some proxies add.
+std::string_view without_port_of(std::string_view scheme, std::string_view host) {
+  const std::string_view port = scheme == "https" ? ":443" : ":80";
+  return host.ends_with(port) ? host.substr(0, host.size() - port.size()) : host;
+}
+
+bool is_address(const std::string& text) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes;
+  return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
+}
+
+bool is_json(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  return same_without_case(type.substr(0, type.find_last_not_of(" \t") + 1), "application/json");
+}
+
+}  // namespace
+
+bool KnownHosts::has(std::string_view host) const {
+  if (any) return true;
+  const std::string_view name = name_in(host);
+  constexpr std::string_view local = "localhost";
+  if (same_without_case(name, local)) return true;
+  if (name.size() > local.size() + 1 && same_without_case(name.substr(name.size() - local.size() - 1), ".localhost"))
+    return true;
+  if (is_address(std::string(name))) return true;  // it leads nowhere else
+  return std::ranges::any_of(names, [&](const std::string& known) { return same_without_case(known, name); });
+}
+
+std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, const KnownHosts& hosts) {
+  const std::string_view host = request.header("Host").value_or("");
+  if (!hosts.has(host)) {
+    return error_response(403, fmt::format("this server is not known as '{}'; name it in the setting 'hosts' if it is, "
+                                           "or ask it by its address",
+                                           shown(host)));
+  }
+  // A page on another port of the same machine is of the same site, but not of the same origin.
+  const std::string_view site = request.header("Sec-Fetch-Site").value_or("none");
+  if (site != "same-origin" && site != "none") {
+    return error_response(403,
+                          fmt::format("a web page from elsewhere may not ask this (Sec-Fetch-Site: {})", shown(site)));
+  }
+  if (const auto origin = request.header("Origin")) {
+    const std::size_t scheme = origin->find("://");
+    const auto plain = [&](std::string_view text) { return without_port_of(origin->substr(0, scheme), text); };
+    if (scheme == std::string_view::npos || !same_without_case(plain(origin->substr(scheme + 3)), plain(host))) {
+      return error_response(403, fmt::format("a web page of '{}' may not ask this", shown(*origin)));
+    }
+  }
+  // A form can send other types without the browser asking first.
+  if (!request.body.empty()) {
+    const std::string_view type = request.header("Content-Type").value_or("");
+    if (!is_json(type)) {
+      return error_response(415, fmt::format("Content-Type is '{}'; expected application/json", shown(type)));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace perseus::http

@@ -1,0 +1,321 @@
+#include "io/http/http_client.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/host_name_verification.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+#include <utility>
+
+#include "io/http/tls.h"
+
+namespace perseus::http {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+
+constexpr std::uint64_t most_body_bytes = std::uint64_t{1} << 30U;
+
+/// Where an operation's outcome goes; each is started and then waited for.
+class Waited {
+ public:
+  Waited(asio::io_context& io, const std::stop_token& stop)
+      : io_(io), stop_(stop), stopped_(stop, [&io] { io.stop(); }) {}
+  auto operator()() {
+    problem_ = asio::error::would_block;
+    return [this](error_code problem, auto&&...) { problem_ = problem; };
+  }
+  error_code wait() {
+    io_.restart();
+    if (stop_.stop_requested()) return asio::error::operation_aborted;
+    io_.run();
+    return stop_.stop_requested() ? asio::error::operation_aborted : problem_;
+  }
+
+ private:
+  asio::io_context& io_;
+  std::stop_token stop_;
+  error_code problem_;
+  std::stop_callback<std::function<void()>> stopped_;
+};
+
+using Request = http::request<http::string_body>;
+using OnHead = std::function<bool(int status, std::string_view content_type)>;
+using OnBytes = std::function<bool(std::string_view)>;
+
+/// How far an exchange came, and whether the connection can be used for another.
+struct Outcome {
+  error_code problem;
+  bool answered = false;  ///< a byte of an answer came
+  bool reusable = false;
+};
+
+/// Sends the request and gives the answer's body in pieces, as long as `on_bytes` wants them.
+template <class Stream>
+Outcome exchange(Stream& stream, Waited& waited, const Request& request, bool endless, const OnHead& on_head,
+                 const OnBytes& on_bytes) {
+  http::async_write(stream, request, waited());
+  if (const error_code problem = waited.wait()) return {problem};
+  beast::flat_buffer buffer;
+  http::response_parser<http::buffer_body> parser;
+  parser.body_limit(endless ? boost::none : boost::optional<std::uint64_t>(most_body_bytes));
+  if (request.method() == http::verb::head) parser.skip(true);
+  http::async_read_header(stream, buffer, parser, waited());
+  if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
+  const auto& head = parser.get();
+  const std::string content_type(head[http::field::content_type]);
+  if (on_head(head.result_int(), content_type)) beast::get_lowest_layer(stream).expires_never();
+  std::array<char, 8192> bytes;
+  while (!parser.is_done()) {
+    parser.get().body() = {bytes.data(), bytes.size(), true};
+    http::async_read_some(stream, buffer, parser, waited());
+    error_code problem = waited.wait();
+    const std::size_t count = bytes.size() - parser.get().body().size;
+    if (count > 0 && !on_bytes({bytes.data(), count})) return {{}, true};
+    if (problem == http::error::need_buffer) problem = {};
+    if (problem) return {problem, true};
+  }
+  return {{}, true, parser.keep_alive() && buffer.size() == 0};
+}
+
+}  // namespace
+
+/// A connection, or none at the moment, to one server.
+class HttpConnection::Transport {
+ public:
+  explicit Transport(HttpPeer peer) : peer_(std::move(peer)) {}
+
+  HttpPeer& peer() { return peer_; }
+  [[nodiscard]] int connections() const { return connections_; }
+
+  [[nodiscard]] Error unavailable(std::string_view why) const {
+    return {ErrorCode::unavailable,
+            fmt::format("{}://{}:{}: {}", url_.tls ? "https" : "http", url_.host, url_.port, why)};
+  }
+
+  Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
+              bool endless, bool keep, const std::stop_token& stop) {
+    bool reusable = false;
+    // Also after an exception: an operation that was begun and not waited for is never continued.
+    const auto tidy = std::unique_ptr<bool, std::function<void(bool*)>>(&reusable, [this](const bool* keeps) {
+      if (!*keeps) close();
+    });
+    const auto url = parse_url(peer_.url);
+    if (!url) return url.error();
+    url_ = *url;
+    const Request request = request_of(call, last_id, keep);
+    if (!io_) io_ = std::make_unique<asio::io_context>(1);
+    Waited waited(*io_, stop);
+    const auto ends = std::chrono::steady_clock::now() + peer_.timeout;
+    const bool kept = connected();
+    if (Status made = connect(waited, ends); !made) return made;
+    Outcome outcome = exchange_by(waited, ends, request, endless, on_head, on_bytes);
+    const bool closed_meanwhile = kept && outcome.problem && !outcome.answered && !stop.stop_requested() &&
+                                  outcome.problem != beast::error::timeout;
+    if (closed_meanwhile) {
+      drop_streams();
+      if (Status made = connect(waited, ends); !made) return made;
+      outcome = exchange_by(waited, ends, request, endless, on_head, on_bytes);
+    }
+    if (outcome.problem) return failure(outcome.problem);
+    reusable = keep && outcome.reusable;
+    return Ok{};
+  }
+
+  void close() {
+    drop_streams();
+    io_.reset();  // with what may still be under way
+  }
+
+ private:
+  using Until = std::chrono::steady_clock::time_point;
+
+  void drop_streams() {
+    secure_.reset();
+    plain_.reset();
+  }
+  [[nodiscard]] bool connected() const { return plain_ || secure_; }
+
+  [[nodiscard]] Error failure(const error_code& problem) const {
+    const std::string why =
+        problem == beast::error::timeout ? fmt::format("no answer within {} s", timeout_s()) : problem.message();
+    return unavailable(why);
+  }
+  [[nodiscard]] double timeout_s() const { return static_cast<double>(peer_.timeout.count()) / 1000; }
+
+  [[nodiscard]] Request request_of(const HttpCall& call, const std::string& last_id, bool keep) const {
+    Request request{http::string_to_verb(call.method), url_.path + call.target, 11};
+    request.set(http::field::host, fmt::format("{}:{}", url_.host, url_.port));
+    request.set(http::field::user_agent, "perseus");
+    if (!keep) request.set(http::field::connection, "close");
+    const std::string& token = peer_.token.empty() ? url_.password : peer_.token;
+    if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
+    if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
+    if (!call.idempotency_key.empty()) request.set("Idempotency-Key", call.idempotency_key);
+    if (!last_id.empty()) request.set("Last-Event-ID", last_id);
+    if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
+    request.body() = call.body;
+    request.prepare_payload();
+    return request;
+  }
+
+  Status connect(Waited& waited, Until ends) {
+    if (connected()) return Ok{};
+    error_code problem;
+    asio::ip::tcp::resolver resolver(*io_);
+    const auto found = resolver.resolve(url_.host, std::to_string(url_.port), problem);
+    if (problem) return failure(problem);
+    beast::tcp_stream stream(*io_);
+    stream.expires_at(ends);
+    stream.async_connect(found, waited());
+    if ((problem = waited.wait())) return failure(problem);
+    error_code ignored;
+    stream.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    (void)fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);  // it may outlive many programs that are started
+    ++connections_;
+    if (!url_.tls) {
+      plain_.emplace(std::move(stream));
+      return Ok{};
+    }
+    if (!tls_) {
+      auto context = client_tls(peer_.ca_file);
+      if (!context) return context.error();
+      tls_ = *std::move(context);
+    }
+    secure_.emplace(std::move(stream), *tls_);
+    secure_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
+    SSL_set_tlsext_host_name(secure_->native_handle(), url_.host.c_str());
+    secure_->async_handshake(asio::ssl::stream_base::client, waited());
+    if ((problem = waited.wait())) return failure(problem);
+    return Ok{};
+  }
+
+  Outcome exchange_by(Waited& waited, Until ends, const Request& request, bool endless, const OnHead& on_head,
+                      const OnBytes& on_bytes) {
+    if (secure_) {
+      beast::get_lowest_layer(*secure_).expires_at(ends);
+      return exchange(*secure_, waited, request, endless, on_head, on_bytes);
+    }
+    plain_->expires_at(ends);
+    return exchange(*plain_, waited, request, endless, on_head, on_bytes);
+  }
+
+  HttpPeer peer_;
+  Url url_;
+  std::unique_ptr<asio::io_context> io_;  ///< none before the first call: making it may fail
+  TlsContext tls_;
+  std::optional<beast::tcp_stream> plain_;
+  std::optional<beast::ssl_stream<beast::tcp_stream>> secure_;
+  int connections_ = 0;
+};
+
+HttpConnection::HttpConnection(HttpPeer peer) : transport_(std::make_unique<Transport>(std::move(peer))) {}
+HttpConnection::HttpConnection(HttpConnection&&) noexcept = default;
+HttpConnection& HttpConnection::operator=(HttpConnection&&) noexcept = default;
+HttpConnection::~HttpConnection() = default;
+
+void HttpConnection::set_timeout(std::chrono::milliseconds timeout) { transport_->peer().timeout = timeout; }
+int HttpConnection::connections() const { return transport_->connections(); }
+void HttpConnection::close() { transport_->close(); }
+
+namespace {
+
+Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCall& call, bool keep,
+                              const std::stop_token& stop) {
+  HttpReply reply;
+  const auto on_head = [&](int status, std::string_view content_type) {
+    reply.status = status;
+    reply.content_type = content_type;
+    return false;
+  };
+  const auto on_bytes = [&](std::string_view bytes) {
+    reply.body += bytes;
+    return true;
+  };
+  try {
+    const Status done = transport.talk(call, {}, on_head, on_bytes, false, keep, stop);
+    if (!done) return done.error();
+  } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
+    return transport.unavailable(fmt::format("cannot connect: {}", error.what()));
+  }
+  return reply;
+}
+
+}  // namespace
+
+Result<HttpReply> HttpConnection::call(const HttpCall& call, const std::stop_token& stop) {
+  return whole_reply(*transport_, call, true, stop);
+}
+
+Result<HttpReply> http_call(const HttpPeer& peer, const HttpCall& call, const std::stop_token& stop) {
+  HttpConnection::Transport transport(peer);
+  return whole_reply(transport, call, false, stop);
+}
+
+Result<HttpReply> follow_events(const HttpPeer& peer, const std::string& target, const std::string& after,
+                                const std::function<bool(const ServerSentEvent&)>& on_event) {
+  HttpReply reply;
+  EventReader reader;
+  bool stream = false;
+  const auto on_head = [&](int status, std::string_view content_type) {
+    reply.status = status;
+    reply.content_type = content_type;
+    stream = status == 200 && content_type.starts_with("text/event-stream");
+    return stream;
+  };
+  const auto on_bytes = [&](std::string_view bytes) {
+    if (!stream) {
+      reply.body += bytes;
+      return true;
+    }
+    reader.put(bytes);
+    while (const auto event = reader.next()) {
+      if (!on_event(*event)) return false;
+    }
+    return true;
+  };
+  const Status done =
+      HttpConnection::Transport(peer).talk({"GET", target, "", ""}, after, on_head, on_bytes, true, false, {});
+  if (!done) return done.error();
+  return reply;
+}
+
+void EventReader::put(std::string_view bytes) { text_ += bytes; }
+
+std::optional<ServerSentEvent> EventReader::next() {
+  while (true) {
+    const std::size_t end = text_.find('\n');
+    if (end == std::string::npos) return std::nullopt;
+    std::string line = text_.substr(0, end);
+    text_.erase(0, end + 1);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) {
+      if (!std::exchange(has_data_, false)) continue;
+      ServerSentEvent event = std::exchange(event_, {});
+      event_.id = event.id;  // holds until another one comes
+      return event;
+    }
+    const std::size_t colon = line.find(':');
+    const std::string field = line.substr(0, colon);
+    std::string value = colon == std::string::npos ? "" : line.substr(colon + 1);
+    if (value.starts_with(' ')) value.erase(0, 1);
+    if (field == "id") event_.id = value;
+    if (field == "event") event_.name = value;
+    if (field == "data") {
+      if (has_data_) event_.data += '\n';
+      event_.data += value;
+      has_data_ = true;
+    }
+  }
+}
+
+}  // namespace perseus::http

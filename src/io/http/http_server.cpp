@@ -1,0 +1,317 @@
+#include "io/http/http_server.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <ctime>
+#include <utility>
+
+#include "io/http/connection.h"
+
+namespace perseus::http {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+/// In a row; half a millisecond or so. Then others have their turn.
+constexpr int most_flushes = 64;
+constexpr int most_taken_in = 64;
+
+template <int name>
+using TcpSetting = asio::detail::socket_option::integer<IPPROTO_TCP, name>;
+/// A host that is gone, without a word, is noticed within a minute: it says nothing when asked three times, or does not
+/// take what was sent. Linux's own numbers are two hours and a quarter of one.
+constexpr int keep_alive_after_s = 30, keep_alive_every_s = 10, keep_alive_times = 3;
+constexpr auto taken_within = 60s;
+
+/// "Sun, 06 Nov 1994 08:49:37 GMT"
+std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
+
+Error cannot_listen(const HostPort& address, const error_code& problem) {
+  return {ErrorCode::unavailable, fmt::format("cannot listen on {}: {}", format_host_port(address), problem.message())};
+}
+
+}  // namespace
+
+ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler)
+    : io(context),
+      options(std::move(settings)),
+      handler(std::move(request_handler)),
+      turns(context),
+      date(http_date()),
+      timer_(context) {}
+
+Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address) {
+  error_code problem;
+  tcp::resolver resolver(io);
+  const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, problem);
+  if (problem || found.empty()) return cannot_listen(address, problem);
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  tcp::acceptor taken(io);
+  taken.open(endpoint.protocol(), problem);
+  if (!problem) taken.set_option(asio::socket_base::reuse_address(true), problem);
+  // On Linux what is accepted inherits these.
+  if (!problem) taken.set_option(tcp::no_delay(true), problem);
+  if (!problem) taken.set_option(asio::socket_base::keep_alive(true), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPIDLE>(keep_alive_after_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPINTVL>(keep_alive_every_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPCNT>(keep_alive_times), problem);
+  if (!problem) {
+    taken.set_option(TcpSetting<TCP_USER_TIMEOUT>(static_cast<int>(std::chrono::milliseconds(taken_within).count())),
+                     problem);
+  }
+  if (!problem) taken.bind(endpoint, problem);
+  if (problem) return cannot_listen(address, problem);
+  return taken;
+}
+
+Result<std::uint16_t> ServerCore::listen(tcp::acceptor taken) {
+  error_code problem;
+  const tcp::endpoint endpoint = taken.local_endpoint(problem);
+  if (!problem) taken.listen(asio::socket_base::max_listen_connections, problem);
+  const int listening = problem ? -1 : taken.release(problem);
+  if (problem) return cannot_listen({endpoint.address().to_string(), endpoint.port()}, problem);
+  listeners_.push_back(std::make_unique<Listener>(io, listening, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->take_in_some();
+  }));
+  return endpoint.port();
+}
+
+void ServerCore::take_in_some() {
+  bool all = true;
+  for (const auto& listener : listeners_) {
+    int taken = 0;
+    for (; taken < most_taken_in; ++taken) {
+      auto next = listener->take();
+      if (!next) break;
+      take_in(std::move(next->socket), next->peer);
+    }
+    all = all && taken < most_taken_in;
+  }
+  if (all) return;
+  asio::post(io, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->take_in_some();
+  });
+}
+
+void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
+  ++totals.accepted;
+  if (connections_.size() >= options.connections) {
+    ++totals.turned_away;
+    return turn_away(socket, 503, "the server has as many connections as it may have");
+  }
+  std::string address = peer.address().to_string();
+  if (!per_address_.take(address, options.connections_per_address)) {
+    ++totals.turned_away_of_address;
+    return turn_away(socket, 429,
+                     fmt::format("connections from {}: {}; allowed: {}", counted_address(address),
+                                 options.connections_per_address, options.connections_per_address));
+  }
+  const auto connection = options.tls
+                              ? make_tls_connection(shared_from_this(), std::move(socket), std::move(address))
+                              : make_plain_connection(shared_from_this(), std::move(socket), std::move(address));
+  connection->place = connections_.insert(connections_.end(), connection);
+  connection->begin();
+}
+
+void ServerCore::turn_away(tcp::socket& socket, int status, std::string_view why) const {
+  if (options.tls) return;
+  const HttpResponse refusal = error_response(status, why);
+  const std::string text = fmt::format(
+      "HTTP/1.1 {} {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n"
+      "Retry-After: 1\r\nConnection: close\r\n\r\n{}",
+      status, reason_phrase(status), refusal.body->size(), *refusal.body);
+  error_code ignored;
+  socket.non_blocking(true, ignored);
+  socket.write_some(asio::buffer(text), ignored);
+}
+
+void ServerCore::forget(Connection& connection) {
+  per_address_.give_back(connection.peer());
+  connections_.erase(connection.place);
+  if (draining && connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
+}
+
+void ServerCore::flush_in_turn(Connection& connection) {
+  if (flushed_ < most_flushes) {
+    ++flushed_;
+    return connection.flush();
+  }
+  to_flush_.push_back(connection.weak_from_this());
+  flush_later();
+}
+
+void ServerCore::flush_later() {
+  if (std::exchange(will_flush_, true)) return;
+  asio::post(io, [weak = weak_from_this()] {
+    if (const auto core = weak.lock()) core->flush_some();
+  });
+}
+
+void ServerCore::flush_some() {
+  will_flush_ = false;
+  begin_turn();
+  for (int i = 0; i < most_flushes && !to_flush_.empty(); ++i) {
+    const auto connection = to_flush_.front().lock();
+    to_flush_.pop_front();
+    if (connection) connection->flush();
+  }
+  if (!to_flush_.empty()) flush_later();
+}
+
+void ServerCore::start_sweeping() {
+  const auto shortest =
+      std::min({options.request_time, options.response_time, options.idle_time, options.comment_time});
+  timer_.expires_after(std::clamp(shortest / 4, 5ms, 1000ms));
+  timer_.async_wait([keep = std::weak_ptr(shared_from_this())](error_code problem) {
+    const auto core = keep.lock();
+    if (problem || !core) return;
+    core->sweep();
+    core->start_sweeping();
+  });
+}
+
+void ServerCore::sweep() {
+  const auto now = steady_clock::now();
+  if (now >= next_date_) {
+    date = http_date();
+    next_date_ = now + 1s;
+  }
+  for (auto next = connections_.begin(); next != connections_.end();) {
+    const std::shared_ptr<Connection> connection = *next++;
+    connection->check_time(now);
+  }
+  if (now >= drained_by_) close_all();
+}
+
+void ServerCore::drain(std::chrono::milliseconds grace, std::function<void()> done) {
+  draining = true;
+  drained_by_ = steady_clock::now() + grace;
+  drained_ = std::move(done);
+  const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
+  for (const auto& connection : open) connection->drain();
+  if (connections_.empty()) asio::post(io, [keep = shared_from_this()] { keep->finish_drain(); });
+}
+
+void ServerCore::finish_drain() {
+  if (!connections_.empty()) return;  // somebody came meanwhile
+  listeners_.clear();
+  if (const auto done = std::exchange(drained_, {})) done();
+}
+
+void ServerCore::close_all() {
+  listeners_.clear();
+  const std::vector<std::shared_ptr<Connection>> open(connections_.begin(), connections_.end());
+  for (const auto& connection : open) connection->close();
+}
+
+HttpServerCounts ServerCore::counts() const {
+  HttpServerCounts now = totals;
+  now.connections = connections_.size();
+  for (const auto& connection : connections_) {
+    now.waiting += connection->active() ? 1 : 0;
+    now.streams += connection->streaming() ? 1 : 0;
+  }
+  return now;
+}
+
+HttpServer::HttpServer(asio::io_context& io, HttpServerOptions options, HttpHandler handler)
+    : core_(std::make_shared<ServerCore>(io, std::move(options), std::move(handler))) {
+  core_->start_sweeping();
+}
+
+HttpServer::~HttpServer() {
+  core_->close_all();
+  core_->handler = {};
+}
+
+Result<std::uint16_t> HttpServer::listen(tcp::acceptor taken) { return core_->listen(std::move(taken)); }
+
+Result<std::uint16_t> HttpServer::listen(const HostPort& address) {
+  auto taken = take_address(core_->io, address);
+  if (!taken) return taken.error();
+  return core_->listen(std::move(*taken));
+}
+
+void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> done) {
+  core_->drain(grace, std::move(done));
+}
+
+void HttpServer::use_certificate(TlsContext tls) {
+  PERSEUS_CHECK(core_->options.tls && tls, "a server speaks TLS from its start or never");
+  core_->options.tls = std::move(tls);
+}
+
+void HttpServer::set_limits(const HttpServerOptions& options) {
+  core_->options.limits = options.limits;
+  core_->options.connections = options.connections;
+  core_->options.connections_per_address = options.connections_per_address;
+  core_->options.request_time = options.request_time;
+}
+
+HttpServerCounts HttpServer::counts() const {
+  HttpServerCounts counts = core_->counts();
+  counts.certificate_end_s = certificate_end_s(core_->options.tls);
+  return counts;
+}
+
+void Responder::send(HttpResponse response) const {
+  if (const auto connection = exchange_->connection.lock()) connection->answer(*exchange_, response);
+}
+
+void Responder::on_closed(std::function<void()> closed) const {
+  if (open()) {
+    exchange_->closed = std::move(closed);
+  } else {
+    closed();
+  }
+}
+
+void Responder::name(std::string_view route) const { exchange_->route = route; }
+
+void Responder::open_stream() const {
+  if (const auto connection = exchange_->connection.lock()) connection->open_stream(*exchange_);
+}
+
+bool Responder::event(std::shared_ptr<const std::string> text) const {
+  const auto connection = exchange_->connection.lock();
+  return exchange_->stream && connection && connection->stream_event(std::move(text));
+}
+
+bool Responder::event(std::string_view id, std::string_view name, std::string_view data) const {
+  return event(event_text(id, name, data));
+}
+
+std::shared_ptr<const std::string> event_text(std::string_view id, std::string_view name, std::string_view data) {
+  std::string text;
+  if (!id.empty()) text += fmt::format("id: {}\n", id);
+  if (!name.empty()) text += fmt::format("event: {}\n", name);
+  while (true) {  // a line of data each
+    const std::size_t end = data.find('\n');
+    text += fmt::format("data: {}\n", data.substr(0, end));
+    if (end == std::string_view::npos) break;
+    data.remove_prefix(end + 1);
+  }
+  text += '\n';
+  return std::make_shared<const std::string>(std::move(text));
+}
+
+void Responder::end_stream() const {
+  const auto connection = exchange_->connection.lock();
+  if (exchange_->stream && connection) connection->end_stream();
+}
+
+bool Responder::open() const {
+  const auto connection = exchange_->connection.lock();
+  return connection && !connection->closed() &&
+         (!exchange_->answered || (exchange_->stream && connection->streaming()));
+}
+
+}  // namespace perseus::http

@@ -1,0 +1,127 @@
+// An HTTP/1.1 server for very many mostly waiting clients.
+//
+// Problem: thousands of ranks keep a connection each, and most of them wait for an answer that comes minutes later.
+// Input: an io_context that one thread runs, and a handler that gets whole requests. Output: one answer a request, in
+// the order in which a connection's requests came, whenever the handler's Responder is used; or a stream of server-sent
+// events. What is not HTTP, too large or too slow is answered with 4xx and closed before the handler sees it.
+// Errors: only of listening. Cost: a waiting connection keeps about 1 kB (no buffers: bytes are read into one that all
+// connections share; TLS adds some 15 kB); a request some ten microseconds, most of them the kernel's.
+// Threads: everything on the io_context's one thread; one more for each address accepts and nothing else. Decisions:
+// docs/decisions/0012, 0024.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "io/http/http_message.h"
+#include "io/http/request_reader.h"
+#include "io/http/tls.h"
+
+namespace perseus::http {
+
+class PendingAnswer;
+class ServerCore;
+
+/// The right to answer one request: copyable, used once, at any later time. When the last copy goes unused, the client
+/// gets a 500. Answering a client that has gone away does nothing.
+class Responder {
+ public:
+  explicit Responder(std::shared_ptr<PendingAnswer> exchange) : exchange_(std::move(exchange)) {}
+
+  void send(HttpResponse response) const;
+  /// Calls back once if the client goes away before its answer or before the stream has ended.
+  void on_closed(std::function<void()> closed) const;
+  /// What the request is called in statistics, for example "/v1/jobs/{id}"; must live as long as the server.
+  void name(std::string_view route) const;
+
+  /// Answers with a text/event-stream that stays open; comment lines keep it alive while nothing happens.
+  void open_stream() const;
+  /// One server-sent event as event_text() formats it, which any number of streams may share. It is sent in a later
+  /// turn. False: the client is gone (or too slow to be waited for).
+  bool event(std::shared_ptr<const std::string> text) const;
+  bool event(std::string_view id, std::string_view name, std::string_view data) const;
+  void end_stream() const;
+
+  [[nodiscard]] bool open() const;
+
+ private:
+  std::shared_ptr<PendingAnswer> exchange_;
+};
+
+/// One server-sent event; empty id or name are left out.
+std::shared_ptr<const std::string> event_text(std::string_view id, std::string_view name, std::string_view data);
+
+using HttpHandler = std::function<void(HttpRequest, Responder)>;
+
+/// What was answered, for metrics and logs.
+struct ServedRequest {
+  std::string_view route;  ///< see Responder::name(); "" for what never reached the handler
+  int status;
+  double took_s;
+};
+
+struct HttpServerOptions {
+  RequestLimits limits;
+  std::size_t connections = 20000;
+  std::size_t connections_per_address = SIZE_MAX;  ///< see io/http/address_counts.h; loopback has no limit
+  /// Requests that wait until those of ranks that have arrived are answered.
+  std::function<bool(const HttpRequest&)> is_reader;
+  std::size_t unfinished_bytes = 128U << 20U;  ///< of all bodies that have not come to their end, together
+  /// Asked when a head has come whose body has not: an answer, after which the connection is closed, or nothing.
+  std::function<std::optional<HttpResponse>(const HttpRequest& head)> refuse;
+  std::chrono::milliseconds request_time{20000};   ///< from a request's first byte to its last; TLS handshake too
+  std::chrono::milliseconds response_time{30000};  ///< for the client to take what was sent
+  std::size_t slowest_bytes_per_s = 64U << 10U;    ///< more time for large answers: their size over this
+  std::chrono::milliseconds idle_time{900000};     ///< without any request
+  std::chrono::milliseconds comment_time{15000};   ///< between signs of life on a stream
+  std::size_t stream_bytes = 4U << 20U;            ///< that may wait for a stream's reader before it is cut off
+  TlsContext tls;                                  ///< none: plain HTTP
+  std::function<void(const ServedRequest&)> served;
+};
+
+struct HttpServerCounts {
+  std::size_t connections = 0;  ///< open now
+  std::size_t waiting = 0;      ///< of these, with a request that is not answered yet
+  std::size_t streams = 0;      ///< of these, event streams
+  std::uint64_t accepted = 0;
+  std::uint64_t turned_away = 0;             ///< over the limit of connections
+  std::uint64_t turned_away_of_address = 0;  ///< over the limit of connections of one address
+  std::uint64_t timed_out = 0;
+  std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
+};
+
+/// An address of our own from now on, of which listen() makes use later: until then whoever connects there is refused.
+/// Error: unavailable.
+Result<boost::asio::ip::tcp::acceptor> take_address(boost::asio::io_context& io, const HostPort& address);
+
+class HttpServer {
+ public:
+  HttpServer(boost::asio::io_context& io, HttpServerOptions options, HttpHandler handler);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer();  ///< closes everything at once
+
+  /// May be called for several addresses; port 0 takes a free one. Returns the port.
+  Result<std::uint16_t> listen(const HostPort& address);
+  Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
+  /// Closes idle connections, ends streams; the others close after their answer, or after `grace`. Connections are
+  /// accepted until then, for probes; the handler sees HttpRequest::while_draining and refuses what is not for them.
+  void drain(std::chrono::milliseconds grace, std::function<void()> done);
+  [[nodiscard]] HttpServerCounts counts() const;
+  /// For connections from now on, of a server that began with a certificate.
+  void use_certificate(TlsContext tls);
+  /// Takes over the limits of requests and connections, and the time for a request, for what comes from now on.
+  void set_limits(const HttpServerOptions& options);
+
+ private:
+  std::shared_ptr<ServerCore> core_;
+};
+
+}  // namespace perseus::http

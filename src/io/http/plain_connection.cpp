@@ -1,0 +1,76 @@
+// A connection without TLS: waits for bytes without a buffer, reads and writes at once where the kernel lets it.
+#include <boost/asio/write.hpp>
+
+#include "io/http/connection.h"
+
+namespace perseus::http {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+class PlainConnection final : public Connection {
+ public:
+  PlainConnection(std::shared_ptr<ServerCore> core, asio::ip::tcp::socket socket, std::string peer)
+      : Connection(std::move(core), std::move(peer), false), socket_(std::move(socket)) {}
+
+  void begin() override {
+    error_code problem;
+    socket_.non_blocking(true, problem);
+    if (problem) return lost();
+    ready();
+  }
+
+ private:
+  std::shared_ptr<PlainConnection> self() { return std::static_pointer_cast<PlainConnection>(shared_from_this()); }
+
+  void read_some() override {
+    socket_.async_wait(asio::socket_base::wait_read, [me = self()](error_code problem) {
+      if (problem) return me->lost();
+      const std::size_t count = me->socket_.read_some(asio::buffer(me->core().read_buffer), problem);
+      if (problem == asio::error::would_block) return me->read_some();
+      if (problem) return me->lost();
+      me->received({me->core().read_buffer.data(), count});
+    });
+  }
+
+  void write(const Buffers& buffers) override {
+    error_code problem;
+    std::size_t count = socket_.write_some(buffers, problem);
+    if (problem == asio::error::would_block) {
+      count = 0;
+    } else if (problem) {
+      return lost();
+    }
+    if (count == asio::buffer_size(buffers)) return written();
+    Buffers rest = buffers;
+    for (asio::const_buffer& part : rest) {
+      const std::size_t gone = std::min(count, part.size());
+      part += gone;
+      count -= gone;
+    }
+    asio::async_write(socket_, rest,
+                      [me = self()](error_code failed, std::size_t) { return failed ? me->lost() : me->written(); });
+  }
+
+  void shut_down() override {
+    error_code ignored;  // the client may be gone already
+    socket_.shutdown(asio::socket_base::shutdown_send, ignored);
+  }
+
+  void close_socket() override {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+
+  asio::ip::tcp::socket socket_;
+};
+
+}  // namespace
+
+std::shared_ptr<Connection> make_plain_connection(std::shared_ptr<ServerCore> core, asio::ip::tcp::socket socket,
+                                                  std::string peer) {
+  return std::make_shared<PlainConnection>(std::move(core), std::move(socket), std::move(peer));
+}
+
+}  // namespace perseus::http

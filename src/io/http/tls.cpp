@@ -1,0 +1,68 @@
+#include "io/http/tls.h"
+
+#include <fmt/format.h>
+
+#include <boost/asio/ssl/context.hpp>
+#include <ctime>
+#include <fstream>
+
+namespace perseus::http {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+
+Status readable(const std::string& file) {
+  if (std::ifstream(file).good()) return Ok{};
+  return Error{ErrorCode::not_found, fmt::format("{}: cannot be read", file)};
+}
+
+Error unusable(const std::string& file, const char* expected, const boost::system::error_code& problem) {
+  return {ErrorCode::invalid_input, fmt::format("{}: {} expected (PEM): {}", file, expected, problem.message())};
+}
+
+}  // namespace
+
+Result<TlsContext> server_tls(const std::string& certificate_file, const std::string& key_file) {
+  for (const std::string& file : {certificate_file, key_file}) {
+    if (const Status status = readable(file); !status) return status.error();
+  }
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  context->set_options(ssl::context::default_workarounds | ssl::context::no_tlsv1 | ssl::context::no_tlsv1_1);
+  SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections keep no buffers
+  SSL_CTX_set_session_cache_mode(context->native_handle(),
+                                 SSL_SESS_CACHE_OFF);  // clients keep their tickets themselves
+  boost::system::error_code problem;
+  context->use_certificate_chain_file(certificate_file, problem);
+  if (problem) return unusable(certificate_file, "a certificate chain", problem);
+  context->use_private_key_file(key_file, ssl::context::pem, problem);
+  if (problem) return unusable(key_file, "the certificate's private key", problem);
+  if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
+    return Error{ErrorCode::invalid_input, fmt::format("{} is not the key of {}", key_file, certificate_file)};
+  }
+  return context;
+}
+
+std::optional<double> certificate_end_s(const TlsContext& context) {
+  if (!context) return std::nullopt;
+  const X509* const certificate = SSL_CTX_get0_certificate(context->native_handle());
+  std::tm end{};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1) return std::nullopt;
+  return static_cast<double>(timegm(&end));
+}
+
+Result<TlsContext> client_tls(const std::string& ca_file) {
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
+  context->set_verify_mode(ssl::verify_peer);
+  boost::system::error_code problem;
+  if (ca_file.empty()) {
+    context->set_default_verify_paths(problem);
+    if (problem) return unusable("the system's certificates", "certificates", problem);
+    return context;
+  }
+  if (const Status status = readable(ca_file); !status) return status.error();
+  context->load_verify_file(ca_file, problem);
+  if (problem) return unusable(ca_file, "certificates", problem);
+  return context;
+}
+
+}  // namespace perseus::http

@@ -1,0 +1,24 @@
+// A timeline seen from afar: one iteration cut into equal columns of time, one row per rank.
+//
+// Problem: 65,536 bars do not fit on 1,000 pixels or 100 characters. Input: a timeline, the time span that the columns
+// share, their number. Output: per rank and column, how busy it is, the mean power while busy, and whether the marked
+// critical path passes. Cost: O(bars + ranks * columns + columns that bars cover). Threads: pure.
+#pragma once
+
+#include <vector>
+
+#include "io/report/timeline.h"
+
+namespace perseus::report {
+
+struct TimelineColumn {
+  double busy = 0;  ///< 0..1
+  Watts power;      ///< mean while busy
+  bool critical = false;
+};
+
+/// [rank][column]
+std::vector<std::vector<TimelineColumn>> columns_of(const model::ComputationDag& dag, const Timeline& timeline,
+                                                    Seconds span, int columns);
+
+}  // namespace perseus::report

@@ -1,0 +1,65 @@
+// Several methods on one pipeline: who is better than whom, over which share of T, and by how much.
+//
+// Problem: frontiers of different methods end at different times and cross. Input: a valid DAG and the methods'
+// frontiers, each with at least one point and all with the same lower bound. At equal T each runs its slowest point
+// that is no slower and waits for the rest (paper eq. (1)).
+// Output: for every unordered pair, first listed first, the shares of T where either is better, and what is saved. T
+// runs from T_min to T*, the range of deadlines in which there is something to decide. Units: s, J, %.
+// Errors: none. Cost: O(methods^2 * points). Threads: pure. Source: paper section 6.4 and figure 9.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/report/report.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::report {
+
+struct ComparedMethod {
+  std::string name;
+  std::string description;
+  std::string note;  ///< about this result; may be empty
+  model::Frontier frontier;
+};
+
+/// What one of a pair has over the other.
+struct Advantage {
+  bool dominates = false;  ///< at every T at least as good, at some better; T past T* included
+  double better_pct = 0;   ///< share of T where it needs less energy, or the other cannot be that fast
+  double only_pct = 0;     ///< of that: the other cannot be that fast
+  double largest_pct = 0;  ///< most saved at one T, in % of the other's energy; 0 if nowhere
+  Seconds largest_at;      ///< where
+};
+
+struct PairComparison {
+  int first = 0;  ///< indices into the methods
+  int second = 0;
+  Advantage of_first;
+  Advantage of_second;
+  double equal_pct = 0;        ///< share of T where both need the same, or neither is that fast
+  double mean_saving_pct = 0;  ///< of the first against the second, mean over the T that both reach; may be negative
+};
+
+std::vector<PairComparison> compare_pairs(const model::ComputationDag& dag, const std::vector<ComparedMethod>& methods);
+
+struct ComparisonInput {
+  const model::ComputationDag& dag;
+  const std::vector<ComparedMethod>& methods;
+  std::string title;
+  std::vector<ReportFact> inputs;
+  double slowdown = 0;  ///< tolerated beyond T_max where every method's plan "in time" is shown
+};
+
+/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock, and the
+/// tolerance), its ends, and what they save against everything at maximum clock.
+std::string terminal_methods(const ComparisonInput& input);
+/// A line per pair.
+std::string terminal_pairs(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
+/// The frontiers in one drawing, as in the paper's figure 9.
+void write_comparison_svg(const ComparisonInput& input, const Sink& sink);
+/// One self-contained page without scripts: the drawing and both tables.
+void write_comparison_html(const ComparisonInput& input, const std::vector<PairComparison>& pairs, const Sink& sink);
+
+}  // namespace perseus::report

@@ -1,0 +1,20 @@
+// The two tables of a comparison as cells, which the terminal and the page show alike.
+// Input, errors, threads: as io/report/comparison.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/report/comparison.h"
+
+namespace perseus::report {
+
+struct TextRows {
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+};
+
+TextRows method_rows(const ComparisonInput& input);
+TextRows pair_rows(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
+
+}  // namespace perseus::report

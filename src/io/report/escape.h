@@ -1,0 +1,17 @@
+// Names from files, made safe for the languages that reports are written in.
+//
+// Input: any bytes. Output: valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped
+// for its place. Errors: none. Cost: O(bytes). Threads: pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace perseus::report {
+
+/// For text and double- or single-quoted attributes of HTML and XML.
+std::string escape_markup(std::string_view text);
+/// A JSON string with its quotes that may also stand inside <script>: no "<", no line separators.
+std::string json_string(std::string_view text);
+
+}  // namespace perseus::report

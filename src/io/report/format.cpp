@@ -1,0 +1,90 @@
+#include "io/report/format.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include "planning/model/instruction.h"
+
+namespace perseus::report {
+namespace {
+
+std::string with_commas(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  auto point = text.find('.');
+  if (point == std::string::npos) point = text.size();
+  const std::size_t first = text.starts_with('-') ? 1 : 0;
+  for (std::size_t at = point; at > first + 3;) text.insert(at -= 3, 1, ',');
+  return text;
+}
+
+/// Decimals that leave `digits` significant digits, none for large values.
+int decimals_for(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) return 0;
+  return std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 12);
+}
+
+std::string quantity(double value, int digits, const char* unit) {
+  return with_commas(value, decimals_for(value, digits)) + unit;
+}
+
+char letter_of(const std::string& instruction) {
+  if (instruction == model::name_of(model::Instruction::pure_backward)) return 'B';
+  return instruction.empty() ? '?' : static_cast<char>(std::toupper(static_cast<unsigned char>(instruction[0])));
+}
+
+}  // namespace
+
+std::string text_of(Seconds time) {
+  const double s = time.value();
+  if (s != 0 && std::abs(s) < 1e-3) return quantity(s * 1e6, 4, " us");
+  if (s != 0 && std::abs(s) < 1) return quantity(s * 1e3, 4, " ms");
+  return quantity(s, 5, " s");
+}
+
+std::string text_of(Joules energy) { return quantity(energy.value(), 5, " J"); }
+std::string text_of(Watts power) { return quantity(power.value(), 3, " W"); }
+std::string text_of(Megahertz clock) {
+  return clock.value() == 0 ? "fixed clock" : fmt::format("{} MHz", clock.value());
+}
+std::string percent(double value) {
+  if (std::abs(value) < 5e-4) value = 0;  // no "-0.000"
+  return fmt::format("{:.{}f} %", value, std::abs(value) < 1 ? 3 : 2);
+}
+
+std::string short_name(const model::ComputationDag& dag, int computation) {
+  const model::Computation& c = dag.computations[computation];
+  const std::string letter(1, letter_of(dag.types[c.type].instruction));
+  return c.microbatch < 0 ? letter : letter + std::to_string(c.microbatch);
+}
+
+std::string long_name(const model::ComputationDag& dag, int computation) {
+  const model::Computation& c = dag.computations[computation];
+  const model::ComputationType& type = dag.types[c.type];
+  std::string name = type.instruction;
+  if (c.microbatch >= 0) name += fmt::format(" {}", c.microbatch);
+  if (type.stage >= 0) name += fmt::format(", stage {}", type.stage);
+  return name;
+}
+
+std::vector<double> ticks_within(double low, double high, int count) {
+  if (!(high > low) || count < 1) return {low};
+  const double raw = (high - low) / count;
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  const double mantissa = raw / power;
+  const double step = power * (mantissa < 1.5 ? 1 : mantissa < 3.5 ? 2 : mantissa < 7.5 ? 5 : 10);
+  std::vector<double> ticks;
+  for (double k = std::ceil(low / step); k * step <= high + 1e-9 * step; ++k) ticks.push_back(k * step);
+  return ticks;
+}
+
+std::string tick_label(double value, const std::vector<double>& ticks) {
+  const double step = ticks.size() > 1 ? ticks[1] - ticks[0] : value;
+  if (std::abs(value) < 1e-9 * step) value = 0;  // no "-0.0"
+  const int decimals = step == 0 ? 0 : std::clamp(-static_cast<int>(std::floor(std::log10(step) + 1e-9)), 0, 12);
+  return with_commas(value, decimals);
+}
+
+}  // namespace perseus::report

@@ -1,0 +1,36 @@
+// Small appends gathered into pieces that are worth a write.
+//
+// Output: everything appended, in order, to the sink; the rest when it is destroyed. Threads: one owner.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "io/report/report.h"
+
+namespace perseus::report {
+
+class Pieces {
+ public:
+  explicit Pieces(const Sink& sink) : sink_(sink) {}
+  Pieces(const Pieces&) = delete;
+  Pieces& operator=(const Pieces&) = delete;
+  ~Pieces() { flush(); }
+
+  Pieces& operator<<(std::string_view text) {
+    piece_ += text;
+    if (piece_.size() >= piece_size) flush();
+    return *this;
+  }
+  void flush() {
+    if (!piece_.empty()) sink_(piece_);
+    piece_.clear();
+  }
+
+ private:
+  static constexpr std::size_t piece_size = 1 << 16;
+  const Sink& sink_;
+  std::string piece_;
+};
+
+}  // namespace perseus::report

@@ -1,0 +1,68 @@
+// Everything that a plan can be shown as. The one header that callers of src/io/report need.
+//
+// Problem: show a frontier and the iterations behind its points to people (HTML, SVG, terminal) and to tools (trace).
+// Input: a valid DAG, and a Frontier with at least one point or plans that fit the DAG. Output: UTF-8 text through a
+// sink, in pieces of some tens of kB, so that nothing large is held in memory. Errors: none; the sink's owner writes
+// and reports. Cost: O(DAG) per drawn plan, plus O(points). Threads: pure functions.
+// Source: paper figures 1, 4 and 9; ../docs/decisions for the choice of the drawing library.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+#include "io/report/summary.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::report {
+
+using Sink = std::function<void(std::string_view)>;
+
+/// A line of "what went in": {"schedule", "1f1b"}, {"profile", "gpt3.csv"}.
+struct ReportFact {
+  std::string name;
+  std::string value;
+};
+
+struct ReportInput {
+  const model::ComputationDag& dag;
+  const model::Frontier& frontier;
+  std::string title;                 ///< for example the profile's file name
+  std::vector<ReportFact> inputs;    ///< in the order in which they are shown
+  std::optional<Seconds> straggler;  ///< T', drawn where it lands if given
+  model::DefaultRule rule = {};      ///< of the default plan
+};
+
+/// One iteration to draw: "before" is everything at maximum clock, "after" some point's plan.
+struct DrawnPlan {
+  std::string name;
+  const model::Plan& plan;
+};
+
+/// report.html: one self-contained page; works from file:// and without a network.
+void write_html(const ReportInput& input, const Sink& sink);
+
+/// frontier.svg: realised points, lower bound, the two reference points and, if given, T'.
+void write_frontier_svg(const ReportInput& input, const Sink& sink);
+
+/// timeline.svg: the iterations below each other on one time axis, bars coloured by power.
+void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
+
+/// Chrome/Perfetto trace: a process per plan, a thread per rank, power as counters.
+void write_trace(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
+
+enum class TerminalColour { none, ansi256, truecolor };
+
+struct TerminalStyle {
+  int width = 100;  ///< columns of the terminal
+  TerminalColour colour = TerminalColour::none;
+};
+
+/// One iteration as text, a row per rank, block height and colour by power.
+std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style);
+
+}  // namespace perseus::report

@@ -1,0 +1,81 @@
+#include "io/report/static_page.h"
+
+#include <fmt/format.h>
+
+#include "io/report/bundle.h"
+#include "io/report/escape.h"
+#include "io/report/pieces.h"
+
+namespace perseus::report {
+namespace {
+
+constexpr std::string_view policy = "default-src 'none'; style-src 'unsafe-inline'";
+constexpr std::string_view own_style =
+    "svg{width:100%;height:auto}.table{max-height:none}.table tbody tr{cursor:default}"
+    ".table td:first-child,.table th:first-child{text-align:left}";
+
+std::string table(const TextRows& rows) {
+  std::string html = "<div class=\"table\"><table>\n<thead><tr>";
+  for (const std::string& cell : rows.header) html += fmt::format("<th scope=\"col\">{}</th>", escape_markup(cell));
+  html += "</tr></thead>\n<tbody>\n";
+  for (const std::vector<std::string>& row : rows.rows) {
+    html += "<tr>";
+    for (const std::string& cell : row) html += fmt::format("<td>{}</td>", escape_markup(cell));
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string list(const std::vector<ReportFact>& items) {
+  std::string html = "<ul>\n";
+  for (const ReportFact& item : items)
+    html += fmt::format("<li><b>{}</b>: {}</li>\n", escape_markup(item.name), escape_markup(item.value));
+  return html + "</ul>\n";
+}
+
+void replace_once(std::string& text, std::string_view from, const std::string& to) {
+  if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+/// The ids of open_svg(), which must be unique on a page: the first drawing keeps them.
+std::string with_own_ids(std::string svg, int number) {
+  if (number == 1) return svg;
+  replace_once(svg, "aria-labelledby=\"title description\"",
+               fmt::format("aria-labelledby=\"title-{0} description-{0}\"", number));
+  replace_once(svg, "id=\"title\"", fmt::format("id=\"title-{}\"", number));
+  replace_once(svg, "id=\"description\"", fmt::format("id=\"description-{}\"", number));
+  return svg;
+}
+
+}  // namespace
+
+void write_static_page(const StaticPage& page, const Sink& sink) {
+  Pieces out(sink);
+  out << fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} - {}</title>\n<style>",
+      policy, escape_markup(page.title), escape_markup(page.kicker));
+  out << report_style() << own_style;
+  out << fmt::format("</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n",
+                     escape_markup(page.kicker), escape_markup(page.title));
+  out << "<ul class=\"inputs\">\n";
+  for (const ReportFact& fact : page.facts) {
+    out << fmt::format("<li><span>{}</span> {}</li>\n", escape_markup(fact.name), escape_markup(fact.value));
+  }
+  out << "</ul>\n</header>\n<main>\n";
+  int drawings = 0;
+  for (const PageSection& section : page.sections) {
+    out << "<section>";
+    if (!section.heading.empty()) out << fmt::format("<h2>{}</h2>\n", escape_markup(section.heading));
+    for (const std::string& drawing : section.drawings) out << with_own_ids(drawing, ++drawings);
+    if (!section.list.empty()) out << list(section.list);
+    if (!section.table.header.empty()) out << table(section.table);
+    if (!section.note.empty()) out << fmt::format("<p class=\"note\">{}</p>", escape_markup(section.note));
+    out << "</section>\n";
+  }
+  out << "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace perseus::report

@@ -1,0 +1,33 @@
+// A page of headings, drawings, tables and notes: self-contained, without scripts, for light and dark.
+//
+// Input: a title, what went in, and sections in the order in which they are shown; drawings are SVG as our writers make
+// them (several may stand on one page: their element ids are told apart). Output: HTML through a sink. The page forbids
+// itself every request. Errors: none. Cost: O(text). Threads: pure function.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/report/comparison_text.h"
+#include "io/report/report.h"
+
+namespace perseus::report {
+
+struct PageSection {
+  std::string heading;  ///< empty: none is shown, as on top of a page
+  std::vector<std::string> drawings;
+  std::vector<ReportFact> list;
+  TextRows table;    ///< none is shown without a header
+  std::string note;  ///< one paragraph of text; may be empty
+};
+
+struct StaticPage {
+  std::string kicker;  ///< what kind of page it is
+  std::string title;
+  std::vector<ReportFact> facts;
+  std::vector<PageSection> sections;
+};
+
+void write_static_page(const StaticPage& page, const Sink& sink);
+
+}  // namespace perseus::report

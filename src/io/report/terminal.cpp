@@ -1,0 +1,82 @@
+// Reports as text for a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "io/report/columns.h"
+#include "io/report/format.h"
+#include "io/report/power_ramp.h"
+#include "io/report/report.h"
+#include "io/report/timeline.h"
+
+namespace perseus::report {
+namespace {
+
+constexpr std::array<const char*, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr const char* waiting_cell = "·";
+constexpr const char* reset = "\x1b[0m";
+constexpr const char* underline = "\x1b[4m";
+constexpr double least_busy = 0.25;  // a cell with less work than this shows as waiting
+
+/// Terminals are dark more often than not, and the middle of the ramp reads on both.
+std::string colour_code(double position, TerminalColour colour) {
+  const Rgb c = power_colour(position, Theme::dark);
+  if (colour == TerminalColour::truecolor) return fmt::format("\x1b[38;2;{};{};{}m", c.red, c.green, c.blue);
+  const auto level = [](std::uint8_t v) { return (v * 5 + 127) / 255; };
+  return fmt::format("\x1b[38;5;{}m", 16 + 36 * level(c.red) + 6 * level(c.green) + level(c.blue));
+}
+
+std::string row_of(const std::vector<TimelineColumn>& columns, const PowerRange& range, TerminalColour colour) {
+  std::string text, current;
+  for (const TimelineColumn& column : columns) {
+    const bool waits = column.busy < least_busy;
+    const double position = range.position(column.power);
+    const int level = std::min(static_cast<int>(position * blocks.size()), static_cast<int>(blocks.size()) - 1);
+    if (colour != TerminalColour::none) {
+      std::string code = reset;
+      if (!waits) code += colour_code(position, colour) + (column.critical ? underline : "");
+      if (code != current) text += code;
+      current = code;
+    }
+    text += waits ? waiting_cell : blocks[level];
+  }
+  return colour == TerminalColour::none ? text : text + reset;
+}
+
+std::string time_axis(const std::string& indent, Seconds makespan, int columns) {
+  const std::string end = text_of(makespan);
+  const int gap = columns - 1 - static_cast<int>(end.size());
+  return indent + "0" + std::string(std::max(1, gap), ' ') + end + "\n";
+}
+
+std::string legend(const std::string& indent, const PowerRange& range, TerminalColour colour) {
+  std::string ramp;
+  for (std::size_t level = 0; level < blocks.size(); ++level) {
+    const double position = static_cast<double>(level) / (blocks.size() - 1);
+    ramp += colour == TerminalColour::none ? blocks[level] : colour_code(position, colour) + blocks[level] + "\x1b[0m";
+  }
+  return fmt::format("{}{} waits   {} {} {} to {}{}\n", indent, waiting_cell, "power", ramp, text_of(range.low),
+                     text_of(range.high),
+                     colour == TerminalColour::none ? "" : "   \x1b[4munderlined\x1b[0m: critical path");
+}
+
+}  // namespace
+
+std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style) {
+  const Timeline timeline = timeline_of(dag, plan.plan);
+  const PowerRange range = power_range_of(dag, timeline);
+  const int label = static_cast<int>(std::to_string(std::max(0, dag.num_ranks() - 1)).size()) + 6;  // "rank 0 "
+  const int columns = std::max(10, style.width - label);
+  const std::string indent(label, ' ');
+
+  std::string text = fmt::format("{}: {}, {}\n", plan.name, text_of(timeline.makespan), text_of(timeline.energy));
+  const auto rows = columns_of(dag, timeline, timeline.makespan, columns);
+  for (int r = 0; r < dag.num_ranks(); ++r) {
+    text += fmt::format("rank {:>{}} {}\n", r, label - 6, row_of(rows[r], range, style.colour));
+  }
+  return text + time_axis(indent, timeline.makespan, columns) + legend(indent, range, style.colour);
+}
+
+}  // namespace perseus::report

@@ -1,0 +1,188 @@
+// timeline.svg: iterations below each other, a row per rank, bars coloured by power.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "io/report/columns.h"
+#include "io/report/drawn_timeline.h"
+#include "io/report/escape.h"
+#include "io/report/format.h"
+#include "io/report/report.h"
+#include "io/report/svg_page.h"
+#include "io/report/timeline.h"
+
+namespace perseus::report {
+namespace {
+
+constexpr double width = 1280, left = 72, right = 24, head = 84, block_head = 30, block_foot = 40;
+constexpr double drawn_width = width - left - right;
+constexpr int most_single_bars = 4000;  // with more computations than this, bars are merged into columns
+constexpr int column_width = 2;
+constexpr int columns = static_cast<int>(drawn_width) / column_width;
+
+struct Block {
+  const model::ComputationDag& dag;
+  const Timeline& timeline;
+  PowerRange range;
+  Seconds span;  ///< that the whole width stands for
+  double top;    ///< of the first row
+  double row;    ///< height of a row
+  [[nodiscard]] double x(Seconds t) const { return left + t / span * drawn_width; }
+  [[nodiscard]] double y(int rank) const { return top + rank * row; }
+  [[nodiscard]] double bar_height() const { return row >= 8 ? row - 2 : row * 0.9; }
+  [[nodiscard]] int power_class(Watts power) const {
+    return static_cast<int>(std::lround(range.position(power) * (svg_power_classes - 1)));
+  }
+};
+
+double row_height(int ranks) { return std::clamp(420.0 / std::max(1, ranks), 5.0, 24.0); }
+
+void write_single_bars(const Block& b, const Sink& sink) {
+  for (int i = 0; i < static_cast<int>(b.timeline.bars.size()); ++i) {
+    const TimelineBar& bar = b.timeline.bars[i];
+    const int rank = b.dag.computations[i].rank;
+    const double x = b.x(bar.start), w = std::max(0.2, b.x(bar.end) - x - 1);
+    const int power = b.power_class(bar.power);
+    std::string svg = fmt::format("<rect class=\"b p{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\">",
+                                  power, x, b.y(rank), w, b.bar_height());
+    svg += fmt::format("<title>{}: {} to {}, {}, {}{}</title></rect>\n", escape_markup(long_name(b.dag, i)),
+                       text_of(bar.start), text_of(bar.end), text_of(bar.energy), text_of(bar.power),
+                       bar.critical ? ", critical" : "");
+    const std::string name = short_name(b.dag, i);
+    if (b.row >= 14 && w > 7.0 * static_cast<double>(name.size()) + 2)
+      svg += svg_text(x + w / 2, b.y(rank) + b.bar_height() / 2 + 3.5, "middle", fmt::format("s t{}", power), name);
+    sink(svg);
+  }
+}
+
+/// One path per rank, power class and share of busy time; neighbouring columns that look alike are one stroke.
+void write_columns(const Block& b, const Sink& sink) {
+  constexpr int shares = 4;
+  const auto rows = columns_of(b.dag, b.timeline, b.span, columns);
+  const auto look_of = [&](const TimelineColumn& column) {
+    const int share = static_cast<int>(std::lround(column.busy * shares));
+    return share == 0 ? -1 : b.power_class(column.power) * shares + share - 1;
+  };
+  for (int r = 0; r < b.dag.num_ranks(); ++r) {
+    std::array<std::string, svg_power_classes * shares> paths;
+    const double y = b.y(r) + b.bar_height() / 2;
+    for (int c = 0; c < columns;) {
+      const int from = c;
+      const int look = look_of(rows[r][c]);
+      while (c < columns && look_of(rows[r][c]) == look) ++c;
+      if (look >= 0)
+        paths[look] += fmt::format("M{} {:.1f}h{}", left + from * column_width, y, (c - from) * column_width);
+    }
+    for (int look = 0; look < static_cast<int>(paths.size()); ++look) {
+      if (paths[look].empty()) continue;
+      sink(fmt::format("<path class=\"p{}\" stroke-opacity=\"{:g}\" stroke-width=\"{:.1f}\" d=\"{}\"/>\n",
+                       look / shares, (look % shares + 1.0) / shares, b.bar_height(), paths[look]));
+    }
+  }
+}
+
+/// Along the bottom of its bars, and from rank to rank where it changes them. Points closer than a unit are left out.
+void write_critical_path(const Block& b, const Sink& sink) {
+  if (b.timeline.critical_path.empty()) return;
+  std::string d;
+  double last_x = -1;
+  int last_rank = -1;
+  const std::vector<int>& path = b.timeline.critical_path;
+  for (std::size_t k = 0; k < path.size(); ++k) {
+    const TimelineBar& bar = b.timeline.bars[path[k]];
+    const int rank = b.dag.computations[path[k]].rank;
+    const double y = b.y(rank) + b.bar_height() - 1, x = b.x(bar.start), end = b.x(bar.end);
+    if (rank == last_rank && end - last_x < 1 && k + 1 < path.size()) continue;
+    d += fmt::format("{}{:.1f} {:.1f}H{:.1f}", d.empty() ? "M" : "L", x, y, end);
+    last_x = end;
+    last_rank = rank;
+  }
+  const double wide = b.row >= 10 ? 2.2 : 1.2;
+  sink(fmt::format("<path class=\"halo n\" stroke-width=\"{0:g}\" stroke-linejoin=\"round\" d=\"{1}\"/>\n", wide + 1.4,
+                   d));
+  sink(fmt::format("<path class=\"critical n\" stroke-width=\"{0:g}\" stroke-linejoin=\"round\" d=\"{1}\"/>\n", wide,
+                   d));
+}
+
+void write_block(const Block& b, const std::string& name, const Sink& sink) {
+  const int ranks = b.dag.num_ranks();
+  sink(svg_text(left, b.top - 10, "start", "fg",
+                fmt::format("{}: {}, {}", name, text_of(b.timeline.makespan), text_of(b.timeline.energy))));
+  std::string svg;
+  const int label_every = std::max(1, static_cast<int>(std::ceil(13 / b.row)));
+  for (int r = 0; r < ranks; ++r) {
+    svg += fmt::format("<rect class=\"wait\" x=\"{}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n", left,
+                       b.y(r), b.x(b.timeline.makespan) - left, b.bar_height());
+    if (r % label_every == 0)
+      svg += svg_text(left - 8, b.y(r) + b.bar_height() / 2 + 4, "end", "dim s", fmt::format("rank {}", r));
+  }
+  const double foot = b.y(ranks);
+  const std::vector<double> ticks = ticks_within(0, b.span.value(), 10);
+  for (const double t : ticks) {
+    svg += fmt::format("<path class=\"grid n\" d=\"M{0:.1f} {1:.1f}v5\"/>\n", b.x(Seconds(t)), foot);
+    svg += svg_text(b.x(Seconds(t)), foot + 18, "middle", "dim s", tick_label(t, ticks) + " s");
+  }
+  sink(svg);
+  if (static_cast<int>(b.timeline.bars.size()) <= most_single_bars)
+    write_single_bars(b, sink);
+  else
+    write_columns(b, sink);
+  write_critical_path(b, sink);
+}
+
+std::string legend(const PowerRange& range, bool critical_path) {
+  const double step = 9, from = width - right - step * svg_power_classes, y = 24;
+  std::string svg;
+  for (int k = 0; k < svg_power_classes; ++k)
+    svg += fmt::format("<rect class=\"b p{}\" x=\"{:.1f}\" y=\"{}\" width=\"{}\" height=\"12\"/>\n", k, from + k * step,
+                       y, step);
+  svg += svg_text(from, y + 28, "start", "dim s", text_of(range.low));
+  svg += svg_text(width - right, y + 28, "end", "dim s", text_of(range.high) + " per rank");
+  svg += fmt::format("<rect class=\"wait\" x=\"{:.1f}\" y=\"{}\" width=\"24\" height=\"12\"/>\n", from - 236, y);
+  svg += svg_text(from - 206, y + 10.5, "start", "dim s", "waits");
+  if (!critical_path) return svg;
+  svg += fmt::format("<path class=\"critical n\" stroke-width=\"2.2\" d=\"M{:.1f} {}h24\"/>\n", from - 152, y + 6);
+  svg += svg_text(from - 122, y + 10.5, "start", "dim s", "critical path");
+  return svg;
+}
+
+}  // namespace
+
+void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnTimeline>& timelines,
+                        const Sink& sink) {
+  PowerRange range;
+  Seconds span;
+  std::string description =
+      fmt::format("{} computations on {} ranks, coloured by power.", dag.computations.size(), dag.num_ranks());
+  bool critical_path = false;
+  for (const auto& [name, t] : timelines) {
+    range = &t == &timelines.front().timeline ? power_range_of(dag, t) : range.joined(power_range_of(dag, t));
+    span = std::max(span, t.makespan);
+    description += fmt::format(" {}: {}, {}", name, text_of(t.makespan), text_of(t.energy));
+    if (!t.critical_path.empty()) {
+      description += fmt::format(", {} computations on the marked critical path", t.critical_path.size());
+      critical_path = true;
+    }
+    description += ".";
+  }
+  const double row = row_height(dag.num_ranks());
+  const double block = block_head + row * dag.num_ranks() + block_foot;
+  sink(open_svg(width, head + block * static_cast<double>(timelines.size()), "One iteration, rank by rank",
+                description));
+  sink(svg_text(left, 36, "start", "fg h", "One iteration, rank by rank") + legend(range, critical_path));
+  for (std::size_t k = 0; k < timelines.size(); ++k) {
+    const double top = head + block * static_cast<double>(k) + block_head;
+    write_block({dag, timelines[k].timeline, range, span, top, row}, timelines[k].name, sink);
+  }
+  sink("</svg>\n");
+}
+
+void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink) {
+  std::vector<DrawnTimeline> timelines;
+  for (const DrawnPlan& plan : plans) timelines.push_back({plan.name, timeline_of(dag, plan.plan)});
+  write_timeline_svg(dag, timelines, sink);
+}
+
+}  // namespace perseus::report

@@ -1,0 +1,93 @@
+// What really happens when a plan runs: an event-driven simulation of one iteration.
+//
+// Problem: the makespan and energy of a plan, found in another way than the planner's longest paths: ranks that run
+// their orders, messages that take their latency, a clock that moves from event to event.
+// Input: a valid ComputationDag and a plan that fits it (see plan_fits). Output: Simulation, unique. Errors: none;
+// a plan that does not fit, or ranks that wait for each other forever, are a programmer's mistake and abort.
+// Cost: O((computations + dependencies) log ranks), allocations only for the result after the first run.
+// Threads: one Simulator per thread; it keeps a reference to its DAG.
+// Source: paper section 4.1, eq. (1).
+//
+// Clocks that arrive late (switch_latency > 0). A computation whose option has clock 0 is not clock-controlled: it
+// runs as measured and neither needs nor causes a change. On every rank, when a clock-controlled computation ends and
+// the next clock-controlled one of that rank needs another clock than the one last requested, that clock is requested
+// at once; it arrives switch_latency later. A rank's GPU makes one change at a time: a request during a change waits
+// until that change is done and then takes its own latency; a newer request replaces one that waits. Until then the
+// rank stays at its old clock f: a computation of type k that runs there progresses at 1/t of k's option at f and its
+// joules are those of that option, per part of the work done. If k was not measured at f, the option is that of the
+// highest measured clock below f, or the lowest clock of all. The iteration repeats: the first clock of the next
+// iteration is requested when the last clock-controlled computation of this one ends, and the next iteration starts
+// when all ranks are done. Reported is the second of two iterations, the first of which started with all clocks right.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planning/checker/clock_line.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::checker {
+
+struct SimulationOptions {
+  Seconds switch_latency;  ///< >= 0; 0: clocks change at once
+};
+
+struct Simulation {
+  Seconds makespan;
+  Joules computing_energy;     ///< sum of e
+  Joules effective_energy;     ///< sum of e - P t
+  Joules energy;               ///< eq. (1) at T' = makespan: computing and waiting
+  std::vector<Seconds> busy;   ///< per rank: time spent computing
+  std::vector<Seconds> start;  ///< per computation, from the iteration's start
+  std::vector<Seconds> end;
+  std::vector<Joules> energy_of;  ///< per computation; their sum is computing_energy
+};
+
+/// Ok if the plan has one option for every computation and each exists; an Error names the first that does not.
+Status plan_fits(const model::ComputationDag& dag, const model::Plan& plan);
+
+class PlanRunner {
+ public:
+  explicit PlanRunner(const model::ComputationDag& dag);
+  Simulation run(const model::Plan& plan, const SimulationOptions& options = {});
+
+ private:
+  struct Event {
+    double time;
+    int computation;
+    bool is_end;  ///< of the computation; otherwise a message for it arrives
+  };
+  struct Receiver {
+    int computation;
+    double latency;
+  };
+
+  /// One iteration; returns its makespan. `run(computation, start)` sets runs_[computation];
+  /// `ended(computation, position in its rank's order, end)` is called in the order of time.
+  template <class Run, class Ended>
+  double iterate(Run run, Ended ended);
+  double run_on_time(const model::Plan& plan);
+  double run_late(const model::Plan& plan, Seconds switch_latency);
+  void push(Event event);
+  Event pop();
+
+  const model::ComputationDag& dag_;
+  std::vector<int> first_receiver_;  ///< receivers of computation i are [first_receiver_[i], first_receiver_[i + 1])
+  std::vector<Receiver> receivers_;
+  std::vector<int> messages_needed_;
+
+  std::vector<Event> queue_;
+  std::vector<int> messages_missing_;
+  std::vector<std::size_t> next_in_order_;  ///< per rank
+  std::vector<char> is_running_;            ///< per rank
+  std::vector<ClockLine::Run> runs_;        ///< per computation
+  std::vector<double> start_;
+  std::vector<double> end_;
+};
+
+/// One run of a fresh Simulator.
+Simulation simulate(const model::ComputationDag& dag, const model::Plan& plan, const SimulationOptions& options = {});
+
+}  // namespace perseus::checker

@@ -1,0 +1,169 @@
+#include "planning/checker/verify_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planning/checker/certificate_check.h"
+#include "planning/checker/plan_run.h"
+
+namespace perseus::checker {
+namespace {
+
+/// The plan that chooses in each computation the option that comes first in the order `less`.
+template <class Less>
+model::Plan plan_of_least(const model::ComputationDag& dag, Less less) {
+  model::Plan plan;
+  for (const model::Computation& computation : dag.computations) {
+    const std::vector<model::Measurement>& options = dag.types[computation.type].options;
+    plan.push_back(static_cast<std::uint16_t>(std::ranges::min_element(options, less) - options.begin()));
+  }
+  return plan;
+}
+
+class FrontierCheck {
+ public:
+  FrontierCheck(const model::ComputationDag& dag, const model::Frontier& frontier, const VerifyOptions& options)
+      : dag_(dag), frontier_(frontier), options_(options), simulator_(dag) {}
+
+  Verification run(std::span<const model::BoundCertificate> certificates) {
+    check_curve(certificates);
+    for (std::size_t i = 0; i < frontier_.points.size(); ++i) check_point(static_cast<int>(i));
+    for (std::size_t i = 1; i < frontier_.points.size(); ++i) check_order(static_cast<int>(i));
+    if (frontier_.points.empty())
+      report(-1, "points", 0, 1, "frontier has no points");
+    else
+      check_ends();
+    return std::move(verification_);
+  }
+
+ private:
+  void report(int point, std::string quantity, double claimed, double recomputed, std::string message) {
+    verification_.findings.push_back({point, std::move(quantity), claimed, recomputed, std::move(message)});
+  }
+
+  /// Returns the error relative to `scale`, and reports it if it is above `tolerance`.
+  double compare(int point, const char* quantity, double claimed, double recomputed, double scale, double tolerance) {
+    const double difference = std::abs(claimed - recomputed);
+    const double error = scale > 0 ? difference / scale : difference;
+    if (!(error <= tolerance))  // a claim that is not a number must not pass
+      report(point, quantity, claimed, recomputed,
+             fmt::format("{}: {} is {}, recomputed {}", name_of(point), quantity, claimed, recomputed));
+    return error;
+  }
+
+  /// A time or an energy that a plan has.
+  void compare_realised(int point, const char* quantity, double claimed, double recomputed, double scale) {
+    const double error = compare(point, quantity, claimed, recomputed, scale, options_.tolerance);
+    verification_.worst_error = std::max(verification_.worst_error, error);
+  }
+
+  static std::string name_of(int point) { return point < 0 ? "frontier" : fmt::format("point {}", point); }
+
+  [[nodiscard]] bool has_curve() const { return !frontier_.bound.vertices.empty(); }
+
+  void check_curve(std::span<const model::BoundCertificate> certificates) {
+    if (!has_curve()) return;
+    const BoundCheck check = check_bound(dag_, frontier_.bound, certificates, options_.bound_tolerance);
+    verification_.certificates = check.certificates;
+    verification_.worst_mismatch = check.worst_mismatch;
+    for (const std::string& finding : check.findings) report(-1, "bound", 0, 0, finding);
+  }
+
+  void check_point(int index) {
+    const model::FrontierPoint& point = frontier_.points[index];
+    ++verification_.points;
+    if (const Status fits = plan_fits(dag_, point.plan); !fits) {
+      report(index, "plan", 0, 0, fmt::format("point {}: {}", index, fits.error().message));
+      return;
+    }
+    const Simulation simulation = simulator_.run(point.plan, {options_.switch_latency});
+    if (index == 0) verification_.slowest_time = simulation.makespan;
+    verification_.fastest_time = simulation.makespan;
+    const Seconds expected = simulation.makespan + point.noise.lateness;
+    const double energy = energy_of(point, simulation).value();
+    const double time = expected.value();
+    compare_realised(index, "time_s", point.time.value(), time, time);
+    compare_realised(index, "energy_j", point.energy.value(), energy, energy);
+    // Effective energy is a difference of energies and may be near 0: its error is measured by what it is made of.
+    compare_realised(index, "effective_energy_j", point.effective_energy.value(), simulation.effective_energy.value(),
+                     energy);
+    check_bound_of(index, simulation);
+  }
+
+  /// With the waiting that a noisy profile's lateness takes.
+  [[nodiscard]] Joules energy_of(const model::FrontierPoint& point, const Simulation& simulation) const {
+    return simulation.energy + dag_.total_blocking_power() * point.noise.lateness;
+  }
+
+  void check_bound_of(int index, const Simulation& simulation) {
+    const model::FrontierPoint& point = frontier_.points[index];
+    const Joules energy = energy_of(point, simulation);
+    const double scale = energy.value();
+    if (!(point.bound.value() <= energy.value() + options_.tolerance * scale))
+      report(index, "bound_j", point.bound.value(), energy.value(),
+             fmt::format("point {}: bound_j is {}, above the plan's own energy {}", index, point.bound.value(),
+                         energy.value()));
+    if (!has_curve()) return;
+    const Seconds time = simulation.makespan + point.noise.lateness;
+    const Joules bound = frontier_.bound.at(time) + dag_.total_blocking_power() * time;
+    compare(index, "bound_j", point.bound.value(), bound.value(), scale, options_.tolerance);
+    const double gap_pct = bound > Joules(0) ? 100 * ((energy - bound) / bound) : 0;
+    verification_.max_gap_pct = std::max(verification_.max_gap_pct, gap_pct);
+    verification_.mean_gap_pct += gap_pct / static_cast<double>(frontier_.points.size());
+  }
+
+  void check_order(int index) {
+    const model::FrontierPoint& slower = frontier_.points[index - 1];
+    const model::FrontierPoint& point = frontier_.points[index];
+    if (!(point.time < slower.time))
+      report(index, "order", point.time.value(), slower.time.value(),
+             fmt::format("point {}: time_s is {}, not below that of point {}: {}", index, point.time.value(), index - 1,
+                         slower.time.value()));
+    if (!(point.effective_energy > slower.effective_energy))
+      report(index, "order", point.effective_energy.value(), slower.effective_energy.value(),
+             fmt::format("point {}: effective_energy_j is {}, not above that of point {}: {}", index,
+                         point.effective_energy.value(), index - 1, slower.effective_energy.value()));
+  }
+
+  void check_ends() {
+    const model::Plan fastest = plan_of_least(dag_, [](const auto& a, const auto& b) { return a.time < b.time; });
+    const model::Plan max_clock = plan_of_least(dag_, [](const auto& a, const auto& b) { return a.clock > b.clock; });
+    verification_.least_makespan = simulator_.run(fastest).makespan;
+    verification_.max_clock_makespan = simulator_.run(max_clock).makespan;
+    if (!options_.reaches_both_ends) return;
+
+    const Joules least_effective = least_effective_energy(dag_);
+    const double energy = (least_effective + dag_.total_blocking_power() * verification_.slowest_time).value();
+    const int last = static_cast<int>(frontier_.points.size()) - 1;
+    const double least_time = verification_.least_makespan.value();
+    // The plan that is expected to be the fastest need not be that by the means.
+    if (frontier_.maximum_clock_noise == model::ProfileNoise{}) {
+      compare_realised(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time,
+                       least_time);
+    }
+    compare_realised(0, "least effective energy of all plans", frontier_.points.front().effective_energy.value(),
+                     least_effective.value(), energy);
+    if (!has_curve()) return;
+    compare(-1, "first time of the bound", frontier_.bound.t_min().value(), least_time, least_time,
+            options_.bound_tolerance);
+    compare(-1, "last effective energy of the bound", frontier_.bound.vertices.back().effective_energy.value(),
+            least_effective.value(), energy, options_.bound_tolerance);
+  }
+
+  const model::ComputationDag& dag_;
+  const model::Frontier& frontier_;
+  const VerifyOptions& options_;
+  PlanRunner simulator_;
+  Verification verification_;
+};
+
+}  // namespace
+
+Verification verify_frontier(const model::ComputationDag& dag, const model::Frontier& frontier,
+                             std::span<const model::BoundCertificate> certificates, const VerifyOptions& options) {
+  return FrontierCheck(dag, frontier, options).run(certificates);
+}
+
+}  // namespace perseus::checker

@@ -1,0 +1,60 @@
+// Verifies a whole frontier against the pipeline that it was planned for, without knowing the planner.
+//
+// Problem: are the claimed times, energies, bounds and ends of a frontier true? Everything is recomputed from the
+// measurements by planning/checker/plan_run.h; bounds are checked with certificates where some are given.
+// Input: a valid ComputationDag (its order of options is what plans refer to), a frontier of at least one point.
+// Output: findings (none: verified), in the order of points, and summary numbers. Errors: none, all is a finding.
+// Cost: one simulation per point. Threads: any, none inside. Source: paper sections 3.1, 4.1, eq. (1).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "planning/model/certificate.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::checker {
+
+struct VerifyOptions {
+  double tolerance = 1e-9;        ///< relative, of times and energies
+  double bound_tolerance = 1e-6;  ///< relative to the iteration's energy, of bounds against certificates
+  Seconds switch_latency;         ///< the one that the claimed times and energies include
+  /// The frontier claims to reach both ends: the least makespan of all plans and the least effective energy of all
+  /// plans. Not so for baselines and for plans that respect a minimal dwell or switch latency.
+  bool reaches_both_ends = true;
+};
+
+/// One claim that does not hold.
+struct Finding {
+  int point = -1;        ///< index of the frontier point; -1: about the frontier or the bound as a whole
+  std::string quantity;  ///< "time_s", "energy_j", "effective_energy_j", "bound_j", "plan", "order", "bound", ...
+  double claimed = 0;
+  double recomputed = 0;
+  std::string message;  ///< the finding as one sentence, numbers included
+};
+
+struct Verification {
+  std::vector<Finding> findings;
+  int points = 0;
+  int certificates = 0;        ///< that were valid
+  Seconds fastest_time;        ///< recomputed, of the last point
+  Seconds slowest_time;        ///< recomputed, of point 0
+  Seconds least_makespan;      ///< of any plan: every computation at its fastest option
+  Seconds max_clock_makespan;  ///< every computation at its highest clock
+  double worst_error = 0;      ///< largest relative difference of a claimed time or energy from the recomputed one
+  double worst_mismatch = 0;   ///< largest relative difference of the bound curve from a certificate
+  double mean_gap_pct = 0;     ///< over points
+  double max_gap_pct = 0;
+  [[nodiscard]] bool ok() const { return findings.empty(); }
+};
+
+/// Checks the frontier. The bound is skipped where `frontier.bound` has no vertices; certificates are optional (see
+/// deadlines_to_certify() for where they prove most).
+Verification verify_frontier(const model::ComputationDag& dag, const model::Frontier& frontier,
+                             std::span<const model::BoundCertificate> certificates = {},
+                             const VerifyOptions& options = {});
+
+}  // namespace perseus::checker

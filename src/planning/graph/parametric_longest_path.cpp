@@ -1,0 +1,356 @@
+#include "planning/graph/parametric_longest_path.h"
+
+#include <cstring>
+#include <utility>
+
+#include "base/result.h"
+
+namespace perseus::graph {
+
+int ParametricNetwork::add_arc(int from, int to, std::span<const Integer> lengths,
+                               std::span<const Integer> thresholds) {
+  tail.push_back(from);
+  head.push_back(to);
+  length.insert(length.end(), lengths.begin(), lengths.end());
+  threshold.insert(threshold.end(), thresholds.begin(), thresholds.end());
+  first.push_back(static_cast<int>(length.size()));
+  return num_arcs() - 1;
+}
+
+int ParametricNetwork::add_arc(int from, int to, Integer fixed_length) {
+  const Integer zero = 0;
+  return add_arc(from, to, std::span(&fixed_length, 1), std::span(&zero, 1));
+}
+
+ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
+    : network_(network),
+      nodes_(network.num_nodes),
+      arcs_(network.num_arcs()),
+      segment_(network.num_arcs(), 0),
+      events_(network.num_nodes + 1),
+      previous_(network.num_nodes),
+      last_(network.num_nodes),
+      toward_sink_(network.num_nodes, -1) {
+  const int num_groups = network.num_arcs() / (kBlock * kGroup) + 1;
+  block_least_.assign(num_groups * kGroup, kUnlimited);
+  group_least_.assign(num_groups, kUnlimited);
+  touched_.assign(num_groups * kGroup, 0);
+  for (int a = 0; a < network.num_arcs(); ++a) {
+    arcs_[a].tail = network.tail[a];
+    arcs_[a].head = network.head[a];
+    set_nonbasic(a, 0);
+  }
+  collect_blocks();
+  build_initial_tree();
+  longest_ = events_[network.sink].stored;
+  for (int v = network.sink; v != network.source; v = nodes_[v].parent) toward_sink_[nodes_[v].parent] = v;
+  toward_sink_[network.sink] = network.sink;
+  unchecked_ = toward_sink_[network.source];
+}
+
+void ParametricLongestPath::collect_blocks() {
+  std::vector<std::pair<int, int>> pairs;  // (node, block)
+  pairs.reserve(2 * arcs_.size());
+  for (int a = 0; a < network_.num_arcs(); ++a) {
+    pairs.emplace_back(arcs_[a].tail, a / kBlock);
+    pairs.emplace_back(arcs_[a].head, a / kBlock);
+  }
+  std::ranges::sort(pairs);
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  blocks_at_.reserve(pairs.size());
+  std::size_t at = 0;
+  for (int v = 0; v <= network_.num_nodes; ++v) {
+    events_[v].first_block = static_cast<int>(at);
+    for (; at < pairs.size() && pairs[at].first == v; ++at) blocks_at_.push_back(pairs[at].second);
+  }
+}
+
+void ParametricLongestPath::set_nonbasic(int arc, int segment) {
+  const int at = network_.first[arc] + segment;
+  segment_[arc] = segment;
+  arcs_[arc].least = network_.length[at];
+  arcs_[arc].most = segment == 0 ? kUnlimited : network_.length[at - 1];
+  touch(arc / kBlock);
+}
+
+void ParametricLongestPath::set_basic(int node, int parent, int arc, int segment, Integer flow) {
+  const int at = network_.first[arc] + segment;
+  segment_[arc] = segment;
+  arcs_[arc].least = arcs_[arc].most = network_.length[at];
+  touch(arc / kBlock);
+  const Integer more = at + 1 == network_.first[arc + 1] ? kUnlimited : network_.threshold[at + 1] - flow;
+  const Integer less = flow - network_.threshold[at];
+  const bool away_from_parent = arcs_[arc].tail == parent;
+  nodes_[node] = {parent, arc, away_from_parent ? more : less, away_from_parent ? less : more};
+}
+
+void ParametricLongestPath::build_initial_tree() {
+  // Earliest event times in topological order; the arc that decides a node's time is its tree arc.
+  const int n = network_.num_nodes;
+  std::vector<int> waiting(n, 0), order, out_first(n + 1, 0), out(arcs_.size());
+  for (const Arc& arc : arcs_) {
+    ++waiting[arc.head];
+    ++out_first[arc.tail + 1];
+  }
+  for (int v = 0; v < n; ++v) out_first[v + 1] += out_first[v];
+  std::vector<int> out_fill(out_first.begin(), out_first.end() - 1);
+  for (int a = 0; a < network_.num_arcs(); ++a) out[out_fill[arcs_[a].tail]++] = a;
+
+  PERSEUS_CHECK(waiting[network_.source] == 0, "no arc may enter the source");
+  order.reserve(n);
+  order.push_back(network_.source);
+  std::vector<int> chosen(n, -1);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const int v = order[i];
+    for (int k = out_first[v]; k < out_first[v + 1]; ++k) {
+      const int a = out[k], w = arcs_[a].head;
+      const Integer reached = events_[v].stored + arcs_[a].least;
+      if (chosen[w] < 0 || reached > events_[w].stored) {
+        events_[w].stored = reached;
+        chosen[w] = a;
+      }
+      if (--waiting[w] == 0) order.push_back(w);
+    }
+  }
+  PERSEUS_CHECK(static_cast<int>(order.size()) == n,
+                "the network has a cycle, or a node that the source does not reach");
+
+  std::vector<int> child_first(n + 1, 0), child(n);
+  for (int v = 0; v < n; ++v) {
+    if (v == network_.source) continue;
+    const int a = chosen[v];
+    set_basic(v, arcs_[a].tail, a, 0, 0);
+    ++child_first[nodes_[v].parent + 1];
+  }
+  for (int v = 0; v < n; ++v) child_first[v + 1] += child_first[v];
+  std::vector<int> fill(child_first.begin(), child_first.end() - 1);
+  for (const int v : order) {
+    if (v != network_.source) child[fill[nodes_[v].parent]++] = v;
+  }
+  std::vector<int> stack{network_.source}, preorder;
+  while (!stack.empty()) {
+    const int v = stack.back();
+    stack.pop_back();
+    preorder.push_back(v);
+    for (int k = child_first[v + 1] - 1; k >= child_first[v]; --k) stack.push_back(child[k]);
+  }
+  for (int i = 0; i < n; ++i) {
+    const int v = preorder[i], w = preorder[(i + 1) % n];
+    events_[v].next = w;
+    previous_[w] = v;
+    last_[v] = v;
+  }
+  for (int i = n - 1; i > 0; --i) {
+    const int v = preorder[i];
+    // The last child in preorder is seen first from the end.
+    const int p = nodes_[v].parent;
+    if (last_[p] == p) last_[p] = last_[v];
+  }
+}
+
+Integer ParametricLongestPath::flow(int arc) const {
+  const Integer start = network_.threshold[network_.first[arc] + segment_[arc]];
+  for (const int child : {arcs_[arc].tail, arcs_[arc].head}) {
+    if (nodes_[child].parent_arc != arc || child == leaving_) continue;
+    return start + (arcs_[arc].tail == nodes_[child].parent ? nodes_[child].up : nodes_[child].down);
+  }
+  return start;
+}
+
+bool ParametricLongestPath::choose_leaving() {
+  const int sink = network_.sink;
+  int v = unchecked_;
+  while (nodes_[v].down > 0 && v != sink) v = toward_sink_[v];
+  if (nodes_[v].down == 0) {
+    leaving_ = v;
+  } else if (!push_flow()) {
+    return false;
+  }
+  if (events_[leaving_].sink_side) {
+    move_sides(attached_, leaving_, false);
+  } else {
+    move_sides(leaving_, attached_, true);
+  }
+  const Node& node = nodes_[leaving_];
+  const int arc = node.parent_arc;
+  set_nonbasic(arc, arcs_[arc].tail == node.parent ? segment_[arc] + 1 : segment_[arc]);
+  return true;
+}
+
+bool ParametricLongestPath::push_flow() {
+  const int sink = network_.sink;
+  Integer least = kUnlimited;
+  for (int v = network_.source; v != sink;) {
+    v = toward_sink_[v];
+    if (nodes_[v].down < least) {
+      least = nodes_[v].down;
+      leaving_ = v;
+    }
+  }
+  if (least >= kBig) {
+    leaving_ = -1;
+    return false;
+  }
+  flow_value_ += least;
+  for (int v = network_.source; v != sink;) {
+    v = toward_sink_[v];
+    if (nodes_[v].down < kBig) nodes_[v].down -= least;
+    if (nodes_[v].up < kBig) nodes_[v].up += least;
+  }
+  return true;
+}
+
+void ParametricLongestPath::move_sides(int top, int except, bool to_sink_side) {
+  if (top == except) return;
+  // Nine tenths of the time of a big instance are spent here: everything in locals, as stores to touched_ could alias.
+  const Integer change = to_sink_side ? decrease_ : -decrease_;
+  Event* const events = events_.data();
+  const int* const blocks_at = blocks_at_.data();
+  unsigned char* const touched = touched_.data();
+  const int stop = events[last_[top]].next;
+  int v = top;
+  do {
+    Event& event = events[v];
+    if (v == except) {
+      v = events[last_[v]].next;
+      continue;
+    }
+    event.sink_side = to_sink_side;
+    event.stored += change;
+    const int end = events[v + 1].first_block;
+    for (int k = event.first_block; k < end; ++k) touched[blocks_at[k]] = 1;
+    v = event.next;
+  } while (v != stop);
+}
+
+Integer ParametricLongestPath::key(const Arc& arc) const {
+  const Event &tail = events_[arc.tail], &head = events_[arc.head];
+  if (tail.sink_side == head.sink_side) return kUnlimited;
+  const Integer span = head.stored - tail.stored;
+  // Arcs from the source's side to the sink's get shorter, the others longer.
+  return head.sink_side ? span - arc.least : arc.most - span;
+}
+
+void ParametricLongestPath::refresh_block(int block) {
+  touched_[block] = 0;
+  Integer least = kUnlimited;
+  const int end = std::min(static_cast<int>(arcs_.size()), (block + 1) * kBlock);
+  for (int a = block * kBlock; a < end; ++a) least = std::min(least, key(arcs_[a]));
+  block_least_[block] = least;
+}
+
+int ParametricLongestPath::arc_with_least_key() {
+  for (int group = 0; group < static_cast<int>(group_least_.size()); ++group) {
+    bool changed = false;
+    // Eight flags at a glance: most are not set.
+    for (int block = group * kGroup; block < (group + 1) * kGroup; block += 8) {
+      std::uint64_t flags = 0;
+      std::memcpy(&flags, &touched_[block], sizeof flags);
+      if (flags == 0) continue;
+      changed = true;
+      for (int i = block; i < block + 8; ++i) {
+        if (touched_[i]) refresh_block(i);
+      }
+    }
+    if (!changed) continue;
+    const auto from = block_least_.begin() + group * kGroup;
+    group_least_[group] = *std::min_element(from, from + kGroup);
+  }
+  const auto group = std::ranges::min_element(group_least_);
+  PERSEUS_CHECK(*group < kBig, "the sink is not reachable from the source");
+  auto block = block_least_.begin() + (group - group_least_.begin()) * kGroup;
+  while (*block != *group) ++block;
+  int arc = static_cast<int>(block - block_least_.begin()) * kBlock;
+  while (key(arcs_[arc]) != *group) ++arc;
+  return arc;
+}
+
+void ParametricLongestPath::choose_entering() {
+  entering_ = arc_with_least_key();
+  slack_ = key(arcs_[entering_]) - decrease_;
+}
+
+void ParametricLongestPath::exchange() {
+  ++pivots_;
+  const Arc& arc = arcs_[entering_];
+  const bool tail_far = events_[arc.tail].sink_side;
+  const int new_root = tail_far ? arc.tail : arc.head, new_parent = tail_far ? arc.head : arc.tail;
+  reroute(new_parent, new_root);
+  reroot(new_root, new_parent, entering_, tail_far ? segment_[entering_] - 1 : segment_[entering_]);
+  attached_ = new_root;
+  leaving_ = -1;
+  entering_ = -1;
+}
+
+// The path from source to sink now crosses the cut over new_parent -> new_root instead of the leaving arc.
+void ParametricLongestPath::reroute(int new_parent, int new_root) {
+  const auto clear = [this](int from, int to) {
+    while (from != to) from = std::exchange(toward_sink_[from], -1);
+  };
+  int branch = new_parent;
+  while (toward_sink_[branch] < 0) branch = nodes_[branch].parent;
+  clear(toward_sink_[branch], leaving_);
+  for (int v = new_parent, child = new_root;; child = v, v = nodes_[v].parent) {
+    toward_sink_[v] = child;
+    if (v == branch) break;
+  }
+  unchecked_ = toward_sink_[branch];
+
+  int join = new_root;
+  while (toward_sink_[join] < 0) join = nodes_[join].parent;
+  clear(leaving_, join);
+  for (int v = new_root; v != join; v = nodes_[v].parent) toward_sink_[v] = nodes_[v].parent;
+}
+
+// Hangs the subtree of `leaving_` from new_parent by its node new_root: the path between both (the stem) turns around.
+void ParametricLongestPath::reroot(int new_root, int new_parent, int arc, int arc_segment) {
+  const auto link = [this](int a, int b) {
+    events_[a].next = b;
+    previous_[b] = a;
+  };
+  const int old_root = leaving_;
+
+  // Cut the subtree out of the preorder list.
+  const int before = previous_[old_root], old_end = last_[old_root];
+  const int after = events_[old_end].next;
+  link(before, after);
+  for (int w = nodes_[old_root].parent; w >= 0 && last_[w] == old_end; w = nodes_[w].parent) last_[w] = before;
+
+  // In preorder the new subtree is old subtree(new_root), then for each further stem node its old subtree without that
+  // of the stem node before it.
+  int end = last_[new_root];
+  int child = new_root, child_previous = previous_[new_root], child_end = end, child_after = events_[child_end].next;
+  Node carried = nodes_[new_root];
+  while (child != old_root) {
+    const int w = carried.parent;
+    const int w_previous = previous_[w], w_end = last_[w];
+    const int w_after = w_end == child_end ? child_after : events_[w_end].next;
+    link(end, w);
+    end = child_previous;
+    if (child_end != w_end) {
+      link(end, child_after);
+      end = w_end;
+    }
+    const Node w_old = nodes_[w];
+    nodes_[w] = {child, carried.parent_arc, carried.up, carried.down};
+    carried = w_old;
+    child = w;
+    child_previous = w_previous;
+    child_end = w_end;
+    child_after = w_after;
+  }
+  // All stem nodes now end where the whole subtree ends.
+  for (int w = old_root;; w = nodes_[w].parent) {
+    last_[w] = end;
+    if (w == new_root) break;
+  }
+
+  const int following = events_[new_parent].next;
+  link(new_parent, new_root);
+  link(end, following);
+  for (int w = new_parent; w >= 0 && last_[w] == new_parent; w = nodes_[w].parent) last_[w] = end;
+
+  set_basic(new_root, new_parent, arc, arc_segment, network_.threshold[network_.first[arc] + segment_[arc]]);
+}
+
+}  // namespace perseus::graph

@@ -1,0 +1,23 @@
+// A dual certificate: a flow through the computation DAG that proves a lower bound on energy for every deadline.
+//
+// Shape: one non-negative flow per computation and per dependency, in the order of ComputationDag. Unit: watts (the
+// price of a second). Let source_i = x_i - (flow of dependencies into i) and sink_i = x_i - (flow of dependencies out
+// of i); both must be >= 0 and F = sum source_i = sum sink_i. Then for EVERY plan with iteration time <= T
+//     effective energy >= sum_i min_option (e + x_i t) + sum_dependencies y * latency - F * T,
+// whoever found the flow and however: weak duality. verify/ checks it without knowing the planner.
+// Source: ../docs/decisions and Phillips & Dessouky 1977; paper appendix on GetNextSchedule. Threads: plain value.
+#pragma once
+
+#include <vector>
+
+#include "base/units.h"
+
+namespace perseus::model {
+
+struct BoundCertificate {
+  Seconds deadline;  ///< where this flow is optimal; it is valid at every deadline
+  std::vector<double> computation_flow_w;
+  std::vector<double> dependency_flow_w;
+};
+
+}  // namespace perseus::model

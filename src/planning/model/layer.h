@@ -1,0 +1,42 @@
+// The layers of a model, in the order in which data passes them: what a partition into stages is made of.
+//
+// Shape: per layer its costs at each clock, highest first; all layers have the same clocks. A single cost with clock 0
+// means "at whatever clock it ran". Units: s and J of one microbatch on one accelerator. What is not known is 0: then
+// all backward times, or all energies, are. Threads: plain values. Source: paper appendix B.1 (what counts as a layer).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/units.h"
+
+namespace perseus::model {
+
+/// What frameworks need to know of a layer; `other` (a convolution block, an encoder) is a layer like any other.
+enum class LayerKind : unsigned char { embedding, transformer, mtp, head, other };
+
+inline constexpr int num_layer_kinds = 5;
+
+std::string_view name_of(LayerKind kind);
+std::optional<LayerKind> layer_kind_named(std::string_view name);
+
+struct LayerCost {
+  Megahertz clock;
+  Seconds forward;
+  Seconds backward;
+  Joules forward_energy;
+  Joules backward_energy;
+};
+
+struct Layer {
+  std::string name;
+  LayerKind kind = LayerKind::transformer;
+  std::vector<LayerCost> costs;
+};
+
+/// Forward latencies at the highest clock.
+std::vector<Seconds> forward_latencies(const std::vector<Layer>& layers);
+
+}  // namespace perseus::model

@@ -1,0 +1,99 @@
+// The table of named schedules and their shape limits.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "planning/model/schedule.h"
+#include "planning/model/schedule_generators.h"
+
+namespace perseus::model {
+namespace {
+
+constexpr int max_stages = 65536;
+constexpr long max_stage_microbatches = 1L << 22;
+
+struct Family {
+  const char* name;
+  int chunks;  ///< stages per rank that it fixes; 0: the caller chooses
+  schedules::Ranks (*generate)(const ScheduleShape&);
+  /// What is wrong with the shape, or empty.
+  std::string (*objection)(const ScheduleShape&);
+};
+
+std::string none(const ScheduleShape&) { return {}; }
+
+std::string whole_rounds(const ScheduleShape& shape) {
+  const int rounds = std::max(1, shape.num_microbatches / shape.num_ranks);
+  if (shape.num_microbatches % rounds == 0) return {};
+  return fmt::format(
+      "{} microbatches on {} ranks make {} rounds; must be a multiple of that (a multiple of {} always is)",
+      shape.num_microbatches, shape.num_ranks, rounds, shape.num_ranks);
+}
+
+std::string as_many_as_stages(const ScheduleShape& shape) {
+  if (shape.num_microbatches >= 2 * shape.num_ranks) return {};
+  return fmt::format("{} microbatches; must be at least the {} stages (2 x {} ranks)", shape.num_microbatches,
+                     2 * shape.num_ranks, shape.num_ranks);
+}
+
+const std::array families = {
+    Family{"gpipe", 1, schedules::gpipe, none},
+    Family{"1f1b", 1, schedules::one_forward_one_backward, none},
+    Family{"early-recompute-1f1b", 1, schedules::early_recompute, none},
+    Family{"interleaved-1f1b", 0, schedules::interleaved, whole_rounds},
+    Family{"zero-bubble", 1, schedules::zero_bubble, none},
+    Family{"zbv", 2, schedules::zbv, none},
+    Family{"dualpipev", 2, schedules::dualpipev, as_many_as_stages},
+};
+
+const Family* find(const std::string& name) {
+  const auto found = std::ranges::find_if(families, [&](const Family& f) { return name == f.name; });
+  return found == families.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const Family& family : families) all.emplace_back(family.name);
+    return all;
+  }();
+  return names;
+}
+
+int chunks_fixed_by(const std::string& schedule_name) {
+  const Family* family = find(schedule_name);
+  return family == nullptr ? 0 : family->chunks;
+}
+
+Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape) {
+  const auto usage = [](std::string message) { return Error{ErrorCode::usage, std::move(message)}; };
+  const Family* family = find(name);
+  if (family == nullptr) {
+    return usage(fmt::format("unknown schedule '{}'; allowed: {}", name, fmt::join(schedule_names(), ", ")));
+  }
+  const auto [num_ranks, num_microbatches, chunks] = shape;
+  if (num_ranks < 1) return usage(fmt::format("{}: {} ranks; must be >= 1", name, num_ranks));
+  if (num_microbatches < 1) return usage(fmt::format("{}: {} microbatches; must be >= 1", name, num_microbatches));
+  if (chunks < 1) return usage(fmt::format("{}: {} chunks per rank; must be >= 1", name, chunks));
+  if (family->chunks != 0 && chunks != family->chunks) {
+    return usage(fmt::format("{}: {} chunks per rank; this schedule has {}", name, chunks, family->chunks));
+  }
+  if (static_cast<long>(num_ranks) * chunks > max_stages) {
+    return usage(
+        fmt::format("{}: {} ranks x {} chunks; at most {} stages are allowed", name, num_ranks, chunks, max_stages));
+  }
+  const int num_stages = num_ranks * chunks;
+  if (static_cast<long>(num_stages) * num_microbatches > max_stage_microbatches) {
+    return usage(fmt::format("{}: {} stages x {} microbatches; the product may be at most {}", name, num_stages,
+                             num_microbatches, max_stage_microbatches));
+  }
+  if (std::string objection = family->objection(shape); !objection.empty()) {
+    return usage(fmt::format("{}: {}", name, objection));
+  }
+  return Schedule{name, num_stages, num_microbatches, family->generate(shape)};
+}
+
+}  // namespace perseus::model

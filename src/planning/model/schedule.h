@@ -1,0 +1,64 @@
+// A pipeline schedule: which rank runs which computation of one iteration in which order.
+//
+// Shape: ranks[r] is rank r's actions in execution order. A stage is a model chunk in forward order (PyTorch's
+// stage_index); a rank holds one stage, or several (interleaved: stages r, r+P, ...; V-shaped: r and 2P-1-r).
+// Microbatches count from 0. The ordering *between* ranks follows from the actions, see
+// planning/model/computation_dag.h, and from early_receives. Errors: validate() names rank, action, and what was
+// expected; deadlocks are found when the DAG is built. Threads: plain value. Source: paper section 4.4;
+// ../docs/schedules.md shows each as a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "planning/model/instruction.h"
+
+namespace perseus::model {
+
+struct Action {
+  Instruction instruction = Instruction::forward;
+  int stage = 0;
+  int microbatch = 0;  ///< -1 for once-per-iteration instructions (all_reduce, optimizer_step)
+  bool operator==(const Action&) const = default;
+};
+
+/// For messages: "forward of stage 2, microbatch 0".
+std::string text_of(const Action& action);
+
+/// A rank that receives a result before it needs it: its action `after` waits for `before` of another rank.
+struct EarlyReceive {
+  Action before, after;
+  bool operator==(const EarlyReceive&) const = default;
+};
+
+struct Schedule {
+  std::string name;
+  int num_stages = 0;
+  int num_microbatches = 0;
+  std::vector<std::vector<Action>> ranks;
+  std::vector<EarlyReceive> early_receives = {};  ///< both actions are in `ranks`
+
+  [[nodiscard]] int num_ranks() const { return static_cast<int>(ranks.size()); }
+  /// Every (stage, microbatch) exactly once in each of its forms: one forward and one backward, or
+  /// input_gradient + weight_gradient, or recompute + pure_backward; a stage lives on one rank.
+  [[nodiscard]] Status validate() const;
+};
+
+/// What a schedule generator needs. `chunks` is the number of stages per rank (V), 1 unless interleaved.
+struct ScheduleShape {
+  int num_ranks = 1;
+  int num_microbatches = 1;
+  int chunks = 1;
+};
+
+/// The names that make_schedule() knows: gpipe, 1f1b, early-recompute-1f1b, interleaved-1f1b, zero-bubble, zbv,
+/// dualpipev.
+const std::vector<std::string>& schedule_names();
+/// Stages per rank that the named schedule fixes (2 for zbv and dualpipev), or 0 if the caller chooses.
+int chunks_fixed_by(const std::string& schedule_name);
+/// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of ranks,
+/// ...).
+Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape);
+
+}  // namespace perseus::model

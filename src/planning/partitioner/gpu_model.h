@@ -1,0 +1,54 @@
+// GPUs as a roofline with a clock: how fast they compute and move bytes, and what power that takes.
+//
+// Problem: estimate time and energy of a layer at every clock without having the GPU. Input: a layer's kernels
+// (planning/partitioner/layer_work.h). Output: LayerCosts at the asked clocks. Model, per kernel:
+//     time(f)  = max(flops / (matmul_efficiency * peak * f/f_max), bytes / (memory_efficiency * bandwidth))
+//                + link_bytes / link + launches * launch_latency
+//     power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + memory_activity * memory share);
+//                blocking power while it sends
+// V is constant up to the knee and linear from there. A layer whose mean power exceeds the limit runs as at the highest
+// clock that does not: that is what the hardware does about it. Peaks, bandwidths, limits and clocks are the vendor's
+// data sheets; the rest are assumptions, see ../docs/partition.md for sources and for how far off they are.
+// Cost: O(kernels * clocks). Errors: an unknown name (lists the known ones). Threads: pure.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "planning/model/layer.h"
+#include "planning/partitioner/layer_work.h"
+
+namespace perseus::partitioner {
+
+struct GpuModel {
+  std::string_view name;
+  Megahertz lowest, highest, step;  ///< SM clocks
+  double tf32_flops_per_s;          ///< dense, at the highest clock
+  double bf16_flops_per_s;
+  double bytes_per_s;       ///< memory
+  double link_bytes_per_s;  ///< to the other GPUs of its tensor-parallel group, one direction
+  Watts power_limit;
+  Watts static_power;
+  Watts dynamic_power;   ///< at the highest clock with everything busy; may be above what the limit leaves
+  double voltage_knee;   ///< share of the highest clock up to which the voltage is lowest
+  double voltage_floor;  ///< lowest voltage as a share of that at the highest clock
+  Watts blocking_power;  ///< while waiting for another GPU
+};
+
+std::span<const GpuModel> known_gpus();
+Result<GpuModel> gpu_named(std::string_view name);
+
+/// All clocks from `lowest` up, highest first.
+std::vector<Megahertz> clocks_of(const GpuModel& gpu);
+
+/// One cost per clock, in the order of `clocks`.
+std::vector<model::LayerCost> costs_of(const LayerWork& work, const GpuModel& gpu, Precision precision,
+                                       std::span<const Megahertz> clocks);
+
+/// The layers with their costs at all clocks of `gpu`.
+std::vector<model::Layer> layers_on(const std::vector<LayerWork>& work, const GpuModel& gpu, Precision precision);
+
+}  // namespace perseus::partitioner

@@ -1,0 +1,63 @@
+// The edge-centric, critical, capacitated DAG of the published method, and the cut that tells what to change next.
+//
+// Problem: given integer durations of all computations, which of them must become one unit shorter, and which may
+// become one unit longer, so that every critical path gets one unit shorter at least cost? It is the minimum cut
+// between start and end of the DAG in which each computation is an arc with capacities
+//     (0, faster)  at its slowest,   (slower, unbounded)  at its fastest,   (slower, faster)  otherwise,
+// the costs of one unit less and savings of one unit more. Computation i is the arc 2i -> 2i + 1, dependencies are arcs
+// without an upper bound; arcs that are not critical are closed (capacity 0), which is as good as removed.
+// Input: the DAG; durations in topological order of computations. Output: see the functions. Errors: none.
+// Cost: O(V + E) per call when few capacities have changed. Threads: one per object.
+// Source: paper section 4.3 and appendix "Full Details of GetNextSchedule"; Phillips & Dessouky 1977.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planning/graph/bounded_max_flow.h"
+#include "planning/model/computation_dag.h"
+#include "planning/planner/cost_curve.h"
+
+namespace perseus::planner {
+
+class CapacityDag {
+ public:
+  /// Keeps a reference to curves.
+  CapacityDag(const model::ComputationDag& dag, const CostCurves& curves, Seconds unit);
+
+  /// Longest path, in units. Leaves capacities alone.
+  std::int64_t iteration_time(const std::vector<std::int64_t>& durations);
+  /// Finds the critical arcs and sets their capacities. Returns the iteration time.
+  std::int64_t annotate(const std::vector<std::int64_t>& durations);
+
+  struct Changes {
+    std::vector<int> speed_up;
+    std::vector<int> slow_down;
+  };
+  /// The least costly cut of the durations last annotated; false if there is no finite one: the time is minimal.
+  bool find_cut(Changes& changes);
+
+ private:
+  struct Link {
+    int before;
+    int after;
+    std::int64_t latency;
+  };
+  struct Capacity {
+    std::int64_t lower = 0;
+    std::int64_t upper = 0;
+    bool operator==(const Capacity&) const = default;
+  };
+  [[nodiscard]] Capacity capacity(int computation, std::int64_t duration) const;
+  void set_capacity(int arc, Capacity capacity);
+
+  const CostCurves& curves_;
+  int num_computations_;
+  std::vector<Link> links_;  // by `before`
+  std::vector<std::int64_t> earliest_start_;
+  std::vector<std::int64_t> latest_start_;
+  std::vector<Capacity> capacity_;  // per arc: computations, links, from the source, to the sink
+  graph::BoundedMaxFlow flow_;
+};
+
+}  // namespace perseus::planner

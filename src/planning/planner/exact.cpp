@@ -1,0 +1,329 @@
+#include "planning/planner/exact.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "planning/model/reference_plans.h"
+#include "planning/planner/choices.h"
+#include "planning/planner/clock_runs.h"
+#include "planning/planner/late_clocks.h"
+#include "planning/planner/look_up.h"
+#include "planning/planner/realise.h"
+#include "planning/planner/relaxation.h"
+#include "planning/planner/rounding.h"
+#include "planning/planner/run_descent.h"
+
+namespace perseus::planner {
+namespace {
+
+// The tastes of roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The first
+// two are the best alone.
+constexpr std::array<Taste, 4> kTastes{{{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
+constexpr int kTastesInTurn = 2;
+
+// What an effort is worth: how many of the deadlines asked for it realises, how many more between two of them, and
+// whether a deadline gets all tastes, or one of the first, in turn. Each effort realises all that a lower one does.
+struct EffortLevel {
+  int every, between;
+  bool all_tastes;
+  [[nodiscard]] double density() const { return static_cast<double>(between) / every; }
+};
+EffortLevel level_of(Effort effort) {
+  switch (effort) {
+    case Effort::low:
+      return {5, 1, false};
+    case Effort::normal:
+      break;
+    case Effort::high:
+      return {1, 4, true};
+  }
+  return {1, 1, false};
+}
+
+// Relative error of sums over an iteration.
+constexpr double kLastDigits = 1e-10;
+
+// How many computations the descent of limited plans may realise, over all points: about a second.
+constexpr double kDescentSteps = 4e7;
+
+// How many points per deadline asked for a frontier keeps at most.
+constexpr int kPointsPerDeadline = 2;
+
+// What a computation costs a pass over the DAG, in elementary operations (base/stop_check.h).
+constexpr long kOperationsOfRealising = 10, kOperationsOfRounding = 40, kOperationsOfLateClocks = 40;
+
+// A GPU makes one clock change at a time. What becomes of a request during a change is its driver's secret, so plans
+// leave each change the time it takes, and some more for computations that end early.
+constexpr double kDwellLatencies = 1.1;
+
+// Prices tried at T_min when clocks are limited: from those of the relaxation up, until nothing that has one is slowed.
+constexpr double kHighestPriceFactor = 1e4, kPriceStep = 1.05;
+
+// Rounded plans as they are found while the deadline falls, without those that a later one makes useless.
+class Candidates {
+ public:
+  explicit Candidates(const Kinds& kinds) : kinds_(kinds) {}
+
+  void add(const std::vector<int>& choices, graph::Integer makespan, double energy_j) {
+    while (!kept_.empty() && kept_.back().makespan >= makespan && kept_.back().energy_j >= energy_j) kept_.pop_back();
+    kept_.push_back({makespan, energy_j, kinds_.plan_of(choices)});
+  }
+
+  /// The Pareto set of what they realise; leaves this empty.
+  std::vector<model::FrontierPoint> realise(Realiser& realiser, StopCheck& check) {
+    std::vector<model::FrontierPoint> points;
+    points.reserve(kept_.size());
+    for (Candidate& candidate : kept_) {
+      if (check.stop(kOperationsOfRealising * static_cast<long>(candidate.plan.size()))) return {};
+      const Realiser::Outcome outcome = realiser.realise(candidate.plan);
+      points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(candidate.plan), {}});
+    }
+    kept_.clear();
+    keep_pareto(points);
+    return points;
+  }
+
+ private:
+  struct Candidate {
+    graph::Integer makespan;
+    double energy_j;
+    model::Plan plan;
+  };
+  const Kinds& kinds_;
+  std::vector<Candidate> kept_;
+};
+
+struct Deadline {
+  Seconds time;
+  int taste;  // index into kTastes; kAllTastes: all of them, and the punctual one, so that some plan keeps it
+};
+constexpr int kAllTastes = -1;
+
+// The deadlines to realise, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
+// sweep runs to its end.
+std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count, const EffortLevel& level,
+                                        const std::vector<Seconds>& also) {
+  std::vector<Deadline> deadlines;
+  for (const Seconds t : also) {
+    if (t > t_min && t < t_star) deadlines.push_back({t, kAllTastes});
+  }
+  const int steps = std::max(1, count - 1) * level.between;
+  for (int step = 0; step < steps; step += level.every) {
+    const int taste = level.all_tastes ? kAllTastes : step % kTastesInTurn;
+    deadlines.push_back({t_star - (t_star - t_min) * (static_cast<double>(step) / steps), taste});
+  }
+  std::ranges::stable_sort(deadlines, std::greater{}, &Deadline::time);
+  const auto same_time = [](const Deadline& a, const Deadline& b) { return a.time == b.time; };
+  deadlines.erase(std::unique(deadlines.begin(), deadlines.end(), same_time), deadlines.end());
+  deadlines.push_back({Seconds(0), kAllTastes});
+  return deadlines;
+}
+
+void set_energies(const model::ComputationDag& dag, model::Frontier& frontier) {
+  for (model::FrontierPoint& point : frontier.points) {
+    const Joules blocking = dag.total_blocking_power() * point.time;
+    point.energy = point.effective_energy + blocking;
+    point.bound = frontier.bound.at(point.time) + blocking;
+    // Where a point lies on the curve, the last digits must not make it look better than the bound.
+    if (point.bound > point.energy && point.bound < point.energy * (1 + kLastDigits)) point.bound = point.energy;
+  }
+}
+
+// Of more points than that, the one closest to its bound in each of as many equal spans of time; both ends and the
+// slowest point of each deadline of `also` stay.
+void thin_out(std::vector<model::FrontierPoint>& points, int most, const std::vector<Seconds>& also) {
+  if (static_cast<int>(points.size()) <= most) return;
+  std::set<std::size_t> wanted;
+  for (const Seconds deadline : also) {
+    const auto found = std::ranges::partition_point(
+        points, [&](const model::FrontierPoint& p) { return p.time > (1 + kLastDigits) * deadline; });
+    wanted.insert(static_cast<std::size_t>(found - points.begin()));
+  }
+  const Seconds slowest = points.front().time, range = slowest - points.back().time;
+  std::vector<model::FrontierPoint> kept;
+  int span_of_last = -1;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const int span = i + 1 == points.size() ? most : static_cast<int>((slowest - points[i].time) / range * most);
+    const bool keeps = i > 0 && (i == 1 || wanted.contains(i - 1));  // nothing replaces the slowest and what is wanted
+    if (keeps) span_of_last = -1;
+    if (span != span_of_last || wanted.contains(i)) {
+      kept.push_back(std::move(points[i]));
+    } else if (points[i].gap_pct() < kept.back().gap_pct()) {
+      kept.back() = std::move(points[i]);
+    }
+    span_of_last = span;
+  }
+  points = std::move(kept);
+}
+
+class Planner {
+ public:
+  Planner(const model::ComputationDag& dag, const PlannerOptions& options, StopCheck& check)
+      : dag_(dag),
+        options_(options),
+        check_(check),
+        level_(level_of(options.effort)),
+        kinds_(make_kinds(dag)),
+        realiser_(dag),
+        runs_(dag),
+        min_dwell_(std::max(options.min_dwell, kDwellLatencies * options.switch_latency)) {
+    t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
+    wanted_ = options.also;
+    wanted_.push_back(realiser_.realise(model::all_maximum_clock(dag)).time);
+  }
+
+  // Clocks change at once, as often as one likes. What it returns is of no use once the check has stopped it; so is
+  // what plan_limited() returns.
+  model::Frontier plan_free() {
+    Relaxation relaxation(dag_, kinds_);
+    Rounding rounding(dag_, kinds_, relaxation);
+    Candidates candidates(kinds_);
+    const auto add = [&](const Taste& taste) {
+      if (stop(kOperationsOfRounding)) return;
+      const std::vector<int>& choices = rounding.round(taste);
+      candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
+    };
+    sweep(relaxation, [&](const Deadline& deadline) {
+      if (deadline.taste != kAllTastes) return add(kTastes[deadline.taste]);
+      for (const Taste& taste : kTastes) add(taste);
+      add(Rounding::punctual);
+    });
+    if (check_.stopped()) return {};
+    model::Frontier frontier{candidates.realise(realiser_, check_), relaxation.curve()};
+    if (check_.stopped()) return {};
+    set_energies(dag_, frontier);
+    thin_out(frontier.points, kPointsPerDeadline * options_.deadlines, wanted_);
+    if (options_.candidates.empty()) return frontier;
+    for (const model::Plan& plan : options_.candidates) {
+      if (stop(kOperationsOfRealising)) return {};
+      const Realiser::Outcome outcome = realiser_.realise(plan);
+      frontier.points.push_back({outcome.time, {}, outcome.effective_energy, {}, plan, {}});
+    }
+    keep_pareto(frontier.points);
+    set_energies(dag_, frontier);
+    return frontier;
+  }
+
+  // Clocks arrive late, or must stay for a while. Prices guide the runs; what they realise decides.
+  model::Frontier plan_limited(const model::Frontier& free) {
+    Relaxation relaxation(dag_, kinds_);
+    LateClocks late(dag_, options_.switch_latency);
+    std::vector<model::FrontierPoint> points;
+    const auto add = [&](model::Plan plan) {
+      if (stop(kOperationsOfLateClocks)) return;
+      Realiser::Outcome outcome = late.realise(plan);
+      while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, min_dwell_)) {
+        if (stop(kOperationsOfLateClocks)) return;
+        outcome = late.realise(plan);
+      }
+      points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
+    };
+    add(runs_.fastest_without_changes());
+    add(model::Plan(dag_.computations.size(), 0));
+    for (const model::Plan& plan : options_.candidates) add(plan);
+    // Where changes are slow, fewer of them than allowed may be better.
+    std::vector<Seconds> dwells{min_dwell_};
+    for (const double latencies : {4.0, 16.0, 64.0}) dwells.push_back(options_.switch_latency * latencies);
+    dwells.emplace_back(std::numeric_limits<double>::infinity());
+    std::erase_if(dwells, [&](Seconds dwell) { return dwell < min_dwell_; });
+    dwells.erase(std::unique(dwells.begin(), dwells.end()), dwells.end());
+    const auto add_all = [&](double price_factor) {
+      for (const Seconds dwell : dwells) {
+        add(runs_.cheapest(relaxation, {dwell, options_.switch_latency, price_factor}, check_));
+      }
+    };
+    sweep(relaxation, [&](const Deadline&) { add_all(1); });
+    // Limits make plans slower than the relaxation thinks; higher prices than those of T_min fill the fast end.
+    for (double factor = 1; factor < kHighestPriceFactor && !check_.stopped(); factor *= kPriceStep) add_all(factor);
+    if (check_.stopped()) return {};
+    keep_pareto(points);
+    descend(late, points);
+    if (check_.stopped()) return {};
+    model::Frontier frontier{std::move(points), relaxation.curve()};
+    set_energies(dag_, frontier);
+    for (model::FrontierPoint& point : frontier.points) {
+      const model::FrontierPoint& same_time = look_up(free, point.time);
+      point.clock_limit_cost = point.effective_energy - same_time.effective_energy;
+    }
+    return frontier;
+  }
+
+ private:
+  // After a pass over the DAG that costs so many operations per computation.
+  bool stop(long operations) { return check_.stop(operations * static_cast<long>(dag_.computations.size())); }
+
+  // Slows down what each point leaves, from the fast end, where limits cost most, as far as the budget goes.
+  void descend(LateClocks& late, std::vector<model::FrontierPoint>& points) {
+    long budget = static_cast<long>(kDescentSteps * level_.density() / static_cast<double>(dag_.computations.size()));
+    for (std::size_t left = points.size(); left > 0 && budget > 0 && !check_.stopped(); --left) {
+      model::FrontierPoint& point = points[left - 1];
+      long share = std::max(1L, 4 * budget / static_cast<long>(left));
+      const long given = std::min(share, budget);
+      share = given;
+      const Realiser::Outcome outcome =
+          slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share, check_);
+      budget -= given - share;
+      point.time = outcome.time;
+      point.effective_energy = outcome.effective_energy;
+    }
+    keep_pareto(points);
+  }
+
+  template <class Realise>
+  void sweep(Relaxation& relaxation, Realise realise) {
+    const std::vector<Deadline> deadlines =
+        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_);
+    for (std::size_t i = 0; i < deadlines.size(); ++i) {
+      relaxation.lower_deadline(deadlines[i].time, check_);
+      if (check_.stopped()) return;
+      realise(deadlines[i]);
+      if (options_.progress && i % 16 == 0) {
+        options_.progress(static_cast<double>(i) / static_cast<double>(deadlines.size()));
+      }
+    }
+    if (options_.progress) options_.progress(1);
+  }
+
+  const model::ComputationDag& dag_;
+  const PlannerOptions& options_;
+  StopCheck& check_;
+  EffortLevel level_;
+  Kinds kinds_;
+  Realiser realiser_;
+  ClockRuns runs_;
+  Seconds min_dwell_;
+  Seconds t_min_;
+  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max and those asked for
+};
+
+}  // namespace
+
+double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptions& options) {
+  // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and what limits cost.
+  const auto n = static_cast<double>(dag.computations.size());
+  const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
+  const double sweep_s = 4e-10 * n * n * dag.num_ranks(), rounding_s = 3e-8 * n * deadlines;
+  const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
+  return sweep_s + rounding_s + (limited ? sweep_s + 1.2 * density + 4e-6 * n * deadlines : 0);
+}
+
+Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const PlannerOptions& options, StopCheck& check) {
+  Planner planner(dag, options, check);
+  model::Frontier frontier = planner.plan_free();
+  const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
+  if (limited && !check.stopped()) frontier = planner.plan_limited(frontier);
+  if (check.stopped()) return planning_stopped();
+  return frontier;
+}
+
+model::Frontier plan_exact(const model::ComputationDag& dag, const PlannerOptions& options) {
+  StopCheck never;
+  return plan_exact(dag, options, never).value();
+}
+
+}  // namespace perseus::planner

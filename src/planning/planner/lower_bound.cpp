@@ -1,0 +1,28 @@
+#include <algorithm>
+#include <numeric>
+
+#include "planning/planner/choices.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/relaxation.h"
+
+namespace perseus::planner {
+
+LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at) {
+  const Kinds kinds = make_kinds(dag);
+  Relaxation relaxation(dag, kinds);
+  LowerBoundResult result;
+  result.certificates.resize(certify_at.size());
+  std::vector<int> by_falling_deadline(certify_at.size());
+  std::iota(by_falling_deadline.begin(), by_falling_deadline.end(), 0);
+  std::ranges::sort(by_falling_deadline, std::greater{}, [&](int i) { return certify_at[i]; });
+  for (const int i : by_falling_deadline) {
+    relaxation.lower_deadline(certify_at[i]);
+    result.certificates[i] = relaxation.certificate();
+  }
+  relaxation.lower_deadline(Seconds(0));
+  result.bound = relaxation.curve();
+  result.pivots = relaxation.pivots();
+  return result;
+}
+
+}  // namespace perseus::planner

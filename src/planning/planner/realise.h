@@ -1,0 +1,43 @@
+// Time and energy that a plan really takes, from the measurements of the clocks it sets.
+//
+// Input: a valid DAG and a plan (option index per computation). Output: makespan and effective energy, in double
+// precision, by longest path in the DAG's own (topological) order. Cost: O(computations + dependencies).
+// Errors: none. Threads: pure. Source: paper eq. (1). verify/ computes the same by simulation, without this code.
+#pragma once
+
+#include <vector>
+
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
+
+namespace perseus::planner {
+
+class Realiser {
+ public:
+  explicit Realiser(const model::ComputationDag& dag);
+
+  struct Outcome {
+    Seconds time;
+    Joules effective_energy;
+  };
+  Outcome realise(const model::Plan& plan);
+  /// Makespans for `lanes` sets of durations at once: time_s[i][k] is that of computation i in set k.
+  void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
+
+ private:
+  struct Edge {
+    int before;
+    double latency_s;
+  };
+  const model::ComputationDag& dag_;
+  std::vector<int> first_;
+  std::vector<Edge> edges_;
+  std::vector<double> end_s_;
+  std::vector<double> ends_s_;  ///< [computation][lane]
+};
+
+/// The points that no other beats in both time and effective energy, slowest first; of equals, one. O(points log
+/// points).
+void keep_pareto(std::vector<model::FrontierPoint>& points);
+
+}  // namespace perseus::planner

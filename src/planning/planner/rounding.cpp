@@ -1,0 +1,139 @@
+#include "planning/planner/rounding.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace perseus::planner {
+
+Rounding::Rounding(const model::ComputationDag& dag, const Kinds& kinds, const Relaxation& relaxation)
+    : relaxation_(relaxation) {
+  const int n = static_cast<int>(dag.computations.size());
+  std::vector<int> first_of_kind;
+  for (const ChoiceSet& set : kinds.sets) {
+    first_of_kind.push_back(static_cast<int>(choices_.size()));
+    for (const Choice& choice : set.pareto) {
+      choices_.push_back({relaxation.ticks(choice.time), choice.effective_energy.value()});
+    }
+  }
+  for (int i = 0; i < n; ++i) {
+    const int kind = kinds.of_computation[i];
+    first_choice_.push_back(first_of_kind[kind]);
+    last_choice_.push_back(static_cast<int>(kinds.sets[kind].pareto.size()) - 1);
+  }
+
+  before_first_.assign(n + 1, 0);
+  after_first_.assign(n + 1, 0);
+  for (const model::Dependency& d : dag.dependencies) {
+    ++before_first_[d.after + 1];
+    ++after_first_[d.before + 1];
+  }
+  for (int i = 0; i < n; ++i) {
+    before_first_[i + 1] += before_first_[i];
+    after_first_[i + 1] += after_first_[i];
+  }
+  before_.resize(dag.dependencies.size());
+  after_.resize(dag.dependencies.size());
+  std::vector<int> before_fill = before_first_, after_fill = after_first_;
+  for (const model::Dependency& d : dag.dependencies) {
+    before_[before_fill[d.after]++] = {d.before, relaxation.ticks(d.latency)};
+    after_[after_fill[d.before]++] = {d.after, relaxation.ticks(d.latency)};
+  }
+  choice_.resize(n);
+  start_.resize(n);
+  end_.resize(n);
+  latest_start_.resize(n);
+  latest_end_.resize(n);
+}
+
+const std::vector<int>& Rounding::round(const Taste& taste) {
+  forward_to_relaxed_ends(taste);
+  backward_from(std::max(relaxation_.deadline_ticks(), makespan_), taste.discount);
+  forward_into_slack();
+  return choice_;
+}
+
+graph::Integer Rounding::earliest_start(int computation) const {
+  Integer start = 0;
+  for (int k = before_first_[computation]; k < before_first_[computation + 1]; ++k) {
+    start = std::max(start, end_[before_[k].to] + before_[k].latency);
+  }
+  return start;
+}
+
+int Rounding::cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick) {
+  int best = first;
+  double least = choices[first].energy_j + joules_per_tick * static_cast<double>(choices[first].time);
+  for (int c = first + 1; c <= last; ++c) {
+    const double cost = choices[c].energy_j + joules_per_tick * static_cast<double>(choices[c].time);
+    if (cost < least) {
+      least = cost;
+      best = c;
+    }
+  }
+  return best;
+}
+
+void Rounding::forward_to_relaxed_ends(const Taste& taste) {
+  const int n = static_cast<int>(choice_.size());
+  makespan_ = 0;
+  for (int i = 0; i < n; ++i) {
+    const Integer start = earliest_start(i);
+    const TimedChoice* const choices = choices_of(i);
+    const auto [slower, faster] = relaxation_.mix(i);
+    const Integer window = relaxation_.end_ticks(i) - start;
+    int choice = slower;
+    if (choices[slower].time > window) {
+      const double price = relaxation_.joules_per_tick(i);
+      double least = std::numeric_limits<double>::infinity();
+      for (int c = slower; c <= last_choice_[i]; ++c) {
+        const auto over = static_cast<double>(choices[c].time - window);
+        const double cost = choices[c].energy_j + price * over * (over > 0 ? 1 + taste.late : 1 - taste.early);
+        if (cost < least) {
+          least = cost;
+          choice = c;
+        }
+        if (over <= 0 && c >= faster) break;
+      }
+    }
+    choice_[i] = choice;
+    start_[i] = start;
+    end_[i] = start + choices[choice].time;
+    makespan_ = std::max(makespan_, end_[i]);
+  }
+}
+
+void Rounding::backward_from(Integer deadline, double discount) {
+  for (int i = static_cast<int>(choice_.size()) - 1; i >= 0; --i) {
+    Integer end = deadline;
+    for (int k = after_first_[i]; k < after_first_[i + 1]; ++k) {
+      end = std::min(end, latest_start_[after_[k].to] - after_[k].latency);
+    }
+    const TimedChoice* const choices = choices_of(i);
+    const Integer window = end - start_[i];
+    const int now = choice_[i];
+    int slowest = now;
+    while (slowest > 0 && choices[slowest - 1].time <= window) --slowest;
+    if (slowest != now) choice_[i] = cheapest(choices, slowest, now, discount * relaxation_.joules_per_tick(i));
+    latest_end_[i] = end;
+    latest_start_[i] = end - choices[choice_[i]].time;
+  }
+}
+
+void Rounding::forward_into_slack() {
+  const int n = static_cast<int>(choice_.size());
+  makespan_ = 0;
+  energy_j_ = 0;
+  for (int i = 0; i < n; ++i) {
+    const Integer start = earliest_start(i);
+    const TimedChoice* const choices = choices_of(i);
+    const Integer window = latest_end_[i] - start;
+    int choice = choice_[i];
+    while (choice > 0 && choices[choice - 1].time <= window) --choice;
+    choice_[i] = choice;
+    end_[i] = start + choices[choice].time;
+    makespan_ = std::max(makespan_, end_[i]);
+    energy_j_ += choices[choice].energy_j;
+  }
+}
+
+}  // namespace perseus::planner

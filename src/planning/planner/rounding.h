@@ -1,0 +1,80 @@
+// From the relaxed optimum at one deadline to real clocks.
+//
+// Problem: the relaxation mixes two clocks for some computations; a real plan takes one each. Input: a Relaxation at
+// its current deadline. Output: a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at
+// about that deadline; no later if its taste is `punctual`. Method: three sweeps over the DAG.
+//   1. Forward: each computation starts as soon as it can and takes the slower of its two clocks if it still ends by
+//   its
+//      relaxed end; what one computation leaves of its window, the next ones on its paths can use. If that does not
+//      fit, the choice with the least e + price * t, where ending late costs more than the price (what comes next must
+//      hurry) and ending early wins less (some of the time left over is never used). Which of the two clocks of a mix
+//      comes out is for these two to say, since at the price alone both cost the same.
+//   2. Backward, from the deadline, or where sweep 1 is later from its end: slack is spent where it saves more than a
+//      discounted price of time.
+//   3. Forward again: whatever slack is left is spent on any slower clock that fits.
+// Errors: none. Cost: three passes over computations and dependencies, no allocation. Threads: one object, one thread.
+// Source: paper section 4.3 "Converting Back to GPU Frequencies" takes the slowest clock no slower than planned, and
+// stops there; what the rest wins is measured by bench/, docs/decisions/0006.
+#pragma once
+
+#include <vector>
+
+#include "planning/model/computation_dag.h"
+#include "planning/planner/choices.h"
+#include "planning/planner/relaxation.h"
+
+namespace perseus::planner {
+
+/// What a rounding thinks of seconds beside their price in the relaxation; all in parts of that price.
+struct Taste {
+  double late;      ///< what a second after the relaxed end costs more
+  double early;     ///< what a second before it wins less
+  double discount;  ///< how much of the price counts where slack is spent
+};
+
+class Rounding {
+ public:
+  /// No computation ends after its relaxed end, so the plan keeps the deadline.
+  static constexpr Taste punctual{1e6, 0, 0.7};
+
+  Rounding(const model::ComputationDag& dag, const Kinds& kinds, const Relaxation& relaxation);
+
+  /// Choices at the relaxation's current deadline; valid until the next call.
+  const std::vector<int>& round(const Taste& taste);
+
+  /// Makespan and effective energy of the last result.
+  [[nodiscard]] graph::Integer makespan_ticks() const { return makespan_; }
+  [[nodiscard]] double effective_energy_j() const { return energy_j_; }
+
+ private:
+  using Integer = graph::Integer;
+  struct Edge {
+    int to;
+    Integer latency;
+  };
+  // A computation's choices, slowest first, in one array for all kinds.
+  struct TimedChoice {
+    Integer time;
+    double energy_j;
+  };
+
+  void forward_to_relaxed_ends(const Taste& taste);
+  void backward_from(Integer deadline, double discount);
+  void forward_into_slack();
+  [[nodiscard]] Integer earliest_start(int computation) const;
+  [[nodiscard]] const TimedChoice* choices_of(int computation) const { return &choices_[first_choice_[computation]]; }
+  // The cheapest of choices [first, last] at that price of a second.
+  [[nodiscard]] static int cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick);
+
+  const Relaxation& relaxation_;
+  std::vector<TimedChoice> choices_;
+  std::vector<int> first_choice_, last_choice_;  // per computation; the last one counted from its first
+  std::vector<int> before_first_, after_first_;
+  std::vector<Edge> before_, after_;
+  std::vector<int> choice_;
+  std::vector<Integer> start_, end_, latest_start_, latest_end_;
+  Integer makespan_ = 0;
+  double energy_j_ = 0;
+};
+
+}  // namespace perseus::planner

@@ -1,0 +1,149 @@
+// The bodies of /v1 requests, member by member: see server/jobs/json_fields.h. docs/openapi.json says the same in
+// words. Threads: templates.
+#pragma once
+
+#include "server/jobs/describe.h"
+#include "server/jobs/requests.h"
+
+namespace perseus::jobs {
+
+struct JobBody {
+  RegisterJob job;
+  std::map<std::string, std::string> profile_of;  ///< pipeline number, as JSON has it -> named profile
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, JobBody>
+void describe(F& f, S& s) {
+  f("name", s.job.name);
+  f.always("degrees", s.job.degrees);
+  f("world_size", s.job.world_size);
+  f("profile", s.job.profile);
+  f("profile_of", s.profile_of);
+  f("pipeline", s.job.shape);
+  f("profile_online", s.job.profile_online);
+  f("plain_profiling", s.job.plain_profiling);
+  f("profiling_slowdown_pct", s.job.profiling_slowdown_pct);
+  f("profiling_worst_slowdown_pct", s.job.profiling_worst_slowdown_pct);
+  f("switch_latency_s", s.job.switch_latency);
+  f("facts", s.job.facts);
+  f("detect_stragglers", s.job.detect_stragglers);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, RegisterRank>
+void describe(F& f, S& s) {
+  f.always("rank", s.rank);
+  f.always("dp_rank", s.dp_rank);
+  f.always("pp_rank", s.pp_rank);
+  f.always("tp_rank", s.tp_rank);
+  f("clocks_mhz", s.clocks_mhz);
+  f("accelerator", s.accelerator);
+  f("host", s.host);
+  f("transfer_latency_s", s.transfer_latency);
+  f("switch_latency_s", s.switch_latency);
+  f("blocking_power_w", s.blocking_power);
+  f("instructions", s.instructions);
+  f("control", s.control);
+  f("control_reason", s.control_reason);
+  f("epoch", s.epoch);
+  f("replaces", s.replaces);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ReportIterations>
+void describe(F& f, S& s) {
+  f.always("rank", s.rank);
+  f("window", s.window);
+  f("last_iteration", s.last_iteration);
+  f("plan_version", s.plan_version);
+  f("missed", s.missed);
+  f.always("iteration_time_s", s.iteration_time);
+  f("iteration_energy_j", s.iteration_energy);
+  f("time_s", s.time_s);
+  f("energy_j", s.energy_j);
+  f("throttled", s.throttled);
+  f("begin_s", s.begin_s);
+  f("end_s", s.end_s);
+  f("epoch", s.epoch);
+}
+/// What a rank sends alone to its job's path: a RegisterRank or a ReportIterations.
+struct BodyFor {
+  std::string job;
+  std::string body;  ///< JSON
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, BodyFor>
+void describe(F& f, S& s) {
+  f.always("job", s.job);
+  f.always("body", s.body);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, WaitForPlan>
+void describe(F& f, S& s) {
+  f.always("job", s.job);
+  f.always("rank", s.rank);
+  f("have", s.have_version);
+  f("iteration", s.iteration);
+  f("epoch", s.epoch);
+}
+struct ExchangeBody {
+  double wait_s = 0;
+  std::vector<BodyFor> ranks;
+  std::vector<BodyFor> reports;
+  std::vector<WaitForPlan> waits;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ExchangeBody>
+void describe(F& f, S& s) {
+  f("wait_s", s.wait_s);
+  f("ranks", s.ranks);
+  f("reports", s.reports);
+  f("waits", s.waits);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, DropPlan>
+void describe(F& f, S& s) {
+  f.always("version", s.version);
+  f("reason", s.reason);
+  f("measured_time_s", s.measured);
+  f("promised_time_s", s.promised);
+  f("epoch", s.epoch);
+}
+/// A profile as it is sent; the name is in the path.
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, NamedProfile>
+void describe(F& f, S& s) {
+  f.always("profile_csv", s.profile_csv);
+  f.always("pipeline", s.shape);
+  f("accelerator", s.accelerator);
+}
+struct ProfileBody {
+  NamedProfile profile;
+  std::vector<int> pipelines;  ///< of the job; empty: all
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ProfileBody>
+void describe(F& f, S& s) {
+  describe(f, s.profile);
+  f("pipelines", s.pipelines);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, SetStraggler>
+void describe(F& f, S& s) {
+  describe(f, s.target);
+  f("delay_s", s.delay);
+  f.always("degree", s.degree);
+}
+struct TokenBody {
+  std::string role, job, name, team;
+  std::optional<double> expires_in_s;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, TokenBody>
+void describe(F& f, S& s) {
+  f.always("role", s.role);
+  f("job", s.job);
+  f("name", s.name);
+  f("team", s.team);
+  f("expires_in_s", s.expires_in_s);
+}
+
+}  // namespace perseus::jobs

@@ -1,0 +1,188 @@
+#include "server/jobs/deployment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "planning/model/default_plan.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/jobs/stragglers.h"
+
+namespace perseus::jobs {
+namespace {
+
+/// The job's pipelines by what they run: groups with a frontier, and per pipeline its group (-1: maximum clock).
+struct Grouped {
+  std::vector<PolicyScope> groups;
+  std::vector<std::string> inputs;  ///< per group
+  std::vector<int> group_of;
+};
+
+std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontiers, const std::vector<double>& degrees) {
+  Grouped grouped;
+  std::map<std::string, int, std::less<>> group_of_input;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const std::string& input = ruling_frontier(job, p);
+    if (input.empty() && !job.unprofiled) return std::nullopt;
+    auto known = group_of_input.find(input);
+    if (known == group_of_input.end()) {
+      int group = -1;
+      if (job.characterised.contains(input) && !job.dropped.contains(std::string(input_of_frontier(input)))) {
+        const auto frontier = frontiers.find(input);
+        if (frontier == frontiers.end()) return std::nullopt;  // still being read
+        group = static_cast<int>(grouped.groups.size());
+        grouped.groups.push_back({frontier->second.get(), scale_of(job, *frontier->second), 0, 0});
+        grouped.inputs.push_back(input);
+      }
+      known = group_of_input.emplace(input, group).first;
+    }
+    grouped.group_of.push_back(known->second);
+    if (known->second < 0) continue;
+    PolicyScope& group = grouped.groups[known->second];
+    ++(degrees[p] > 1 ? group.stragglers : group.count);
+  }
+  return grouped;
+}
+
+Seconds t_alone(const PolicyScope& group) { return time_without_straggler(*group.pipeline); }
+Seconds t_allowed(const PolicyScope& group) {
+  return model::allowed_time(group.pipeline->frontier, group.pipeline->all_max_time);
+}
+Seconds t_star(const PolicyScope& group) { return group.pipeline->frontier.points.front().time; }
+
+struct Pace {
+  Seconds time;  ///< of the slowest pipeline
+  int pipeline = 0;
+  Seconds t_max;                       ///< allowed without stragglers
+  std::optional<Seconds> t_straggler;  ///< of the slowest straggler
+};
+
+Pace pace_of(const Grouped& grouped, const std::vector<double>& degrees) {
+  Pace pace;
+  for (int p = 0; p < static_cast<int>(degrees.size()); ++p) {
+    if (grouped.group_of[p] < 0) continue;
+    const PolicyScope& group = grouped.groups[grouped.group_of[p]];
+    const Seconds allowed = t_allowed(group);
+    const Seconds slowed = degrees[p] > 1 ? degrees[p] * t_alone(group) : allowed;
+    pace.t_max = std::max(pace.t_max, allowed);
+    if (degrees[p] > 1) pace.t_straggler = std::max(pace.t_straggler.value_or(slowed), slowed);
+    if (slowed > pace.time) pace.time = slowed, pace.pipeline = p;
+  }
+  return pace;
+}
+
+std::string reason_of(const Pace& pace, const std::vector<double>& degrees, const Grouped& grouped,
+                      const Target& target, Seconds slowest_useful) {
+  std::string reason = target.reason;
+  if (reason.empty() && degrees[pace.pipeline] > 1) {
+    reason = fmt::format("pipeline {} is {:.4g} times slower: T' = {:.6g} s", pace.pipeline, degrees[pace.pipeline],
+                         pace.time.value());
+  } else if (reason.empty() && grouped.groups.size() > 1) {
+    reason = fmt::format("no straggler; pipeline {} is the slowest: {:.6g} s", pace.pipeline, pace.time.value());
+  } else if (reason.empty()) {
+    reason = fmt::format("no straggler: T_max = {:.6g} s", pace.time.value());
+  }
+  if (degrees[pace.pipeline] == 1 && target.reason.empty() && model::same_time * target.time < pace.time) {
+    reason += fmt::format("; {:.6g} s needs less energy", target.time.value());
+  }
+  if (target.time > slowest_useful) {
+    reason += fmt::format("; beyond T* = {:.6g} s, slower saves nothing more", slowest_useful.value());
+  }
+  return reason;
+}
+
+}  // namespace
+
+const std::string& ruling_frontier(const Job& job, int pipeline) {
+  static const std::string none;
+  const std::string& newest = job.input_of[pipeline];
+  if (job.characterised.contains(newest)) return newest;
+  const auto quick = job.characterised.find(quick_frontier_key(newest));
+  if (quick != job.characterised.end()) return quick->first;
+  if (job.plan && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
+  return job.failures.contains(newest) ? newest : none;
+}
+
+double scale_of(const Job& job, const CharacterisedPipeline& pipeline) {
+  const std::vector<int>& counted = pipeline.dag.accelerators;
+  return static_cast<double>(job.spec.degrees.pp) * job.spec.degrees.tp /
+         std::accumulate(counted.begin(), counted.end(), 0);
+}
+
+Seconds time_without_straggler(const CharacterisedPipeline& pipeline) {
+  return perseus::model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
+}
+
+std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                               double now_s) {
+  const std::vector<double> degrees = degrees_in_force(job);
+  const auto grouped = group_pipelines(job, frontiers, degrees);
+  if (!grouped) return std::nullopt;
+  PlanDeployed plan;
+  if (grouped->groups.empty()) {
+    plan.choices = {{"", -1}};
+    plan.choice_of.assign(job.num_pipelines(), 0);
+    plan.reason = "maximum clock: " + (job.dropped.empty() ? job.reason : job.dropped.begin()->second);
+    return plan;
+  }
+  const Pace pace = pace_of(*grouped, degrees);
+  const auto first = static_cast<std::size_t>(std::max(0, grouped->group_of[0]));
+  const Room room{pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
+  const Target target = policy_target(job.policies, grouped->groups, first, room, now_s);
+
+  Seconds slowest_useful;
+  for (const PolicyScope& group : grouped->groups) {
+    if (group.count > 0) slowest_useful = std::max(slowest_useful, t_star(group));
+  }
+  if (slowest_useful == Seconds(0)) slowest_useful = pace.time;  // everybody straggles
+  plan.t_straggler_s = pace.t_straggler ? std::optional(pace.t_straggler->value()) : std::nullopt;
+  plan.t_opt_s = std::min(target.time, slowest_useful).value();
+  plan.reason = reason_of(pace, degrees, *grouped, target, slowest_useful);
+
+  std::map<std::pair<int, bool>, int> choice_of;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const int group = grouped->group_of[p];
+    const bool straggler = group >= 0 && degrees[p] > 1;
+    const auto [known, is_new] = choice_of.try_emplace({group, straggler}, static_cast<int>(plan.choices.size()));
+    if (is_new && group < 0) plan.choices.push_back({"", -1});
+    if (is_new && group >= 0) {
+      const model::Frontier& frontier = grouped->groups[group].pipeline->frontier;
+      const Seconds own = straggler ? t_alone(grouped->groups[group]) : target.time;
+      plan.choices.push_back({grouped->inputs[group], model::slowest_within(frontier, own)});
+    }
+    plan.choice_of.push_back(known->second);
+  }
+  return plan;
+}
+
+bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force) {
+  if (!in_force) return true;
+  if (desired.t_straggler_s != in_force->t_straggler_s || desired.t_opt_s != in_force->t_opt_s ||
+      desired.reason != in_force->reason) {
+    return true;
+  }
+  return desired.choices != in_force->choices || desired.choice_of != in_force->choice_of;
+}
+
+std::vector<std::string> frontiers_needed(const Job& job) {
+  std::set<std::string> keys;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const std::string& input = ruling_frontier(job, p);
+    if (job.characterised.contains(input)) keys.insert(input);
+  }
+  return {keys.begin(), keys.end()};
+}
+
+std::vector<std::string> characterisations_needed(const Job& job) {
+  std::set<std::string> keys;
+  for (const std::string& input : job.input_of) {
+    const bool known =
+        job.characterised.contains(input) || job.failures.contains(input) || job.unrefined.contains(input);
+    if (!input.empty() && !known) keys.insert(input);
+  }
+  return {keys.begin(), keys.end()};
+}
+
+}  // namespace perseus::jobs

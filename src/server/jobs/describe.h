@@ -1,0 +1,93 @@
+// The members of what the server keeps and answers, under the names that they have in JSON: see
+// server/jobs/json_fields.h.
+//
+// Names, units and order here are the format of the event log, and of the same things in the API. Threads: templates.
+#pragma once
+
+#include "server/jobs/event.h"
+#include "server/jobs/requests.h"
+
+namespace perseus::jobs {
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, PipelineShape>
+void describe(F& f, S& s) {
+  f.always("schedule", s.schedule);
+  f("action_table", s.action_table);
+  f("microbatches", s.microbatches);
+  f("chunks", s.chunks);
+  f("blocking_power_w", s.blocking_power);
+  f("transfer_latency_s", s.transfer_latency);
+  f("blocking_transfers", s.blocking_transfers);
+  f("split_backward", s.split_backward);
+  f("switch_latency_s", s.switch_latency);
+  f("min_dwell_s", s.min_dwell);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, Degrees>
+void describe(F& f, S& s) {
+  f.always("dp", s.dp);
+  f.always("pp", s.pp);
+  f.always("tp", s.tp);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, StragglerTarget>
+void describe(F& f, S& s) {
+  f("accelerator", s.accelerator);
+  f("rank", s.rank);
+  f("pipeline", s.pipeline);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, PowerCap>
+void describe(F& f, S& s) { f.always("average_w", s.average); }
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, Pin>
+void describe(F& f, S& s) {
+  f("time_s", s.time);
+  f("point", s.point);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, MaxSlowdown::Sample>
+void describe(F& f, S& s) {
+  f.always("from_s", s.from_s);
+  f.always("value", s.value);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, MaxSlowdown>
+void describe(F& f, S& s) {
+  f.always("slowdown", s.slowdown);
+  f("threshold", s.threshold);
+  f("signal", s.signal);
+  f("unit", s.unit);
+}
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, JobSummary>
+void describe(F& f, S& s) {
+  f("ranks", s.ranks);
+  f("ranks_registered", s.ranks_registered);
+  f("pipelines", s.pipelines);
+  f("stragglers", s.stragglers);
+  f("iteration_time_s", s.iteration_time);
+  f("saved_pct", s.saved_pct);
+  f("saved_j", s.saved);
+}
+
+/// A policy is an object with one member, its kind: {"power_cap":{"average_w":250000}}.
+struct PolicyMembers {
+  std::optional<PowerCap> power_cap;
+  std::optional<Pin> pinned;
+  std::optional<MaxSlowdown> max_slowdown;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, PolicyMembers>
+void describe(F& f, S& s) {
+  f("power_cap", s.power_cap);
+  f("pinned", s.pinned);
+  f("max_slowdown", s.max_slowdown);
+}
+PolicyMembers members_of(const Policy& policy);
+/// Nothing unless there is exactly one member.
+std::optional<Policy> policy_of(const PolicyMembers& members);
+
+}  // namespace perseus::jobs

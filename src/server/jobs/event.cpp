@@ -1,0 +1,495 @@
+#include "server/jobs/event.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "io/report/format.h"
+#include "server/jobs/describe.h"
+#include "server/jobs/json_fields.h"
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::jobs {
+namespace {
+
+// In the order of EventBody.
+constexpr std::array<std::string_view, num_event_kinds> kinds{
+    "job_registered",
+    "rank_registered",
+    "rank_measured",
+    "profile_known",
+    "profiling_started",
+    "window_handed_out",
+    "result_reported",
+    "profiling_failed",
+    "characterisation_started",
+    "characterised",
+    "characterisation_failed",
+    "straggler_notice",
+    "straggler_in_force",
+    "straggler_withdrawn",
+    "policy_set",
+    "policy_cleared",
+    "plan_deployed",
+    "iterations_counted",
+    "job_seen",
+    "job_finished",
+    "job_expired",
+    "plan_dropped",
+    "energy_measured",
+    "reports_kept",
+    "refinement_ended",
+    "job_revived",
+    "profile_on_trial",
+    "trial_ended",
+    "unknown",
+};
+
+template <class T, class... Ts>
+inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
+
+}  // namespace
+
+// ---- The members of each kind, as they stand in the log.
+
+template <class F, class S>
+requires is_one_of<S, JobRegistered>
+void describe(F& f, S& e) {
+  f("name", e.name);
+  f.always("degrees", e.degrees);
+  f("profile_online", e.profile_online);
+  f("plain_profiling", e.plain_profiling);
+  f("shape", e.shape);
+  f("facts", e.facts);
+  f("detect_stragglers", e.detect_stragglers);
+  f("profiling_slowdown_pct", e.profiling_slowdown_pct);
+  f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
+  f("switch_latency_s", e.switch_latency_s);
+}
+template <class F, class S>
+requires is_one_of<S, RankRegistered>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f("dp_rank", e.dp_rank);
+  f("pp_rank", e.pp_rank);
+  f("tp_rank", e.tp_rank);
+  f("clocks_mhz", e.clocks_mhz);
+  f("accelerator", e.accelerator);
+  f("host", e.host);
+  f("transfer_latency_s", e.transfer_latency_s);
+  f("switch_latency_s", e.switch_latency_s);
+  f("instructions", e.instructions);
+  f("epoch", e.epoch);
+  f("process", e.process);
+  f("control", e.control);
+  f("control_reason", e.control_reason);
+}
+template <class F, class S>
+requires is_one_of<S, RankMeasured>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f("switch_latency_s", e.switch_latency_s);
+  f("blocking_power_w", e.blocking_power_w);
+  f("instructions", e.instructions);
+  f("clocks_mhz", e.clocks_mhz);
+  f("control", e.control);
+  f("control_reason", e.control_reason);
+}
+template <class F, class S>
+requires is_one_of<S, ProfileKnown>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f("source", e.source);
+  f("pipelines", e.pipelines);
+  f("schedule", e.schedule);
+  f("microbatches", e.microbatches);
+  f("text", e.text);
+  f("switch_latency_s", e.switch_latency_s);
+  f("fixed_latency", e.fixed_latency);
+}
+template <class F, class S>
+requires is_one_of<S, ProfileOnTrial>
+void describe(F& f, S& e) {
+  f.always("profile", e.profile);
+  f.always("learned", e.learned);
+  f.always("learned_input", e.learned_input);
+  f("learned_by", e.learned_by);
+}
+template <class F, class S>
+requires is_one_of<S, TrialEnded>
+void describe(F& f, S& e) {
+  f.always("agreed", e.agreed);
+  f("text", e.text);
+}
+template <class F, class S>
+requires is_one_of<S, ProfilingStarted>
+void describe(F& f, S& e) {
+  f.always("pipelines", e.pipelines);
+  f.always("clocks_mhz", e.clocks_mhz);
+}
+template <class F, class S>
+requires is_one_of<S, WindowHandedOut>
+void describe(F& f, S& e) {
+  f.always("version", e.version);
+  f.always("number", e.number);
+  f.always("iterations", e.iterations);
+  f("warm_up", e.warm_up);
+  f("confirming", e.confirming);
+  f.always("clocks_mhz", e.clocks_mhz);
+  f("overdue", e.overdue);
+  f("uncertainty_pct", e.uncertainty_pct);
+  f("text", e.text);
+  f("from_iteration", e.from_iteration);
+  f("rest", e.rest);
+  f("slowdown_pct", e.slowdown_pct);
+  f("highest", e.highest);
+}
+template <class F, class S>
+requires is_one_of<S, ResultReported>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f.always("window", e.window);
+  f("iteration_time_s", e.iteration_time_s);
+  f("iteration_energy_j", e.iteration_energy_j);
+  f("time_s", e.time_s);
+  f("energy_j", e.energy_j);
+  f("throttled", e.throttled);
+  f("missed", e.missed);
+  f("begin_s", e.begin_s);
+  f("end_s", e.end_s);
+}
+template <class F, class S>
+requires is_one_of<S, ProfilingFailed>
+void describe(F& f, S& e) { f.always("why", e.why); }
+template <class F, class S>
+requires is_one_of<S, CharacterisationStarted>
+void describe(F& f, S& e) { f.always("inputs", e.inputs); }
+template <class F, class S>
+requires is_one_of<S, Characterised>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f("points", e.points);
+  f("t_min_s", e.t_min_s);
+  f("t_star_s", e.t_star_s);
+}
+template <class F, class S>
+requires is_one_of<S, CharacterisationFailed, RefinementEnded>
+void describe(F& f, S& e) {
+  f.always("input", e.input);
+  f.always("why", e.why);
+}
+template <class F, class S>
+requires is_one_of<S, StragglerNoticed>
+void describe(F& f, S& e) {
+  f.always("id", e.id);
+  f.always("target", e.target);
+  f("pipeline", e.pipeline);
+  f.always("degree", e.degree);
+  f.always("effective_s", e.effective_s);
+  f("detected", e.detected);
+}
+template <class F, class S>
+requires is_one_of<S, StragglerTookEffect, StragglerWithdrawn>
+void describe(F& f, S& e) { f.always("id", e.id); }
+template <class F, class S>
+requires is_one_of<S, PolicyCleared>
+void describe(F& f, S& e) { f.always("policy", e.kind); }
+template <class F, class S>
+requires is_one_of<S, PlanDeployed::Choice>
+void describe(F& f, S& e) {
+  f("input", e.input);
+  f.always("point", e.point);
+}
+template <class F, class S>
+requires is_one_of<S, PlanDeployed>
+void describe(F& f, S& e) {
+  f.always("version", e.version);
+  f("from_iteration", e.from_iteration);
+  f.always("choices", e.choices);
+  f.always("choice_of", e.choice_of);
+  f("t_straggler_s", e.t_straggler_s);
+  f("t_opt_s", e.t_opt_s);
+  f("reason", e.reason);
+}
+template <class F, class S>
+requires is_one_of<S, IterationsCounted>
+void describe(F& f, S& e) {
+  f("iterations", e.iterations);
+  f("saved_j", e.saved_j);
+  f("all_max_energy_j", e.all_max_energy_j);
+  f("from_reports", e.from_reports);
+  f("last_iteration", e.last_iteration);
+  f("measured", e.measured);
+}
+template <class F, class S>
+requires is_one_of<S, PlanDropped>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f.always("version", e.version);
+  f("reason", e.reason);
+  f("measured_s", e.measured_s);
+  f("promised_s", e.promised_s);
+}
+template <class F, class S>
+requires is_one_of<S, EnergyMeasured>
+void describe(F& f, S& e) {
+  f("version", e.version);
+  f.always("iterations", e.iterations);
+  f.always("energy_j", e.energy_j);
+  f.always("time_s", e.time_s);
+}
+template <class F, class S>
+requires is_one_of<S, ReportsKept::Run>
+void describe(F& f, S& e) {
+  f.always("first", e.first);
+  f("version", e.version);
+  f("straggles", e.straggles);
+  f("ranks", e.ranks);
+  f.always("energies_j", e.energies_j);
+}
+template <class F, class S>
+requires is_one_of<S, ReportsKept>
+void describe(F& f, S& e) {
+  f.always("closed", e.closed);
+  f.always("last_followed", e.last_followed);
+  f("measure", e.measure);
+  f("runs", e.runs);
+}
+template <class F, class S>
+requires is_one_of<S, JobSeen, JobFinished, JobExpired, JobRevived>
+void describe(F&, S&) {}
+template <class F, class S>
+requires is_one_of<S, UnknownEvent>
+void describe(F& f, S& e) { f("unknown_kind", e.kind); }
+template <class S>
+requires is_one_of<S, PolicySet>
+void describe(JsonWriter& f, S& e) { f.always("policy", members_of(e.policy)); }
+
+PolicyMembers members_of(const Policy& policy) {
+  PolicyMembers members;
+  if (const auto* cap = std::get_if<PowerCap>(&policy)) members.power_cap = *cap;
+  if (const auto* pin = std::get_if<Pin>(&policy)) members.pinned = *pin;
+  if (const auto* slowdown = std::get_if<MaxSlowdown>(&policy)) members.max_slowdown = *slowdown;
+  return members;
+}
+
+std::optional<Policy> policy_of(const PolicyMembers& members) {
+  if (int{members.power_cap.has_value()} + int{members.pinned.has_value()} + int{members.max_slowdown.has_value()} != 1)
+    return std::nullopt;
+  if (members.power_cap) return *members.power_cap;
+  if (members.pinned) return *members.pinned;
+  return *members.max_slowdown;
+}
+
+std::string_view kind_of(const Policy& policy) {
+  constexpr std::array<std::string_view, std::variant_size_v<Policy>> names{"power_cap", "pinned", "max_slowdown"};
+  return names[policy.index()];
+}
+
+std::string_view kind_name(std::size_t kind) { return kinds[kind]; }
+
+// ---- Writing and reading a whole event.
+
+std::string format_event(const Event& event) {
+  std::string text;
+  JsonWriter out(text);
+  out.always("kind", std::string(kind_of(event)));
+  out.always("at_s", event.at_s);
+  std::visit([&](const auto& body) { describe(out, body); }, event.body);
+  out.end();
+  return text;
+}
+
+namespace {
+
+struct PolicySetMembers {
+  PolicyMembers policy;
+};
+template <class F, class S>
+requires is_one_of<S, PolicySetMembers>
+void describe(F& f, S& e) { f.always("policy", e.policy); }
+
+/// Reads a body of the kind with that number, from the members beside "kind" and "at_s".
+template <std::size_t kind = 0>
+Result<EventBody> read_body(std::size_t wanted, JsonMembers& members, const formats::JsonReader& json) {
+  if constexpr (kind == num_event_kinds) {
+    return json.error("a kind of event");
+  } else {
+    if (wanted != kind) return read_body<kind + 1>(wanted, members, json);
+    std::variant_alternative_t<kind, EventBody> body{};
+    if constexpr (std::is_same_v<decltype(body), PolicySet>) {
+      PolicySetMembers set;
+      describe(members, set);
+      if (Status read = members.end(); !read) return read.error();
+      const auto policy = policy_of(set.policy);
+      if (!policy) return json.error("exactly one of power_cap, pinned, max_slowdown in policy");
+      body.policy = *policy;
+    } else {
+      describe(members, body);
+      if (Status read = members.end(); !read) return read.error();
+    }
+    return EventBody(std::move(body));
+  }
+}
+
+}  // namespace
+
+Result<Event> parse_event(std::string_view text, const std::string& name) {
+  const auto document = formats::parse_json(text, name);
+  if (!document) return document.error();
+  const formats::JsonReader root = document->root();
+  JsonMembers members(root);
+  std::string kind;
+  Event event;
+  members.always("kind", kind);
+  members.always("at_s", event.at_s);
+  std::size_t number = 0;
+  while (number < num_event_kinds && kinds[number] != kind) ++number;
+  auto body = read_body(number, members, root);
+  if (!body) return body.error();
+  event.body = *std::move(body);
+  return event;
+}
+
+Event event_in_log(std::string_view text) {
+  if (auto event = parse_event(text, "event")) return *std::move(event);
+  Event event{0, UnknownEvent{}};
+  const auto document = formats::parse_json(text, "event");
+  if (!document) return event;
+  JsonMembers members(document->root());
+  members("kind", std::get<UnknownEvent>(event.body).kind);
+  members("at_s", event.at_s);
+  return event;
+}
+
+// ---- For people.
+
+std::string text_of(const StragglerTarget& target) {
+  if (target.pipeline) return fmt::format("pipeline {}", *target.pipeline);
+  if (target.rank) return fmt::format("rank {}", *target.rank);
+  return fmt::format("accelerator {}", target.accelerator);
+}
+
+namespace {
+
+struct PolicyText {
+  std::string operator()(const PowerCap& cap) const {
+    const double w = cap.average.value();
+    return w >= 1e4 ? fmt::format("power cap {:.4g} kW", w / 1000) : fmt::format("power cap {:.4g} W", w);
+  }
+  std::string operator()(const Pin& pin) const {
+    if (pin.time) return fmt::format("pinned to {:.6g} s", pin.time->value());
+    return fmt::format("pinned to point {}", pin.point.value_or(0));
+  }
+  std::string operator()(const MaxSlowdown& s) const {
+    if (s.signal.empty()) return fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
+    return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown,
+                       s.threshold.value_or(0), s.unit.empty() ? "" : " ", s.unit);
+  }
+};
+
+struct EventText {
+  std::string operator()(const JobRegistered& e) const {
+    return fmt::format("job of {} x {} x {} ranks (dp x pp x tp) registered", e.degrees.dp, e.degrees.pp, e.degrees.tp);
+  }
+  std::string operator()(const RankRegistered& e) const {
+    return fmt::format("rank {} registered (pipeline {}, stage rank {}){}", e.rank, e.dp_rank, e.pp_rank,
+                       e.control.empty() ? "" : "; " + text_of_control(e.rank, e.control, e.control_reason));
+  }
+  std::string operator()(const RankMeasured& e) const {
+    if (e.control && *e.control == "clocks") return fmt::format("rank {} can set its clock now", e.rank);
+    if (e.control) return text_of_control(e.rank, *e.control, e.control_reason.value_or(""));
+    return fmt::format("rank {} knows more of itself", e.rank);
+  }
+  std::string operator()(const PlanDropped& e) const { return text_of(e); }
+  std::string operator()(const EnergyMeasured& e) const {
+    return fmt::format("an iteration {} takes {} and {:.6g} s: medians of {} iterations, measured",
+                       e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
+                       report::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
+  }
+  std::string operator()(const ReportsKept& e) const {
+    std::size_t iterations = 0;
+    for (const ReportsKept::Run& run : e.runs) iterations += run.energies_j.size();
+    if (iterations == 0) return "the ranks report which plan their iterations followed";
+    return fmt::format("the server stopped and kept reports of {} iterations that are not counted yet", iterations);
+  }
+  std::string operator()(const ProfileKnown& e) const {
+    return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
+                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
+  }
+  std::string operator()(const ProfileOnTrial& e) const {
+    return fmt::format(
+        "the profile that job {} learned is on trial: it is compared with iterations at the highest clock",
+        e.learned_by);
+  }
+  std::string operator()(const TrialEnded& e) const {
+    return fmt::format("the profile of an earlier run is {}: {}", e.agreed ? "confirmed" : "doubted", e.text);
+  }
+  std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
+  std::string operator()(const WindowHandedOut& e) const {
+    return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
+                       e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);
+  }
+  std::string operator()(const ResultReported& e) const {
+    if (!e.missed.empty()) {
+      return fmt::format("rank {} could measure nothing of profiling window {}: {}", e.rank, e.window, e.missed);
+    }
+    return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
+  }
+  std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
+  std::string operator()(const CharacterisationStarted&) const { return "characterisation started"; }
+  std::string operator()(const Characterised& e) const {
+    return fmt::format("{}frontier of {} points, from {:.4g} s to {:.4g} s",
+                       is_quick_frontier_key(e.input) ? "quick " : "", e.points, e.t_min_s, e.t_star_s);
+  }
+  std::string operator()(const CharacterisationFailed& e) const {
+    return fmt::format("characterisation failed: {}", e.why);
+  }
+  std::string operator()(const RefinementEnded& e) const { return fmt::format("the quick frontier stays: {}", e.why); }
+  std::string operator()(const StragglerNoticed& e) const {
+    if (e.degree == 1) return fmt::format("{} will be back to normal", text_of(e.target));
+    return fmt::format("{} {} {:.4g} times slower{}", text_of(e.target), e.detected ? "was seen" : "will be", e.degree,
+                       e.target.pipeline ? "" : fmt::format(" (pipeline {})", e.pipeline));
+  }
+  std::string operator()(const StragglerTookEffect& e) const {
+    return fmt::format("straggler notice {} is in force", e.id);
+  }
+  std::string operator()(const StragglerWithdrawn& e) const {
+    return fmt::format("straggler notice {} withdrawn", e.id);
+  }
+  std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
+  std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
+  std::string operator()(const PlanDeployed& e) const {
+    return fmt::format("plan {} deployed from iteration {}: {}", e.version, e.from_iteration, e.reason);
+  }
+  std::string operator()(const IterationsCounted& e) const {
+    return fmt::format("{} iterations saved {}", e.iterations, report::text_of(Joules(e.saved_j)));
+  }
+  std::string operator()(const UnknownEvent& e) const {
+    return fmt::format("something that this version of Perseus does not know ({})", e.kind);
+  }
+  std::string operator()(const JobSeen&) const { return "still running"; }
+  std::string operator()(const JobFinished&) const { return "finished"; }
+  std::string operator()(const JobExpired&) const { return "expired: nobody asked about it"; }
+  std::string operator()(const JobRevived&) const { return "a rank asked about it again"; }
+};
+
+}  // namespace
+
+std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
+  return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "only asks for advice" : "cannot set its clock",
+                     reason.empty() ? "" : ": ", reason);
+}
+
+std::string text_of(const PlanDropped& e) {
+  const std::string times =
+      e.promised_s > 0 ? fmt::format("iterations took {:.6g} s, {:.6g} s was promised", e.measured_s, e.promised_s)
+                       : std::string("iterations were slower than promised");
+  return fmt::format("rank {} dropped plan {}: {}{}{}", e.rank, e.version, times, e.reason.empty() ? "" : "; ",
+                     e.reason);
+}
+std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
+std::string text_of(const Event& event) { return std::visit(EventText{}, event.body); }
+std::string format_shape(const PipelineShape& shape) { return json_text(shape); }
+
+}  // namespace perseus::jobs

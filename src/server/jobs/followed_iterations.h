@@ -1,0 +1,80 @@
+// The iterations that every rank reported, each with the plan that it followed and the energy that it took.
+//
+// Input:   reports of ranks: numbers of iterations, plan version (0: no plan from beginning to end), energies.
+// Output:  whole(): iterations that all ranks have reported and that all ranks with a plan followed, in order. Only one
+//          with an energy from every rank has an energy. kept(): everything that the next server needs; take() reads
+//          it.
+// Errors:  none; an iteration that the rank has reported before, or one before the last that all ranks have reported,
+//          is ignored. The oldest are forgotten beyond 4096.
+// Cost:    O(log) an iteration of a report; kept() and take() O(iterations x ranks).
+// Threads: plain value.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "base/units.h"
+#include "server/jobs/event.h"
+
+namespace perseus::jobs {
+
+class FollowedIterations {
+ public:
+  struct Whole {
+    std::int64_t iteration = 0;
+    std::int64_t version = 0;  ///< of the plan
+    double energy_j = -1;      ///< sum over ranks; < 0: not known
+    bool straggles = false;    ///< its energy cannot be compared with iterations without a straggler
+  };
+  struct Report {
+    int rank = 0, ranks = 0;  ///< `ranks`: of the job
+    bool has_plan = true;     ///< false: the plan asks nothing of this rank, it follows any
+    std::int64_t version = 0;
+    std::int64_t last = 0, count = 0;  ///< numbers of the iterations: the `count` ones up to `last`
+    std::vector<Joules> energies = {};
+    bool straggles = false;
+  };
+  void report(const Report& report);
+  /// Forgets what is counted.
+  void counted_to(std::int64_t iteration);
+
+  /// What is not counted if everything up to that iteration is.
+  [[nodiscard]] ReportsKept kept(std::int64_t counted_to) const;
+  /// Adds what another server kept. An iteration of which both have reports of one rank stays as it is here.
+  void take(const ReportsKept& kept, int ranks);
+
+  [[nodiscard]] const std::deque<Whole>& whole() const { return whole_; }
+  /// Reports say which plan the iterations followed.
+  [[nodiscard]] bool known() const { return known_; }
+  /// Every rank has reported an energy.
+  [[nodiscard]] bool measures(int ranks) const { return static_cast<int>(measure_.size()) == ranks; }
+  /// From this iteration on no rank followed a plan, nor just before it, as far as is reported.
+  [[nodiscard]] std::int64_t settled_from() const { return last_followed_ < 0 ? 0 : last_followed_ + settling + 1; }
+
+ private:
+  static constexpr std::int64_t settling = 2;  ///< iterations that a switch to the highest clock may reach into
+  static constexpr std::size_t most_kept = 4096;
+  static constexpr std::int64_t not_one_plan = -1;
+  struct Partial {
+    std::vector<bool> reported;  ///< by rank
+    int ranks = 0;               ///< that reported
+    std::int64_t version = 0;    ///< 0: no rank with a plan has reported
+    double energy_j = 0;
+    bool unmeasured = false, straggles = false;
+  };
+  using Partials = std::map<std::int64_t, Partial>;
+  void close(Partials::iterator partial);
+  void forget_oldest();
+
+  Partials partial_;
+  std::deque<Whole> whole_;
+  std::int64_t closed_ = -1;  ///< up to here no report is waited for: ranks report in order
+  std::set<int> measure_;
+  std::int64_t last_followed_ = -1;
+  bool known_ = false;
+};
+
+}  // namespace perseus::jobs

@@ -1,0 +1,526 @@
+#include "server/jobs/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::jobs {
+namespace {
+
+constexpr std::array<std::string_view, num_job_states> state_names{
+    "none", "registered", "profiling", "characterising", "deployed", "failed", "finished", "expired"};
+
+struct Transition {
+  JobState from;
+  std::size_t kind;
+  JobState to;
+};
+
+// Events that change the state. All others leave it as it is, and need a live job.
+constexpr std::array transitions{
+    Transition{JobState::none, kind_of_type<JobRegistered>(), JobState::registered},
+    Transition{JobState::registered, kind_of_type<ProfilingStarted>(), JobState::profiling},
+    Transition{JobState::registered, kind_of_type<ProfilingFailed>(), JobState::failed},
+    Transition{JobState::failed, kind_of_type<ProfilingStarted>(), JobState::profiling},
+    Transition{JobState::failed, kind_of_type<ProfilingFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<ProfilingFailed>(), JobState::failed},
+    // A better profile may come at any time.
+    Transition{JobState::registered, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::profiling, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::characterising, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::deployed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::failed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
+    Transition{JobState::characterising, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::failed, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::deployed, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::registered, kind_of_type<CharacterisationFailed>(), JobState::failed},
+    Transition{JobState::characterising, kind_of_type<PlanDeployed>(), JobState::deployed},
+    Transition{JobState::deployed, kind_of_type<PlanDeployed>(), JobState::deployed},
+    Transition{JobState::failed, kind_of_type<PlanDeployed>(), JobState::failed},
+};
+
+// Kinds that only some states allow, and that change nothing there.
+constexpr std::array only_in{
+    Transition{JobState::profiling, kind_of_type<WindowHandedOut>(), JobState::profiling},
+    Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
+    Transition{JobState::characterising, kind_of_type<Characterised>(), JobState::characterising},
+    Transition{JobState::failed, kind_of_type<Characterised>(), JobState::failed},
+    // An older plan changed while a newer profile was characterised.
+    Transition{JobState::deployed, kind_of_type<Characterised>(), JobState::deployed},
+};
+
+constexpr bool has_own_rows(std::size_t kind) {
+  return std::ranges::any_of(transitions, [=](const Transition& t) { return t.kind == kind; }) ||
+         std::ranges::any_of(only_in, [=](const Transition& t) { return t.kind == kind; });
+}
+
+/// What somebody from outside wants, as opposed to what follows from it or from time.
+constexpr bool is_wanted(std::size_t kind) {
+  constexpr std::array wanted{
+      kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
+      kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
+      kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
+      kind_of_type<PlanDropped>(),    kind_of_type<JobRevived>(),
+  };
+  return std::ranges::find(wanted, kind) != wanted.end();
+}
+
+constexpr bool is_live(JobState state) {
+  return state != JobState::none && state != JobState::finished && state != JobState::expired;
+}
+
+/// Index of `value` in `values`, added at the end if it is new. Few distinct values are expected.
+template <class T>
+int intern(std::vector<T>& values, const T& value) {
+  const auto found = std::ranges::find(values, value);
+  if (found != values.end()) return static_cast<int>(found - values.begin());
+  values.push_back(value);
+  return static_cast<int>(values.size()) - 1;
+}
+
+constexpr std::size_t most_earlier_plans = 4;
+
+/// Everything that an event changes but state, sequence and times. Errors change nothing.
+struct Fold {
+  Job& job;
+  double at_s;
+
+  [[nodiscard]] Error broken(const std::string& what) const {
+    return {ErrorCode::internal, fmt::format("job {}: event {}: {}", job.id, job.sequence + 1, what)};
+  }
+
+  Status operator()(const JobRegistered& e) {
+    job.spec = e;
+    if (e.shape) {
+      job.schedule = e.shape->action_table.empty() ? e.shape->schedule : "action table";
+      job.microbatches = e.shape->microbatches;
+    }
+    job.created_s = at_s;
+    job.ranks.assign(e.degrees.world_size(), RankSlot());
+    job.rank_at.assign(e.degrees.world_size(), -1);
+    job.clock_sets = {{}};
+    job.instruction_sets = {{}};
+    job.input_of.assign(e.degrees.dp, "");
+    return Ok{};
+  }
+  Status operator()(const RankRegistered& e) {
+    const Degrees& d = job.spec.degrees;
+    const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
+                      e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
+    if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
+    int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
+    if (job.ranks[e.rank]) return restarted(e, there);
+    if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
+    job.names_processes |= e.epoch > 0;
+    there = e.rank;
+    job.ranks[e.rank] = Rank{e.dp_rank,
+                             e.pp_rank,
+                             e.tp_rank,
+                             intern(job.clock_sets, e.clocks_mhz),
+                             intern(job.instruction_sets, e.instructions),
+                             e.accelerator,
+                             e.host,
+                             e.transfer_latency_s,
+                             e.switch_latency_s,
+                             std::nullopt,
+                             e.epoch,
+                             0,
+                             e.control,
+                             e.control_reason};
+    ++job.ranks_registered;
+    if (!e.control.empty()) job.uncontrolled.insert(e.rank);
+    job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
+    note_latency(e.rank);
+    job.joined_s = at_s;
+    // Training does not run before all ranks are there.
+    const bool begins = job.plan && job.ranks_registered == d.world_size() && job.total.iterations == 0;
+    if (begins) job.counted_s = at_s;
+    if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+    return Ok{};
+  }
+  /// A client that names its process reports the switch latency once it has measured it, if it sets clocks.
+  void note_latency(int index) {
+    const Rank& rank = *job.ranks[index];
+    const bool awaited = rank.names_process() && rank.control.empty() && !job.clock_sets[rank.clock_set].empty() &&
+                         !rank.switch_latency_s;
+    if (awaited) {
+      job.without_latency.insert(index);
+    } else {
+      job.without_latency.erase(index);
+    }
+  }
+  /// Another process of a known rank: it counts iterations from 0, and may run on another GPU.
+  Status restarted(const RankRegistered& e, int there) {
+    Rank& rank = *job.ranks[e.rank];
+    if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
+    job.names_processes |= e.process.value_or(e.epoch) > 0;
+    const bool moved = rank.accelerator != e.accelerator;
+    if (moved) {
+      if (const auto ranks = job.ranks_of_accelerator.find(rank.accelerator); ranks != job.ranks_of_accelerator.end()) {
+        std::erase(ranks->second, e.rank);
+        if (ranks->second.empty()) job.ranks_of_accelerator.erase(ranks);
+      }
+      if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
+      rank.blocking_power_w.reset();
+    }
+    if (moved || !e.clocks_mhz.empty()) rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
+    if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
+    if (moved || e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    rank.transfer_latency_s = e.transfer_latency_s;
+    rank.accelerator = e.accelerator;
+    rank.host = e.host;
+    rank.epoch = e.epoch;
+    rank.process = e.process;
+    rank.control = e.control;
+    rank.control_reason = e.control_reason;
+    if (e.control.empty()) {
+      job.uncontrolled.erase(e.rank);
+    } else {
+      job.uncontrolled.insert(e.rank);
+    }
+    note_latency(e.rank);
+    if (++rank.restarts <= job.restarts) return Ok{};
+    // The first rank of the job's new start. The plan in force holds from its beginning.
+    job.restarts = rank.restarts;
+    job.counted_to = 0;
+    job.all_measure = false;
+    if (job.kept) job.kept = ReportsKept{};
+    job.earlier_plans.clear();
+    if (job.plan) job.plan->from_iteration = 0;
+    if (!job.windows.empty()) job.windows.back().from_iteration = 0;
+    return Ok{};
+  }
+  Status operator()(const RankMeasured& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known) return broken(fmt::format("no rank {}", e.rank));
+    Rank& rank = *job.ranks[e.rank];
+    if (e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
+    job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
+    if (e.blocking_power_w) rank.blocking_power_w = e.blocking_power_w;
+    if (!e.instructions.empty()) rank.instruction_set = intern(job.instruction_sets, e.instructions);
+    if (!e.clocks_mhz.empty()) {
+      rank.clock_set = intern(job.clock_sets, e.clocks_mhz);
+      job.profile_again = job.unprofiled;
+    }
+    if (e.control) {
+      rank.control = *e.control == "clocks" ? "" : *e.control;
+      rank.control_reason = e.control_reason.value_or("");
+      if (rank.control.empty()) {
+        job.uncontrolled.erase(e.rank);
+      } else {
+        job.uncontrolled.insert(e.rank);
+      }
+      job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
+    }
+    note_latency(e.rank);
+    return Ok{};
+  }
+  Status operator()(const ProfileKnown& e) {
+    for (const int pipeline : e.pipelines) {
+      if (pipeline < 0 || pipeline >= job.num_pipelines()) return broken(fmt::format("no pipeline {}", pipeline));
+    }
+    if (e.pipelines.empty()) std::ranges::fill(job.input_of, e.input);
+    for (const int pipeline : e.pipelines) job.input_of[pipeline] = e.input;
+    job.profile_source = e.source;
+    std::erase_if(job.planned_with, [&](const auto& planned) {
+      return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
+    });
+    // Nobody waits for frontiers of profiles that no pipeline has any more.
+    std::erase_if(job.characterising, [&](const std::string& input) {
+      return std::ranges::find(job.input_of, input) == job.input_of.end();
+    });
+    job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
+    job.schedule = e.schedule;
+    job.microbatches = e.microbatches;
+    if (!e.text.empty()) job.profiled.text = e.text;
+    const bool all_known = std::ranges::none_of(job.input_of, [](const std::string& input) { return input.empty(); });
+    if (all_known) profiling_is_over();
+    if (all_known && job.tries_profile()) job.trial.reset();
+    return Ok{};
+  }
+  Status operator()(const ProfileOnTrial& e) {
+    const bool wanted = std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
+    if (wanted) job.trial = Job::Trial{e, std::nullopt};
+    return Ok{};
+  }
+  Status operator()(const TrialEnded& e) {
+    if (!job.tries_profile()) return broken("no profile is on trial");
+    job.trial->ended = e;
+    return Ok{};
+  }
+  Status operator()(const ProfilingStarted& e) {
+    const auto exists = [&](int pipeline) { return pipeline >= 0 && pipeline < job.num_pipelines(); };
+    if (e.pipelines.empty() || !std::ranges::all_of(e.pipelines, exists)) return broken("pipelines that do not exist");
+    job.profiling = e;
+    job.profiling_since = job.sequence + 1;
+    job.unprofiled = job.profile_again = false;
+    job.reason.clear();
+    return Ok{};
+  }
+  Status operator()(const WindowHandedOut& e) {
+    if (e.number != static_cast<int>(job.windows.size()) || e.version != job.version + 1 ||
+        static_cast<int>(e.clocks_mhz.size()) != job.spec.degrees.pp) {
+      return broken(fmt::format("window {} of version {} does not fit", e.number, e.version));
+    }
+    job.windows.push_back(e);
+    job.version = e.version;
+    job.reported.clear();
+    job.window_s = at_s;
+    job.windows_overdue = e.overdue.empty() ? 0 : job.windows_overdue + 1;
+    job.reason = e.overdue;
+    if (e.from_iteration > 0) {
+      if (job.profiled.first_iteration == 0) job.profiled.first_iteration = e.from_iteration;
+      job.profiled.last_iteration = e.from_iteration + e.iterations - 1;
+    }
+    ++job.profiled.windows;
+    job.profiled.iterations += e.iterations;
+    job.profiled.uncertainty_pct = e.uncertainty_pct;
+    job.profiled.text = e.text;
+    return Ok{};
+  }
+  Status operator()(const ResultReported& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known || job.ranks[e.rank]->dp_rank != job.measured_pipeline()) {
+      return broken(fmt::format("rank {} does not measure", e.rank));
+    }
+    if (e.window + 1 != static_cast<int>(job.windows.size()) || !job.reported.insert(e.rank).second) {
+      return broken(fmt::format("a result of window {} from rank {}", e.window, e.rank));
+    }
+    job.results.push_back(e);
+    if (job.all_reported()) {
+      job.longest_window_s = std::max(job.longest_window_s, at_s - job.window_s);
+      count_window_cost();
+    }
+    return Ok{};
+  }
+  /// Adds the last window, which all ranks have reported, to what profiling costs.
+  void count_window_cost() {
+    const WindowHandedOut& window = job.windows.back();
+    double time_s = 0, worst_s = 0, energy_j = 0;
+    for (const ResultReported& result : job.results) {
+      if (result.window != window.number || result.iteration_time_s.empty()) continue;
+      const auto n = static_cast<double>(result.iteration_time_s.size());
+      double sum_s = 0, sum_j = 0;
+      for (const double t : result.iteration_time_s) sum_s += t, worst_s = std::max(worst_s, t);
+      for (const double j : result.iteration_energy_j) sum_j += j;
+      time_s = std::max(time_s, sum_s / n);
+      energy_j += sum_j / n;
+    }
+    Job::Profiled& profiled = job.profiled;
+    if (time_s <= 0) return;
+    if (window.highest && (profiled.highest_s == 0 || time_s < profiled.highest_s)) {
+      profiled.highest_s = time_s;
+      profiled.highest_j = energy_j;
+    }
+    if (profiled.highest_s == 0) return;
+    profiled.extra_s += window.iterations * (time_s - profiled.highest_s);
+    profiled.extra_j += window.iterations * (energy_j - profiled.highest_j);
+    profiled.worst_slowdown_pct = std::max(profiled.worst_slowdown_pct, 100 * (worst_s / profiled.highest_s - 1));
+  }
+  Status operator()(const ProfilingFailed& e) {
+    job.reason = "profiling failed: " + e.why;
+    job.unprofiled = true;
+    job.profile_again = false;
+    profiling_is_over();
+    return Ok{};
+  }
+  void profiling_is_over() {
+    job.windows.clear();
+    job.results.clear();
+    job.reported.clear();
+  }
+  Status operator()(const CharacterisationStarted& e) {
+    for (const std::string& input : e.inputs) {
+      job.failures.erase(input);
+      job.unrefined.erase(input);
+      job.characterising.insert(input);
+    }
+    job.reason.clear();
+    return Ok{};
+  }
+  Status operator()(const Characterised& e) {
+    job.characterising.erase(e.input);
+    job.characterised[e.input] = {e.points, e.t_min_s, e.t_star_s};
+    return Ok{};
+  }
+  Status operator()(const RefinementEnded& e) {
+    job.characterising.erase(e.input);
+    job.unrefined[e.input] = e.why;
+    job.reason = "the plan is from a quick frontier: " + e.why;
+    return Ok{};
+  }
+  Status operator()(const CharacterisationFailed& e) {
+    job.characterising.erase(e.input);
+    job.characterised.erase(e.input);
+    job.failures[e.input] = e.why;
+    job.reason = "characterisation failed: " + e.why;
+    return Ok{};
+  }
+  Status operator()(const StragglerNoticed& e) {
+    if (e.pipeline < 0 || e.pipeline >= job.num_pipelines()) return broken(fmt::format("no pipeline {}", e.pipeline));
+    if (job.notice(e.id) != nullptr) return broken(fmt::format("a second notice {}", e.id));
+    job.notices.push_back({e.id, e.target, e.pipeline, e.degree, e.effective_s, e.detected, false});
+    ++job.notices_ever;
+    return Ok{};
+  }
+  /// What was said of the same target before is over; "back to normal" has then done all it does.
+  Status operator()(const StragglerTookEffect& e) {
+    const auto found = std::ranges::find(job.notices, e.id, &Notice::id);
+    if (found == job.notices.end() || found->in_force) return broken(fmt::format("no pending notice {}", e.id));
+    found->in_force = true;
+    const Notice now = *found;
+    std::erase_if(job.notices, [&](const Notice& other) {
+      const bool same_source =
+          other.target == now.target && other.pipeline == now.pipeline && other.detected == now.detected;
+      return other.in_force && same_source && (other.id != now.id || now.degree == 1);
+    });
+    return Ok{};
+  }
+  Status operator()(const StragglerWithdrawn& e) {
+    if (job.notice(e.id) == nullptr) return broken(fmt::format("no notice {}", e.id));
+    std::erase_if(job.notices, [&](const Notice& notice) { return notice.id == e.id; });
+    return Ok{};
+  }
+  Status operator()(const PolicySet& e) {
+    job.policies[std::string(kind_of(e.policy))] = e.policy;
+    return Ok{};
+  }
+  Status operator()(const PolicyCleared& e) {
+    if (job.policies.erase(e.kind) == 0) return broken(fmt::format("no policy {}", e.kind));
+    return Ok{};
+  }
+  Status operator()(const PlanDeployed& e) {
+    const auto in_range = [&](int c) { return c >= 0 && c < static_cast<int>(e.choices.size()); };
+    if (static_cast<int>(e.choice_of.size()) != job.num_pipelines() || !std::ranges::all_of(e.choice_of, in_range) ||
+        e.version != job.version + 1) {
+      return broken(fmt::format("plan {} does not fit", e.version));
+    }
+    if (job.plan) job.earlier_plans.push_back(*std::move(job.plan));
+    if (job.earlier_plans.size() > most_earlier_plans) job.earlier_plans.erase(job.earlier_plans.begin());
+    job.plan = e;
+    job.measured_plan.reset();
+    job.predicted = {};
+    job.version = e.version;
+    job.deployed_s = at_s;
+    if (job.counted_s == 0) job.counted_s = at_s;
+    return Ok{};
+  }
+  static void add(IterationsCounted& sum, const IterationsCounted& part, int sign = 1) {
+    sum.iterations += sign * part.iterations;
+    sum.saved_j += sign * part.saved_j;
+    sum.all_max_energy_j += sign * part.all_max_energy_j;
+  }
+  Status operator()(const IterationsCounted& e) {
+    add(job.total, e);
+    if (!e.measured) {
+      add(job.estimated, e);
+      add(job.predicted, e);
+    }
+    job.total.from_reports = e.from_reports;
+    job.total.measured = job.estimated.iterations == 0;
+    if (e.last_iteration > 0) job.counted_to = e.last_iteration;
+    job.counted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const PlanDropped& e) {
+    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
+    if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
+    // The whole profile is doubted: at any deadline it promises what it does not keep.
+    const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
+    if (choice.point >= 0) job.dropped.try_emplace(std::string(input_of_frontier(choice.input)), text_of(e));
+    add(job.total, job.predicted, -1);
+    add(job.estimated, job.predicted, -1);
+    job.predicted = {};
+    job.total.measured = job.total.iterations > 0 && job.estimated.iterations == 0;
+    return Ok{};
+  }
+  Status operator()(const EnergyMeasured& e) {
+    job.all_measure = true;
+    if (e.version == 0) job.measured_highest = e;
+    if (job.plan && e.version == job.plan->version) job.measured_plan = e;
+    return Ok{};
+  }
+  Status operator()(const ReportsKept& e) {
+    for (const ReportsKept::Run& run : e.runs) {
+      for (const int rank : run.ranks) {
+        if (rank < 0 || rank >= static_cast<int>(job.ranks.size())) return broken(fmt::format("no rank {}", rank));
+      }
+    }
+    job.kept = e;
+    return Ok{};
+  }
+  Status operator()(const JobSeen&) { return Ok{}; }
+  Status operator()(const UnknownEvent&) { return Ok{}; }
+  Status operator()(const JobFinished&) { return Ok{}; }
+  Status operator()(const JobExpired&) {
+    job.reason = "nobody asked about it for so long";
+    job.state_before_expiry = job.state;
+    return Ok{};
+  }
+  Status operator()(const JobRevived&) {
+    job.reason.clear();
+    return Ok{};
+  }
+};
+
+}  // namespace
+
+std::string_view name_of(JobState state) { return state_names[static_cast<std::size_t>(state)]; }
+
+std::optional<JobState> next_state(JobState state, std::size_t kind) {
+  if (kind == kind_of_type<JobFinished>()) return is_live(state) ? std::optional(JobState::finished) : std::nullopt;
+  if (kind == kind_of_type<JobExpired>()) return is_live(state) ? std::optional(JobState::expired) : std::nullopt;
+  // apply() puts the state from before the expiry in its place.
+  if (kind == kind_of_type<JobRevived>()) {
+    return state == JobState::expired ? std::optional(JobState::registered) : std::nullopt;
+  }
+  if (!has_own_rows(kind)) return is_live(state) ? std::optional(state) : std::nullopt;
+  for (const Transition& t : transitions) {
+    if (t.from == state && t.kind == kind) return t.to;
+  }
+  for (const Transition& t : only_in) {
+    if (t.from == state && t.kind == kind) return t.to;
+  }
+  return std::nullopt;
+}
+
+const Notice* Job::notice(std::string_view notice_id) const {
+  const auto found = std::ranges::find(notices, notice_id, &Notice::id);
+  return found == notices.end() ? nullptr : &*found;
+}
+
+namespace {
+
+Status apply_known(Job& job, const Event& event) {
+  const auto next = next_state(job.state, event.body.index());
+  if (!next) {
+    return Error{ErrorCode::internal, fmt::format("job {}: event {}: {} cannot happen to a job that is {}", job.id,
+                                                  job.sequence + 1, kind_of(event), name_of(job.state))};
+  }
+  if (Status folded = std::visit(Fold{job, event.at_s}, event.body); !folded) return folded;
+  job.state = std::holds_alternative<JobRevived>(event.body) ? job.state_before_expiry : *next;
+  job.updated_s = event.at_s;
+  if (is_wanted(event.body.index())) job.active_s = event.at_s;
+  ++job.sequence;
+  return Ok{};
+}
+
+}  // namespace
+
+Status apply(Job& job, const Event& event) {
+  if (!std::holds_alternative<UnknownEvent>(event.body)) {
+    Status folded = apply_known(job, event);
+    // What follows something unknown need not fit what is known.
+    if (folded || job.unknown_events == 0) return folded;
+  }
+  job.updated_s = std::max(job.updated_s, event.at_s);
+  ++job.unknown_events;
+  ++job.sequence;
+  return Ok{};
+}
+
+}  // namespace perseus::jobs

@@ -1,0 +1,223 @@
+// A job as the fold of its events: the one place that says what state a job is in and what it knows.
+//
+// Problem: memory and log must never tell different stories, across crashes, restarts and several servers. Input: the
+// events of one job in order. Output: a Job; folding the same events gives an equal one, whenever and wherever. Errors:
+// apply() refuses an event that the state machine does not allow (next_state()) or that speaks of what does not exist,
+// and then changes nothing: a log with such an event is broken. Cost: O(1) an event (amortised; plans O(pipelines)).
+// Threads: plain value. Source: paper section 3.2 (training lifecycle); docs/server.md has the states as a picture.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "server/jobs/event.h"
+
+namespace perseus::jobs {
+
+enum class JobState : unsigned char {
+  none,            ///< before its first event
+  registered,      ///< no profile yet
+  profiling,       ///< windows are handed out and measured
+  characterising,  ///< a frontier is being computed; an older plan may be in force
+  deployed,        ///< a plan is in force
+  failed,          ///< characterisation failed: maximum clock, or the older plan
+  finished,
+  expired,
+};
+inline constexpr std::size_t num_job_states = 8;
+std::string_view name_of(JobState state);
+
+/// Index of an event's type in EventBody.
+template <class T, std::size_t kind = 0>
+constexpr std::size_t kind_of_type() {
+  if constexpr (std::is_same_v<std::variant_alternative_t<kind, EventBody>, T>) {
+    return kind;
+  } else {
+    return kind_of_type<T, kind + 1>();
+  }
+}
+
+/// The state after an event of that kind (its index in EventBody), or nothing if it cannot happen there.
+std::optional<JobState> next_state(JobState state, std::size_t kind);
+
+struct Rank {
+  int dp_rank = 0, pp_rank = 0, tp_rank = 0;
+  int clock_set = 0;        ///< index into Job::clock_sets
+  int instruction_set = 0;  ///< index into Job::instruction_sets
+  std::string accelerator, host;
+  std::optional<double> transfer_latency_s, switch_latency_s, blocking_power_w;
+  std::int64_t epoch = 0;  ///< of its process
+  int restarts = 0;
+  std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
+  std::optional<std::int64_t> process = std::nullopt;  ///< as RankRegistered's
+  [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
+  /// A process of that epoch registered it last.
+  [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
+  bool operator==(const Rank&) const = default;
+};
+
+struct Notice {
+  std::string id;
+  StragglerTarget target;
+  int pipeline = 0;
+  double degree = 1;
+  double effective_s = 0;
+  bool detected = false;
+  bool in_force = false;
+  bool operator==(const Notice&) const = default;
+};
+
+struct FrontierFacts {
+  int points = 0;
+  double t_min_s = 0, t_star_s = 0;
+  bool operator==(const FrontierFacts&) const = default;
+};
+
+/// A rank, or the place of one that has not registered, which costs 8 bytes: degrees are only words.
+class RankSlot {
+ public:
+  RankSlot() = default;
+  RankSlot(Rank rank) : rank_(std::make_unique<Rank>(std::move(rank))) {}
+  RankSlot(const RankSlot& other) : rank_(other.rank_ ? std::make_unique<Rank>(*other.rank_) : nullptr) {}
+  RankSlot(RankSlot&&) noexcept = default;
+  RankSlot& operator=(const RankSlot& other) { return *this = RankSlot(other); }
+  RankSlot& operator=(RankSlot&&) noexcept = default;
+  ~RankSlot() = default;
+
+  [[nodiscard]] bool has_value() const { return rank_ != nullptr; }
+  explicit operator bool() const { return has_value(); }
+  Rank& operator*() { return *rank_; }
+  const Rank& operator*() const { return *rank_; }
+  Rank* operator->() { return rank_.get(); }
+  const Rank* operator->() const { return rank_.get(); }
+  bool operator==(const RankSlot& other) const {
+    return has_value() == other.has_value() && (!has_value() || *rank_ == *other.rank_);
+  }
+
+ private:
+  std::unique_ptr<Rank> rank_;
+};
+
+struct Job {
+  std::string id;
+  std::int64_t sequence = 0;  ///< events folded
+  /// Of them, those that a later version wrote, and what could not follow them: the rest of this may be wrong.
+  std::int64_t unknown_events = 0;
+  JobState state = JobState::none;
+  JobState state_before_expiry = JobState::none;
+  std::string reason;  ///< why it is in this state; empty: nothing to say
+  double created_s = 0, updated_s = 0;
+  double active_s = 0;  ///< when somebody last wanted something of it, as far as the log knows
+  JobRegistered spec;
+
+  std::vector<RankSlot> ranks;  ///< by rank
+  std::vector<int> rank_at;     ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
+  int ranks_registered = 0;
+  int restarts = 0;  ///< of the rank with the most; only ranks with as many count iterations for the job
+  std::vector<std::vector<int>> clock_sets;  ///< distinct, highest clock first; the first is empty: not known
+  std::vector<std::vector<std::string>> instruction_sets;  ///< distinct; the first is empty: not known
+  std::map<std::string, std::vector<int>> ranks_of_accelerator;
+  std::set<int> uncontrolled;     ///< ranks that set no clocks
+  double switch_latency_s = 0;    ///< the largest that a rank measured; 0: none
+  std::set<int> without_latency;  ///< ranks whose client measures their switch latency and has not reported it
+  double joined_s = 0;            ///< when the last rank registered that had not been there before
+
+  std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
+  std::string profile_source, schedule;  ///< for people
+  int microbatches = 0;
+  std::set<std::string> characterising;                ///< inputs whose full frontier is being planned
+  std::map<std::string, FrontierFacts> characterised;  ///< by frontier: an input may have a quick and a full one
+  std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
+  std::map<std::string, std::string> unrefined;        ///< by input: why it has no other than the quick frontier
+
+  struct Trial {
+    ProfileOnTrial candidate;
+    std::optional<TrialEnded> ended;
+    bool operator==(const Trial&) const = default;
+  };
+  std::optional<Trial> trial;  ///< of a learned profile
+  std::optional<ProfilingStarted> profiling;
+  std::int64_t profiling_since = 0;      ///< number of the event that began it
+  std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
+  std::vector<ResultReported> results;
+  std::set<int> reported;  ///< ranks that have reported the last window
+  double window_s = 0;     ///< when the last window was handed out
+  double longest_window_s = 0;
+  int windows_overdue = 0;  ///< in a row, up to the one before the last
+  /// What is left of it.
+  struct Profiled {
+    int windows = 0, iterations = 0;
+    std::optional<double> uncertainty_pct;
+    std::string text;
+    // As measured, of the windows that were reported.
+    double highest_s = 0, highest_j = 0;  ///< an iteration at the highest clock; 0: not known
+    double extra_s = 0, extra_j = 0;      ///< of the ranks that measure, against that
+    double worst_slowdown_pct = 0;
+    std::int64_t first_iteration = 0, last_iteration = 0;  ///< of the phase; 0: not known
+    bool operator==(const Profiled&) const = default;
+  };
+  Profiled profiled;
+  bool unprofiled = false;     ///< profiling failed: pipelines without a profile run at maximum clock
+  bool profile_again = false;  ///< a rank can set its clock by now
+
+  std::vector<Notice> notices;  ///< pending and in force, in the order in which they came
+  int notices_ever = 0;
+  std::map<std::string, Policy> policies;  ///< by kind
+
+  std::optional<PlanDeployed> plan;
+  std::vector<PlanDeployed> earlier_plans;  ///< the last ones before it: iterations under them are still reported
+  double deployed_s = 0;
+  std::int64_t version = 0;  ///< of plans and profiling windows together
+
+  std::map<std::string, std::string>
+      dropped;  ///< by input: plans from its frontiers are slower than promised, in words
+  struct Planned {
+    std::optional<double> switch_latency_s;
+    bool fixed = false;
+    bool operator==(const Planned&) const = default;
+  };
+  std::map<std::string, Planned> planned_with;  ///< by input that a pipeline has: ProfileKnown's latency
+
+  std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
+  std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
+
+  bool all_measure = false;         ///< each rank has reported energies of iterations since the job's (re)start
+  std::optional<ReportsKept> kept;  ///< reports name the plan that they followed; what a server kept at its end
+  bool names_processes = false;     ///< a rank has named its epoch: its client reports the plan that it follows
+  IterationsCounted total;          ///< sums; `measured`: nothing of them is estimated
+  IterationsCounted estimated;      ///< the part of them that is not measured
+  IterationsCounted predicted;      ///< the part of that under the plan in force: taken back if it is dropped
+  double counted_s = 0;             ///< until when
+  std::int64_t counted_to = 0;      ///< up to which iteration, 0: not known
+
+  [[nodiscard]] bool live() const {
+    return state != JobState::none && state != JobState::finished && state != JobState::expired;
+  }
+  [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
+  [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
+    return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
+  }
+  [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
+  /// A learned profile is being compared with the job's iterations.
+  [[nodiscard]] bool tries_profile() const { return trial && !trial->ended; }
+  /// The ranks of this pipeline measure while the job is profiled.
+  [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
+  /// A rank that sets no clocks; -1: there is none.
+  [[nodiscard]] int uncontrolled_rank() const { return uncontrolled.empty() ? -1 : *uncontrolled.begin(); }
+  /// They all have reported the last window, or there was none yet.
+  [[nodiscard]] bool all_reported() const {
+    return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;
+  }
+  bool operator==(const Job&) const = default;
+};
+
+Status apply(Job& job, const Event& event);
+
+}  // namespace perseus::jobs

@@ -1,0 +1,459 @@
+#include "server/jobs/job_profiling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "io/formats/format_profile_csv.h"
+#include "server/profiling/measured_pipelines.h"
+
+namespace perseus::jobs {
+namespace {
+
+constexpr int plain_iterations = 5;  // the paper's "about five"
+constexpr std::size_t kept_rejections = 20;
+constexpr double usual_times = 10;
+constexpr double least_limit_share = 0.1;
+constexpr int most_overdue = 2;  // windows in a row
+
+profiling::ProfilingOptions options_of(const Job& job) {
+  profiling::ProfilingOptions options;
+  if (!job.spec.plain_profiling) return options;
+  options.mode = profiling::ProfilingMode::plain;
+  options.iterations_per_window = plain_iterations;
+  return options;
+}
+
+/// Clocks that all of these ranks have, highest first.
+Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank) {
+  std::optional<std::vector<int>> common;
+  for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
+    const int rank = job.rank_at[job.coordinate(pipeline, stage_rank, tp)];
+    const std::vector<int>& own = job.clock_sets[job.ranks[rank]->clock_set];
+    if (own.empty()) {
+      return Error{ErrorCode::not_found, fmt::format("rank {} has not said which clocks it supports", rank)};
+    }
+    if (!common) {
+      common = own;
+      continue;
+    }
+    std::vector<int> both;
+    std::set_intersection(common->begin(), common->end(), own.begin(), own.end(), std::back_inserter(both),
+                          std::greater{});
+    common = std::move(both);
+  }
+  if (!common->empty()) return *std::move(common);
+  return Error{ErrorCode::not_found,
+               fmt::format("the ranks of stage rank {} of pipeline {} have no clock in common", stage_rank, pipeline)};
+}
+
+PipelineShape shape_of(const Job& job) {
+  PipelineShape shape = with_measurements(*job.spec.shape, job);
+  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
+  shape.split_backward.reset();  // the pieces themselves are measured
+  return shape;
+}
+
+Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks) {
+  const PipelineShape shape = shape_of(job);
+  Result<model::Schedule> schedule = schedule_of(shape, job.spec.degrees.pp);
+  if (!schedule) return schedule.error();
+  if (schedule->num_ranks() != job.spec.degrees.pp) {
+    return Error{ErrorCode::invalid_input, fmt::format("the schedule has {} ranks, the job's pp degree is {}",
+                                                       schedule->num_ranks(), job.spec.degrees.pp)};
+  }
+  profiling::ProfilingJob profiled;
+  profiled.schedule = *std::move(schedule);
+  profiled.clocks = std::move(clocks);
+  profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
+  // Not what ranks measured meanwhile: a restarted server must stand where this one stands.
+  profiled.blocking_power = job.spec.shape->blocking_power;
+  profiled.transfer_latency = shape.transfer_latency.value_or(model::TransferLatency());
+  profiled.blocking_transfers = shape.blocking_transfers;
+  profiled.measure_links = !shape.transfer_latency;
+  // This may differ after a restart: it only affects windows that are still to come.
+  profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));
+  return profiled;
+}
+
+template <class To, class From>
+std::vector<std::vector<To>> converted(const std::vector<std::vector<From>>& lists, To (*convert)(From)) {
+  std::vector<std::vector<To>> result;
+  for (const auto& list : lists) {
+    auto& own = result.emplace_back();
+    for (const From value : list) own.push_back(convert(value));
+  }
+  return result;
+}
+
+std::vector<std::vector<Megahertz>> clocks_of(const std::vector<std::vector<int>>& mhz) {
+  return converted<Megahertz, int>(mhz, [](int value) { return Megahertz(value); });
+}
+std::vector<std::vector<int>> numbers_of(const std::vector<std::vector<Megahertz>>& clocks) {
+  return converted<int, Megahertz>(clocks, [](Megahertz clock) { return clock.value(); });
+}
+
+/// Ok if the rank runs what the schedule says, or has not said what it runs.
+Status check_instructions(const Job& job, int rank, const model::Schedule& schedule) {
+  std::vector<std::string> wanted;
+  for (const model::Action& action : schedule.ranks[job.ranks[rank]->pp_rank]) {
+    if (!model::is_constant_time(action.instruction)) wanted.emplace_back(name_of(action.instruction));
+  }
+  const std::vector<std::string>& named = job.instruction_sets[job.ranks[rank]->instruction_set];
+  std::vector<std::string> own;
+  std::ranges::copy_if(named, std::back_inserter(own), [](const std::string& name) {
+    const auto known = model::instruction_named(name);
+    return known && !model::is_constant_time(*known);
+  });
+  if (named.empty() || own == wanted) return Ok{};
+  return Error{
+      ErrorCode::invalid_input,
+      fmt::format("rank {} runs other instructions than {} has for it: {} of them, there are {}, or in another "
+                  "order; an action table tells them",
+                  rank, schedule.name, own.size(), wanted.size())};
+}
+
+bool without_profile(const Job& job) {
+  return std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
+}
+
+/// Instructions of one iteration of a rank that has no clock to choose there, as its client names them.
+bool is_known_besides(const Job& job, const Rank& rank, const std::string& instruction) {
+  const std::vector<std::string>& own = job.instruction_sets[rank.instruction_set];
+  return std::ranges::find(own, instruction) != own.end();
+}
+
+/// A rank's result as the profiler takes it: without what the client measured of instructions that no plan is made for.
+profiling::RankResult rank_result(const Job& job, const ResultReported& reported, const model::Schedule& schedule) {
+  const Rank& rank = *job.ranks[reported.rank];
+  profiling::RankResult result;
+  result.rank = rank.pp_rank;
+  result.replica = rank.tp_rank;
+  result.window = reported.window;
+  for (const double time_s : reported.iteration_time_s) result.iteration_time.emplace_back(time_s);
+  for (const double energy_j : reported.iteration_energy_j) result.iteration_energy.emplace_back(energy_j);
+  result.time_s = reported.time_s;
+  result.energy_j = reported.energy_j;
+  result.throttled = reported.throttled;
+  const auto no_plan_for = [&](const auto& member) {
+    const std::vector<model::Action>& actions = schedule.ranks[rank.pp_rank];
+    const bool planned = std::ranges::any_of(
+        actions, [&](const model::Action& action) { return name_of(action.instruction) == member.first; });
+    return !planned && is_known_besides(job, rank, member.first);
+  };
+  result.begin_s = reported.begin_s;
+  result.end_s = reported.end_s;
+  for (auto* breakdown : {&result.time_s, &result.energy_j, &result.begin_s, &result.end_s}) {
+    std::erase_if(*breakdown, no_plan_for);
+  }
+  return result;
+}
+
+/// Plans count on the links that ranks measured, unless the job says what its links are.
+void use_links(PipelineShape& shape, const std::optional<profiling::MeasuredLinks>& links) {
+  if (!links || shape.transfer_latency) return;
+  shape.transfer_latency = links->latency;
+  shape.blocking_transfers = links->blocking_transfers;
+  auto& boundaries = shape.transfer_latency->boundaries;
+  for (model::BoundaryLatency& b : boundaries) b = {rounded_latency(b.forward), rounded_latency(b.backward)};
+  const auto differs = [&](const model::BoundaryLatency& b) {
+    return b != boundaries.front() || b.forward != b.backward;
+  };
+  if (std::ranges::none_of(boundaries, differs)) shape.transfer_latency = boundaries.front().forward;
+}
+
+}  // namespace
+
+std::vector<int> unprofiled_pipelines(const Job& job) {
+  std::vector<int> pipelines;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    if (job.input_of[p].empty()) pipelines.push_back(p);
+  }
+  return pipelines;
+}
+
+bool awaits_profiling(const Job& job) {
+  const bool open =
+      (job.state == JobState::registered && !job.unprofiled) || (job.state == JobState::failed && job.profile_again);
+  return open && job.spec.profile_online && job.spec.shape && without_profile(job);
+}
+
+bool is_profiled(const Job& job) { return job.state == JobState::profiling && without_profile(job); }
+
+std::optional<ProfilingFailed> profiling_impossible(const Job& job) {
+  const int rank = job.uncontrolled_rank();
+  if (rank < 0) return std::nullopt;
+  return ProfilingFailed{text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason) +
+                         "; no clocks can be measured: give the job a profile, or the rank the permission"};
+}
+
+std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest) {
+  if (earliest == 0) return 0;
+  std::int64_t first = earliest;
+  if (window.rest > 0) {
+    const WindowHandedOut* const before = job.windows.empty() ? nullptr : &job.windows.back();
+    const bool known = before != nullptr && before->from_iteration > 0;
+    first = std::max(first, (known ? before->from_iteration + before->iterations : earliest) + window.rest);
+  }
+  return first;
+}
+
+EventBody profiling_start(const Job& job) {
+  if (auto impossible = profiling_impossible(job)) return *impossible;
+  ProfilingStarted start{unprofiled_pipelines(job), {}};
+  const PipelineShape shape = shape_of(job);
+  const auto schedule = schedule_of(shape, job.spec.degrees.pp);
+  if (!schedule) return ProfilingFailed{schedule.error().message};
+  start.clocks_mhz.resize(schedule->num_stages);
+  for (int rank = 0; rank < std::min(schedule->num_ranks(), job.spec.degrees.pp); ++rank) {
+    const auto clocks = common_clocks(job, start.pipelines.front(), rank);
+    if (!clocks) return ProfilingFailed{clocks.error().message};
+    for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
+      const int number = job.rank_at[job.coordinate(start.pipelines.front(), rank, tp)];
+      if (Status fits = check_instructions(job, number, *schedule); !fits) return ProfilingFailed{fits.error().message};
+    }
+    for (const model::Action& action : schedule->ranks[rank]) {
+      if (start.clocks_mhz[action.stage].empty()) start.clocks_mhz[action.stage] = *clocks;
+    }
+  }
+  auto profiled = profiling_job(job, clocks_of(start.clocks_mhz));
+  if (!profiled) return ProfilingFailed{profiled.error().message};
+  const auto profiler = profiling::OnlineProfiler::create(*std::move(profiled), options_of(job));
+  if (!profiler) return ProfilingFailed{profiler.error().message};
+  return start;
+}
+
+double window_limit_s(const Job& job, double most_s) {
+  if (job.longest_window_s == 0) return most_s;
+  // The iterations at the highest clock that come first, and some until ranks hear of it.
+  const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
+  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s) +
+         2 * rest * job.profiled.highest_s;
+}
+
+std::string text_of_cost(const Job& job) {
+  const Job::Profiled& profiled = job.profiled;
+  if (profiled.highest_s <= 0) return "";
+  const std::int64_t phase = std::max<std::int64_t>(
+      profiled.iterations, profiled.first_iteration > 0 ? profiled.last_iteration - profiled.first_iteration + 1 : 0);
+  return fmt::format(
+      "; of {} iterations, {} measured, the mean was {:.1f} % slower, the worst {:.1f} %: {:.3g} s and {:.1f} J in all",
+      phase, profiled.iterations,
+      100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, phase)),
+      profiled.worst_slowdown_pct, profiled.extra_s,
+      static_cast<double>(job.profiling->pipelines.size()) * profiled.extra_j);
+}
+
+namespace {
+
+using NextStep = decltype(ProfilingDecision::next);
+/// Nothing where `check` stopped the search.
+std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question,
+                                  StopCheck& check) {
+  WindowHandedOut window;
+  window.number = question.window;
+  window.overdue = question.overdue;
+  if (!question.overdue.empty() && !question.give_up) {
+    window.iterations = question.plain ? plain_iterations : 1;
+    window.clocks_mhz = question.maximum_clocks;
+    window.highest = true;
+    return window;
+  }
+  std::string why = question.overdue;
+  if (!question.give_up) {
+    const std::optional<profiling::ProfilingStep> next = profiler.next(check);
+    if (!next) return std::nullopt;
+    if (const profiling::ProfilingWindow* found = next->window()) {
+      window.iterations = found->iterations;
+      window.warm_up = found->warm_up;
+      window.confirming = found->confirming;
+      window.clocks_mhz = numbers_of(found->clocks);
+      window.rest = found->rest;
+      window.slowdown_pct = found->slowdown_pct;
+      window.highest = window.clocks_mhz == question.maximum_clocks;
+      window.uncertainty_pct = next->doubt.worst_pct();
+      window.text = next->doubt.text;
+      return window;
+    }
+    why = next->done()->why;
+  }
+  const auto estimate = profiler.estimate();
+  if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
+  PipelineShape shape = question.shape;
+  if (!shape.blocking_power) shape.blocking_power = estimate->blocking_power;  // no rank measured it
+  use_links(shape, estimate->links);
+  auto known = known_input(formats::format_profile_csv(profiling::for_planning(*estimate)), shape, question.limits,
+                           "measured online", question.pipelines, question.fixed_latency);
+  if (!known) return ProfilingFailed{known.error().message};
+  known->event.text = why;
+  if (estimate->links && !question.shape.transfer_latency) {
+    known->event.text += fmt::format("; transfers take {}{}", perseus::model::text_of(*shape.transfer_latency),
+                                     shape.blocking_transfers ? ", and senders wait for them" : "");
+  }
+  return ProfileMeasured{*std::move(known)};
+}
+
+/// A learned profile was measured on other links. Nothing: the job says what its links are, its ranks did not measure
+/// them, or they are those of the profile.
+std::optional<KnownInput> with_own_links(const ProfilingQuestion& question) {
+  if (question.shape.transfer_latency) return std::nullopt;
+  const auto learned = parse_input(question.trial->input, "profile");
+  if (!learned) return std::nullopt;
+  const auto schedule = schedule_of(learned->shape, learned->ranks);
+  if (!schedule) return std::nullopt;
+  profiling::MeasuredPipelines measured(*schedule);
+  for (const profiling::RankResult& result : question.trial->results) measured.add(result);
+  PipelineShape shape = learned->shape;
+  shape.transfer_latency.reset();
+  use_links(shape, measured.links());
+  if (!shape.transfer_latency || shape == learned->shape) return std::nullopt;
+  auto known =
+      known_input(learned->profile_csv, shape, question.limits, "learned", question.pipelines, question.fixed_latency);
+  return known ? std::optional(*std::move(known)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ProfilingDecision> decide_profiling(const profiling::OnlineProfiler& profiler,
+                                                  const ProfilingQuestion& question, StopCheck& check) {
+  std::optional<TrialEnded> ended;
+  if (question.trial) ended = judge_trial(*question.trial);
+  if (ended && ended->agreed) return ProfilingDecision{ProfileConfirmed{with_own_links(question)}, ended};
+  std::optional<NextStep> next = next_step(profiler, question, check);
+  if (!next) return std::nullopt;
+  auto* const window = std::get_if<WindowHandedOut>(&*next);
+  const bool for_trial = question.trial && !ended && window != nullptr && window->highest;
+  if (for_trial) window->iterations = std::max(window->iterations, kTrialIterations);
+  return ProfilingDecision{*std::move(next), ended};
+}
+
+JobProfiling::JobProfiling(std::int64_t since, model::Schedule schedule, profiling::OnlineProfiler profiler)
+    : since_(since),
+      schedule_(std::move(schedule)),
+      profiler_(std::make_shared<profiling::OnlineProfiler>(std::move(profiler))) {}
+
+Result<std::shared_ptr<JobProfiling>> JobProfiling::create(const Job& job, const ProfilingLimits& limits) {
+  auto profiled = profiling_job(job, clocks_of(job.profiling->clocks_mhz));
+  if (!profiled) return profiled.error();
+  model::Schedule schedule = profiled->schedule;
+  profiling::ProfilingOptions options = options_of(job);
+  options.tolerance_pct = limits.tolerance_pct;
+  options.max_iterations = limits.most_iterations;
+  options.mean_slowdown_pct = job.spec.profiling_slowdown_pct.value_or(limits.slowdown_pct);
+  options.worst_slowdown_pct = job.spec.profiling_worst_slowdown_pct.value_or(limits.worst_slowdown_pct);
+  auto profiler = profiling::OnlineProfiler::create(*std::move(profiled), options);
+  if (!profiler) return profiler.error();
+  std::shared_ptr<JobProfiling> made(new JobProfiling(job.profiling_since, std::move(schedule), *std::move(profiler)));
+  auto result = job.results.begin();
+  for (const WindowHandedOut& window : job.windows) {
+    made->feed(job, {0, window});
+    for (; result != job.results.end() && result->window == window.number; ++result) made->feed(job, {0, *result});
+  }
+  return made;
+}
+
+void JobProfiling::take(const Job& job, std::int64_t sequence, const Event& event) {
+  const bool matters = sequence > since_ && (std::holds_alternative<WindowHandedOut>(event.body) ||
+                                             std::holds_alternative<ResultReported>(event.body));
+  if (!matters) return;
+  if (lent_) {
+    later_.push_back(event);
+  } else {
+    feed(job, event);
+  }
+}
+
+void JobProfiling::feed(const Job& job, const Event& event) {
+  if (const auto* handed_out = std::get_if<WindowHandedOut>(&event.body)) {
+    profiling::ProfilingWindow window{handed_out->number,
+                                      handed_out->iterations,
+                                      handed_out->warm_up,
+                                      handed_out->confirming,
+                                      clocks_of(handed_out->clocks_mhz),
+                                      handed_out->rest,
+                                      handed_out->slowdown_pct,
+                                      handed_out->uncertainty_pct};
+    if (Status taken = profiler_->hand_out(std::move(window)); !taken) broken_ = taken.error().message;
+    return;
+  }
+  const auto& result = std::get<ResultReported>(event.body);
+  if (!result.missed.empty()) {
+    const Rank& rank = *job.ranks[result.rank];
+    if (Status taken = profiler_->miss(rank.pp_rank, rank.tp_rank, result.window); !taken) {
+      broken_ = taken.error().message;
+      return;
+    }
+    reject(result,
+           fmt::format("rank {}, window {}: nothing was measured: {}", result.rank, result.window, result.missed));
+    return;
+  }
+  const auto rejections = profiler_->report(rank_result(job, result, schedule_));
+  if (!rejections) {
+    broken_ = rejections.error().message;
+    return;
+  }
+  for (const profiling::Rejection& rejection : *rejections) {
+    const bool same_name = rejection.rank == result.rank && rejection.replica == 0;
+    std::string text = same_name ? rejection.message : fmt::format("rank {}: {}", result.rank, rejection.message);
+    reject(result, std::move(text));
+  }
+}
+
+void JobProfiling::reject(const ResultReported& result, std::string text) {
+  rejections_[{result.rank, result.window}].push_back(text);
+  last_rejections_.push_back(std::move(text));
+  if (last_rejections_.size() > kept_rejections) last_rejections_.pop_front();
+  ++rejected_;
+}
+
+Status JobProfiling::check(const Job& job, const ResultReported& result) const {
+  return profiler_->check(rank_result(job, result, schedule_));
+}
+
+ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
+                                         int deadlines) const {
+  ProfilingQuestion question;
+  question.window = static_cast<int>(job.windows.size());
+  question.plain = job.spec.plain_profiling;
+  question.overdue = overdue;
+  question.give_up = !overdue.empty() && job.windows_overdue + 1 >= most_overdue;
+  for (const auto& actions : schedule_.ranks) {
+    auto& clocks = question.maximum_clocks.emplace_back();
+    for (const model::Action& action : actions) {
+      clocks.push_back(model::is_constant_time(action.instruction) ? 0
+                                                                   : job.profiling->clocks_mhz[action.stage].front());
+    }
+  }
+  question.pipelines = unprofiled_pipelines(job);
+  if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
+  question.shape = shape_of(job);
+  question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
+  question.limits = {job.spec.degrees.pp, max_computations, deadlines};
+  if (job.tries_profile()) {
+    TrialQuestion& trial = question.trial.emplace();
+    for (const auto& clocks : job.profiling->clocks_mhz) trial.highest_mhz.push_back(clocks.front());
+    const bool usable = !job.windows.empty() && job.windows.back().highest && !job.windows.back().warm_up;
+    for (const ResultReported& result : job.results) {
+      if (!usable || result.window != job.windows.back().number || !result.missed.empty()) continue;
+      trial.results.push_back(rank_result(job, result, schedule_));
+    }
+  }
+  return question;
+}
+
+std::shared_ptr<const profiling::OnlineProfiler> JobProfiling::lend() {
+  lent_ = true;
+  return profiler_;
+}
+
+void JobProfiling::give_back(const Job& job) {
+  lent_ = false;
+  for (const Event& event : std::exchange(later_, {})) feed(job, event);
+}
+
+std::vector<std::string> JobProfiling::rejections(int rank, int window) const {
+  const auto found = rejections_.find({rank, window});
+  return found == rejections_.end() ? std::vector<std::string>() : found->second;
+}
+
+}  // namespace perseus::jobs

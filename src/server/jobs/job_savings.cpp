@@ -1,0 +1,206 @@
+#include "server/jobs/job_savings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "planning/model/reference_plans.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/jobs/stragglers.h"
+#include "server/jobs/under_power_limit.h"
+
+namespace perseus::jobs {
+
+namespace {
+
+std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers,
+                                                CountedRanks ranks) {
+  // Few choices, many pipelines.
+  struct OfChoice {
+    const CharacterisedPipeline* pipeline;
+    int point;
+    double scale;
+    Seconds switch_latency;  ///< planned with
+    Joules computing, computing_all_max;
+    Watts waiting;
+    Seconds time, all_max_time;
+  };
+  std::vector<OfChoice> of_choice;
+  for (const PlanDeployed::Choice& choice : plan.choices) {
+    const auto found = frontiers.find(choice.input);
+    if (choice.point < 0 || found == frontiers.end()) return std::nullopt;
+    const CharacterisedPipeline& pipeline = *found->second;
+    const model::FrontierPoint& point = pipeline.frontier.points[choice.point];
+    const double scale = scale_of(job, pipeline);
+    const auto planned = job.planned_with.find(std::string(input_of_frontier(choice.input)));
+    const double latency_s = planned == job.planned_with.end() ? 0 : planned->second.switch_latency_s.value_or(0);
+    of_choice.push_back({&pipeline, choice.point, scale, Seconds(latency_s), scale * point.effective_energy,
+                         scale * pipeline.all_max_effective_energy, scale * pipeline.dag.total_blocking_power(),
+                         point.time, pipeline.all_max_time});
+  }
+  const std::vector<double> degrees = degrees_in_force(job);
+  JobView::PerIteration cost;
+  Joules computing;
+  Joules computing_all_max;
+  Watts waiting;
+  std::vector<bool> uncontrolled(job.num_pipelines());
+  if (ranks == CountedRanks::as_they_are) {
+    for (const int rank : job.uncontrolled) uncontrolled[job.ranks[rank]->dp_rank] = true;
+  }
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    OfChoice own = of_choice[plan.choice_of[p]];
+    if (degrees[p] > 1) {
+      const LimitedPower limited = under_power_limit(*own.pipeline, own.point, degrees[p], own.switch_latency);
+      own.computing = own.scale * limited.plan;
+      own.computing_all_max = own.scale * limited.all_max;
+      own.time = degrees[p] * own.time;
+      own.all_max_time = limited.all_max_time;
+    }
+    if (uncontrolled[p]) {
+      own.computing = own.computing_all_max;
+      own.time = own.all_max_time;
+    }
+    computing += own.computing;
+    computing_all_max += own.computing_all_max;
+    waiting += own.waiting;
+    cost.time = std::max(cost.time, own.time);
+    cost.all_max_time = std::max(cost.all_max_time, own.all_max_time);
+  }
+  cost.energy = computing + waiting * cost.time;
+  cost.all_max_energy = computing_all_max + waiting * cost.all_max_time;
+  return cost;
+}
+
+}  // namespace
+
+std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers, CountedRanks ranks) {
+  return job.plan ? cost_under(*job.plan, job, frontiers, ranks) : std::nullopt;
+}
+
+std::string without_control(const Job& job, const Frontiers& frontiers) {
+  const int rank = job.uncontrolled_rank();
+  if (rank < 0) return "";
+  std::string text = text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason);
+  const auto cost = iteration_cost(job, frontiers);
+  if (!cost) return text;
+  const auto pct = [](const JobView::PerIteration& c) { return 100 * (1 - c.energy / c.all_max_energy); };
+  const auto now = iteration_cost(job, frontiers, CountedRanks::as_they_are);
+  return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} % if all ranks set their clocks",
+                            now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
+}
+
+const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {
+  if (job.plan && job.plan->version == version) return &*job.plan;
+  const auto earlier = std::ranges::find(job.earlier_plans, version, &PlanDeployed::version);
+  return earlier == job.earlier_plans.end() ? nullptr : &*earlier;
+}
+
+namespace {
+
+/// What the iterations counted saved.
+void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIteration& cost) {
+  const auto n = static_cast<double>(count.iterations);
+  const std::vector<double> degrees = degrees_in_force(job);
+  const bool straggles = std::ranges::any_of(degrees, [](double degree) { return degree > 1; });
+  if (job.measured_plan && job.measured_highest && !straggles) {
+    count.saved_j = n * (job.measured_highest->energy_j - job.measured_plan->energy_j);
+    count.all_max_energy_j = n * job.measured_highest->energy_j;
+    count.measured = true;
+  } else {
+    count.saved_j = n * (cost.all_max_energy - cost.energy).value();
+    count.all_max_energy_j = n * cost.all_max_energy.value();
+  }
+}
+
+/// What the job's plan of that version promises, unless ranks have dropped it.
+std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
+  const PlanDeployed* const plan = plan_of_version(job, version);
+  const auto dropped = [&](const PlanDeployed::Choice& choice) {
+    return job.dropped.contains(std::string(input_of_frontier(choice.input)));
+  };
+  if (plan == nullptr || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
+  return cost_under(*plan, job, frontiers, CountedRanks::as_they_are);
+}
+std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontiers& frontiers) {
+  return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;
+}
+
+/// A frontier of the plan in force is being read from the store: nothing can be estimated yet.
+bool awaits_frontiers(const Job& job, const Frontiers& frontiers) {
+  return job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
+           return choice.point >= 0 && !frontiers.contains(choice.input);
+         });
+}
+
+}  // namespace
+
+std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
+                                                   const FollowedIterations& followed) {
+  std::vector<IterationsCounted> counts;
+  if (followed.whole().empty() || awaits_frontiers(job, frontiers)) return counts;
+  std::map<std::int64_t, std::optional<JobView::PerIteration>> costs;  // by version
+  const auto cost_of = [&](std::int64_t version) {
+    const auto known = costs.find(version);
+    if (known != costs.end()) return known->second;
+    return costs.emplace(version, promised_cost(job, version, frontiers)).first->second;
+  };
+  const bool measures = job.all_measure || followed.measures(job.spec.degrees.world_size());
+  for (const FollowedIterations::Whole& whole : followed.whole()) {
+    if (whole.iteration <= job.counted_to || whole.version == 0) continue;
+    const bool has_energy = whole.energy_j > 0 && !whole.straggles;
+    const bool measured = has_energy && job.measured_highest;
+    const bool may_estimate = !measured && (has_energy || whole.straggles || !measures);
+    const auto cost = may_estimate ? cost_of(whole.version) : std::nullopt;
+    if (!measured && !cost) continue;
+    if (counts.empty() || counts.back().measured != measured) {
+      counts.emplace_back().from_reports = true;
+      counts.back().measured = measured;
+    }
+    IterationsCounted& count = counts.back();
+    const double all_max_j = measured ? job.measured_highest->energy_j : cost->all_max_energy.value();
+    ++count.iterations;
+    count.last_iteration = whole.iteration;
+    count.all_max_energy_j += all_max_j;
+    count.saved_j += all_max_j - (measured ? whole.energy_j : cost->energy.value());
+  }
+  return counts;
+}
+
+std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
+                                             std::int64_t iterations) {
+  if (!job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
+  const auto cost = promised_cost(job, frontiers);
+  if (!cost) return std::nullopt;
+  IterationsCounted count;
+  count.iterations = std::min(iterations, last_iteration - job.plan->from_iteration + 1);
+  count.from_reports = true;
+  count.last_iteration = last_iteration;
+  add_savings(count, job, *cost);
+  return count;
+}
+
+std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
+                                         std::optional<std::int64_t> finished, double now_s) {
+  const auto cost = promised_cost(job, frontiers);
+  if (!cost) return std::nullopt;
+  IterationsCounted count;
+  // What ran before the first plan is not counted.
+  const std::int64_t counted_to =
+      job.counted_to > 0 ? job.counted_to : std::max<std::int64_t>(0, job.plan->from_iteration - 1);
+  if (finished && counted_to > 0) {
+    count.iterations = std::max<std::int64_t>(0, *finished - counted_to);
+    count.from_reports = true;
+  } else if (job.total.from_reports || job.ranks_registered < job.spec.degrees.world_size()) {
+    return std::nullopt;  // the next report says how many they were; or training has not begun
+  } else {
+    count.iterations = static_cast<std::int64_t>(std::max(0.0, (now_s - job.counted_s) / cost->time.value()));
+  }
+  count.last_iteration = std::max(finished.value_or(0), job.counted_to);
+  if (count.iterations == 0 && count.last_iteration == job.counted_to) return std::nullopt;
+  add_savings(count, job, *cost);
+  return count;
+}
+
+}  // namespace perseus::jobs

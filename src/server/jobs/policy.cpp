@@ -1,0 +1,178 @@
+#include "server/jobs/policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planning/model/default_plan.h"
+#include "server/jobs/event.h"
+
+namespace perseus::jobs {
+namespace {
+
+constexpr std::size_t max_samples = 100'000;
+constexpr double max_slowdown = 1000;
+
+Error out_of_range(const std::string& what) { return {ErrorCode::usage, what}; }
+
+struct Check {
+  Status operator()(const PowerCap& cap) const {
+    const double w = cap.average.value();
+    if (w > 0 && std::isfinite(w)) return Ok{};
+    return out_of_range(fmt::format("power_cap: average_w: {}; allowed: more than 0", w));
+  }
+  Status operator()(const Pin& pin) const {
+    if (pin.time.has_value() == pin.point.has_value()) {
+      return out_of_range("pinned: exactly one of time_s and point is needed");
+    }
+    if (pin.time && !(pin.time->value() > 0 && std::isfinite(pin.time->value()))) {
+      return out_of_range(fmt::format("pinned: time_s: {}; allowed: more than 0", pin.time->value()));
+    }
+    if (pin.point && *pin.point < 0) return out_of_range(fmt::format("pinned: point: {}; allowed: 0 ...", *pin.point));
+    return Ok{};
+  }
+  Status operator()(const MaxSlowdown& s) const {
+    if (!(s.slowdown >= 1 && s.slowdown <= max_slowdown)) {
+      return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, max_slowdown));
+    }
+    if (s.threshold && !std::isfinite(*s.threshold)) {
+      return out_of_range(fmt::format("max_slowdown: threshold: {}; allowed: finite values", *s.threshold));
+    }
+    if (s.threshold && s.signal.empty()) {
+      return out_of_range(fmt::format(
+          "max_slowdown: threshold: {}, and no signal that could be above it; allowed: both, or neither to be slower "
+          "always",
+          *s.threshold));
+    }
+    if (s.signal.size() > max_samples) {
+      return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), max_samples));
+    }
+    for (std::size_t i = 0; i < s.signal.size(); ++i) {
+      if (!std::isfinite(s.signal[i].from_s) || !std::isfinite(s.signal[i].value) ||
+          (i > 0 && s.signal[i].from_s <= s.signal[i - 1].from_s)) {
+        return out_of_range(fmt::format(
+            "max_slowdown: signal[{}]: value {} from {} s; allowed: finite values, each from {}", i, s.signal[i].value,
+            s.signal[i].from_s,
+            i == 0 ? "a finite time" : fmt::format("later than the one before ({} s)", s.signal[i - 1].from_s)));
+      }
+    }
+    return Ok{};
+  }
+};
+
+template <class P>
+const P* find(const std::map<std::string, Policy>& policies, std::string_view kind) {
+  const auto found = policies.find(std::string(kind));
+  return found == policies.end() ? nullptr : std::get_if<P>(&found->second);
+}
+
+bool is_above(const MaxSlowdown::Sample& sample, const MaxSlowdown& policy) {
+  return sample.value > policy.threshold.value_or(0);
+}
+
+bool in_force(const MaxSlowdown& policy, double now_s) {
+  if (policy.signal.empty()) return true;
+  const auto next = std::ranges::upper_bound(policy.signal, now_s, {}, &MaxSlowdown::Sample::from_s);
+  return next != policy.signal.begin() && is_above(*(next - 1), policy);
+}
+
+/// The time of least total energy that takes no longer than allowed.
+Seconds least_energy_time(const std::vector<PolicyScope>& groups, Seconds straggler, Seconds allowed) {
+  std::vector<model::Followers> followers;
+  Watts others;
+  for (const PolicyScope& group : groups) {
+    if (group.count > 0) followers.push_back({&group.pipeline->frontier, group.scale * group.count});
+    others += group.scale * group.stragglers * group.pipeline->dag.total_blocking_power();
+  }
+  return perseus::model::least_energy_time(followers, others, straggler, allowed);
+}
+
+/// As slow as allowed without a tolerance, and as slow as `slow` allows where that needs less energy.
+Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups, const Room& room) {
+  const Seconds accepted = slow.slowdown * room.allowed;
+  const Seconds without = least_energy_time(groups, room.straggler, room.allowed);
+  if (accepted <= std::max(room.straggler, room.allowed)) return {without, ""};
+  const Seconds best = least_energy_time(groups, room.straggler, accepted);
+  const bool straggles = room.straggler > Seconds(0);
+  if (best <= without && straggles) return {without, ""};
+  std::string reason = text_of(Policy(slow));
+  if (best < accepted) reason += fmt::format("; slower than {:.6g} s saves nothing", best.value());
+  return {best, std::move(reason)};
+}
+
+Target capped(const PowerCap& cap, const std::vector<PolicyScope>& groups, Seconds fastest) {
+  if (average_power(groups, fastest) <= cap.average) return {fastest, ""};
+  std::vector<Seconds> times;
+  for (const PolicyScope& group : groups) {
+    if (group.count == 0) continue;
+    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
+      if (point.time > fastest) times.push_back(point.time);
+    }
+  }
+  std::ranges::sort(times);
+  for (const Seconds time : times) {
+    if (average_power(groups, time) <= cap.average) {
+      return {time, fmt::format("{}: {:.4g} W at {:.6g} s", text_of(Policy(cap)), average_power(groups, time).value(),
+                                time.value())};
+    }
+  }
+  const Seconds slowest = times.empty() ? fastest : times.back();
+  return {slowest, fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", text_of(Policy(cap)),
+                               average_power(groups, slowest).value(), slowest.value())};
+}
+
+}  // namespace
+
+Status check_policy(const Policy& policy) { return std::visit(Check{}, policy); }
+
+Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
+  Joules energy;
+  for (const PolicyScope& group : groups) {
+    const model::Frontier& frontier = group.pipeline->frontier;
+    const Joules waiting = group.pipeline->dag.total_blocking_power() * time;
+    energy +=
+        group.scale * group.count * (frontier.points[model::slowest_within(frontier, time)].effective_energy + waiting);
+    if (group.stragglers == 0) continue;
+    const int own = model::default_point(frontier, group.pipeline->all_max_time);
+    energy += group.scale * group.stragglers * (frontier.points[own].effective_energy + waiting);
+  }
+  return energy / time;
+}
+
+Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
+                     std::size_t first, const Room& room, double now_s) {
+  if (const Pin* pin = find<Pin>(policies, "pinned")) {
+    const auto& points = groups[first].pipeline->frontier.points;
+    const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
+    std::string reason = text_of(Policy(*pin));
+    if (pin->point && static_cast<std::size_t>(*pin->point) > point) {
+      reason += fmt::format(" cannot be kept: the fastest is point {}", point);
+    }
+    if (pin->time && model::same_time * *pin->time < points.back().time) {
+      reason += fmt::format(" cannot be kept: the fastest plan takes {:.6g} s", points.back().time.value());
+    }
+    return {pin->time.value_or(points[point].time), std::move(reason)};
+  }
+  MaxSlowdown slow{1 + room.default_slowdown, {}, {}, ""};
+  if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
+  if (!in_force(slow, now_s)) slow.slowdown = 1;
+  Target target = tolerated(slow, groups, room);
+  if (const PowerCap* cap = find<PowerCap>(policies, "power_cap")) {
+    if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
+  }
+  return target;
+}
+
+std::optional<double> next_policy_change(const std::map<std::string, Policy>& policies, double now_s) {
+  const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown");
+  if (slow == nullptr) return std::nullopt;
+  const bool now = in_force(*slow, now_s);
+  for (auto next = std::ranges::upper_bound(slow->signal, now_s, {}, &MaxSlowdown::Sample::from_s);
+       next != slow->signal.end(); ++next) {
+    if (is_above(*next, *slow) != now) return next->from_s;
+  }
+  return std::nullopt;
+}
+
+}  // namespace perseus::jobs

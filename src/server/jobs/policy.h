@@ -1,0 +1,56 @@
+// Policies: how slow an operator wants a job to be, beyond what its stragglers leave room for.
+//
+// Problem: a power cap, a pinned iteration time, and a slowdown that is welcome while energy is dear all end in the
+// same: an iteration time T to plan for. Input: a job's policies, its pipelines' frontiers, T' of its slowest
+// straggler. Output: T >= T' (pinned: whatever was pinned) and one sentence why. Without a policy and with a tolerated
+// slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap: from there
+// on the *fastest* iteration time whose average power is under the cap, that is the slowest point that the cap makes
+// necessary; if even T* draws more, T*, and the sentence says so. A pin overrules both. Errors (check_policy): usage: a
+// value out of range, a signal out of order; conflict: a point that pipeline 0 does not have. Cost: O(points) with a
+// cap, else O(log). Threads: pure functions. Source: issue 3; paper section 3.1.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "server/jobs/requests.h"
+
+namespace perseus::jobs {
+
+/// Pipelines that do the same: what policies need to know of them.
+struct PolicyScope {
+  const CharacterisedPipeline* pipeline = nullptr;
+  double scale = 1;    ///< accelerators of one pipeline over those that the frontier counts
+  int count = 0;       ///< pipelines that follow T
+  int stragglers = 0;  ///< pipelines that run their default plan
+};
+
+struct Target {
+  Seconds time;
+  std::string reason;  ///< empty: no policy changes anything
+};
+
+/// Between what is the iteration time chosen?
+struct Room {
+  Seconds straggler;            ///< T' of the slowest straggler; 0: there is none
+  Seconds allowed;              ///< T_max of the slowest pipeline
+  double default_slowdown = 0;  ///< tolerated by a job without a max_slowdown policy, relative to `allowed`
+};
+
+Status check_policy(const Policy& policy);
+
+/// `first`: index of pipeline 0's group (for a pinned point).
+Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
+                     std::size_t first, const Room& room, double now_s);
+
+/// Average power of the whole job when every iteration takes `time`.
+Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);
+
+/// When the signal next crosses its threshold; nothing if it never does.
+std::optional<double> next_policy_change(const std::map<std::string, Policy>& policies, double now_s);
+
+}  // namespace perseus::jobs

@@ -1,0 +1,124 @@
+#include "server/jobs/stage_schedule.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include "server/jobs/deployment.h"
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::jobs {
+namespace {
+
+/// A rank's stages in ascending order are its chunks 0, 1, ...
+class Chunks {
+ public:
+  void add(int stage) { stages_.insert(stage); }
+  [[nodiscard]] int of(int stage) const {
+    return static_cast<int>(std::distance(stages_.begin(), stages_.find(stage)));
+  }
+
+ private:
+  std::set<int> stages_;
+};
+
+void add_planned_clocks(const CharacterisedPipeline& pipeline, int point, int stage_rank,
+                        const std::vector<int>& supported, StageSchedule& schedule) {
+  const model::Plan& plan = pipeline.frontier.points[point].plan;
+  const std::vector<int>& own = pipeline.dag.rank_order[stage_rank];
+  Chunks chunks;
+  for (const int computation : own) chunks.add(pipeline.dag.type_of(computation).stage);
+  for (const int computation : own) {
+    const model::ComputationType& type = pipeline.dag.type_of(computation);
+    const Megahertz clock = type.options[plan[computation]].clock;
+    if (clock == Megahertz(0)) continue;
+    schedule.clocks.push_back({type.instruction, supported_clock(clock, supported)});
+    schedule.computations.push_back({pipeline.dag.computations[computation].microbatch, chunks.of(type.stage)});
+  }
+}
+
+std::vector<formats::ClockedInstruction> maximum_clocks(const Job& job, const Rank& rank, const PipelineShape* shape) {
+  const std::vector<int>& supported = job.clock_sets[rank.clock_set];
+  const Megahertz highest(supported.empty() ? 0 : supported.front());
+  std::vector<formats::ClockedInstruction> clocks;
+  if (const auto& own = job.instruction_sets[rank.instruction_set]; !own.empty()) {
+    for (const std::string& instruction : own) {
+      const auto known = model::instruction_named(instruction);
+      if (!known || !model::is_constant_time(*known)) clocks.push_back({instruction, highest});
+    }
+    return clocks;
+  }
+  if (shape == nullptr) return clocks;
+  const Result<model::Schedule> schedule = schedule_of(*shape, job.spec.degrees.pp);
+  if (!schedule || rank.pp_rank >= schedule->num_ranks()) return clocks;
+  for (const model::Action& action : schedule->ranks[rank.pp_rank]) {
+    if (!model::is_constant_time(action.instruction))
+      clocks.push_back({std::string(name_of(action.instruction)), highest});
+  }
+  return clocks;
+}
+
+/// All but the clocks.
+std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank, StageSchedule::Kind kind) {
+  auto schedule = std::make_shared<StageSchedule>();
+  schedule->kind = kind;
+  schedule->version = job.version;
+  schedule->pipeline = rank.dp_rank;
+  schedule->stage_rank = rank.pp_rank;
+  schedule->instructions = job.instruction_sets[rank.instruction_set];
+  const bool planned = job.plan && job.plan->version == job.version;
+  schedule->from_iteration = planned ? job.plan->from_iteration : 0;
+  schedule->reason = planned               ? job.plan->reason
+                     : job.windows.empty() ? "profiling is over, its plan is being made"
+                                           : "online profiling";
+  return schedule;
+}
+
+}  // namespace
+
+Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) {
+  if (supported.empty()) return planned;
+  // Highest first: the first one below the planned clock ends those that are no slower.
+  const auto slower = std::ranges::lower_bound(supported, planned.value() - 1, std::greater{});
+  return Megahertz(slower == supported.begin() ? supported.front() : *(slower - 1));
+}
+
+std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
+                                                        const CharacterisedPipeline& pipeline) {
+  const int point = job.plan->of(rank.dp_rank).point;
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
+  add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
+  schedule->iteration_time = pipeline.frontier.points[point].time;
+  schedule->all_max_time = pipeline.all_max_time;
+  schedule->slower_on_purpose = *schedule->iteration_time > time_without_straggler(pipeline);
+  return schedule;
+}
+
+std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
+                                                                 const PipelineShape* shape) {
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::maximum_clock);
+  schedule->clocks = maximum_clocks(job, rank, shape);
+  return schedule;
+}
+
+std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const Rank& rank,
+                                                          const model::Schedule& actions) {
+  const WindowHandedOut& window = job.windows.back();
+  auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::profiling_window);
+  schedule->window = window.number;
+  schedule->iterations = window.iterations;
+  schedule->from_iteration = window.from_iteration;
+  const std::vector<model::Action>& own = actions.ranks[rank.pp_rank];
+  Chunks chunks;
+  for (const model::Action& action : own) chunks.add(action.stage);
+  for (std::size_t a = 0; a < own.size(); ++a) {
+    if (model::is_constant_time(own[a].instruction)) continue;
+    const Megahertz clock(window.clocks_mhz[rank.pp_rank][a]);
+    schedule->clocks.push_back(
+        {std::string(name_of(own[a].instruction)), supported_clock(clock, job.clock_sets[rank.clock_set])});
+    schedule->computations.push_back({own[a].microbatch, chunks.of(own[a].stage)});
+  }
+  return schedule;
+}
+
+}  // namespace perseus::jobs

@@ -1,0 +1,46 @@
+#include "server/profiling/few_plans.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "planning/planner/choices.h"
+#include "planning/planner/realise.h"
+#include "planning/planner/relaxation.h"
+#include "planning/planner/rounding.h"
+
+namespace perseus::profiling {
+
+Seconds least_time(const model::ComputationDag& dag) {
+  model::Plan plan;
+  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
+    const std::vector<model::Measurement>& options = dag.type_of(i).options;
+    const auto fastest = std::ranges::min_element(options, {}, &model::Measurement::time);
+    plan.push_back(static_cast<std::uint16_t>(fastest - options.begin()));
+  }
+  return planner::Realiser(dag).realise(plan).time;
+}
+
+model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check) {
+  const planner::Kinds kinds = planner::make_kinds(dag);
+  planner::Relaxation relaxation(dag, kinds);
+  planner::Rounding rounding(dag, kinds, relaxation);
+  planner::Realiser realiser(dag);
+  std::ranges::sort(deadlines, std::greater{});
+  deadlines.emplace_back(0);  // the sweep goes from T* to T_min, whatever is asked of it
+  model::Frontier frontier;
+  for (const Seconds deadline : deadlines) {
+    relaxation.lower_deadline(deadline, check);
+    if (check.stopped()) break;
+    model::FrontierPoint point;
+    point.plan = kinds.plan_of(rounding.round(planner::Rounding::punctual));
+    const planner::Realiser::Outcome outcome = realiser.realise(point.plan);
+    point.time = outcome.time;
+    point.effective_energy = outcome.effective_energy;
+    frontier.points.push_back(std::move(point));
+  }
+  planner::keep_pareto(frontier.points);
+  return frontier;
+}
+
+}  // namespace perseus::profiling

@@ -1,0 +1,563 @@
+#include "server/profiling/online_profiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "planning/planner/look_up.h"
+#include "planning/planner/realise.h"
+#include "server/profiling/choose_clocks.h"
+#include "server/profiling/few_plans.h"
+#include "server/profiling/layout.h"
+#include "server/profiling/measured_pipelines.h"
+#include "server/profiling/plain_order.h"
+#include "server/profiling/plan_loss.h"
+#include "server/profiling/planning.h"
+#include "server/profiling/samples.h"
+#include "server/profiling/slowdown_limit.h"
+#include "server/profiling/time_energy_model.h"
+
+namespace perseus::profiling {
+
+using namespace profiling;  // NOLINT(google-build-using-namespace): the same room
+
+namespace {
+
+// Profiles drawn to judge the plan with: fewer where planning takes long.
+constexpr int kMostDraws = 20, kLeastDraws = 5;
+constexpr int kComputationsAtMostDraws = 800;
+constexpr double kConfidence = 0.9;
+// How often the plan is run, at each slowdown, before it is believed.
+constexpr int kConfirmingRounds = 2;
+// A window may be slower than the mean that is allowed by so much: as many iterations of rest, less one, come before it
+// anyway while ranks report and hear of it. Of the worst allowed it uses a part only: predictions may be wrong.
+constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
+// The noise of a single value up to which the tolerance is what the options say.
+constexpr double kUsualNoise = 0.01;
+// Refining ends when the best doubt of so many windows is not this much better than the best one before them.
+constexpr std::size_t kPlateauWindows = 12;
+constexpr double kBetter = 0.9;
+// Of a computation at the highest clock: a switch latency that takes more of it leaves no usable sample.
+constexpr double kLongLatencyShare = 0.25;
+// Windows at the highest clock that may give no usable sample.
+constexpr int kMostUnusable = 20;
+
+Status validate(const ProfilingOptions& options) {
+  const auto bad = [](std::string what) { return Error{ErrorCode::usage, "profiling: " + std::move(what)}; };
+  if (options.iterations_per_window < 1) {
+    return bad(fmt::format("{} iterations per window; must be >= 1", options.iterations_per_window));
+  }
+  if (options.warm_up_windows < 0) return bad(fmt::format("{} warm-up windows; must be >= 0", options.warm_up_windows));
+  if (options.max_iterations < 1)
+    return bad(fmt::format("at most {} iterations; must be >= 1", options.max_iterations));
+  if (!(std::isfinite(options.tolerance_pct) && options.tolerance_pct > 0)) {
+    return bad(fmt::format("a tolerance of {} %; must be finite and > 0", options.tolerance_pct));
+  }
+  if (!(options.lowest_clock_share >= 0 && options.lowest_clock_share <= 1)) {
+    return bad(fmt::format("lowest clock share {}; must be 0 to 1", options.lowest_clock_share));
+  }
+  if (!(std::isfinite(options.mean_slowdown_pct) && options.mean_slowdown_pct > 0)) {
+    return bad(fmt::format("a mean slowdown of {} %; must be finite and > 0", options.mean_slowdown_pct));
+  }
+  if (!(std::isfinite(options.worst_slowdown_pct) && options.worst_slowdown_pct > 0)) {
+    return bad(fmt::format("a worst slowdown of {} %; must be finite and > 0", options.worst_slowdown_pct));
+  }
+  if (options.slowdowns.empty()) return bad("no slowdown to plan for; at least one is needed");
+  for (const double slowdown : options.slowdowns) {
+    if (!(std::isfinite(slowdown) && slowdown >= 1)) {
+      return bad(fmt::format("slowdown {}; must be finite and >= 1", slowdown));
+    }
+  }
+  return Ok{};
+}
+
+// The value that so many of the values do not exceed.
+double quantile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
+  return values[static_cast<std::size_t>(std::max(0.0, index))];
+}
+
+/// Everything at the highest clock that was measured.
+Seconds time_at_highest(const model::ComputationDag& dag) {
+  return planner::Realiser(dag).realise(model::Plan(dag.computations.size())).time;
+}
+
+}  // namespace
+
+struct OnlineProfiler::State {
+  Layout layout;
+  ProfilingOptions options;
+  Samples samples;
+  std::vector<ProfilingWindow> windows;
+  std::set<std::tuple<int, int, int>> reported;  // window, rank, replica
+  int reports_of_last = 0;
+  std::vector<double> window_s;  ///< per window: its longest mean iteration time of a rank; 0: not reported
+
+  MeasuredPipelines links;
+
+  State(Layout l, ProfilingOptions o)
+      : layout(std::move(l)), options(std::move(o)), samples(layout), links(layout.job.schedule) {}
+
+  [[nodiscard]] std::mt19937_64 engine() const {
+    return std::mt19937_64(options.seed * 0x9e3779b97f4a7c15 + windows.size());
+  }
+  [[nodiscard]] int warm_up_windows() const {
+    return options.mode == ProfilingMode::plain ? std::max(plain_warm_up_windows, options.warm_up_windows)
+                                                : options.warm_up_windows;
+  }
+  [[nodiscard]] int iterations() const {
+    int sum = 0;
+    for (const ProfilingWindow& window : windows) sum += window.iterations;
+    return sum;
+  }
+  [[nodiscard]] ProfilingWindow window_of(const ClockChoice& choice, bool warm_up) const {
+    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, warm_up, false, {}};
+    std::vector<std::size_t> used(layout.types.size());
+    for (const std::vector<int>& types : layout.type_of) {
+      std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+      for (const int t : types) clocks.push_back(layout.types[t].clocks[choice[t][used[t]++]]);
+    }
+    return window;
+  }
+  /// The plan itself, for that multiple of T_max: what it needs to be right about is measured where it matters.
+  [[nodiscard]] ProfilingWindow window_of_plan(const model::ComputationDag& dag, double slowdown) const {
+    const Seconds deadline = time_at_highest(dag) * slowdown;
+    StopCheck never;
+    const model::Frontier frontier = few_plans(dag, {deadline}, never);
+    const model::Plan& plan = planner::look_up(frontier, deadline).plan;
+    ProfilingWindow window{static_cast<int>(windows.size()), options.iterations_per_window, false, true, {}};
+    for (const std::vector<int>& computations : dag.rank_order) {
+      std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+      for (const int c : computations) clocks.push_back(dag.type_of(c).options[plan[c]].clock);
+    }
+    window.slowdown_pct = 100 * (slowdown - 1);
+    return window;
+  }
+  [[nodiscard]] bool is_at_highest(const ProfilingWindow& window) const {
+    for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+      for (std::size_t a = 0; a < window.clocks[rank].size(); ++a) {
+        if (window.clocks[rank][a] != layout.types[layout.type_of[rank][a]].clocks.front()) return false;
+      }
+    }
+    return true;
+  }
+  /// Iteration time at the highest clocks, as measured; 0: not known.
+  [[nodiscard]] double highest_s() const {
+    double least = 0;
+    for (const ProfilingWindow& window : windows) {
+      const double time_s = window_s[window.number];
+      if (time_s > 0 && is_at_highest(window) && (least == 0 || time_s < least)) least = time_s;
+    }
+    return least;
+  }
+  [[nodiscard]] std::optional<double> measured_slowdown_pct(const ProfilingWindow& window) const {
+    const double reference_s = highest_s(), time_s = window_s[window.number];
+    if (reference_s <= 0 || time_s <= 0) return std::nullopt;
+    return 100 * (time_s / reference_s - 1);
+  }
+  /// So that the mean slowdown stays within its bound: iterations at the highest clock before the window.
+  [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window, const PlanUncertainty& doubt) const {
+    double slowdown_pct = window.slowdown_pct * window.iterations;
+    int count = window.iterations;
+    for (const ProfilingWindow& before : windows) {
+      const double own_pct = std::max(before.slowdown_pct, measured_slowdown_pct(before).value_or(0));
+      slowdown_pct += own_pct * before.iterations;
+      count += before.iterations + before.rest;
+    }
+    window.rest = std::max(0, static_cast<int>(std::ceil(slowdown_pct / options.mean_slowdown_pct)) - count);
+    window.doubt_pct = doubt.worst_pct();
+    return window;
+  }
+  /// The tolerance, in percent, given how much single values vary: what is noisier cannot be known as well.
+  [[nodiscard]] double tolerance_pct(const TimeEnergyModel& model) const {
+    std::vector<double> noise;
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (layout.types[t].has_clock()) noise.push_back(std::max(model.time_noise(t), model.energy_noise(t)));
+    }
+    return options.tolerance_pct * std::max(1.0, quantile(noise, 0.5) / kUsualNoise);
+  }
+  /// More windows do not make the plan better.
+  [[nodiscard]] bool is_level(double now_pct) const {
+    std::vector<double> doubts;
+    for (const ProfilingWindow& window : windows) {
+      if (window.doubt_pct && !window.confirming) doubts.push_back(*window.doubt_pct);
+    }
+    doubts.push_back(now_pct);
+    if (doubts.size() < 2 * kPlateauWindows) return false;
+    const auto recent = doubts.end() - static_cast<std::ptrdiff_t>(kPlateauWindows);
+    return *std::min_element(recent, doubts.end()) > kBetter * *std::min_element(doubts.begin(), recent);
+  }
+  /// Some type was measured at more than one clock.
+  [[nodiscard]] bool varied() const {
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (std::ranges::count_if(samples.cells(t), [](const Cell& cell) { return cell.log_time.count > 0; }) > 1) {
+        return true;
+      }
+    }
+    return std::ranges::all_of(layout.types, [](const ProfiledType& type) { return type.clocks.size() == 1; });
+  }
+  [[nodiscard]] int confirming_windows() const {
+    const auto last =
+        std::find_if(windows.rbegin(), windows.rend(), [](const auto& window) { return !window.confirming; });
+    return static_cast<int>(last - windows.rbegin());
+  }
+  [[nodiscard]] ClockChoice uniform(const std::vector<int>& clocks) const {
+    ClockChoice choice;
+    for (int t = 0; t < layout.num_types(); ++t) choice.emplace_back(layout.types[t].occurrences, clocks[t]);
+    return choice;
+  }
+  // Ok, or which type has no sample yet.
+  [[nodiscard]] Status sampled() const {
+    for (int t = 0; t < layout.num_types(); ++t) {
+      const ProfiledType& type = layout.types[t];
+      if (!type.has_clock()) continue;
+      const auto& cells = samples.cells(t);
+      const bool times = std::ranges::any_of(cells, [](const Cell& c) { return c.log_time.count > 0; });
+      const bool energies =
+          std::ranges::any_of(cells, [](const Cell& c) { return c.log_energy.count > 0; }) ||
+          std::ranges::any_of(samples.iterations(), [&](const auto& row) { return row.rank == type.rank; });
+      if (times && energies) continue;
+      return Error{ErrorCode::not_found,
+                   fmt::format("profiling: no usable {} of {} of stage {} yet; at least one is needed",
+                               times ? "energy" : "time", model::name_of(type.instruction), type.stage)};
+    }
+    return Ok{};
+  }
+  [[nodiscard]] TimeEnergyModel model() const { return {layout, samples, windows}; }
+  /// A computation is a sample of its clock only if that arrives early in it.
+  [[nodiscard]] SharedClock shared_clock(const TimeEnergyModel& model) const {
+    const auto is_long = [&](int t) {
+      return kLongLatencyShare * std::exp(model.log_time(t).mean.front()) < layout.job.switch_latency.value();
+    };
+    for (int t = 0; t < layout.num_types(); ++t) {
+      if (layout.types[t].has_clock() && is_long(t)) return SharedClock::rank;
+    }
+    return model.by_iteration() ? SharedClock::type : SharedClock::computation;
+  }
+  /// Empty where `check` stopped it.
+  [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                            StopCheck& check) const;
+  [[nodiscard]] std::optional<ProfilingStep> next_adaptive(StopCheck& check) const;
+  [[nodiscard]] ProfilingStep next_plain() const;
+  [[nodiscard]] Status check_report(int rank, int replica, int window) const;
+};
+
+PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                                   StopCheck& check) const {
+  const auto deadlines_of = [&](const model::ComputationDag& dag) {
+    std::vector<Seconds> deadlines;
+    for (const double slowdown : options.slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
+    return deadlines;
+  };
+  const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
+  const model::Frontier planned = few_plans(problem.mean(), planned_deadlines, check);
+  const int size = static_cast<int>(problem.mean().computations.size());
+  const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
+  std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
+  std::mt19937_64 random = engine();
+  for (const model::ComputationDag& possible : problem.draws(count, model, random)) {
+    const std::vector<Seconds> deadlines = deadlines_of(possible);
+    const model::Frontier best = few_plans(possible, deadlines, check);
+    if (check.stopped()) return {};
+    for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
+      const model::FrontierPoint& point = planner::look_up(planned, planned_deadlines[k]);
+      const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
+      losses[k].push_back(loss.loss_pct);
+      late[k].push_back(loss.late_pct);
+    }
+  }
+  PlanUncertainty result;
+  for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
+    double sum = 0;
+    for (const double loss : losses[k]) sum += loss;
+    PlanUncertainty::At at{options.slowdowns[k], sum / count, quantile(losses[k], kConfidence),
+                           quantile(late[k], kConfidence)};
+    result.text += fmt::format(
+        "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
+        "{:g} % confidence at most {:.2f} %, and "
+        "to be at most {:.2f} % late",
+        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
+    result.at.push_back(at);
+  }
+  return result;
+}
+
+std::optional<double> PlanUncertainty::worst_pct() const {
+  if (at.empty()) return std::nullopt;
+  double worst = 0;
+  for (const At& one : at) worst = std::max({worst, one.loss_90_pct, one.late_90_pct});
+  return worst;
+}
+
+std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& check) const {
+  std::mt19937_64 random = engine();
+  const int first = warm_up_windows();
+  if (static_cast<int>(windows.size()) < first) {
+    return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
+  }
+  if (const Status enough = sampled(); !enough) {
+    // The highest clock costs nothing, and is what all else is compared with.
+    if (iterations() < std::min(options.max_iterations, kMostUnusable * options.iterations_per_window)) {
+      return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), false), {}};
+    }
+    const std::string why =
+        fmt::format("{} iterations gave no usable sample: {}", iterations(), enough.error().message);
+    return ProfilingStep{ProfilingDone{why}, {}};
+  }
+  const TimeEnergyModel now = model();
+  const Result<PlanningProblem> problem = PlanningProblem::build(layout, samples, now, options.lowest_clock_share);
+  if (!problem) return ProfilingStep{ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
+  const double most_slowdown =
+      std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
+  const SharedClock shared = shared_clock(now);
+  const auto bounded = [&](ClockChoice clocks, const PlanUncertainty& doubt) {
+    if (shared == SharedClock::rank) clocks = one_clock_per_rank(layout, std::move(clocks), random);
+    BoundedChoice choice =
+        bound_slowdown(*problem, upper_times(layout, samples, now), std::move(clocks), most_slowdown, shared);
+    ProfilingWindow window = window_of(choice.clocks, false);
+    window.slowdown_pct = 100 * choice.slowdown;
+    return with_rest(std::move(window), doubt);
+  };
+  if (!varied() && iterations() < options.max_iterations) {
+    return ProfilingStep{bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
+  }
+  PlanUncertainty doubt = uncertainty(*problem, now, check);
+  if (check.stopped()) return std::nullopt;
+  const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
+  const bool sure = worst <= tolerance;
+  std::vector<double> confirmable;
+  // A plan that changes clocks between computations cannot be confirmed where clocks arrive too late for that.
+  std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
+                       [&](double slowdown) { return slowdown - 1 <= most_slowdown && shared != SharedClock::rank; });
+  const auto confirmed = static_cast<std::size_t>(confirming_windows());
+  const auto done = [&](const std::string& why) { return ProfilingStep{ProfilingDone{why + doubt.text}, doubt}; };
+  if (sure && confirmed >= kConfirmingRounds * confirmable.size()) {
+    return done(fmt::format("after {} iterations ", iterations()));
+  }
+  if (iterations() >= options.max_iterations)
+    return done(fmt::format("{} iterations are the most allowed; ", iterations()));
+  if (!sure && is_level(worst)) {
+    return done(fmt::format("after {} iterations, more of which no longer make the plan better, ", iterations()));
+  }
+  if (sure) {
+    return ProfilingStep{with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt),
+                         doubt};
+  }
+  const double slowest = *std::ranges::max_element(options.slowdowns);
+  ClockChoice clocks = next_clocks(layout, *problem, now, std::max(slowest, 1.05), random, check);
+  if (check.stopped()) return std::nullopt;
+  return ProfilingStep{bounded(std::move(clocks), doubt), doubt};
+}
+
+ProfilingStep OnlineProfiler::State::next_plain() const {
+  if (static_cast<int>(windows.size()) < warm_up_windows()) {
+    return {window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
+  }
+  const auto clocks = plain_clocks(layout, samples);
+  if (clocks) return {window_of(uniform(*clocks), false), {}};
+  const std::string why =
+      fmt::format("after {} iterations every computation's energy keeps rising, or has no lower clock", iterations());
+  return {ProfilingDone{why}, {}};
+}
+
+OnlineProfiler::OnlineProfiler(std::unique_ptr<State> state) : state_(std::move(state)) {}
+OnlineProfiler::OnlineProfiler(OnlineProfiler&&) noexcept = default;
+OnlineProfiler& OnlineProfiler::operator=(OnlineProfiler&&) noexcept = default;
+OnlineProfiler::~OnlineProfiler() = default;
+
+Result<OnlineProfiler> OnlineProfiler::create(ProfilingJob job, ProfilingOptions options) {
+  if (Status status = validate(options); !status) return status.error();
+  Result<Layout> layout = Layout::build(std::move(job));
+  if (!layout) return layout.error();
+  return OnlineProfiler(std::make_unique<State>(std::move(*layout), std::move(options)));
+}
+
+ProfilingStep OnlineProfiler::next() const {
+  StopCheck never;
+  return *next(never);
+}
+
+std::optional<ProfilingStep> OnlineProfiler::next(StopCheck& check) const {
+  return state_->options.mode == ProfilingMode::plain ? state_->next_plain() : state_->next_adaptive(check);
+}
+
+Status OnlineProfiler::hand_out(ProfilingWindow window) {
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::invalid_input, fmt::format("profiling window {}: {}", window.number, what)};
+  };
+  if (window.number != windows_handed_out()) {
+    return bad(fmt::format("its number must be {}, that of the next one", windows_handed_out()));
+  }
+  if (window.iterations < 1) return bad(fmt::format("{} iterations; must be >= 1", window.iterations));
+  if (window.rest < 0) return bad(fmt::format("{} iterations of rest; must be >= 0", window.rest));
+  const Layout& layout = state_->layout;
+  if (window.clocks.size() != layout.type_of.size()) {
+    return bad(fmt::format("clocks of {} ranks; the job has {}", window.clocks.size(), layout.num_ranks()));
+  }
+  for (int rank = 0; rank < layout.num_ranks(); ++rank) {
+    const std::vector<Megahertz>& clocks = window.clocks[rank];
+    if (clocks.size() != layout.type_of[rank].size()) {
+      return bad(
+          fmt::format("rank {} has {} clocks; it has {} actions", rank, clocks.size(), layout.type_of[rank].size()));
+    }
+    for (std::size_t a = 0; a < clocks.size(); ++a) {
+      const ProfiledType& type = layout.types[layout.type_of[rank][a]];
+      if (type.index_of(clocks[a]) < 0) {
+        return bad(fmt::format("rank {}, action {}: {} MHz is not a clock of stage {}", rank, a, clocks[a].value(),
+                               type.stage));
+      }
+    }
+  }
+  state_->windows.push_back(std::move(window));
+  state_->window_s.push_back(0);
+  state_->reports_of_last = 0;
+  return Ok{};
+}
+
+bool OnlineProfiler::window_complete() const {
+  if (state_->windows.empty()) return true;
+  int replicas = 0;
+  for (int rank = 0; rank < state_->layout.num_ranks(); ++rank) replicas += state_->layout.replicas(rank);
+  return state_->reports_of_last == replicas;
+}
+
+Status OnlineProfiler::State::check_report(int rank, int replica, int window) const {
+  const auto bad = [&](const std::string& what) {
+    return Error{ErrorCode::invalid_input, "profiling result: " + what};
+  };
+  if (rank < 0 || rank >= layout.num_ranks()) {
+    return bad(fmt::format("rank {}; must be 0 to {}", rank, layout.num_ranks() - 1));
+  }
+  if (replica < 0 || replica >= layout.replicas(rank)) {
+    return bad(fmt::format("replica {} of rank {}; must be 0 to {}", replica, rank, layout.replicas(rank) - 1));
+  }
+  if (window < 0 || window >= static_cast<int>(windows.size())) {
+    return bad(fmt::format("window {}; {} were handed out, numbered from 0", window, windows.size()));
+  }
+  if (reported.contains({window, rank, replica})) {
+    return bad(fmt::format("rank {} (replica {}) has reported window {} before", rank, replica, window));
+  }
+  return Ok{};
+}
+
+Status OnlineProfiler::check(const RankResult& result) const {
+  if (Status known = state_->check_report(result.rank, result.replica, result.window); !known) return known;
+  const Layout& layout = state_->layout;
+  return Samples::check(layout, result);
+}
+
+Result<std::vector<Rejection>> OnlineProfiler::report(const RankResult& result) {
+  if (Status checked = check(result); !checked) return checked.error();
+  auto rejections = state_->samples.take(state_->layout, result, state_->windows[result.window]);
+  if (!rejections) return rejections.error();
+  state_->reported.insert({result.window, result.rank, result.replica});
+  if (result.window + 1 == windows_handed_out()) ++state_->reports_of_last;
+  double sum_s = 0;
+  for (const Seconds time : result.iteration_time) sum_s += time.value();
+  double& longest_s = state_->window_s[result.window];
+  if (std::isfinite(sum_s)) longest_s = std::max(longest_s, sum_s / static_cast<double>(result.iteration_time.size()));
+  if (!state_->layout.job.measure_links) return rejections;
+  state_->links.add(result);
+  if (const auto links = state_->links.links()) {
+    state_->layout.job.transfer_latency = links->latency;
+    state_->layout.job.blocking_transfers = links->blocking_transfers;
+  }
+  return rejections;
+}
+
+Status OnlineProfiler::miss(int rank, int replica, int window) {
+  if (Status known = state_->check_report(rank, replica, window); !known) return known;
+  state_->reported.insert({window, rank, replica});
+  if (window + 1 == windows_handed_out()) ++state_->reports_of_last;
+  return Ok{};
+}
+
+std::optional<double> OnlineProfiler::measured_slowdown_pct(int window) const {
+  if (window < 0 || window >= windows_handed_out()) return std::nullopt;
+  return state_->measured_slowdown_pct(state_->windows[window]);
+}
+
+std::optional<MeasuredLinks> OnlineProfiler::links() const { return state_->links.links(); }
+int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_->windows.size()); }
+int OnlineProfiler::iterations_handed_out() const { return state_->iterations(); }
+
+Result<ProfileEstimate> OnlineProfiler::estimate() const {
+  const State& state = *state_;
+  if (Status status = state.sampled(); !status) return status.error();
+  const Layout& layout = state.layout;
+  const TimeEnergyModel model = state.model();
+  const std::vector<ClockRange> ranges = clock_ranges(layout, state.samples, state.options.lowest_clock_share);
+  const std::vector<ReplicaFactors> factors = replica_factors(layout, state.samples);
+  const bool plain = state.options.mode == ProfilingMode::plain;
+
+  ProfileEstimate estimate;
+  estimate.profile.accelerators.assign(layout.job.schedule.num_stages, 1);
+  estimate.blocking_power = model.blocking_power();
+  estimate.blocking_power_stddev = model.blocking_power_stddev();
+  estimate.energies_by_iteration = model.by_iteration();
+  estimate.links = links();
+  for (int t = 0; t < layout.num_types(); ++t) {
+    const ProfiledType& type = layout.types[t];
+    const std::vector<Cell>& cells = state.samples.cells(t);
+    if (!type.has_clock() && cells.front().log_time.count == 0) continue;
+    estimate.profile.accelerators[type.stage] = layout.replicas(type.rank);
+    estimate.time_noise_pct = std::max(estimate.time_noise_pct, 100 * model.time_noise(t));
+    estimate.energy_noise_pct = std::max(estimate.energy_noise_pct, 100 * model.energy_noise(t));
+    model::ProfileEntry entry{type.stage, std::string(model::name_of(type.instruction)), {}};
+    std::vector<ProfileSource> sources;
+    for (int c = 0; c < static_cast<int>(type.clocks.size()); ++c) {
+      const Cell& cell = cells[c];
+      double log_time = model.log_time(t).mean[c], log_energy = model.log_energy(t).mean[c];
+      double time_stddev = std::sqrt(std::max(0.0, model.log_time(t).covariance(c, c)));
+      double energy_stddev = std::sqrt(std::max(0.0, model.log_energy(t).covariance(c, c)));
+      if (plain && cell.log_energy.count > 0) {  // as published: the average, and nothing else
+        log_time = cell.log_time.mean;
+        log_energy = cell.log_energy.mean;
+        time_stddev = model.time_noise(t) / std::sqrt(cell.log_time.count);
+        energy_stddev = model.energy_noise(t) / std::sqrt(cell.log_energy.count);
+      }
+      const Seconds time(std::exp(log_time) * factors[t].time);
+      const Joules energy(std::exp(log_energy) * factors[t].energy);
+      entry.measurements.push_back(
+          {type.clocks[c], time, energy, time * time_stddev, energy * energy_stddev, std::max(1, cell.log_time.count)});
+      sources.push_back(cell.log_time.count > 0                     ? ProfileSource::measured
+                        : c < ranges[t].first || c > ranges[t].last ? ProfileSource::extrapolated
+                                                                    : ProfileSource::interpolated);
+    }
+    estimate.profile.entries.push_back(std::move(entry));
+    estimate.sources.push_back(std::move(sources));
+  }
+  return estimate;
+}
+
+Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
+  if (Status status = state_->sampled(); !status) return status.error();
+  const TimeEnergyModel model = state_->model();
+  const Result<PlanningProblem> problem =
+      PlanningProblem::build(state_->layout, state_->samples, model, state_->options.lowest_clock_share);
+  if (!problem) return problem.error();
+  StopCheck never;
+  return state_->uncertainty(*problem, model, never);
+}
+
+model::Profile for_planning(const ProfileEstimate& estimate) {
+  model::Profile profile;
+  profile.accelerators = estimate.profile.accelerators;
+  for (std::size_t e = 0; e < estimate.profile.entries.size(); ++e) {
+    model::ProfileEntry entry = estimate.profile.entries[e];
+    std::vector<model::Measurement> kept;
+    for (std::size_t c = 0; c < entry.measurements.size(); ++c) {
+      if (estimate.sources[e][c] != ProfileSource::extrapolated) kept.push_back(entry.measurements[c]);
+    }
+    entry.measurements = std::move(kept);
+    profile.entries.push_back(std::move(entry));
+  }
+  return profile;
+}
+
+}  // namespace perseus::profiling

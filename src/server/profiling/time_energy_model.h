@@ -1,0 +1,97 @@
+// Time and energy of every type at every clock, with what is not known about them: the model behind the estimate.
+//
+// Problem: samples are noisy, few per clock, and many clocks have none. Input: samples; windows (which clocks an
+// iteration ran at). Output: per type the posterior of log time and log energy over its clocks, joint draws of all
+// types, and the blocking power. Model: one family of curves (server/profiling/curve_family.h) per instruction for log
+// time, and one for log energy minus the log time found, that is log power. Where iterations were not broken down, an
+// iteration's energy is the sum over its computations plus blocking power times waiting: linear in energies, so
+// linearised in their logarithms around the last estimate, a few times over. The curves of all instructions of a rank
+// then form one family member, the blocking power is one unknown of all of them, and the noise of an iteration's energy
+// is what makes the data most likely. Constant-time types are plain averages. Errors: none; each type needs a sample of
+// its time, and its rank one of energy. Cost: that of CurveFamily. Threads: const functions are pure. Source: beyond
+// the paper.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "server/profiling/curve_family.h"
+#include "server/profiling/layout.h"
+#include "server/profiling/online_profiler.h"
+#include "server/profiling/samples.h"
+
+namespace perseus::profiling {
+
+class TimeEnergyModel {
+ public:
+  TimeEnergyModel(const Layout& layout, const Samples& samples, const std::vector<ProfilingWindow>& windows);
+
+  /// Over the clocks of a type, highest first.
+  struct Curve {
+    std::vector<double> mean;
+    Matrix covariance;
+  };
+  [[nodiscard]] const Curve& log_time(int type) const { return log_time_[type]; }
+  [[nodiscard]] const Curve& log_energy(int type) const { return log_energy_[type]; }
+  [[nodiscard]] Watts blocking_power() const { return blocking_power_; }
+  [[nodiscard]] Watts blocking_power_stddev() const { return blocking_power_stddev_; }
+  [[nodiscard]] bool by_iteration() const { return by_iteration_; }
+  /// Of a single value, or of an iteration's energy.
+  [[nodiscard]] double time_noise(int type) const { return time_noise_[type]; }
+  [[nodiscard]] double energy_noise(int type) const { return by_iteration_ ? iteration_noise_ : energy_noise_[type]; }
+
+  struct Draw {
+    std::vector<std::vector<double>> log_time, log_energy;  ///< [type][clock]
+  };
+  [[nodiscard]] std::vector<Draw> draws(int count, std::mt19937_64& engine) const;
+
+  /// What would be known after that many more samples of a rank's types (per type of the rank and clock).
+  void expect(int rank, const std::vector<std::vector<int>>& more);
+  [[nodiscard]] Matrix time_covariance(int type) const;
+  [[nodiscard]] Matrix energy_covariance(int type) const;
+  /// By iteration: of all types of a rank together, in the order of Layout::types; and where each begins.
+  struct RankCovariance {
+    std::vector<int> types;
+    std::vector<int> begin;
+    Matrix covariance;
+  };
+  [[nodiscard]] RankCovariance rank_energy_covariance(int rank) const;
+
+ private:
+  struct Group {  // the types of one instruction
+    std::vector<Megahertz> grid;
+    std::vector<int> types;
+    double time_centre = 0, power_centre = 0;
+    std::optional<CurveFamily> time, power;
+  };
+  struct Place {  // of a type: its family member, and where its clocks stand there
+    int group = -1, member = 0;
+    std::vector<int> positions;
+    int rank_member = 0;
+    std::vector<int> rank_positions;
+  };
+  void make_groups(const Layout& layout, const Samples& samples);
+  void fit_times(const Layout& layout, const Samples& samples);
+  void fit_energies(const Layout& layout, const Samples& samples);
+  void fit_iterations(const Layout& layout, const Samples& samples, const std::vector<ProfilingWindow>& windows);
+  void estimate_blocking_power(const Layout& layout, const Samples& samples);
+  void set_constant_types(const Layout& layout, const Samples& samples);
+  [[nodiscard]] Observations cell_observations(int type, const std::vector<double>& variance,
+                                               const std::vector<double>& value) const;
+
+  std::vector<Group> groups_;
+  std::vector<Place> places_;
+  std::vector<Curve> log_time_, log_energy_;
+  std::vector<double> time_noise_, energy_noise_;
+  std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock], expected ones included
+  bool by_iteration_ = false;
+  std::optional<CurveFamily> ranks_;  // by iteration: a member per rank
+  std::vector<Observations> rank_observations_;
+  std::vector<std::vector<int>> types_of_rank_;
+  double rank_centre_ = 0;
+  double iteration_noise_ = 0;
+  Watts blocking_power_, blocking_power_stddev_;
+};
+
+}  // namespace perseus::profiling

@@ -1,0 +1,122 @@
+// The ranks of a host behind one connection to the server.
+//
+// Problem: with a connection or two for each rank, and TLS, a cluster's server spends most of its memory and time on
+//   connections, and a notice has to leave by all of them. The ranks of a host talk to this relay instead, as if it
+//   were the server; it asks for all of them in one request at a time (POST /v1/exchange).
+// Input: the ranks' requests: those of /v1/jobs that a client sends. Each is passed on with its own token; the relay
+// has
+//   none. Output: the server's answers. A rank that waits for a plan is kept here; its wait, and reports of iterations,
+//   go with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling windows, is
+//   passed on at once over a second connection that is closed when it has been idle for some seconds.
+// Errors: 503 with the reason where the server does not answer, so that clients do what they do without a server; 404
+// for
+//   what a relay does not carry (dashboards, event streams, clients of Zeus); 403 for pages of other sites.
+// Cost: a host of 8 ranks: one request each 3 s; six threads that wait. More than four tokens at a time take turns.
+// Threads: everything on the io thread but the waiting for the server.
+// Source: docs/decisions/0036-one-connection-a-host.md.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "io/http/cross_site.h"
+#include "io/http/http_client.h"
+#include "io/http/http_server.h"
+
+namespace perseus::relay {
+
+struct RelayOptions {
+  http::HttpPeer server;  ///< its token is not used
+  double exchange_s = 3;  ///< longest; below the 5 s after which a client takes a report for lost
+  double answer_s = 10;   ///< for the server's answers to come, beyond that
+  std::function<void(const std::string&)>
+      log;  ///< that the server does not answer, and that it does again; may be empty
+};
+
+class Relay {
+ public:
+  Relay(boost::asio::io_context& io, RelayOptions options);
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+  /// Gives up what the server has not answered. The io_context must not run afterwards.
+  ~Relay();
+
+  void handle(http::HttpRequest request, http::Responder responder);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  /// A rank that waits for a plan.
+  struct Wait {
+    std::string job, rank, have, iteration, epoch;  ///< as the request has them, numbers
+    std::optional<Time> until;
+    http::Responder responder;
+  };
+  /// What a rank posts: that it registers, or its iterations.
+  struct Posted {
+    std::string job, body;
+    http::Responder responder;
+  };
+  /// What is asked in one request; the waits by number.
+  struct Asked {
+    std::vector<std::uint64_t> waits;
+    std::vector<Posted> ranks, reports;
+    std::string body;
+  };
+  /// The ranks with one token; there while it has something to ask.
+  struct Group {
+    std::map<std::uint64_t, Wait> waits;
+    std::deque<Posted> ranks, reports;
+    bool asking = false;  ///< one thread does
+    Time asked_at;
+    http::HttpConnection connection;
+  };
+  using Groups = std::map<std::string, Group>;  ///< by Authorization header
+  /// A request that is passed on as it came.
+  struct Direct {
+    http::HttpCall call;
+    std::function<void(Result<http::HttpReply>)> answered;  ///< on the io thread
+  };
+
+  void wait_for_plan(std::string job, std::string rank, const http::HttpRequest& request, http::Responder responder);
+  void park(const std::string& authorization, Wait wait);
+  Group& group_of(const std::string& authorization);
+  void pass_on(http::HttpCall call, const http::Responder& responder);
+  void ask_directly(Direct direct);
+  void end_waits();
+  void exchanged(const std::string& authorization, Asked asked, const Result<http::HttpReply>& reply);
+  std::optional<http::Responder> take_wait(const std::string& authorization, std::uint64_t wait);
+  void forget_if_idle(Groups::iterator group);
+  void heard(const Result<http::HttpReply>& reply);
+
+  // On threads of their own.
+  void exchange(const std::stop_token& stop);
+  Groups::iterator next_group();
+  static Asked next_asked(Group& group, double exchange_s);
+  void pass_on_directly(const std::stop_token& stop);
+
+  boost::asio::io_context& io_;
+  RelayOptions options_;
+  http::KnownHosts hosts_;
+  boost::asio::steady_timer timer_;
+  std::uint64_t last_wait_ = 0;
+  bool silent_ = false;
+
+  std::mutex mutex_;  ///< of what follows
+  std::condition_variable_any changed_;
+  Groups groups_;
+  std::deque<Direct> directs_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace perseus::relay

@@ -1,0 +1,492 @@
+#include "server/routes/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+#include "base/error_table.h"
+#include "io/http/content_coding.h"
+#include "io/report/dashboard.h"
+#include "server/jobs/identity.h"
+#include "server/service/job_view.h"
+#include "server/service/learned_profile.h"
+
+namespace perseus::routes {
+namespace {
+
+bool is_placeholder(std::string_view segment) { return segment.starts_with('{'); }
+
+struct Pattern {
+  const Api::Route* route;
+  std::string name;  ///< "GET /v1/jobs"
+  std::vector<std::string_view> segments;
+};
+
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> made = [] {
+    std::vector<Pattern> all;
+    for (const Api::Route& route : Api::routes()) {
+      all.push_back({&route, fmt::format("{} {}", route.method, route.path), http::path_segments(route.path)});
+    }
+    return all;
+  }();
+  return made;
+}
+
+bool matches(const std::vector<std::string_view>& pattern, const std::vector<std::string_view>& path) {
+  return std::equal(
+      pattern.begin(), pattern.end(), path.begin(), path.end(),
+      [](std::string_view wanted, std::string_view is) { return is_placeholder(wanted) ? !is.empty() : wanted == is; });
+}
+
+struct Found {
+  const Pattern* pattern = nullptr;  ///< none: there is nothing, or only for other methods
+  std::string allowed;               ///< these
+};
+
+Found route_of(const http::HttpRequest& request) {
+  const std::vector<std::string_view> path = http::path_segments(request.path);
+  const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
+  Found found;
+  for (const Pattern& pattern : patterns()) {
+    if (!matches(pattern.segments, path)) continue;
+    if (pattern.route->method == method) return {&pattern, ""};
+    found.allowed += (found.allowed.empty() ? "" : ", ") + std::string(pattern.route->method);
+  }
+  return found;
+}
+
+http::HttpResponse nowhere(const http::HttpRequest& request, const std::string& allowed) {
+  if (allowed.empty()) {
+    return response_of(
+        {ErrorCode::not_found, fmt::format("there is nothing at '{}'; see /v1/openapi.json", request.path)});
+  }
+  http::HttpResponse response =
+      http::error_response(405, fmt::format("{} is not possible here; allowed: {}", request.method, allowed));
+  response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+}  // namespace
+
+http::HttpResponse response_of(const Error& error) {
+  http::HttpResponse response = http::error_response(entry_of(error.code).http_status, error.message);
+  if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
+Error out_of_reach(std::string_view job) {
+  return {ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", job)};
+}
+
+void Call::fail(const Error& error) const { send(response_of(error)); }
+
+void Call::send(http::HttpResponse response) const {
+  if (audit) audit(response.status, identity);
+  responder.send(std::move(response));
+}
+
+Api::Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options)
+    : service_(service),
+      tokens_(tokens),
+      clock_(clock),
+      options_(std::move(options)),
+      hosts_{false, options_.hosts},
+      dashboard_(options_.dashboard),
+      openapi_(options_.openapi),
+      held_(options_.held),
+      pages_(jobs::random_hex_id().substr(0, 8)) {
+  if (!options_.chance) {
+    options_.chance = [draw = std::mt19937_64(std::random_device()())]() mutable {
+      return std::uniform_real_distribution<double>(0, 1)(draw);
+    };
+  }
+  tokens_.on_change([this] { end_expired(); });
+  if (!options_.later) options_.later = [](const std::function<void()>& work) { work(); };
+  service_.on_list_changed([this] {
+    if (changes_.note(clock_.now_s()) && earlier_wake_) earlier_wake_();
+  });
+}
+
+void Api::set_limits(const ApiOptions& options) {
+  options_.hosts = hosts_.names = options.hosts;
+  options_.factors = options.factors;
+  options_.longest_wait_s = options.longest_wait_s;
+  options_.jobs_per_token = options.jobs_per_token;
+  options_.ranks_per_token = options.ranks_per_token;
+  options_.stored_bytes_per_token = options.stored_bytes_per_token;
+  options_.held = options.held;
+  held_.set_limits(options.held);
+}
+
+Api::~Api() {
+  tokens_.on_change([] {});
+  service_.on_list_changed({});
+}
+
+bool Api::is_reader(const http::HttpRequest& request) {
+  if (request.method != "GET" && request.method != "HEAD") return false;
+  const Found found = route_of(request);
+  return found.pattern != nullptr && found.pattern->route->access == Access::read;
+}
+
+std::optional<double> Api::next_wake() const {
+  const auto changes_s = changes_.next_wake_s(), events_s = events_.next_wake_s();
+  return changes_s && events_s ? std::min(changes_s, events_s) : changes_s ? changes_s : events_s;
+}
+
+void Api::tick() {
+  const double now_s = clock_.now_s();
+  if (const auto due_s = events_.next_wake_s(); due_s && *due_s <= now_s) events_.send();
+  if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
+    changes_.send(service_.take_job_changes(), now_s);
+  }
+  constexpr double expiry_spacing_s = 1;
+  if (now_s < next_expiry_s_) return;
+  next_expiry_s_ = now_s + expiry_spacing_s;
+  end_expired();
+}
+
+void Api::end_expired() {
+  held_.end_unless([this](const service::Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
+}
+
+Api::Page::Page(const std::string& text)
+    : plain(std::make_shared<const std::string>(text)),
+      compressed(std::make_shared<const std::string>(http::gzipped(text))),
+      plain_tag(report::entity_tag(*plain)),
+      compressed_tag(report::entity_tag(*compressed)) {}
+
+http::HttpResponse Api::response_with(const Page& page, const http::HttpRequest& request, std::string content_type) {
+  const bool compress = http::accepts_gzip(request);
+  const std::string& tag = compress ? page.compressed_tag : page.plain_tag;
+  http::HttpResponse response{200, std::move(content_type), compress ? page.compressed : page.plain, {}};
+  if (request.header("If-None-Match") == tag) response = {304, "", nullptr, {}};
+  response.headers = {{"Cache-Control", "no-cache"}, {"ETag", tag}, {"Vary", "Accept-Encoding"}};
+  if (compress && response.status == 200) response.headers.emplace_back("Content-Encoding", "gzip");
+  return response;
+}
+
+const std::vector<Api::Route>& Api::routes() {
+  using enum Access;
+  static const std::vector<Route> all{
+      {"GET", "/v1/jobs", read, &Api::list_jobs},
+      {"POST", "/v1/jobs", job, &Api::register_job},
+      {"GET", "/v1/jobs/{job}", read, &Api::show_job},
+      {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
+      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
+      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
+      {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
+      {"POST", "/v1/exchange", rank, &Api::exchange},
+      {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
+      {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
+      {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier},
+      {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline},
+      {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
+      {"GET", "/v1/events", read, &Api::all_events},
+      {"GET", "/v1/job_changes", read, &Api::job_changes},
+      {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
+      {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
+      {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
+      {"PUT", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::set_policy},
+      {"DELETE", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::clear_policy},
+      {"GET", "/v1/profiles", read, &Api::list_profiles},
+      {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
+      {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
+      {"DELETE", "/v1/profiles/{name}", infrastructure, &Api::remove_profile},
+      {"GET", "/v1/learned_profiles", read, &Api::list_learned},
+      {"DELETE", "/v1/learned_profiles/{id}", job, &Api::forget_learned},
+      {"GET", "/v1/tokens", infrastructure, &Api::list_tokens},
+      {"POST", "/v1/tokens", infrastructure, &Api::make_token},
+      {"DELETE", "/v1/tokens/{token}", infrastructure, &Api::revoke_token},
+      {"GET", "/v1/openapi.json", open, &Api::openapi},
+      {"GET", "/info", rank, &Api::legacy_info},
+      {"POST", "/register_job", job, &Api::legacy_register_job},
+      {"POST", "/register_rank", rank, &Api::legacy_register_rank},
+      {"POST", "/register_rank/{job}", rank, &Api::legacy_register_rank},
+      {"GET", "/schedule/{job}", rank, &Api::legacy_schedule},
+      {"POST", "/result/{job}", rank, &Api::legacy_result},
+      {"GET", "/", open, &Api::dashboard},
+      {"GET", "/healthz", open, &Api::healthz},
+      {"GET", "/readyz", open, &Api::readyz},
+      {"GET", "/metrics", read, &Api::metrics},
+  };
+  return all;
+}
+
+std::optional<bool> Api::reaches(const service::Identity& identity, const std::string& job) {
+  if (identity.role != service::Role::job) return true;
+  if (!identity.job.empty()) return identity.job == job;
+  const auto owner = service_.owner_of(job);
+  if (!owner) return std::nullopt;
+  return !owner->empty() && *owner == identity.token;
+}
+
+void Api::read_jobs(const service::Identity& identity, const std::set<std::string>& jobs,
+                    std::function<void(Unread)> then) {
+  std::vector<std::string> unknown;
+  std::ranges::copy_if(jobs, std::back_inserter(unknown), [&](const auto& job) { return !reaches(identity, job); });
+  if (unknown.empty()) return then({});
+  struct Reading {
+    std::size_t left;
+    Unread unread;
+    std::function<void(Unread)> then;
+  };
+  const auto reading = std::make_shared<Reading>(Reading{unknown.size(), {}, std::move(then)});
+  for (const std::string& job : unknown) {
+    service_.job(job, [job, reading](const Result<jobs::JobView>& view) {
+      if (!view && view.error().code == ErrorCode::unavailable) reading->unread.emplace(job, view.error());
+      if (--reading->left == 0) reading->then(std::move(reading->unread));
+    });
+  }
+}
+
+Status Api::reached(const service::Identity& identity, const std::string& job, const Unread& unread) {
+  if (const auto late = unread.find(job); late != unread.end()) return late->second;
+  if (reaches(identity, job).value_or(false)) return Ok{};
+  return out_of_reach(job);
+}
+
+void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler) {
+  const auto decide = [job, handler = std::move(handler)](Call asked, bool reaches) {
+    if (reaches) return handler(std::move(asked));
+    asked.fail(out_of_reach(job));
+  };
+  if (const auto known = reaches(call.identity, job)) return decide(std::move(call), *known);
+  service_.job(job, [this, job, call = std::move(call), decide](const Result<jobs::JobView>& view) {
+    if (!view && view.error().code == ErrorCode::unavailable) return call.fail(view.error());
+    decide(call, view && reaches(call.identity, job).value_or(false));
+  });
+}
+
+Status Api::has_room(const service::Identity& identity) const {
+  const std::int64_t stored = service_.stored_bytes_of(identity.token);
+  if (identity.token.empty() || stored < options_.stored_bytes_per_token) return Ok{};
+  return Error{
+      ErrorCode::too_large,
+      fmt::format("bytes that jobs of the token {} take in the database: {}; allowed: {}; remove jobs that have "
+                  "ended (DELETE /v1/jobs/JOB)",
+                  identity.token, stored, options_.stored_bytes_per_token)};
+}
+
+Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request) const {
+  if (!call.identity.job.empty()) {
+    return Error{ErrorCode::forbidden,
+                 fmt::format("this token is for the job '{}', which is registered already", call.identity.job)};
+  }
+  if (!call.identity.token.empty()) {
+    if (Status room = has_room(call.identity); !room) return room.error();
+    const service::JobList::Owned owned = service_.owned_by(call.identity.token);
+    const double ranks = static_cast<double>(request.degrees.dp) * request.degrees.pp * request.degrees.tp;
+    if (owned.jobs + 1 > options_.jobs_per_token) {
+      return Error{ErrorCode::too_large, fmt::format("live jobs of the token {}: {}; allowed: {}", call.identity.token,
+                                                     owned.jobs + 1, options_.jobs_per_token)};
+    }
+    if (static_cast<double>(owned.ranks) + ranks > static_cast<double>(options_.ranks_per_token)) {
+      return Error{ErrorCode::too_large,
+                   fmt::format("ranks of the token {}: {}; allowed: {}", call.identity.token,
+                               static_cast<double>(owned.ranks) + ranks, options_.ranks_per_token)};
+    }
+  }
+  for (const std::string_view fact : {service::kOwnerFact, service::team_fact}) request.facts.erase(std::string(fact));
+  if (!call.identity.token.empty()) request.facts.emplace(service::kOwnerFact, call.identity.token);
+  if (!call.identity.team.empty()) request.facts.emplace(service::team_fact, call.identity.team);
+  return request;
+}
+
+bool Api::is_audited(const Route& route) const {
+  return options_.audit && route.method != "GET" && route.access != Access::rank;
+}
+
+std::function<void(int, const service::Identity&)> Api::auditor(const http::HttpRequest& request) const {
+  // Percent signs keep what changes how text is shown out of the log.
+  constexpr std::size_t longest = 300;
+  std::string path = service::without_tokens(request.path);
+  const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
+  if (!plain) path = http::percent_encode(path);
+  if (path.size() > longest) path = path.substr(0, longest) + "...";
+  const std::string what = fmt::format("\"from\":{},\"did\":{}", http::json_quoted(request.peer),
+                                       http::json_quoted(fmt::format("{} {}", request.method, path)));
+  return [sink = options_.audit, what](int status, const service::Identity& who) {
+    sink(fmt::format("{{\"token\":\"{}\",\"name\":{},{},\"status\":{}}}", who.token, http::json_quoted(who.name), what,
+                     status));
+  };
+}
+
+std::optional<http::HttpResponse> Api::refused(const Route& route, const http::HttpRequest& request,
+                                               service::Identity& who) {
+  if (route.access == Access::open) return std::nullopt;
+  if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: ask again"});
+  hosts_.any = tokens_.required() && hosts_.names.empty();
+  if (auto refusal = http::refused_across_sites(request, hosts_)) return refusal;
+  const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
+  if (!identity) {
+    http::HttpResponse response = response_of(identity.error());
+    if (request.header("Authorization") && wrong_tokens_.count(request.peer, clock_.now_s())) {
+      response =
+          http::error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::allowed,
+                                                request.peer, WrongTokens::within_s, identity.error().message));
+      response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", WrongTokens::within_s));
+    }
+    return response;
+  }
+  who = *identity;
+  const service::Role role = who.role;
+  const bool for_jobs = route.access == Access::job || route.access == Access::rank;
+  if ((route.access == Access::infrastructure && role != service::Role::infrastructure) ||
+      (for_jobs && role == service::Role::read_only)) {
+    return response_of({ErrorCode::forbidden,
+                        fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// Of two values of one parameter, nobody knows which was meant.
+std::optional<Error> repeated_parameter(const http::HttpRequest& request) {
+  for (auto pair = request.query.begin(); pair != request.query.end(); ++pair) {
+    const auto& name = pair->first;
+    const auto same = [&](const auto& other) { return other.first == name; };
+    if (std::any_of(request.query.begin(), pair, same)) {
+      return Error{ErrorCode::usage, fmt::format("the parameter '{}' comes twice; allowed: once", name)};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<http::HttpResponse> Api::refuse(const http::HttpRequest& head) {
+  const Found found = route_of(head);
+  if (!found.pattern) return nowhere(head, found.allowed);
+  service::Identity who;
+  auto refusal = refused(*found.pattern->route, head, who);
+  if (refusal && is_audited(*found.pattern->route)) auditor(head)(refusal->status, who);
+  return refusal;
+}
+
+void Api::handle(http::HttpRequest request, http::Responder responder) {
+  const Found found = route_of(request);
+  if (!found.pattern) return responder.send(nowhere(request, found.allowed));
+  const Route& route = *found.pattern->route;
+  responder.name(found.pattern->name);
+  const Metrics::IoSpan span(*options_.metrics, found.pattern->name);
+  Call call{http::HttpRequest(), std::move(responder), {}, {}, {}};
+  if (is_audited(route)) call.audit = auditor(request);
+  if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
+  const std::vector<std::string_view> path = http::path_segments(request.path);
+  std::optional<std::string> job;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const std::string_view segment = found.pattern->segments[i];
+    if (!is_placeholder(segment)) continue;
+    call.parts.emplace_back(path[i]);
+    if (segment == "{job}") job = call.parts.back();
+  }
+  if (const auto twice = repeated_parameter(request)) return call.fail(*twice);
+  call.request = std::move(request);
+  if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
+  if_it_reaches(std::move(call), *job,
+                [this, handler = route.handler](Call reaching) { (this->*handler)(std::move(reaching)); });
+}
+
+service::Done<Ok> Api::then_ok(const Call& call) const {
+  return then<Ok>(call, [](const Ok&) { return std::string("{}"); });
+}
+
+bool Api::refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits) const {
+  const auto why = held_.full({call.identity, call.request.peer, kind, waits});
+  if (!why) return false;
+  http::HttpResponse refusal = http::error_response(429, *why);
+  refusal.headers.emplace_back("Retry-After", "5");
+  call.send(std::move(refusal));
+  return true;
+}
+
+void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
+                        std::function<std::string(const jobs::PlanAnswer&)> format) {
+  if (refuse_if_full(call, service::HeldCalls::Kind::wait)) return;
+  const auto held = std::make_shared<service::HeldCalls::Id>(0);
+  const auto wait = std::make_shared<jobs::WaitId>(0);
+  *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait}, [this, call, wait] {
+    service_.cancel_wait(*wait);
+    call.fail({ErrorCode::unauthorised, "this token was revoked or has expired"});
+  });
+  *wait = service_.wait_for_plan(
+      std::move(request),
+      [this, held, done = then<jobs::PlanAnswer>(call, std::move(format))](const Result<jobs::PlanAnswer>& answer) {
+        held_.remove(*held);
+        done(answer);
+      });
+  if (*wait == 0) return;
+  call.responder.on_closed([this, held, wait] {
+    held_.remove(*held);
+    service_.cancel_wait(*wait);
+  });
+}
+
+service::HeldCalls::Id Api::keep_open(const Call& call, const std::function<void()>& end) {
+  const service::HeldCalls::Id held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::stream},
+                                                [responder = call.responder, end] {
+                                                  end();
+                                                  responder.end_stream();
+                                                });
+  call.responder.on_closed([this, held, end] {
+    held_.remove(held);
+    end();
+  });
+  return held;
+}
+
+// ---- Operations
+
+void Api::dashboard(Call call) {
+  http::HttpResponse page = response_with(dashboard_, call.request, "text/html; charset=utf-8");
+  for (const auto& [name, value] : {std::pair{"X-Content-Type-Options", "nosniff"},
+                                    {"X-Frame-Options", "DENY"},
+                                    {"Referrer-Policy", "no-referrer"}}) {
+    page.headers.emplace_back(name, value);
+  }
+  call.responder.send(std::move(page));
+}
+
+void Api::healthz(Call call) { call.answer(fmt::format("{{\"status\":\"ok\",\"version\":\"{}\"}}", options_.version)); }
+
+void Api::readyz(Call call) {
+  std::string checks;
+  std::string failing;
+  const auto add = [&](std::string_view name, const std::string& problem, const std::string& more = "") {
+    checks += fmt::format("{}\"{}\":{{\"status\":\"{}\"{}{}}}", checks.empty() ? "" : ",", name,
+                          problem.empty() ? "ok" : "failing",
+                          problem.empty() ? "" : ",\"message\":" + http::json_quoted(problem), more);
+    if (!problem.empty()) failing += fmt::format("{}{}: {}", failing.empty() ? "" : "; ", name, problem);
+  };
+  const service::StoreHealth store = service_.store_health();
+  add("store", store.answers ? "" : store.problem,
+      store.answers ? "" : fmt::format(",\"since_s\":{:.3f}", store.since_s));
+  if (options_.disk) {
+    const DiskHealth disk = options_.disk();
+    add("disk", disk.problem, fmt::format(",\"free_bytes\":{}", disk.free_bytes));
+  }
+  add("draining", draining_ ? "the server is stopping" : "");
+  if (failing.empty()) return call.answer(fmt::format("{{\"status\":\"ready\",\"checks\":{{{}}}}}", checks));
+  http::HttpResponse response = response_of({ErrorCode::unavailable, failing});
+  std::string body = *response.body;  // an object
+  body.pop_back();
+  response.body =
+      std::make_shared<const std::string>(fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
+  call.send(std::move(response));
+}
+
+void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }
+
+void Api::metrics(Call call) {
+  const auto http = options_.connections ? std::optional(options_.connections()) : std::nullopt;
+  std::string text = options_.metrics->text(options_.version, service_.counts(), http);
+  call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
+}
+
+}  // namespace perseus::routes

@@ -1,0 +1,232 @@
+// Everything that is asked of the server over HTTP: which path is which call, who may make it, and what it answers.
+//
+// Problem: /v1, the two existing protocols, the dashboard and the probes share a port. Input: requests. Output: each is
+// answered once; a call that waits is taken back when its client goes. Errors: {"detail": ..., "error": {"code",
+// "message"}} with the status of base/error_table; a body that is wrong changes nothing. Cost: a look-up and the call.
+// Threads: io thread. docs/openapi.json describes /v1; decision 0013.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "io/http/cross_site.h"
+#include "io/http/http_server.h"
+#include "server/jobs/view_json.h"
+#include "server/routes/list_pages.h"
+#include "server/routes/metrics.h"
+#include "server/routes/wrong_tokens.h"
+#include "server/service/event_streams.h"
+#include "server/service/held_calls.h"
+#include "server/service/job_changes.h"
+#include "server/service/service.h"
+#include "server/service/tokens.h"
+#include "server/store/store.h"
+
+namespace perseus::jobs {
+struct ExchangeBody;
+}
+
+namespace perseus::routes {
+
+/// The file system that the database is on.
+struct DiskHealth {
+  std::uint64_t free_bytes = 0;
+  std::string problem;  ///< empty: there is room
+};
+
+struct ApiOptions {
+  std::string version;
+  jobs::EnergyFactors factors;
+  std::string openapi;                                  ///< the file's text
+  std::string dashboard;                                ///< the page's text
+  std::function<http::HttpServerCounts()> connections;  ///< for /metrics; may be empty
+  std::vector<std::string> hosts;  ///< names by which clients know the server; none: any, with a token
+  /// Runs a piece of work on the io thread after the present one; empty: at once.
+  store::Post later;
+  std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is elsewhere
+  /// Who changed what, and whether it was done: a JSON object. May be empty.
+  std::function<void(const std::string&)> audit;
+  std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
+  service::HeldLimits held;  ///< waits and event streams
+  /// Live jobs of one token, and their ranks together.
+  std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
+  /// Logs of one token's jobs, and the blobs that they hold.
+  std::int64_t stored_bytes_per_token = 2'000'000'000;
+  double longest_wait_s = 600;     ///< of a wait for a plan of /v1; each ends after half of it to all of it, by chance
+  std::function<double()> chance;  ///< from 0 to 1; empty: random
+};
+
+/// With the headers that its status needs.
+http::HttpResponse response_of(const Error& error);
+/// For an identity that does not reach it.
+Error out_of_reach(std::string_view job);
+
+/// A request on its way to a route: the parts of the path that stand for something, and who asks.
+struct Call {
+  http::HttpRequest request;
+  http::Responder responder;
+  service::Identity identity;
+  std::vector<std::string> parts;  ///< what {…} in the route's path stands for, in order
+  std::function<void(int status, const service::Identity& who)> audit;  ///< empty for what changes nothing
+
+  void answer(std::string json) const { send(http::json_response(200, std::move(json))); }
+  void fail(const Error& error) const;
+  void send(http::HttpResponse response) const;
+};
+
+class Api {
+ public:
+  /// rank: for the same tokens as job; what every rank says again and again, and the audit log does not repeat.
+  enum class Access { open, read, rank, job, infrastructure };
+  using Handler = void (Api::*)(Call);
+  struct Route {
+    std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
+    Access access;
+    Handler handler;
+  };
+
+  Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options);
+  Api(const Api&) = delete;
+  Api& operator=(const Api&) = delete;
+  ~Api();
+  void handle(http::HttpRequest request, http::Responder responder);
+  /// The answer to a request that would be refused whatever its body is; nothing: let the body come.
+  std::optional<http::HttpResponse> refuse(const http::HttpRequest& head);
+  /// Takes over the limits per token and address, the longest wait, the hosts and the prices, for calls from now on.
+  void set_limits(const ApiOptions& options);
+  /// From now on /readyz says no.
+  void drain() { draining_ = true; }
+  /// Requests that are answered after those of ranks: lists, what dashboards show, metrics.
+  static bool is_reader(const http::HttpRequest& request);
+  /// Does what time has made due, and ends what is kept open for tokens that have expired. To be called at next_wake().
+  void tick();
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called whenever next_wake() has become earlier.
+  void on_earlier_wake(std::function<void()> changed) { earlier_wake_ = std::move(changed); }
+
+  static const std::vector<Route>& routes();
+
+ private:
+  /// Why the request is not let in, if it is not; else who asks.
+  std::optional<http::HttpResponse> refused(const Route& route, const http::HttpRequest& request,
+                                            service::Identity& who);
+  [[nodiscard]] bool is_audited(const Route& route) const;
+  [[nodiscard]] std::function<void(int, const service::Identity&)> auditor(const http::HttpRequest& request) const;
+  /// Whether this identity may reach the job; nothing: the job must be read first.
+  std::optional<bool> reaches(const service::Identity& identity, const std::string& job);
+  /// Jobs that the store did not tell of, with its error.
+  using Unread = std::map<std::string, Error, std::less<>>;
+  /// Reads those of the jobs that reaches() does not know.
+  void read_jobs(const service::Identity& identity, const std::set<std::string>& jobs,
+                 std::function<void(Unread)> then);
+  /// For the parts of a request whose jobs were read.
+  Status reached(const service::Identity& identity, const std::string& job, const Unread& unread);
+  /// Reads the job if need be, and calls the handler, or refuses.
+  void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
+  void wait_for_plan(const Call& call, jobs::WaitForPlan request,
+                     std::function<std::string(const jobs::PlanAnswer&)> format);
+  Result<jobs::RegisterJob> owned(const Call& call, jobs::RegisterJob request) const;
+  /// too_large where the caller's jobs take as much of the database as they may.
+  [[nodiscard]] Status has_room(const service::Identity& identity) const;
+  void end_expired();
+  /// Answers 429 if the caller has as many of these open as it may.
+  bool refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits = 1) const;
+  /// Until the client goes or the token holds no longer; `end` gives back what the stream needed.
+  service::HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
+  std::shared_ptr<const std::string> text_of(const jobs::JobEvent& event);
+  template <class T>
+  service::Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
+  service::Done<Ok> then_ok(const Call& call) const;
+
+  // /v1
+  void list_jobs(Call call);
+  void job_changes(Call call);
+  void register_job(Call call);
+  void show_job(Call call);
+  void register_rank(Call call);
+  void next_plan(Call call);
+  void drop_plan(Call call);
+  void report_iterations(Call call);
+  void exchange(Call call);
+  void exchange(const Call& call, jobs::ExchangeBody body, const Unread& unread);
+  void finish_job(Call call);
+  void delete_job(Call call);
+  void upload_profile(Call call);
+  void frontier(Call call);
+  void timeline(Call call);
+  void job_events(Call call);
+  void all_events(Call call);
+  void set_straggler(Call call);
+  void set_job_straggler(Call call);
+  void withdraw_straggler(Call call);
+  void set_policy(Call call);
+  void clear_policy(Call call);
+  void list_profiles(Call call);
+  void show_profile(Call call);
+  void put_profile(Call call);
+  void remove_profile(Call call);
+  void list_learned(Call call);
+  void forget_learned(Call call);
+  void list_tokens(Call call);
+  void make_token(Call call);
+  void revoke_token(Call call);
+  void openapi(Call call);
+  // The existing protocols
+  void legacy_info(Call call);
+  void legacy_register_job(Call call);
+  void legacy_register_rank(Call call);
+  void legacy_schedule(Call call);
+  void legacy_result(Call call);
+  // Operations
+  void dashboard(Call call);
+  void healthz(Call call);
+  void readyz(Call call);
+  void metrics(Call call);
+
+  service::Service& service_;
+  service::Tokens& tokens_;
+  const Clock& clock_;
+  ApiOptions options_;
+  http::KnownHosts hosts_;
+  /// Text that never changes, as it is and compressed, with their entity tags.
+  struct Page {
+    explicit Page(const std::string& text);
+    std::shared_ptr<const std::string> plain, compressed;
+    std::string plain_tag, compressed_tag;
+  };
+  static http::HttpResponse response_with(const Page& page, const http::HttpRequest& request, std::string content_type);
+  Page dashboard_;
+  Page openapi_;
+  service::HeldCalls held_;
+  ListPages pages_;
+  service::JobChanges changes_;
+  service::EventStreams events_;
+  jobs::SubscriptionId all_events_ = 0;  ///< while there is one of these streams
+  std::function<void()> earlier_wake_;
+  /// The last event, as every stream sends it.
+  struct {
+    std::string job;
+    std::int64_t sequence = 0;
+    std::shared_ptr<const std::string> text;
+  } told_;
+  WrongTokens wrong_tokens_;
+  double next_expiry_s_ = 0;  ///< when to look for expired tokens
+  bool draining_ = false;
+};
+
+template <class T>
+service::Done<T> Api::then(const Call& call, std::function<std::string(const T&)> format) const {
+  return [call_copy = std::make_shared<const Call>(call), format = std::move(format)](const Result<T>& done) {
+    if (!done) return call_copy->fail(done.error());
+    call_copy->answer(format(*done));
+  };
+}
+
+}  // namespace perseus::routes

@@ -1,0 +1,20 @@
+// What Prometheus' client libraries say of every process, and what was built.
+//
+// Output:  process_cpu_seconds_total, process_resident_memory_bytes, process_open_fds, process_max_fds,
+//          process_start_time_seconds, perseus_build_info{version, compiler}.
+// Errors:  what /proc does not say is left out.
+// Cost:    four files of /proc and a list of descriptors: some 50 us, and 1 us for each 5 descriptors.
+// Threads: any.
+// Source:  Prometheus, "Writing client libraries", Process metrics.
+#pragma once
+
+#include <prometheus/metric_family.h>
+
+#include <string>
+#include <vector>
+
+namespace perseus::routes {
+
+std::vector<prometheus::MetricFamily> process_metrics(const std::string& version);
+
+}  // namespace perseus::routes

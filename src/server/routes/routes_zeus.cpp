@@ -1,0 +1,207 @@
+// The two protocols that existing clients speak, on the same paths: Zeus's PipelineFrequencyOptimizer and the client
+// published with the paper. Told apart by what they send when they register; what they send more is ignored.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <ctime>
+
+#include "io/formats/json_reader.h"
+#include "server/routes/api.h"
+
+namespace perseus::routes {
+namespace {
+
+constexpr std::string_view protocol_fact = "protocol";
+
+std::string text_or_nothing(formats::JsonFields& fields, std::string_view key) {
+  const auto member = fields.optional(key);
+  return member && !member->is_null() ? std::string(fields.string(key)) : "";
+}
+
+Error unprocessable(const Error& error) { return {ErrorCode::invalid_input, error.message}; }
+
+/// The name that these clients' servers give a job; what makes it unguessable is added to it.
+std::string id_prefix(const jobs::Degrees& degrees, const std::string& metadata, double now_s) {
+  const auto now = fmt::gmtime(static_cast<std::time_t>(now_s));
+  std::string prefix =
+      fmt::format("{:%Y-%m-%d-%H-%M-%S}+dp{}+pp{}+tp{}+perseus", now, degrees.dp, degrees.pp, degrees.tp);
+  if (!metadata.empty()) prefix += "+" + metadata;
+  return prefix + "+";
+}
+
+std::string zeus_schedule(const jobs::StageSchedule& schedule) {
+  std::string text = "\"frequencies\": [";
+  for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
+    text += fmt::format("{}[\"{}\", {}]", i == 0 ? "" : ", ", schedule.clocks[i].instruction,
+                        schedule.clocks[i].clock.value());
+  }
+  return text + "]}";
+}
+
+/// One clock for each of the rank's own instructions: the planned one where one is planned, else the one before it.
+std::string artifact_schedule(const jobs::StageSchedule& schedule) {
+  std::string text = "\"power_states\": [";
+  double current = 0;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
+    if (next < schedule.clocks.size() && schedule.instructions[i] == schedule.clocks[next].instruction) {
+      current = schedule.clocks[next++].clock.value();
+    }
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", current);
+  }
+  return text + "]}";
+}
+
+std::string schedule_json(const jobs::PlanAnswer& answer) {
+  const jobs::StageSchedule& schedule = *answer.schedule;
+  auto& text = schedule.rendered["zeus"];
+  if (!text) {
+    text = std::make_shared<const std::string>(schedule.instructions.empty() ? zeus_schedule(schedule)
+                                                                             : artifact_schedule(schedule));
+  }
+  return fmt::format("{{\"rank\": {}, {}", answer.rank, *text);
+}
+
+jobs::ReportIterations::Breakdown breakdown_of(formats::JsonFields& fields, std::string_view key) {
+  jobs::ReportIterations::Breakdown breakdown;
+  const auto member = fields.optional(key);
+  if (!member || member->is_null()) return breakdown;
+  const Status read = member->for_each_member([&](std::string_view name, const formats::JsonReader& lists) -> Status {
+    auto& iterations = breakdown[std::string(name)];
+    return lists.for_each([&](const formats::JsonReader& list) -> Status {
+      auto values = list.numbers();
+      if (!values) return values.error();
+      iterations.push_back(std::move(*values));
+      return Ok{};
+    });
+  });
+  if (!read) breakdown.clear();
+  return breakdown;
+}
+
+}  // namespace
+
+void Api::legacy_info(Call call) {
+  call.answer(
+      R"({"scheduler": "Perseus", "scheduler_args": {}, "log_level": "INFO", "mode": "frequency", "dump_data": false, "dump_dir": ""})");
+}
+
+void Api::legacy_register_job(Call call) {
+  const auto document = formats::parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  formats::JsonFields fields(document->root());
+  jobs::RegisterJob job;
+  job.degrees = {fields.integer("dp_degree"), fields.integer("pp_degree"), fields.integer("tp_degree")};
+  job.world_size = fields.integer("world_size");
+  job.name = text_or_nothing(fields, "job_metadata");
+  std::string metadata = job.name;
+  if (const auto microbatches = fields.optional("num_microbatches")) {  // the artifact's client
+    for (const std::string_view fact : {"framework", "model_name", "partition_method"}) {
+      job.facts.emplace(fact, fields.string(fact));
+    }
+    job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
+    job.facts.emplace(protocol_fact, "artifact");
+    job.name = job.facts["model_name"];
+    jobs::PipelineShape shape;
+    shape.microbatches = fields.integer("num_microbatches");
+    metadata = job.name;
+    job.shape = shape;
+  } else {
+    job.facts.emplace(protocol_fact, "zeus");
+    job.profile = job.name;
+  }
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  // Ids are short and plain whatever the metadata holds.
+  std::erase_if(metadata, [](char c) {
+    return (std::isalnum(static_cast<unsigned char>(c)) == 0) && c != '-' && c != '_' && c != '.';
+  });
+  metadata.resize(std::min<std::size_t>(metadata.size(), 64));
+  job.id_prefix = id_prefix(job.degrees, metadata, clock_.now_s());
+  const bool may_be_known = job.shape.has_value();
+  auto own = owned(call, std::move(job));
+  if (!own) return call.fail(own.error());
+  const auto made = then<jobs::RegisteredJob>(
+      call, [](const jobs::RegisteredJob& registered) { return http::json_quoted(registered.job); });
+  if (!may_be_known) return service_.register_job(*std::move(own), made);
+  service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
+    if (!names) return made(names.error());
+    if (std::ranges::find(*names, request.name) != names->end()) {
+      request.profile = request.name;  // known from an earlier run
+      request.shape.reset();
+    } else {
+      request.profile_online = true;
+    }
+    service_.register_job(std::move(request), made);
+  });
+}
+
+void Api::legacy_register_rank(Call call) {
+  const auto document = formats::parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  formats::JsonFields fields(document->root());
+  jobs::RegisterRank rank;
+  if (call.parts.empty()) {  // the artifact's client
+    rank.job = fields.string("job_id");
+    if (const auto schedule = fields.optional("pipe_schedule")) {
+      const Status read = schedule->for_each([&](const formats::JsonReader& instruction) -> Status {
+        const auto name = instruction.string();
+        if (!name) return name.error();
+        rank.instructions.emplace_back(*name);
+        return Ok{};
+      });
+      if (!read) return call.fail(unprocessable(read.error()));
+    }
+    rank.clocks_mhz = fields.integers("power_state_range");
+  } else {
+    rank.job = call.parts[0];
+    rank.clocks_mhz = fields.integers("available_frequencies");
+  }
+  rank.rank = fields.integer("rank");
+  rank.dp_rank = fields.integer("dp_rank");
+  rank.pp_rank = fields.integer("pp_rank");
+  rank.tp_rank = fields.integer("tp_rank");
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  if (call.parts.empty() && rank.instructions.empty()) {
+    return call.fail(
+        {ErrorCode::invalid_input, "body: $.pipe_schedule: expected the rank's instructions, one at least"});
+  }
+  const std::string job = rank.job;
+  if_it_reaches(std::move(call), job, [this, rank = std::move(rank)](const Call& reaching) {
+    service_.register_rank(
+        rank, then<jobs::RegisteredRank>(reaching, [](const jobs::RegisteredRank&) { return std::string("null"); }));
+  });
+}
+
+void Api::legacy_schedule(Call call) {
+  const auto text = call.request.parameter("rank").value_or("");
+  jobs::WaitForPlan wait;
+  wait.job = call.parts[0];
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), wait.rank);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size()) {
+    return call.fail({ErrorCode::usage, fmt::format("'rank' is '{}'; expected a rank's number", text)});
+  }
+  wait.asks_once = true;
+  wait_for_plan(call, std::move(wait), schedule_json);
+}
+
+void Api::legacy_result(Call call) {
+  const auto document = formats::parse_json(call.request.body, "body");
+  if (!document) return call.fail(unprocessable(document.error()));
+  formats::JsonFields fields(document->root());
+  jobs::ReportIterations report;
+  report.job = call.parts[0];
+  report.rank = fields.integer("rank");
+  for (const double time : fields.numbers("iter_time")) report.iteration_time.emplace_back(time);
+  for (const double energy : fields.numbers("iter_energy")) report.iteration_energy.emplace_back(energy);
+  report.time_s = breakdown_of(fields, "time_breakdown");
+  report.energy_j = breakdown_of(fields, "energy_breakdown");
+  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  service_.report_iterations(
+      std::move(report),
+      then<jobs::ReportedIterations>(call, [](const jobs::ReportedIterations&) { return std::string("null"); }));
+}
+
+}  // namespace perseus::routes

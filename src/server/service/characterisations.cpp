@@ -1,0 +1,412 @@
+#include "server/service/characterisations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/cpu_time.h"
+
+namespace perseus::service {
+namespace {
+
+constexpr std::size_t kept_frontiers = 8;
+constexpr double wrong_estimate = 20;  // planning that takes so many times what is quick was estimated wrongly
+
+}  // namespace
+
+Characterisations::Characterisations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
+                                     Executor& executor)
+    : owner_(options.owner),
+      lease_s_(options.lease_s),
+      planners_(options.planners),
+      quick_above_s_(options.quick_above_s),
+      slice_s_(options.refinement_slice_s),
+      store_(store),
+      clock_(clock),
+      executor_(executor) {
+  set_limits(options);
+}
+
+void Characterisations::set_limits(const ServiceOptions& options) {
+  budget_s_ = options.planning_budget_s;
+  queue_.set_quota(options.planner_s_per_owner);
+}
+
+Characterisations::~Characterisations() {
+  for (auto& [key, work] : work_) {
+    if (work.planning) work.planning->request_stop();
+  }
+}
+
+Characterisations::Frontier Characterisations::known(const std::string& key) const {
+  const auto found = known_.find(key);
+  return found == known_.end() ? nullptr : found->second.lock();
+}
+
+// ---- Who wants what
+
+void Characterisations::want(const std::string& key, const Wanter& who, Answer answer) {
+  const auto [found, is_new] = work_.try_emplace(key);
+  Work& work = found->second;
+  work.wanters[who.id] = {who.owner, std::move(answer)};
+  if (stopping_) return;
+  if (is_new) return start(key);
+  if (work.queued) enqueue(key);  // in one more name
+  if (!work.quick) return;
+  executor_.submit(Executor::Kind::request, [weak = weak_from_this(), key, id = who.id]() -> std::function<void()> {
+    return [weak, key, id] {
+      const auto self = weak.lock();
+      if (!self || !self->work_.contains(key)) return;
+      const Work& now = self->work_.at(key);
+      const auto wanted = now.wanters.find(id);
+      if (wanted == now.wanters.end() || !now.quick) return;
+      const Frontier quick = now.quick;
+      const Answer tell = wanted->second.answer;
+      tell(quick);
+    };
+  });
+}
+
+void Characterisations::forget(const std::string& key, const std::string& wanter) {
+  const auto found = work_.find(key);
+  if (found == work_.end()) return;
+  Work& work = found->second;
+  work.wanters.erase(wanter);
+  if (!work.wanters.empty()) {
+    if (work.queued) enqueue(key);
+    return;
+  }
+  if (work.planning) work.planning->request_stop();  // planned() ends the work
+  if (!work.queued && !work.look_again_s) return;    // what comes back finds that nobody wants it
+  queue_.remove(key);
+  work_.erase(found);
+}
+
+void Characterisations::stop(std::function<void()> released) {
+  stopping_ = true;
+  others_.clear();
+  auto missing = std::make_shared<int>(1);
+  const auto one_less = [missing, released = std::move(released)] {
+    if (--*missing == 0 && released) released();
+  };
+  for (auto& [key, work] : work_) {
+    if (work.planning) work.planning->request_stop();
+    if (!work.claimed) continue;
+    ++*missing;
+    release(key, work, one_less);
+  }
+  one_less();
+}
+
+// ---- From the store
+
+void Characterisations::start(const std::string& key) {
+  Work& work = work_[key];
+  work.look_again_s.reset();
+  if (known(key)) return read_frontier(key, key, "");
+  const bool quick_will_do = !work.quick && !jobs::is_quick_frontier_key(key);
+  store_.read<Stored>(
+      [key, quick_will_do](store::Store& store) -> Result<Stored> {
+        auto full = store.blob("frontier/" + key);
+        if (!full) return full.error();
+        if (*full || !quick_will_do) return Stored{key, *std::move(full)};
+        const std::string quick_key = jobs::quick_frontier_key(key);
+        auto quick = store.blob("frontier/" + quick_key);
+        if (!quick) return quick.error();
+        return Stored{quick_key, *std::move(quick)};
+      },
+      [weak = weak_from_this(), key](Result<Stored> stored) {
+        const auto self = weak.lock();
+        if (!self || !self->work_.contains(key)) return;
+        const bool damaged = !stored && stored.error().code == ErrorCode::internal;
+        if (!stored && !damaged) return self->finish(key, stored.error());
+        if (damaged || !stored->bytes) return self->enqueue(key);
+        self->read_frontier(key, stored->key, *std::move(stored->bytes));
+      });
+}
+
+void Characterisations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
+  executor_.submit(
+      Executor::Kind::reading,
+      [weak = weak_from_this(), key, blob_key, known = known(blob_key),
+       bytes = std::move(bytes)]() -> std::function<void()> {
+        Result<Frontier> result = known;
+        if (!known) {
+          auto parsed = jobs::parse_frontier(blob_key, bytes);
+          result = parsed ? Result<Frontier>(std::make_shared<const jobs::CharacterisedPipeline>(*std::move(parsed)))
+                          : Result<Frontier>(parsed.error());
+        }
+        return [weak, key, blob_key, result = std::move(result)] {
+          const auto self = weak.lock();
+          if (!self || !self->work_.contains(key)) return;
+          if (result && key == blob_key) return self->finish(key, result);
+          if (result) self->offer_quick(key, *result);
+          // A frontier that cannot be read, from a later version perhaps, is made again.
+          self->enqueue(key);
+        };
+      });
+}
+
+// ---- Planning
+
+void Characterisations::enqueue(const std::string& key) {
+  const auto found = work_.find(key);
+  if (found == work_.end() || stopping_) return;
+  Work& work = found->second;
+  if (work.wanters.empty()) {
+    queue_.remove(key);
+    work_.erase(found);
+    return;
+  }
+  std::set<std::string> owners;
+  for (const auto& [id, wanted] : work.wanters) owners.insert(wanted.owner);
+  work.queued = true;
+  queue_.put(key, work.quick ? PlanningQueue::Kind::refinement : PlanningQueue::Kind::first, std::move(owners));
+  start_next();
+}
+
+void Characterisations::in_turn(const std::string& key, const std::string& owner,
+                                std::function<void(OtherTurn)> begin) {
+  if (stopping_) return;
+  others_[key] = std::move(begin);
+  queue_.put(key, PlanningQueue::Kind::first, {owner});
+  start_next();
+}
+
+void Characterisations::start_next() {
+  if (std::exchange(starting_, true)) return;  // a store that does not answer refuses inside the call
+  for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
+    // Not that it would keep first frontiers waiting: it gives way. But they come first.
+    if (kind == PlanningQueue::Kind::refinement && queue_.has(PlanningQueue::Kind::first, clock_.now_s())) break;
+    while (!stopping_ && under_way_[kind] < planners_) {
+      const auto next = queue_.take(kind, clock_.now_s());
+      if (!next) break;
+      ++under_way_[kind];
+      const Turn turn{kind, next->owner, std::make_shared<std::atomic<bool>>(false)};
+      if (auto other = others_.extract(next->key)) {
+        const auto as = kind == PlanningQueue::Kind::first ? Executor::Kind::planning : Executor::Kind::refining;
+        other.mapped()({as, [weak = weak_from_this(), turn](double planner_s) {
+                          if (const auto self = weak.lock()) self->turn_is_over(turn, planner_s);
+                        }});
+        continue;
+      }
+      work_[next->key].queued = false;
+      if (kind == PlanningQueue::Kind::refinement) refining_.push_back(turn);
+      claim_and_compute(next->key, turn);
+    }
+  }
+  for (const Turn& turn : refining_) {
+    *turn.others_wait = queue_.others_wait(PlanningQueue::Kind::refinement, turn.owner, clock_.now_s());
+  }
+  starting_ = false;
+}
+
+void Characterisations::turn_is_over(const Turn& turn, double planner_s) {
+  --under_way_[turn.kind];
+  std::erase_if(refining_, [&](const Turn& one) { return one.others_wait == turn.others_wait; });
+  queue_.done(turn.owner, planner_s, clock_.now_s());
+  planner_s_ += planner_s;
+  start_next();
+}
+
+void Characterisations::claim_and_compute(const std::string& key, const Turn& turn) {
+  const double now_s = clock_.now_s();
+  store_.claim("characterise/" + key, owner_, now_s, lease_s_,
+               [weak = weak_from_this(), key, turn, now_s](const Result<bool>& claimed) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 const auto found = self->work_.find(key);
+                 PERSEUS_CHECK(found != self->work_.end(), "a claim without its work");
+                 Work& work = found->second;
+                 if (claimed && *claimed) {
+                   work.claimed = true;
+                   work.renew_s = now_s + self->lease_s_ / 3;
+                   if (!self->stopping_ && !work.wanters.empty()) return self->compute(key, turn);
+                   self->release(key, work);
+                 }
+                 if (!claimed) {
+                   self->finish(key, claimed.error());
+                 } else if (work.wanters.empty()) {
+                   self->work_.erase(found);
+                 } else {
+                   work.look_again_s = now_s + self->lease_s_ / 4;
+                 }
+                 self->turn_is_over(turn, 0);
+               });
+}
+
+void Characterisations::compute(const std::string& key, const Turn& turn) {
+  const std::string input_key(jobs::input_of_frontier(key));
+  store_.read<Bytes>(
+      [input_key](store::Store& store) { return store.blob("input/" + input_key); },
+      [weak = weak_from_this(), key, turn, input_key](Result<Bytes> input) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (input && *input) return self->compute(key, turn, std::move(**input));
+        const Error missing{ErrorCode::not_found, fmt::format("the profile {} is not in the store", input_key)};
+        self->finish(key, input ? missing : input.error());
+        self->turn_is_over(turn, 0);
+      });
+}
+
+void Characterisations::compute(const std::string& key, const Turn& turn, std::string text) {
+  Work& work = work_[key];
+  if (stopping_ || work.wanters.empty()) {
+    if (work.claimed) release(key, work);
+    if (work.wanters.empty()) work_.erase(key);
+    return turn_is_over(turn, 0);
+  }
+  work.planning.emplace();
+  jobs::CharacterisationEffort effort{};
+  const bool refines = work.quick != nullptr;
+  effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
+  effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
+  if (jobs::is_quick_frontier_key(key)) effort.quick_above_s = 0;
+  const bool gives_way = turn.kind == PlanningQueue::Kind::refinement;
+  executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
+                   [weak = weak_from_this(), key, turn, text = std::move(text),
+                    input_key = std::string(jobs::input_of_frontier(key)), effort, refines, gives_way,
+                    stop = work.planning->get_token(), budget_s = budget_s_, slice_s = std::max(slice_s_, work.slice_s),
+                    executor = &executor_]() -> std::function<void()> {
+                     Planned planned;
+                     const double begin_s = thread_cpu_s();
+                     double away_s = 0;  // of others' work
+                     StopCheck check([&] {
+                       if (gives_way) {
+                         const double leave_s = thread_cpu_s();
+                         executor->give_way();
+                         away_s += thread_cpu_s() - leave_s;
+                       }
+                       const double spent_s = thread_cpu_s() - begin_s - away_s;
+                       // A quick frontier is always worth its time.
+                       planned.over_budget = refines && spent_s > budget_s;
+                       planned.turn_is_over = gives_way && spent_s > slice_s && *turn.others_wait;
+                       return planned.over_budget || planned.turn_is_over || stop.stop_requested();
+                     });
+                     if (const auto parsed = jobs::parse_input(text, "input/" + input_key); !parsed) {
+                       planned.error = parsed.error();
+                     } else if (auto made = jobs::characterise(input_key, *parsed, effort, check); !made) {
+                       planned.error = made.error();
+                     } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
+                       planned.error = planning_stopped();
+                     } else if (auto bytes = jobs::format_frontier(*made); bytes.empty()) {
+                       planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
+                     } else {
+                       planned.bytes = std::move(bytes);
+                       planned.frontier = std::make_shared<const jobs::CharacterisedPipeline>(*std::move(made));
+                     }
+                     planned.planner_s = thread_cpu_s() - begin_s - away_s;
+                     return [weak, key, turn, planned = std::move(planned)]() mutable {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       const double planner_s = planned.planner_s;
+                       self->planned(key, std::move(planned));
+                       self->turn_is_over(turn, planner_s);
+                     };
+                   });
+}
+
+void Characterisations::planned(const std::string& key, Planned planned) {
+  Work& work = work_[key];
+  const bool was_stopped = work.planning->stop_requested() && planned.error;
+  work.planning.reset();
+  if (was_stopped) ++stopped_;
+  if (stopping_) return;
+  if (was_stopped) {
+    // Somebody may want it again by now.
+    release(key, work);
+    return enqueue(key);
+  }
+  if (planned.error && planned.turn_is_over && !planned.over_budget) {
+    // It begins anew with twice the time: all attempts before the last one take less than twice its time.
+    work.slice_s = 2 * planned.planner_s;
+    release(key, work);
+    return enqueue(key);
+  }
+  if (planned.error && planned.over_budget) {
+    return finish(key,
+                  Error{ErrorCode::too_large,
+                        fmt::format("planning took longer than its budget of {:g} s (planning_budget_s)", budget_s_)});
+  }
+  if (planned.error) return finish(key, *planned.error);
+  save(key, std::move(planned.frontier), std::move(planned.bytes));
+}
+
+void Characterisations::save(const std::string& key, Frontier frontier, std::string bytes) {
+  ++computed_;
+  store_.put_blob({"frontier/" + frontier->key, std::move(bytes)},
+                  [weak = weak_from_this(), key, frontier](const Result<Ok>& saved) {
+                    const auto self = weak.lock();
+                    if (!self) return;
+                    if (!saved) return self->finish(key, saved.error());
+                    if (frontier->key == key) return self->finish(key, frontier);
+                    const auto found = self->work_.find(key);
+                    if (found == self->work_.end()) return;
+                    self->release(key, found->second);
+                    self->offer_quick(key, frontier);
+                    self->enqueue(key);
+                  });
+}
+
+void Characterisations::offer_quick(const std::string& key, const Frontier& quick) {
+  remember(quick);
+  Work& work = work_[key];
+  work.quick = quick;
+  std::vector<Answer> answers;  // they may change who wants it
+  for (const auto& [id, wanted] : work.wanters) answers.push_back(wanted.answer);
+  for (const Answer& answer : answers) answer(quick);
+}
+
+void Characterisations::remember(const Frontier& frontier) {
+  known_[frontier->key] = frontier;
+  std::erase(recent_, frontier);
+  recent_.push_back(frontier);
+  if (recent_.size() > kept_frontiers) recent_.pop_front();
+  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+}
+
+void Characterisations::finish(const std::string& key, Result<Frontier> result) {
+  const auto found = work_.find(key);
+  if (found == work_.end()) return;
+  if (found->second.claimed) release(key, found->second);
+  const Work work = std::move(found->second);
+  work_.erase(found);
+  if (result) {
+    remember(*result);
+  } else if (result.error().code != ErrorCode::unavailable) {
+    ++failed_;
+  }
+  for (const auto& [id, wanted] : work.wanters) wanted.answer(result);
+}
+
+void Characterisations::release(const std::string& key, Work& work, std::function<void()> released) {
+  work.claimed = false;
+  store_.release("characterise/" + key, owner_, std::move(released));
+}
+
+void Characterisations::tick(double now_s) {
+  if (stopping_) return;
+  std::vector<std::string> again;
+  for (auto& [key, work] : work_) {
+    if (work.look_again_s && *work.look_again_s <= now_s) again.push_back(key);
+    if (work.claimed && work.renew_s <= now_s) {
+      work.renew_s = now_s + lease_s_ / 3;
+      store_.claim("characterise/" + key, owner_, now_s, lease_s_, [](const Result<bool>&) {});
+    }
+  }
+  for (const std::string& key : again) start(key);
+  start_next();  // an owner may be within the quota again
+}
+
+std::optional<double> Characterisations::next_wake() const {
+  std::optional<double> next;
+  for (const auto& [key, work] : work_) {
+    const std::optional<double> due = work.claimed ? work.renew_s : work.look_again_s;
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,230 @@
+#include "server/service/job_view.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/jobs/job_savings.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/jobs/stragglers.h"
+#include "server/service/learned_profile.h"
+
+namespace perseus::service {
+std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double now_s) {
+  const jobs::Job& job = live.job;
+  if (!job.live()) return {};
+  if (live.reports_name_plans()) return jobs::counted_as_reported(job, live.frontiers, live.followed);
+  // The first report of a client that names its process says which plan it followed.
+  if (live.no_plan_followed() || (job.names_processes && !live.reports_without_plan)) return {};
+  const auto iteration =
+      live.progress && live.progress->iteration() ? std::optional(live.progress->finished()) : std::nullopt;
+  const auto since = jobs::counted(job, live.frontiers, iteration, now_s);
+  return since ? std::vector{*since} : std::vector<jobs::IterationsCounted>{};
+}
+
+namespace {
+
+const jobs::CharacterisedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
+  const auto found = live.frontiers.find(input);
+  return found == live.frontiers.end() ? nullptr : found->second.get();
+}
+
+jobs::JobView::PlanInForce plan_of(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  jobs::JobView::PlanInForce plan;
+  plan.version = job.plan->version;
+  plan.from_iteration = job.plan->from_iteration;
+  plan.deployed_s = job.deployed_s;
+  plan.reason = job.plan->reason;
+  if (job.plan->t_straggler_s) plan.t_straggler = Seconds(*job.plan->t_straggler_s);
+  if (job.plan->t_opt_s) plan.t_opt = Seconds(*job.plan->t_opt_s);
+  for (const jobs::PlanDeployed::Choice& choice : job.plan->choices) {
+    const jobs::CharacterisedPipeline* pipeline = frontier_of(live, choice.input);
+    if (pipeline == nullptr) continue;
+    plan.t_max = std::max(plan.t_max.value_or(Seconds(0)), pipeline->all_max_time);
+    plan.t_min = std::max(plan.t_min.value_or(Seconds(0)), pipeline->frontier.points.back().time);
+    plan.t_star = std::max(plan.t_star.value_or(Seconds(0)), pipeline->frontier.points.front().time);
+  }
+  return plan;
+}
+
+std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  const std::vector<double> degrees = jobs::degrees_in_force(job);
+  std::vector<jobs::JobView::PipelineView> views;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    jobs::JobView::PipelineView& view = views.emplace_back();
+    view.pipeline = p;
+    view.straggler = degrees[p] > 1;
+    const std::string& input =
+        job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : jobs::ruling_frontier(job, p);
+    if (const auto facts = job.characterised.find(input); facts != job.characterised.end()) {
+      view.frontier = input;
+      view.points = facts->second.points;
+    }
+    if (!job.plan || job.plan->of(p).point < 0) continue;
+    view.point = job.plan->of(p).point;
+    const jobs::CharacterisedPipeline* pipeline = frontier_of(live, input);
+    if (pipeline == nullptr) continue;
+    view.time = pipeline->frontier.points[*view.point].time;
+    view.energy = jobs::scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
+  }
+  return views;
+}
+
+/// As measured where it is, else as estimated.
+std::optional<Joules> saved_per_iteration(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  if (job.measured_plan && job.measured_highest) {
+    return Joules(job.measured_highest->energy_j - job.measured_plan->energy_j);
+  }
+  const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+  if (!cost) return std::nullopt;
+  return cost->all_max_energy - cost->energy;
+}
+
+std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live);
+
+jobs::JobView::Profiling profiling_of(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  jobs::JobView::Profiling profiling;
+  profiling.over = job.state != jobs::JobState::profiling;
+  profiling.windows = job.profiled.windows;
+  profiling.iterations = job.profiled.iterations;
+  profiling.uncertainty_pct = job.profiled.uncertainty_pct;
+  profiling.text = job.profiled.text;
+  profiling.cost = cost_of_profiling(live);
+  if (!profiling.over && !job.all_reported()) {
+    for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+      const bool measures = job.ranks[rank] && job.ranks[rank]->dp_rank == job.measured_pipeline();
+      if (measures && !job.reported.contains(rank)) profiling.waiting_for.push_back(rank);
+    }
+  }
+  if (live.profiling) {
+    profiling.rejected = live.profiling->rejected();
+    profiling.rejections.assign(live.profiling->last_rejections().begin(), live.profiling->last_rejections().end());
+  }
+  return profiling;
+}
+
+jobs::JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
+  const jobs::Job& job = live.job;
+  jobs::IterationsCounted total = job.total, estimated = job.estimated;
+  for (const jobs::IterationsCounted& since : counts_since(live, now_s)) {
+    total.iterations += since.iterations;
+    total.saved_j += since.saved_j;
+    total.all_max_energy_j += since.all_max_energy_j;
+    total.from_reports = since.from_reports;
+    if (since.measured) continue;
+    estimated.iterations += since.iterations;
+    estimated.saved_j += since.saved_j;
+  }
+  return {total.iterations,
+          Joules(total.saved_j),
+          Joules(total.all_max_energy_j),
+          total.from_reports,
+          total.iterations > 0 && estimated.iterations == 0,
+          estimated.iterations,
+          Joules(estimated.saved_j)};
+}
+
+/// Of all pipelines, though one of them measured.
+std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  const jobs::Job::Profiled& profiled = job.profiled;
+  if (profiled.highest_s <= 0) return std::nullopt;
+  jobs::ProfilingCost cost;
+  cost.iterations = profiled.iterations;
+  if (profiled.first_iteration > 0) {
+    cost.iterations = std::max(cost.iterations, profiled.last_iteration - profiled.first_iteration + 1);
+  }
+  const auto pipelines = static_cast<double>(job.profiling->pipelines.size());
+  cost.time = Seconds(profiled.extra_s);
+  cost.energy = Joules(pipelines * profiled.extra_j);
+  cost.mean_slowdown_pct =
+      100 * profiled.extra_s / profiled.highest_s / static_cast<double>(std::max<std::int64_t>(1, cost.iterations));
+  cost.worst_slowdown_pct = profiled.worst_slowdown_pct;
+  if (const auto saved = saved_per_iteration(live); saved && *saved > Joules(0)) {
+    cost.earned_back_after = std::max(0.0, std::ceil(cost.energy / *saved));
+  }
+  return cost;
+}
+
+}  // namespace
+
+jobs::JobSummary summary_of(const LiveJob& live, double now_s) {
+  const jobs::Job& job = live.job;
+  jobs::JobSummary summary;
+  summary.ranks = job.spec.degrees.world_size();
+  summary.ranks_registered = job.ranks_registered;
+  summary.pipelines = job.num_pipelines();
+  const auto owner = job.spec.facts.find(std::string(kOwnerFact));
+  summary.owner = owner == job.spec.facts.end() ? "" : owner->second;
+  if (job.live()) {
+    summary.stragglers =
+        static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
+  }
+  if (const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are)) {
+    summary.iteration_time = cost->time;
+    summary.saved_pct = 100 * (1 - cost->energy / cost->all_max_energy);
+  }
+  if (job.plan) summary.saved = total_of(live, now_s).saved;
+  return summary;
+}
+
+jobs::JobView view_of(const LiveJob& live, double now_s) {
+  const jobs::Job& job = live.job;
+  jobs::JobView view;
+  view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
+  view.reason = job.reason;
+  if (job.unknown_events > 0) view.reason = later_version(job.id).message;
+  if (view.reason.empty() && job.live() && live.plan_held_back) {
+    view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
+  }
+  if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterising, [&](const std::string& input) {
+        return job.characterised.contains(jobs::quick_frontier_key(input));
+      })) {
+    view.reason = "the plan is from a quick frontier; the full one is being planned";
+  }
+  view.now_s = now_s;
+  view.sequence = job.sequence;
+  view.schedule = job.schedule;
+  view.microbatches = job.microbatches;
+  view.degrees = job.spec.degrees;
+  view.ranks_registered = job.ranks_registered;
+  view.ranks_waiting = static_cast<int>(live.waiters.size());
+  view.facts = job.spec.facts;
+  if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
+  view.detect_stragglers = job.spec.detect_stragglers;
+  if (job.profiling) view.profiling = profiling_of(live);
+  if (job.trial) {
+    const auto& ended = job.trial->ended;
+    view.profile_trial = {!ended          ? "under_way"
+                          : ended->agreed ? "confirmed"
+                                          : "doubted",
+                          job.trial->candidate.learned_by, ended ? ended->text : ""};
+  }
+  if (job.plan) {
+    view.plan = plan_of(live);
+    view.total = total_of(live, now_s);
+  }
+  view.per_iteration = jobs::iteration_cost(job, live.frontiers);
+  const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
+    return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
+             : std::nullopt;
+  };
+  view.measured = measured(job.measured_plan);
+  view.measured_all_max = measured(job.measured_highest);
+  view.no_savings = jobs::without_control(job, live.frontiers);
+  for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
+  view.pipelines = pipelines_of(live);
+  for (const jobs::Notice& n : job.notices) {
+    view.stragglers.push_back({n.id, n.target, n.pipeline, n.degree, n.in_force, n.effective_s, n.detected});
+  }
+  for (const auto& [kind, policy] : job.policies) {
+    view.policies.push_back(policy);
+    view.policy_texts.push_back(text_of(policy));
+  }
+  return view;
+}
+
+}  // namespace perseus::service

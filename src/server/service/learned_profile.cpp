@@ -1,0 +1,86 @@
+#include "server/service/learned_profile.h"
+
+#include <fmt/format.h>
+
+#include "server/jobs/describe.h"
+#include "server/jobs/identity.h"
+#include "server/jobs/json_fields.h"
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::service {
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, jobs::LearnedProfile>
+void describe(F& f, S& s) {
+  f.always("input", s.input);
+  f("team", s.team);
+  f("model", s.model);
+  f("job", s.job);
+  f("learned_at_s", s.learned_at_s);
+  f("confirmed", s.confirmed);
+  f("doubted_by", s.doubted_by);
+  f("doubted_because", s.doubted_because);
+}
+
+namespace {
+
+std::string fact(const std::map<std::string, std::string>& facts, std::string_view name) {
+  const auto found = facts.find(std::string(name));
+  return found == facts.end() ? std::string() : found->second;
+}
+
+/// "model" is what our own clients say, "model_name" the published one.
+std::string model_of(const std::map<std::string, std::string>& facts) {
+  return fact(facts, "model").empty() ? fact(facts, "model_name") : fact(facts, "model");
+}
+
+}  // namespace
+
+std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string, std::string>& facts,
+                        const std::optional<jobs::PipelineShape>& shape) {
+  const std::string model = model_of(facts);
+  if (model.empty()) return "";
+  std::string text = fmt::format("{} {}\nmodel={}\n", degrees.pp, degrees.tp, model);
+  for (const char* name : {"framework", "partition_method", "accelerator", "microbatch_size"}) {
+    text += fmt::format("{}={}\n", name, fact(facts, name));
+  }
+  if (const std::string team = fact(facts, team_fact); !team.empty()) text += fmt::format("team={}\n", team);
+  if (shape) {
+    // What a computation takes does not depend on how many there are, nor on how they wait for each other.
+    jobs::PipelineShape own = *shape;
+    if (own.action_table.empty()) own.microbatches = 0;
+    own.switch_latency.reset();
+    own.min_dwell.reset();
+    own.transfer_latency.reset();
+    own.blocking_power.reset();
+    text += jobs::format_shape(own);
+  }
+  return std::string(learned_prefix) + jobs::content_key(text);
+}
+
+void note_learned(const jobs::Job& job, const jobs::ProfileKnown& profile, double now_s, Decision& decision) {
+  const auto& facts = job.spec.facts;
+  const std::string key = learned_key(job.spec.degrees, facts, job.spec.shape);
+  if (key.empty() || !profile.pipelines.empty()) return;
+  decision.blobs.push_back(
+      learned_blob(key, {"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s}));
+}
+
+store::Blob learned_blob(const std::string& key, const jobs::LearnedProfile& learned) {
+  return {key, jobs::json_text(learned), {"input/" + learned.input, "frontier/" + learned.input}};
+}
+
+Result<jobs::LearnedProfile> parse_learned(const std::string& key, const std::string& bytes) {
+  jobs::LearnedProfile learned;
+  if (bytes.starts_with('{')) {
+    auto read = jobs::parse_json_as<jobs::LearnedProfile>(bytes, key);
+    if (!read) return read.error();
+    learned = *std::move(read);
+  } else {
+    learned.input = bytes;  // as earlier versions kept it
+  }
+  learned.id = key.substr(learned_prefix.size());
+  return learned;
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,630 @@
+#include "server/service/live_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace perseus::service {
+namespace {
+
+constexpr double store_retry_s = 1;  // after the store failed
+
+/// The job's ranks have started anew: iterations count from 0.
+void forget_iterations(LiveJob& live) {
+  live.progress.reset();
+  live.followed = {};
+  live.schedules.clear();
+}
+
+void answer(const JobCommand& command, const Status& status) {
+  if (command.done) command.done(status);
+}
+
+/// What no plan depends on.
+bool is_no_matter(const jobs::EventBody& body) {
+  return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
+         std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
+         std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);
+}
+
+Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
+
+}  // namespace
+
+Error later_version(const std::string& job) {
+  return {ErrorCode::unavailable,
+          fmt::format("job {} was changed by a later version of Perseus, which this server does not know: ask a server "
+                      "of that version",
+                      job)};
+}
+
+LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks)
+    : store_(store), clock_(clock), hooks_(std::move(hooks)) {}
+
+Status LiveJobs::open(store::Store& store) {
+  auto rows = store.jobs();
+  if (!rows) return rows.error();
+  for (store::JobIndexRow& row : *rows) {
+    if (row.next_wake_s && !row.damaged) wakes_.emplace(*row.next_wake_s, row.job);
+    const std::string id = row.job;
+    index_.emplace(id, std::move(row));
+  }
+  return Ok{};
+}
+
+// ---- Reading
+
+Result<LiveJobs::Read> LiveJobs::read_log(store::Store& store, const std::string& id, std::int64_t after) {
+  const auto stored = store.read(id, 0);
+  if (!stored) return stored.error();
+  Read read;
+  read.job.id = id;
+  for (const store::StoredEvent& item : *stored) {
+    jobs::Event event = jobs::event_in_log(item.body);
+    if (Status folded = jobs::apply(read.job, event); !folded) return folded.error();
+    if (item.sequence > after) read.events.push_back({item.sequence, std::move(event)});
+  }
+  return read;
+}
+
+LiveJob* LiveJobs::in_memory(const std::string& id) {
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second.get();
+}
+
+LiveJob* LiveJobs::current(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  // An append on a job that others have changed conflicts, and then it is read.
+  return live != nullptr && live->stale_ && !live->appending_ ? nullptr : live;
+}
+
+void LiveJobs::load(const std::string& id, Found then) {
+  std::vector<Found>& waiting = loading_[id];
+  waiting.push_back(std::move(then));
+  if (waiting.size() == 1) read(id);
+}
+
+void LiveJobs::read(const std::string& id) {
+  const LiveJob* const live = in_memory(id);
+  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : live->committed;
+  store_.read<Read>([id, after](store::Store& store) { return read_log(store, id, after); },
+                    [weak = weak_from_this(), id](Result<Read> read) {
+                      if (const auto self = weak.lock()) self->was_read(id, std::move(read));
+                    });
+}
+
+void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
+  if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
+  auto told = take(id, std::move(read_now));
+  if (!told) return read(id);
+  std::vector<Found> waiting = std::move(loading_[id]);
+  loading_.erase(id);
+  for (Found& then : waiting) {
+    if (*told) told = Result<LiveJob*>(in_memory(id));  // the one before may have seen it go
+    if (*told && **told == nullptr) told = Result<LiveJob*>(no_job(id));
+    then(*told);
+  }
+  ask_for_news(id);
+}
+
+std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Read> read) {
+  LiveJob* live = in_memory(id);
+  if (!read) {
+    if (live != nullptr && live->stale_ && !live->appending_) go_adrift(*live);
+    const bool damaged = read.error().code == ErrorCode::internal;
+    if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
+    return Result<LiveJob*>(read.error());
+  }
+  if (live != nullptr && live->appending_) return Result<LiveJob*>(live);
+  if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
+    return Result<LiveJob*>(later_version(id));
+  if (read->job.state == jobs::JobState::none) {
+    // It was made while the store was read.
+    if (live != nullptr && live->committed > 0 && !live->stale_) return Result<LiveJob*>(live);
+    index_.erase(id);
+    forget(id);
+    return Result<LiveJob*>(no_job(id));
+  }
+  if (live != nullptr && read->job.sequence < live->committed) {  // it was read before our last append
+    if (live->stale_) return std::nullopt;
+    return Result<LiveJob*>(live);
+  }
+  if (live == nullptr) {
+    auto fresh = std::make_unique<LiveJob>();
+    fresh->job.id = id;
+    live = live_.emplace(id, std::move(fresh)).first->second.get();
+    read->events.clear();
+  }
+  const bool is_new = live->committed == 0;
+  install(*live, *std::move(read));
+  if (is_new) hooks_.committed(*live, {});
+  live = in_memory(id);
+  if (live == nullptr) return Result<LiveJob*>(no_job(id));
+  index_[id] = row_of(*live, clock_.now_s());
+  touch(*live);
+  live = in_memory(id);
+  if (live != nullptr) end_shadow(*live);
+  return Result<LiveJob*>(live);
+}
+
+/// Memory becomes what the store says. What it says beyond what was durable before is news.
+void LiveJobs::install(LiveJob& live, Read read) {
+  const std::int64_t before = live.committed;
+  const bool starts_anew = read.job.restarts != live.job.restarts;
+  live.job = std::move(read.job);
+  if (before == 0 || starts_anew) {
+    forget_iterations(live);
+    if (live.job.kept) live.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
+  }
+  live.committed = live.job.sequence;
+  live.stale_ = false;
+  live.adrift_ = false;
+  live.known_.reset();
+  live.settled = false;
+  live.schedules.clear();
+  std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
+  for (const SequencedEvent& event : read.events) {
+    const auto* const kept = std::get_if<jobs::ReportsKept>(&event.event.body);
+    if (before > 0 && !starts_anew && kept != nullptr) {
+      live.followed.take(*kept, live.job.spec.degrees.world_size());
+    }
+  }
+  if (before > 0) {
+    became_durable(live, read.events);
+  } else {
+    live.committed_plan = live.job.version;
+    set_wake(live, clock_.now_s());
+  }
+}
+
+// ---- News of other servers
+
+void LiveJobs::with_news(const std::string& id, Found then) {
+  const LiveJob* const live = in_memory(id);
+  if (live != nullptr && live->appending_ && store_.writes_late()) return then(StoreAccess::not_answered());
+  news_[id].next.push_back(std::move(then));
+  ask_for_news(id);
+}
+
+void LiveJobs::ask_for_news(const std::string& id) {
+  const auto found = news_.find(id);
+  if (found == news_.end() || found->second.reading) return;
+  const LiveJob* const live = in_memory(id);
+  // What is under way is waited for first: appended() and was_read() come back here.
+  if ((live != nullptr && live->appending_) || loading_.contains(id)) return;
+  News& news = found->second;
+  if (live == nullptr || live->stale_) {
+    const std::vector<Found> all = std::move(news.next);
+    news_.erase(found);
+    for (const Found& then : all) load(id, then);
+    return;
+  }
+  if (news.next.empty()) return void(news_.erase(found));
+  news.asking = std::move(news.next);
+  news.next.clear();
+  news.reading = true;
+  store_.read<std::int64_t>(
+      [id, after = live->committed](store::Store& store) -> Result<std::int64_t> {
+        const auto tail = store.read(id, after);
+        if (!tail) return tail.error();
+        return tail->empty() ? after : tail->back().sequence;
+      },
+      [weak = weak_from_this(), id](const Result<std::int64_t>& last) {
+        if (const auto self = weak.lock()) self->heard(id, last);
+      });
+}
+
+void LiveJobs::heard(const std::string& id, const Result<std::int64_t>& last) {
+  News& news = news_[id];
+  std::vector<Found> asking = std::move(news.asking);
+  news.asking.clear();
+  news.reading = false;
+  LiveJob* const live = in_memory(id);
+  if (last && live != nullptr && *last > live->committed) {
+    live->stale_ = true;
+    // Asked again when the append is over, or answered when the job was read.
+    std::ranges::move(news.next, std::back_inserter(asking));
+    news.next = std::move(asking);
+    return ask_for_news(id);
+  }
+  for (const Found& then : asking) {
+    if (last) {
+      with(id, then);
+    } else {
+      then(last.error());
+    }
+  }
+  ask_for_news(id);
+}
+
+void LiveJobs::forget(const std::string& id) {
+  const auto found = live_.extract(id);
+  if (!found) return;
+  LiveJob& live = *found.mapped();
+  if (live.wake_s) wakes_.erase({*live.wake_s, id});
+  hooks_.removed(live);
+}
+
+void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
+  // What is being read may be from before: it would pass for all that there is.
+  if (loading_.contains(id)) changed_while_read_.insert(id);
+  LiveJob* const live = in_memory(id);
+  if (sequence == 0) {
+    index_.erase(id);
+    if (live == nullptr || !live->appending_) forget(id);  // else the append conflicts
+    return;
+  }
+  if (live != nullptr) {
+    if (sequence <= live->committed) return;
+    live->stale_ = true;
+    if (live->appending_) return;  // it conflicts
+  } else {
+    index_.try_emplace(id, store::JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
+    if (sequence <= index_.find(id)->second.last_sequence) return;
+  }
+  load(id, [](const auto&) {});  // an error is met again when somebody asks
+}
+
+// ---- Changing
+
+bool LiveJob::is_pending(std::string_view blob) const {
+  const auto brings_it = [&](const Entry& entry) {
+    return std::ranges::find(entry.blobs, blob, &store::Blob::key) != entry.blobs.end();
+  };
+  return std::ranges::any_of(in_flight_, brings_it) || std::ranges::any_of(outbox_, brings_it);
+}
+
+void LiveJobs::execute(const std::string& id, JobCommand command) {
+  with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
+    if (!live) return answer(command, live.error());
+    run(**live, std::move(command));
+  });
+}
+
+void LiveJobs::create(const std::string& id, JobCommand command) {
+  if (store_.writes_late()) return answer(command, StoreAccess::not_answered());
+  auto fresh = std::make_unique<LiveJob>();
+  fresh->job.id = id;
+  fresh->last_seen_s = clock_.now_s();
+  LiveJob& live = *live_.emplace(id, std::move(fresh)).first->second;
+  run(live, std::move(command));
+  if (live.job.state == jobs::JobState::none) forget(id);
+}
+
+void LiveJobs::touch(LiveJob& live) {
+  live.settled = false;
+  run(live, {});
+}
+
+void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
+  // What would only queue up is refused before it changes anything.
+  if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
+  LiveJob::Entry entry{std::move(command), {}, {}, {}};
+  const bool was_stale = live.stale_;
+  const Status decided = decide_into(live, entry);
+  if (!decided) {
+    if (live.stale_ && !was_stale) {  // what was folded of it must go
+      if (!live.appending_ && live.committed > 0) load(live.job.id, [](const auto&) {});
+    } else if (!has_news && live.committed > 0 && entry.command.done) {
+      return with_news(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
+        if (!found) return answer(again, found.error());
+        run(**found, again, true);
+      });
+    }
+    return answer(entry.command, decided);
+  }
+  const bool waits_for_nothing = entry.events.empty() && live.outbox_.empty() && !live.appending_;
+  if (waits_for_nothing) {
+    set_wake(live, clock_.now_s());
+    answer(entry.command, Ok{});
+    return;
+  }
+  if (entry.events.empty() && !entry.command.done) return;
+  live.outbox_.push_back(std::move(entry));
+  flush(live);
+}
+
+Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
+  const double now_s = clock_.now_s();
+  if (live.job.unknown_events > 0) return later_version(live.job.id);
+  if (entry.command.decide) {
+    auto decision = entry.command.decide(live.job, now_s);
+    if (!decision) return decision.error();
+    entry.blobs = std::move(decision->blobs);
+    entry.holds = std::move(decision->holds);
+    const bool matters = !std::ranges::all_of(decision->events, is_no_matter);
+    if (matters && entry.command.done && live.committed > 0 && !live.known_) {
+      live.known_ = std::make_unique<jobs::Job>(live.job);
+    }
+    for (jobs::EventBody& body : decision->events) {
+      if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
+    }
+  }
+  follow_up(live, entry, now_s);
+  return Ok{};
+}
+
+void LiveJobs::follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s) {
+  while (auto body = hooks_.next_follow_up(live, now_s)) {
+    if (!fold(live, entry, *std::move(body), now_s)) return;
+  }
+}
+
+Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s) {
+  jobs::Event event{now_s, std::move(body)};
+  const int restarts = live.job.restarts;
+  Status folded = jobs::apply(live.job, event);
+  if (live.job.restarts != restarts) forget_iterations(live);
+  if (!folded) {
+    // A decision that the state machine refuses is a bug of ours: what was folded of it must not stay.
+    entry.events.clear();
+    live.stale_ = true;
+    return folded;
+  }
+  if (!is_no_matter(event.body)) live.settled = false;
+  entry.events.push_back({live.job.sequence, std::move(event)});
+  return Ok{};
+}
+
+void LiveJobs::flush(LiveJob& live) {
+  if (live.appending_ || live.outbox_.empty()) return;
+  live.in_flight_ = std::move(live.outbox_);
+  live.outbox_.clear();
+  store::Append append;
+  append.job = live.job.id;
+  append.expected_sequence = live.committed;
+  for (LiveJob::Entry& entry : live.in_flight_) {
+    for (const SequencedEvent& event : entry.events) append.bodies.push_back(jobs::format_event(event.event));
+    std::ranges::copy(entry.blobs, std::back_inserter(append.blobs));
+    std::ranges::copy(entry.holds, std::back_inserter(append.holds));
+    for (const store::Blob& blob : entry.blobs) {
+      append.holds.push_back(blob.key);
+      if (blob.key.starts_with("input/")) append.holds.push_back("frontier/" + blob.key.substr(6));
+    }
+  }
+  live.appending_ = true;
+  if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
+  append.index = row_of(live, clock_.now_s());
+  if (hooks_.writing) {
+    std::size_t bytes = 0;
+    for (const std::string& body : append.bodies) bytes += body.size();
+    for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
+    hooks_.writing(live, static_cast<std::int64_t>(bytes));
+  }
+  const auto told = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
+    return [weak, id, what] {
+      if (const auto self = weak.lock()) ((*self).*what)(id);
+    };
+  };
+  store_.append(
+      std::move(append),
+      [weak = weak_from_this(), id = live.job.id](Result<store::Appended> result) {
+        if (const auto self = weak.lock()) self->appended(id, std::move(result));
+      },
+      told(&LiveJobs::append_is_slow), told(&LiveJobs::append_is_late));
+}
+
+void LiveJobs::append_is_slow(const std::string& id) {
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) go_adrift(*live);
+}
+
+/// Clients are told that nobody knows. What was folded stays, for it may be written any time.
+void LiveJobs::append_is_late(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  if (live == nullptr || !live->appending_) return;
+  std::vector<JobCommand> unknown;
+  for (std::vector<LiveJob::Entry>* entries : {&live->in_flight_, &live->outbox_}) {
+    for (LiveJob::Entry& entry : *entries) {
+      if (entry.command.done) unknown.push_back(std::exchange(entry.command, {}));
+    }
+  }
+  std::erase_if(live->outbox_, [](const LiveJob::Entry& entry) { return entry.events.empty(); });
+  std::vector<Found> asking;
+  if (const auto news = news_.find(id); news != news_.end()) asking = std::exchange(news->second.next, {});
+  for (const JobCommand& command : unknown) answer(command, StoreAccess::not_answered());
+  for (const Found& then : asking) then(StoreAccess::not_answered());
+}
+
+void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
+  LiveJob* live = in_memory(id);
+  if (live == nullptr) return;
+  live->appending_ = false;
+  std::vector<LiveJob::Entry> entries = std::move(live->in_flight_);
+  live->in_flight_.clear();
+  if (!result || *result == store::Appended::conflict) {
+    for (LiveJob::Entry& entry : live->outbox_) entries.push_back(std::move(entry));
+    live->outbox_.clear();
+    live->stale_ = true;
+    result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
+    return ask_for_news(id);
+  }
+  live->adrift_ = false;
+  std::vector<SequencedEvent> events;
+  for (LiveJob::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
+  if (!events.empty()) {
+    live->committed = events.back().sequence;
+    store::JobIndexRow& row = index_[id];
+    row = row_of(*live, clock_.now_s());
+    row.last_sequence = live->committed;
+  }
+  keep_known(*live, events);
+  became_durable(*live, events);
+  for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
+  live = in_memory(id);
+  if (live == nullptr) return;
+  if (live->stale_ && !live->appending_) {  // what came meanwhile was decided on a job that is not the store's
+    std::vector<LiveJob::Entry> rest = std::move(live->outbox_);
+    live->outbox_.clear();
+    again(id, std::move(rest));
+  } else {
+    flush(*live);
+    end_shadow(*live);
+  }
+  ask_for_news(id);
+}
+
+void LiveJobs::keep_known(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  if (!live.known_) return;
+  if (live.outbox_.empty()) return live.known_.reset();
+  for (const SequencedEvent& event : events) {
+    if (event.sequence <= live.known_->sequence) continue;
+    const Status folded = jobs::apply(*live.known_, event.event);
+    PERSEUS_CHECK(folded.ok(), "an event that was folded before");
+  }
+}
+
+/// Another server was first: what it did is read, and the same requests decide again.
+void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries) {
+  std::vector<JobCommand> commands;
+  for (LiveJob::Entry& entry : entries) {
+    if (entry.command.decide || entry.command.done) commands.push_back(std::move(entry.command));
+  }
+  load(id, [this, id, commands = std::move(commands)](const Result<LiveJob*>& found) {
+    for (const JobCommand& command : commands) {
+      LiveJob* const live = in_memory(id);
+      if (found && live != nullptr) {
+        run(*live, command);
+      } else {
+        answer(command, found ? no_job(id) : found.error());
+      }
+    }
+  });
+}
+
+void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error) {
+  if (live.committed == 0) {
+    forget(std::string(live.job.id));  // it never was
+  } else {
+    live.stale_ = true;
+    go_adrift(live);
+  }
+  for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
+}
+
+// ---- What ranks are told while the store does not take what time makes due
+
+void LiveJobs::go_adrift(LiveJob& live) {
+  live.adrift_ = true;
+  const std::unique_ptr<jobs::Job> before = std::exchange(live.shadow, nullptr);
+  cast_shadow(live, before.get());
+}
+
+void LiveJobs::touch_shadow(LiveJob& live) { cast_shadow(live, nullptr); }
+
+void LiveJobs::cast_shadow(LiveJob& live, const jobs::Job* before) {
+  const double now_s = clock_.now_s();
+  const std::int64_t shown = before != nullptr ? before->version : live.shown_version();
+  if (!live.shadow) live.shadow = std::make_unique<jobs::Job>(live.known_ ? *live.known_ : live.job);
+  std::swap(live.job, *live.shadow);
+  live.settled = false;
+  while (auto body = hooks_.next_follow_up(live, now_s)) {
+    if (!jobs::apply(live.job, jobs::Event{now_s, *std::move(body)})) break;
+  }
+  live.settled = false;
+  jobs::Job& job = live.job;
+  const bool planned = job.plan && job.plan->version == job.version;
+  if (planned && job.version != live.committed_plan && !is_provisional(job.version)) {
+    const bool same = before != nullptr && is_provisional(before->version) && !jobs::differs(*job.plan, before->plan);
+    job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
+    job.plan->version = job.version;
+  }
+  const auto next_s = hooks_.next_wake(live, now_s);
+  std::swap(live.job, *live.shadow);
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + store_retry_s;
+  retry_at(live, sooner ? *next_s : now_s + store_retry_s);
+  if (live.shown_version() != shown) hooks_.shown(live);
+}
+
+void LiveJobs::end_shadow(LiveJob& live) {
+  const bool all_durable = !live.stale_ && !live.appending_ && live.outbox_.empty();
+  if (!live.shadow || !all_durable) return;
+  live.shadow.reset();
+  hooks_.shown(live);
+}
+
+void LiveJobs::retry_at(LiveJob& live, double at_s) {
+  if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
+  live.wake_s = at_s;
+  wake_again(live.job.id, at_s);
+}
+
+void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  for (const SequencedEvent& event : events) {
+    if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event.event.body)) live.committed_plan = plan->version;
+    if (const auto* window = std::get_if<jobs::WindowHandedOut>(&event.event.body))
+      live.committed_plan = window->version;
+  }
+  set_wake(live, clock_.now_s());
+  hooks_.committed(live, events);
+}
+
+// ---- Time and the index
+
+store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
+          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live, now_s)};
+}
+
+void LiveJobs::set_wake(LiveJob& live, double now_s) {
+  const auto next = hooks_.next_wake(live, now_s);
+  if (next == live.wake_s && (!next || wakes_.contains({*next, live.job.id}))) return;
+  const auto before = next_wake();
+  if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
+  if (const auto row = index_.find(live.job.id); row != index_.end() && row->second.next_wake_s) {
+    wakes_.erase({*row->second.next_wake_s, live.job.id});
+  }
+  live.wake_s = next;
+  if (next) wakes_.emplace(*next, live.job.id);
+  if (next && (!before || *next < *before) && earlier_wake) earlier_wake();
+}
+
+std::vector<std::string> LiveJobs::take_due(double now_s) {
+  std::vector<std::string> due;
+  while (!wakes_.empty() && wakes_.begin()->first <= now_s) {
+    due.push_back(wakes_.begin()->second);
+    wakes_.erase(wakes_.begin());
+  }
+  return due;
+}
+
+void LiveJobs::wake_again(const std::string& id, double at_s) {
+  wakes_.emplace(at_s, id);
+  if (earlier_wake) earlier_wake();
+}
+
+std::optional<double> LiveJobs::next_wake() const {
+  if (wakes_.empty()) return std::nullopt;
+  return wakes_.begin()->first;
+}
+
+void LiveJobs::forget_finished(std::size_t keep) {
+  std::vector<std::pair<double, std::string>> over;
+  for (const auto& [id, live] : live_) {
+    const bool busy = live->appending_ || !live->outbox_.empty() || !live->waiters.empty() || live->subscribers > 0;
+    if (!live->job.live() && !busy) over.emplace_back(live->last_seen_s, id);
+  }
+  if (over.size() <= keep) return;
+  std::ranges::sort(over);
+  over.resize(over.size() - keep);
+  for (const auto& [seen_s, id] : over) live_.erase(id);  // its wake, if any, reads it again
+}
+
+void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> done) {
+  const LiveJob* const live = in_memory(id);
+  if (live != nullptr && (live->appending_ || !live->outbox_.empty())) {
+    return done(Error{ErrorCode::unavailable, "job " + id + " is being written: ask again"});
+  }
+  store_.remove_job(id, [weak = weak_from_this(), id, done = std::move(done)](const Result<Ok>& removed) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (removed) {
+      self->forget(id);
+      self->index_.erase(id);
+    }
+    done(removed);
+  });
+}
+
+}  // namespace perseus::service

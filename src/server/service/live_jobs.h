@@ -1,0 +1,279 @@
+// The jobs in memory, and the one way in which they change: decide, fold, append to the store, and only then answer.
+//
+// Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds and
+// thousands of ranks register at once; a store that hangs must hold up nobody who asks for what is known.
+// Input:   commands: functions from a job to the events that a request makes.
+// Output:  `done` after the commit of these events, and of everything that they were decided on. Per job one append is
+//   under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
+//   commit). If another server was first, the job is read again and the commands decide again.
+// Errors:  a command's own: nothing happens; not_found: no such job; those of the store: memory forgets what it did not
+//   take and the commands answer its error; unavailable: it has not answered within its time, so that nobody knows.
+//   While the store does not take what time has made due, the job has a shadow, see LiveJob.
+// Cost:    O(1) a command beside its events; reading a job O(its events), on the executor. The first change that a
+//   client waits for while nothing else is under way copies the job, O(ranks), unless it is only a rank or a count.
+// Threads: io thread only.
+// Source:  docs/decisions/0008, 0032.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/jobs/deployment.h"
+#include "server/jobs/followed_iterations.h"
+#include "server/jobs/iteration_energy_meter.h"
+#include "server/jobs/job.h"
+#include "server/jobs/job_profiling.h"
+#include "server/jobs/job_progress.h"
+#include "server/jobs/straggler_detector.h"
+#include "server/service/job_index.h"
+#include "server/service/service.h"
+#include "server/service/store_access.h"
+
+namespace perseus::service {
+
+struct Decision {
+  std::vector<jobs::EventBody> events;
+  std::vector<store::Blob> blobs;
+  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job is there
+};
+
+struct JobCommand {
+  std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
+  std::function<void(const Status&)> done;
+};
+
+struct SequencedEvent {
+  std::int64_t sequence = 0;
+  jobs::Event event;
+};
+
+/// A job whose log this version cannot fold. It is shown as far as it is known, and left alone.
+Error later_version(const std::string& job);
+
+struct Waiter {
+  int rank = 0;
+  std::int64_t have_version = 0;
+  std::optional<double> deadline_s;
+  Done<jobs::PlanAnswer> done;
+  bool asks_once = false;  ///< as WaitForPlan's
+  std::int64_t epoch = 0;  ///< likewise
+};
+
+/// A job with what this process alone knows of it.
+///
+/// Ranks are told what is durable, with one exception: where the store does not take what time has made due (an onset
+/// that was announced, a signal's change), a shadow does. It is the job as far as it is durable, with what has become
+/// due since. Its plans have versions of their own, see is_provisional(), so that whatever becomes durable afterwards,
+/// here, at another server or after a restart, is another version and reaches the rank.
+struct LiveJob {
+  jobs::Job job;
+  std::unique_ptr<jobs::Job> shadow;
+  std::int64_t committed = 0;       ///< events of `job` that are durable
+  std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
+  double last_seen_s = 0;           ///< when somebody last asked
+  std::optional<double> retry_s;    ///< when to try again what the store did not do
+  jobs::Frontiers frontiers;        ///< that its plan needs, as far as they are here
+  std::set<std::string> wanted;     ///< frontiers that are on their way; of an input, the full one
+  std::optional<jobs::JobProgress> progress;
+  std::optional<jobs::StragglerDetector> detector;  ///< made at the first report
+  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a job that is profiled; stays for what it left out
+  struct RankWindows {
+    int handed = -1;  ///< the last one that this server gave the rank
+    int run = -1;     ///< the last one that it reported here
+  };
+  std::unordered_map<int, RankWindows> windows_of;  ///< by rank
+  std::vector<double> heard_s;                      ///< by rank: its last call here; short: none
+  std::map<jobs::WaitId, Waiter> waiters;
+  /// Of the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
+  std::map<std::array<int, 4>, std::shared_ptr<const jobs::StageSchedule>> schedules;
+  std::int64_t schedules_version = 0;
+  std::optional<jobs::PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
+  enum class Reading : unsigned char { no, under_way, failed };
+  Reading max_clock_shape_read = Reading::no;
+  std::optional<double> wake_s;  ///< as registered
+  int subscribers = 0;
+  jobs::IterationEnergyMeter energies;
+  jobs::FollowedIterations followed;
+  bool reports_without_plan = false;             ///< a rank reported iterations without the plan that they followed
+  std::optional<double> uncounted_since_s;       ///< when the first iteration came that is not in the log
+  bool replanning = false;                       ///< a profile is completed with the switch latency that ranks measured
+  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency that it cannot be completed with
+  bool plan_handed_out = false;                  ///< to some rank, by this server
+  bool plan_held_back = false;                   ///< a rank asked for it: see Service::State::first_plan_waits()
+  bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
+
+  /// Ranks report which plan their iterations followed: nothing else is counted.
+  [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
+  /// What other servers have written meanwhile is not read before that is over.
+  [[nodiscard]] bool is_appending() const { return appending_; }
+  void hears(int rank, double now_s) {
+    if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
+    heard_s[rank] = now_s;
+  }
+  /// As far as is known here, no iteration has followed a plan.
+  [[nodiscard]] bool no_plan_followed() const {
+    return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
+  }
+  /// The job of which that rank is told, if it is not `job`: the shadow, or while changes are being committed the job
+  /// without them.
+  [[nodiscard]] jobs::Job* shown_job(int rank) const {
+    if (shadow) return shadow.get();
+    const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
+    return usable ? known_.get() : nullptr;
+  }
+  /// The job as it may be shown: without changes that are not durable; with what time makes due where the store does
+  /// not take it. Null: that is `job`.
+  [[nodiscard]] jobs::Job* answered_job() const { return shadow ? shadow.get() : known_.get(); }
+  /// Version of what ranks are told now.
+  [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
+  /// The store has failed or is slow: what time makes due goes into the shadow.
+  [[nodiscard]] bool is_adrift() const { return adrift_; }
+  /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
+  [[nodiscard]] bool is_pending(std::string_view blob) const;
+
+ private:
+  friend class LiveJobs;
+  struct Entry {
+    JobCommand command;
+    std::vector<SequencedEvent> events;
+    std::vector<store::Blob> blobs;
+    std::vector<std::string> holds = {};
+  };
+  std::vector<Entry> outbox_;
+  std::vector<Entry> in_flight_;
+  bool appending_ = false;
+  bool stale_ = false;                ///< memory may differ from the store
+  bool adrift_ = false;               ///< see is_adrift()
+  std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
+};
+
+/// Versions of plans that were handed out before they were durable: tenths of a second, above what durable versions,
+/// which count from 1, reach. A number comes again after three years.
+constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
+constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
+constexpr std::int64_t provisional_version(double now_s) {
+  return kProvisional + static_cast<std::int64_t>(10 * now_s) % kProvisional;
+}
+
+class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
+ public:
+  struct Hooks {
+    /// The next event that follows from the job and the time alone; called until there is none.
+    std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
+    /// Events became durable here, or arrived from another server.
+    std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
+    /// What lists say of the job; for the index.
+    std::function<std::string(const LiveJob&, double now_s)> summary;
+    /// When time makes something due; for the index.
+    std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
+    /// The job was removed from the store: it is about to leave memory.
+    std::function<void(LiveJob&)> removed;
+    /// So many bytes of the job are on their way to the store. May be empty.
+    std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
+    /// What ranks are told has changed, though nothing became durable.
+    std::function<void(LiveJob&)> shown;
+  };
+  using Found = std::function<void(Result<LiveJob*>)>;
+
+  LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks);
+  /// Reads the index, on this thread: for the start.
+  Status open(store::Store& store);
+
+  /// Calls `then` with the job: at once if it is in memory and up to date, else once it was read, in the order of the
+  /// calls.
+  template <class Then>
+  void with(const std::string& id, Then then) {
+    if (LiveJob* live = current(id)) return then(Result<LiveJob*>(live));
+    load(id, std::move(then));
+  }
+  /// The same once what other servers wrote until now was read. To be called before a request is refused: what one
+  /// server has answered, every other one must know.
+  void with_news(const std::string& id, Found then);
+  /// Whatever is known of it, though the store may know more.
+  [[nodiscard]] LiveJob* in_memory(const std::string& id);
+  void execute(const std::string& id, JobCommand command);
+  void create(const std::string& id, JobCommand command);
+  /// Lets what follows from time or from news happen.
+  void touch(LiveJob& live);
+  /// The same while the store cannot take it, for what ranks are told.
+  void touch_shadow(LiveJob& live);
+  /// Another server appended (0: removed the job).
+  void on_foreign(const std::string& id, std::int64_t sequence);
+  void forget_finished(std::size_t keep);
+  /// With its log, for good. unavailable while something of it is being written.
+  void remove(const std::string& id, std::function<void(const Status&)> done);
+
+  [[nodiscard]] const JobIndex& index() const { return index_; }
+  [[nodiscard]] JobIndex& index() { return index_; }
+  [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
+  /// Jobs whose wake is not later than that, and takes their wakes off the list.
+  std::vector<std::string> take_due(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  void set_wake(LiveJob& live, double now_s);
+  /// The job could not be read: take_due() names it again then.
+  void wake_again(const std::string& id, double at_s);
+  std::function<void()> earlier_wake;
+
+ private:
+  /// A log, folded.
+  struct Read {
+    jobs::Job job;
+    std::vector<SequencedEvent> events;  ///< after those that memory had when it was asked for
+  };
+  /// Whoever wants to know what other servers wrote.
+  struct News {
+    std::vector<Found> asking;  ///< their question is under way
+    std::vector<Found> next;    ///< came after it was sent
+    bool reading = false;
+  };
+  LiveJob* current(const std::string& id);
+  void load(const std::string& id, Found then);
+  void read(const std::string& id);
+  static Result<Read> read_log(store::Store& store, const std::string& id, std::int64_t after);
+  void was_read(const std::string& id, Result<Read> read);
+  /// What those who wait are told: the job, an error, or nothing, to be read again.
+  std::optional<Result<LiveJob*>> take(const std::string& id, Result<Read> read);
+  void install(LiveJob& live, Read read);
+  void ask_for_news(const std::string& id);
+  void heard(const std::string& id, const Result<std::int64_t>& last);
+  void forget(const std::string& id);
+  void run(LiveJob& live, JobCommand command, bool has_news = false);
+  Status decide_into(LiveJob& live, LiveJob::Entry& entry);
+  void follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s);
+  Status fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s);
+  void flush(LiveJob& live);
+  void appended(const std::string& id, Result<store::Appended> result);
+  void append_is_slow(const std::string& id);
+  void append_is_late(const std::string& id);
+  void again(const std::string& id, std::vector<LiveJob::Entry> entries);
+  void fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error);
+  void keep_known(LiveJob& live, const std::vector<SequencedEvent>& events);
+  void go_adrift(LiveJob& live);
+  void cast_shadow(LiveJob& live, const jobs::Job* before);
+  /// What time makes due is durable again.
+  void end_shadow(LiveJob& live);
+  void retry_at(LiveJob& live, double at_s);
+  void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
+  [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
+
+  StoreAccess& store_;
+  const Clock& clock_;
+  Hooks hooks_;
+  std::unordered_map<std::string, std::vector<Found>> loading_;
+  std::set<std::string> changed_while_read_;  ///< by other servers, of those in loading_
+  std::unordered_map<std::string, News> news_;
+  JobIndex index_;
+  std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
+  std::set<std::pair<double, std::string>> wakes_;
+};
+
+}  // namespace perseus::service

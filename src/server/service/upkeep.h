@@ -1,0 +1,71 @@
+// Keeps the database small: removes jobs that ended, packs logs, removes blobs that nothing needs.
+//
+// Problem: a server that runs for years must not grow without bound, and must answer while it tidies up. Input: what to
+// keep; the store's index, read now and then on the executor. Output: jobs that ended too long ago are removed, and the
+// oldest ended ones until all logs together are small enough; logs of ended jobs, and long ones, are packed; blobs that
+// nothing has held for so long are removed. Errors: what the store does not do is tried again with the next look;
+// damaged jobs are left alone, for somebody to look at. Cost: one scan of the index every ten minutes, on the executor;
+// then up to 200 short writes a second until all is done. Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/service/service.h"
+#include "server/service/store_access.h"
+
+namespace perseus::service {
+
+/// 0 of any: without that limit.
+struct Keep {
+  double finished_s = 0;            ///< jobs that ended so long ago are removed
+  std::int64_t finished_bytes = 0;  ///< logs, of live jobs too, above which jobs that ended are removed
+  double unused_s = 0;              ///< blobs that nothing has held for so long are removed
+  [[nodiscard]] bool any() const { return finished_s > 0 || finished_bytes > 0 || unused_s > 0; }
+};
+
+struct UpkeepWork {
+  std::vector<std::string> remove, pack;
+};
+/// What is to be done about these jobs.
+UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, double now_s);
+
+class Upkeep : public std::enable_shared_from_this<Upkeep> {
+ public:
+  using RemoveJob = std::function<void(const std::string& job, std::function<void(const Status&)> done)>;
+  Upkeep(Keep keep, StoreAccess& store, const Clock& clock, RemoveJob remove)
+      : keep_(keep), store_(store), clock_(clock), remove_(std::move(remove)) {}
+
+  void tick(double now_s);
+  void set_keep(Keep keep);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  std::function<void()> earlier_wake;
+
+ private:
+  struct Task {
+    enum class Kind : unsigned char { remove, pack, sweep } kind;
+    std::string job;
+  };
+  void look();
+  void found(const Result<std::vector<store::JobIndexRow>>& jobs);
+  void begin(Task task);
+  void ended(Task task, const Result<bool>& more);
+  void rest(double seconds);
+
+  Keep keep_;
+  StoreAccess& store_;
+  const Clock& clock_;
+  RemoveJob remove_;
+  std::deque<Task> tasks_;
+  std::size_t under_way_ = 0;
+  bool looking_ = false;
+  double next_s_ = 0;
+};
+
+}  // namespace perseus::service

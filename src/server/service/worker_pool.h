@@ -1,0 +1,43 @@
+// A few threads for work that would stand in the io thread's way: planning, reading profiles and large frontiers.
+//
+// Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores. Input: Work
+// (server/service/service.h), each kind in the order of submit(): planning and then refining by at most `planners`
+// threads, reads of the store by one of its own, the rest by another one, all at lower priority than the io thread;
+// `post` brings what it returns to the io thread. Refining work calls give_way(), so planning never waits for it.
+// Output: nothing else. Errors: none; work does not throw (std::bad_alloc ends the program). Work that has not begun
+// when the pool ends is dropped; work that has is waited for. Cost: a lock per piece of work. Threads: submit() any.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "server/service/service.h"
+#include "server/store/store.h"
+
+namespace perseus::service {
+
+class WorkerPool final : public Executor {
+ public:
+  WorkerPool(int planners, store::Post post);
+  ~WorkerPool() override;
+  void submit(Kind kind, Work work) override;
+  void give_way() override;
+
+ private:
+  /// Does the work of these kinds, the first of them first, until the end.
+  void run(Kind first, Kind last);
+  std::deque<Work>* next_queue(Kind first, Kind last);
+
+  store::Post post_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::array<std::deque<Work>, 5> queues_;  ///< by Kind
+  bool ending_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace perseus::service

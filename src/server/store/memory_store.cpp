@@ -1,0 +1,243 @@
+#include "server/store/memory_store.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus::store {
+
+MemoryStore::MemoryStore(Post post, std::shared_ptr<MemoryDatabase> database)
+    : post_(std::move(post)), database_(std::move(database)) {
+  database_->stores.push_back(this);
+}
+
+MemoryStore::~MemoryStore() { std::erase(database_->stores, this); }
+
+template <class T, class Work>
+void MemoryStore::write(Done<T> done, Work work) {
+  post_([alive = std::weak_ptr(foreign_), database = database_, done = std::move(done),
+         work = std::move(work)]() mutable {
+    const auto& failure = database->failure ? database->failure : database->write_failure;
+    if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
+  });
+}
+
+void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
+  for (const MemoryStore* other : database_->stores) {
+    if (other == this) continue;
+    other->post_([told = std::weak_ptr(other->foreign_), job, sequence] {
+      if (const auto foreign = told.lock(); foreign && foreign->appended) foreign->appended(job, sequence);
+    });
+  }
+}
+
+void MemoryStore::tell_others_of_tokens() {
+  for (const MemoryStore* other : database_->stores) {
+    if (other == this) continue;
+    other->post_([told = std::weak_ptr(other->foreign_)] {
+      if (const auto foreign = told.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
+    });
+  }
+}
+
+std::optional<Error> MemoryStore::cannot_read() const {
+  PERSEUS_CHECK(database_->may_read, "a read of the store where nobody may wait for it");
+  return database_->failure;
+}
+
+void MemoryStore::append(Append append, Done<Appended> done) {
+  write<Appended>(std::move(done), [this, append = std::move(append)]() mutable {
+    const auto found = database_->jobs.find(append.job);
+    const std::int64_t last = found == database_->jobs.end() ? 0 : found->second.index.last_sequence;
+    if (last != append.expected_sequence) return Appended::conflict;
+    MemoryDatabase::Job& job = database_->jobs[append.job];
+    for (std::string& body : append.bodies) {
+      job.events.push_back({static_cast<std::int64_t>(job.events.size()) + 1, std::move(body)});
+    }
+    const std::int64_t packed = job.index.packed;
+    job.index = append.index;
+    job.index.job = append.job;
+    job.index.packed = packed;
+    job.index.bytes = 0;
+    for (const StoredEvent& event : job.events) job.index.bytes += static_cast<std::int64_t>(event.body.size());
+    job.index.last_sequence = static_cast<std::int64_t>(job.events.size());
+    for (Blob& blob : append.blobs) put(std::move(blob));
+    for (const std::string& key : append.holds) database_->holds.emplace("job/" + append.job, key);
+    tell_others(append.job, job.index.last_sequence);
+    return Appended::committed;
+  });
+}
+
+void MemoryStore::put(Blob blob) {
+  release_all(blob.key);
+  for (const std::string& held : blob.holds) database_->holds.emplace(blob.key, held);
+  database_->unused_since.erase(blob.key);
+  database_->blobs[blob.key] = std::move(blob.bytes);
+}
+
+void MemoryStore::release_all(const std::string& holder) {
+  std::erase_if(database_->holds, [&](const auto& hold) { return hold.first == holder; });
+}
+
+Result<std::vector<StoredEvent>> MemoryStore::read(std::string_view job, std::int64_t after) {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  const auto found = database_->jobs.find(job);
+  if (found == database_->jobs.end()) return std::vector<StoredEvent>{};
+  if (const std::string& damage = found->second.damage; !damage.empty()) {
+    return Error{ErrorCode::internal, "job " + found->first + " is damaged: " + damage};
+  }
+  const std::vector<StoredEvent>& events = found->second.events;
+  const auto skipped = std::min<std::int64_t>(after, static_cast<std::int64_t>(events.size()));
+  return std::vector<StoredEvent>(events.begin() + skipped, events.end());
+}
+
+Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<JobIndexRow> rows;
+  rows.reserve(database_->jobs.size());
+  for (const auto& [id, job] : database_->jobs) {
+    rows.push_back(job.index);
+    rows.back().damaged = !job.damage.empty();
+  }
+  return rows;
+}
+
+void MemoryStore::remove_job(std::string job, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, job = std::move(job)]() mutable {
+    if (database_->jobs.erase(job) > 0) tell_others(job, 0);
+    release_all("job/" + job);
+    return Ok{};
+  });
+}
+
+void MemoryStore::pack_job(std::string job, Done<bool> done) {
+  write<bool>(std::move(done), [this, job = std::move(job)]() mutable {
+    const auto found = database_->jobs.find(job);
+    if (found != database_->jobs.end()) found->second.index.packed = found->second.index.last_sequence;
+    return false;
+  });
+}
+
+void MemoryStore::put_blob(Blob blob, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, blob = std::move(blob)]() mutable {
+    put(std::move(blob));
+    return Ok{};
+  });
+}
+
+Result<std::optional<std::string>> MemoryStore::blob(std::string_view key) {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  const auto found = database_->blobs.find(key);
+  if (database_->damaged_blobs.contains(key)) {
+    return Error{ErrorCode::internal, "the stored '" + std::string(key) + "' is damaged"};
+  }
+  if (found == database_->blobs.end()) return std::optional<std::string>{};
+  return std::optional<std::string>(found->second);
+}
+
+Result<std::vector<std::string>> MemoryStore::blob_keys(std::string_view prefix) {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<std::string> keys;
+  for (auto at = database_->blobs.lower_bound(prefix); at != database_->blobs.end() && at->first.starts_with(prefix);
+       ++at) {
+    keys.push_back(at->first);
+  }
+  return keys;
+}
+
+void MemoryStore::remove_blob(std::string key, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, key = std::move(key)]() mutable {
+    database_->blobs.erase(key);
+    release_all(key);
+    return Ok{};
+  });
+}
+
+void MemoryStore::sweep(Sweep sweep, Done<bool> done) {
+  write<bool>(std::move(done), [this, sweep = std::move(sweep)]() mutable {
+    const auto held = [this](const std::string& key) {
+      return std::ranges::any_of(database_->holds, [&](const auto& hold) { return hold.second == key; });
+    };
+    std::erase_if(database_->unused_since, [&](const auto& unused) { return held(unused.first); });
+    std::vector<std::string> over;
+    for (const auto& [key, bytes] : database_->blobs) {
+      const auto begins = [&key = key](const std::string& prefix) { return key.starts_with(prefix); };
+      if (!std::ranges::any_of(sweep.prefixes, begins) || held(key)) continue;
+      const double since_s = database_->unused_since.emplace(key, sweep.now_s).first->second;
+      if (since_s + sweep.grace_s <= sweep.now_s) over.push_back(key);
+    }
+    for (const std::string& key : over) {
+      database_->blobs.erase(key);
+      database_->unused_since.erase(key);
+      release_all(key);
+    }
+    return !over.empty();
+  });
+}
+
+void MemoryStore::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
+  write<bool>(std::move(done), [this, work = std::move(work), owner = std::move(owner), now_s, lease_s]() mutable {
+    MemoryDatabase::Claim& claim = database_->claims[work];
+    if (!claim.owner.empty() && claim.owner != owner && claim.until_s > now_s) return false;
+    claim = {owner, now_s + lease_s};
+    return true;
+  });
+}
+
+void MemoryStore::release(std::string work, std::string owner, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, work = std::move(work), owner = std::move(owner)]() mutable {
+    const auto found = database_->claims.find(work);
+    if (found != database_->claims.end() && found->second.owner == owner) database_->claims.erase(found);
+    return Ok{};
+  });
+}
+
+void MemoryStore::put_token(TokenRow token, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, token = std::move(token)]() mutable {
+    std::string hash = token.hash;
+    database_->tokens[std::move(hash)] = std::move(token);
+    tell_others_of_tokens();
+    return Ok{};
+  });
+}
+
+void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, hash = std::move(hash)]() mutable {
+    if (database_->tokens.erase(hash) > 0) tell_others_of_tokens();
+    return Ok{};
+  });
+}
+
+Result<std::vector<TokenRow>> MemoryStore::tokens() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<TokenRow> rows;
+  for (const auto& [hash, token] : database_->tokens) rows.push_back(token);
+  return rows;
+}
+
+Result<std::int64_t> MemoryStore::size_bytes() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::size_t bytes = 0;
+  for (const auto& [id, job] : database_->jobs) bytes += static_cast<std::size_t>(job.index.bytes);
+  for (const auto& [key, blob] : database_->blobs) bytes += blob.size();
+  return static_cast<std::int64_t>(bytes);
+}
+
+Result<std::vector<HeldBlob>> MemoryStore::held_blobs() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  constexpr std::string_view job = "job/";
+  std::vector<HeldBlob> held;
+  for (const auto& [holder, key] : database_->holds) {
+    const auto blob = database_->blobs.find(key);
+    if (!holder.starts_with(job) || blob == database_->blobs.end()) continue;
+    held.push_back({holder.substr(job.size()), key, static_cast<std::int64_t>(blob->second.size())});
+  }
+  return held;
+}
+
+void MemoryStore::on_foreign(Foreign foreign) { *foreign_ = std::move(foreign); }
+
+Status MemoryStore::backup(const std::string& path) {
+  return Error{ErrorCode::usage, path + ": a store in memory has nothing to back up"};
+}
+
+}  // namespace perseus::store

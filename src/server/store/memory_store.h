@@ -1,0 +1,88 @@
+// A store that forgets: for tests, and the plainest statement of what every store does.
+//
+// Problem: the server's tests need a store without disk, thread or time, two servers on one database, and a database
+// that fails. Input: stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says;
+// while `database.failure` is set, every call fails with it and changes nothing;
+// `write_failure` does that to writes. A write is done when Post runs it, at
+// any later time on the one thread, never inside the call; what it has not run when the store goes is lost, as in a
+// crash. Cost: a map.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/store/store.h"
+
+namespace perseus::store {
+
+class MemoryStore;
+
+struct MemoryDatabase {
+  struct Job {
+    JobIndexRow index;
+    std::vector<StoredEvent> events;
+    std::string damage = {};  ///< what a test says is damaged; empty: nothing
+  };
+  struct Claim {
+    std::string owner;
+    double until_s = 0;
+  };
+  std::map<std::string, Job, std::less<>> jobs;
+  std::map<std::string, std::string, std::less<>> blobs;
+  std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
+  std::map<std::string, double> unused_since;           ///< blobs that a sweep found nothing to hold
+  std::set<std::string, std::less<>> damaged_blobs;     ///< what a test says
+  std::map<std::string, Claim, std::less<>> claims;
+  std::map<std::string, TokenRow, std::less<>> tokens;
+  std::optional<Error> failure;
+  std::optional<Error> write_failure;  ///< of writes alone, as on a full disk
+  bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
+  std::vector<MemoryStore*> stores;
+};
+
+class MemoryStore final : public Store {
+ public:
+  explicit MemoryStore(Post post, std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>());
+  ~MemoryStore() override;
+
+  void append(Append append, Done<Appended> done) override;
+  Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override;
+  Result<std::vector<JobIndexRow>> jobs() override;
+  void remove_job(std::string job, Done<Ok> done) override;
+  void pack_job(std::string job, Done<bool> done) override;
+  void put_blob(Blob blob, Done<Ok> done) override;
+  Result<std::optional<std::string>> blob(std::string_view key) override;
+  Result<std::vector<std::string>> blob_keys(std::string_view prefix) override;
+  void remove_blob(std::string key, Done<Ok> done) override;
+  void sweep(Sweep sweep, Done<bool> done) override;
+  void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override;
+  void release(std::string work, std::string owner, Done<Ok> done) override;
+  void put_token(TokenRow token, Done<Ok> done) override;
+  void revoke_token(std::string hash, Done<Ok> done) override;
+  Result<std::vector<TokenRow>> tokens() override;
+  void on_foreign(Foreign foreign) override;
+  Result<std::int64_t> size_bytes() override;
+  Result<std::vector<HeldBlob>> held_blobs() override;
+  Status backup(const std::string& path) override;
+
+ private:
+  /// Posts done(value), or done(failure) with nothing done.
+  template <class T, class Work>
+  void write(Done<T> done, Work work);
+  [[nodiscard]] std::optional<Error> cannot_read() const;
+  /// Has every other store of the database told.
+  void tell_others(const std::string& job, std::int64_t sequence);
+  void tell_others_of_tokens();
+  void put(Blob blob);
+  void release_all(const std::string& holder);
+
+  Post post_;
+  std::shared_ptr<MemoryDatabase> database_;
+  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();  // nobody else's: alive while this store is
+};
+
+}  // namespace perseus::store

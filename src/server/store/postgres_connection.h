@@ -1,0 +1,103 @@
+// One connection to PostgreSQL: the only place that knows libpq.
+//
+// Problem: prepared statements, parameters and failures of libpq in the shape that the store needs. Input: SQL with $1,
+// $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array literals. Output: rows of text
+// or of bytes. Errors: thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input where a
+// value is what the database does not take. Cost: a round trip a call. Threads: one at a time.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+
+namespace perseus::store {
+
+struct PostgresFailure {
+  Error error;
+  bool retry = false;  ///< the database gave up a transaction for another's sake (deadlock)
+  bool lost = false;   ///< the connection broke
+};
+
+/// A parameter: its text or bytes, or NULL.
+class PostgresValue {
+ public:
+  PostgresValue(std::string text) : text_(std::move(text)) {}            // NOLINT(google-explicit-constructor)
+  PostgresValue(std::string_view text) : text_(text) {}                  // NOLINT(google-explicit-constructor)
+  PostgresValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
+  PostgresValue(double number);                                          // NOLINT(google-explicit-constructor)
+  static PostgresValue bytes(std::string bytes);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool is_bytes() const { return is_bytes_; }
+
+ private:
+  std::string text_;
+  bool is_bytes_ = false;
+};
+
+/// `{"a","b"}`, `{1,NULL,3}`: what `$1::text[]` and its like take.
+std::string array_literal(std::span<const std::string> texts);
+std::string array_literal(std::span<const std::int64_t> numbers);
+std::string array_literal(std::span<const std::optional<double>> numbers);
+
+class PostgresRows {
+ public:
+  explicit PostgresRows(PGresult* result) : result_(result) {}
+  [[nodiscard]] int size() const { return PQntuples(result_.get()); }
+  [[nodiscard]] int affected() const;  ///< by an INSERT, UPDATE or DELETE
+  [[nodiscard]] std::string text(int row, int column) const;
+  [[nodiscard]] std::int64_t integer(int row, int column) const;
+  [[nodiscard]] double number(int row, int column) const;
+  [[nodiscard]] bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+
+ private:
+  struct Clear {
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+  std::unique_ptr<PGresult, Clear> result_;
+};
+
+class PostgresConnection {
+ public:
+  /// How long a host may take to answer, unless the connection string says so. Short where requests wait and it is
+  /// tried again anyway; long at the start, where a busy database is better waited for than given up.
+  enum class Patience { short_, long_ };
+  /// Connects to a server that takes writes.
+  explicit PostgresConnection(const std::string& connection, Patience patience = Patience::short_);
+
+  /// Several statements without parameters.
+  PostgresRows script(const std::string& sql);
+  /// One statement, prepared once; `sql` is a literal. `as_bytes`: the columns are bytes.
+  PostgresRows run(const char* sql, std::span<const PostgresValue> values = {}, bool as_bytes = false);
+  PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values) {
+    return run(sql, std::span(values.begin(), values.size()));
+  }
+
+  /// For poll(); -1 where the connection is lost.
+  [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
+  [[nodiscard]] bool lost() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
+  /// The payloads that arrived on the channels listened to.
+  std::vector<std::string> notices();
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const { PQfinish(connection); }
+  };
+  PostgresRows checked(PGresult* result);
+  [[noreturn]] void fail(const PGresult* result) const;
+
+  std::unique_ptr<PGconn, Finish> connection_;
+  bool opened_ = false;
+  std::unordered_map<const char*, std::string> prepared_;
+};
+
+}  // namespace perseus::store

@@ -1,0 +1,33 @@
+// Which stragglers there are, and what they do to a pipeline.
+//
+// draw_stragglers(): the scenario's own ones and those drawn from its distributions. Each pipeline and distribution has
+// its own stream of numbers, so that one more distribution leaves the others' draws as they are. Output is ordered by
+// onset, then pipeline; the same for the same seed. check_stragglers(): do they fit the pipelines?
+// condition_of(): what hampers a pipeline of a kind while some of them last; the worst of each stage, and of the
+// stalls. Errors: invalid_input, from Hardship::where: a stage or GPUs that the pipeline lacks, a failure that leaves
+// more GPUs than there were, more than max_stragglers draws. Cost: O(stragglers log stragglers). Threads: pure
+// functions. Source: paper section 2.2.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "base/result.h"
+#include "planning/model/scenario.h"
+#include "simulation/emulator/cluster.h"
+#include "simulation/emulator/condition.h"
+
+namespace perseus::emulator {
+
+inline constexpr std::size_t max_stragglers = 1'000'000;
+
+Status check_stragglers(const model::Scenario& scenario, const std::vector<PipelineKind>& kinds);
+Result<std::vector<model::Straggler>> draw_stragglers(const model::Scenario& scenario,
+                                                      const std::vector<PipelineKind>& kinds);
+
+Condition condition_of(const std::vector<const model::Hardship*>& hardships, const PipelineKind& kind);
+
+/// The kind that a pipeline starts as.
+int kind_of_pipeline(const std::vector<PipelineKind>& kinds, int pipeline);
+
+}  // namespace perseus::emulator

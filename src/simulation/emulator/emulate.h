@@ -1,0 +1,165 @@
+// A training job on a cluster in virtual time, with one method's plans: how long, how much energy, and whose fault.
+//
+// Problem: thousands of GPUs for a day, within seconds. Between two events (an onset, a recovery, the server hearing of
+// one) all iterations are the same, and pipelines of one kind, condition and plan do the same; so that what is
+// simulated is one pipeline for each such state, once (planning/checker/plan_run.h), and what is added up is one
+// iteration for each mix of states, times how often it runs. Nothing is stepped per GPU or per iteration.
+//
+// One iteration. All pipelines start together; each waits `load`, then its stall if batches come late, then runs its
+// plan under its condition (simulation/emulator/condition.h). All wait for the last: its time is the pace, T'.
+// Gradients are synchronised, the optimizer steps, and the next iteration begins. Energy of a pipeline: eq. (1) at T',
+// times the tensor-parallel degree; parts are those of simulation/emulator/energy_parts.h. A throttled pipeline's bloat
+// counts against the bound of the healthy one. Events take effect at the next beginning of an iteration. The server
+// hears of onset and recovery notice_delay later and plans reach the clients after `deploy`; until then everybody runs
+// as before. Its rule: T' is the longest iteration that it knows of, each pipeline at its default plan
+// (planning/model/default_plan.h), but a pipeline that it knows to be hampered at its default plan without the
+// tolerance, which it runs, since all wait for it; all others run the slowest one within T'
+// (planning/planner/look_up.h): T_opt = min(T*, T'). A failure makes the pipeline one of another kind, and everybody
+// idle for `restart`, at its beginning and end; its missing GPUs idle. Input: a scenario (times and delivery), its
+// kinds and a method's plans for them (simulation/emulator/cluster.h), and stragglers that fit them
+// (simulation/emulator/drawn_stragglers.h). Output: Emulation, unique; the order of stragglers and of pipelines within
+// a kind does not matter. Errors: none. Cost: O(events * distinct states at a time), a simulation for each new state
+// and a Fourier transform for each new mix; 64 MB of simulated states at most are kept. Threads: one Emulator, one
+// thread; it keeps references. Source: paper sections 2.2, 3.1, 6.3.
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/units.h"
+#include "planning/model/scenario.h"
+#include "simulation/emulator/cluster.h"
+#include "simulation/emulator/condition.h"
+#include "simulation/emulator/energy_parts.h"
+#include "simulation/emulator/pipeline_iteration.h"
+#include "simulation/emulator/power_series.h"
+
+namespace perseus::emulator {
+
+/// look_up: the server's rule above. default_plans: it knows nobody and all run their default plan, which leaves
+/// extrinsic bloat alone.
+enum class Response { look_up, default_plans };
+
+/// Pipelines that do the same.
+struct PipelineGroup {
+  int kind = 0;
+  Condition condition;
+  std::size_t point = 0;  ///< of the kind's frontier
+  int pipelines = 0;
+  auto operator<=>(const PipelineGroup&) const = default;
+};
+
+struct ClusterIteration {
+  Seconds pace;  ///< T'
+  Seconds time;  ///< with synchronisation and optimizer
+  EnergyParts energy;
+  PowerFigures power;
+  std::vector<EnergyParts> of_one;  ///< per group: of one of its pipelines, until the iteration's end
+};
+
+/// What goes on for as long as nothing changes and the server knows of everything.
+struct SteadyState {
+  std::vector<PipelineGroup> groups;
+  ClusterIteration iteration;
+};
+
+/// Equal iterations one after the other, or a restart (no iterations).
+struct Segment {
+  Seconds start;
+  long iterations = 0;
+  Seconds each;  ///< an iteration's time, or the restart's
+  EnergyParts energy;
+  PowerFigures power;
+  [[nodiscard]] Seconds length() const { return iterations == 0 ? each : static_cast<double>(iterations) * each; }
+};
+
+/// Power within one iteration: mean of each bin.
+struct IterationPower {
+  Seconds time;
+  Seconds bin_width;
+  std::vector<double> bins_w;
+};
+
+struct Emulation {
+  long iterations = 0;
+  Seconds time;
+  EnergyParts energy;
+  Seconds shortest_iteration = Seconds(std::numeric_limits<double>::infinity());
+  Seconds longest_iteration;
+  Seconds iterating;  ///< time without restarts
+  Watts highest_power;
+  Watts lowest_power = Watts(std::numeric_limits<double>::infinity());
+  double ramp_w_per_s = 0;
+  double band_w2s = 0;      ///< signal energy from 0.1 to 20 Hz
+  double variance_w2s = 0;  ///< of all that alternates within iterations
+  std::vector<Segment> segments;
+  IterationPower first;    ///< iteration
+  IterationPower slowest;  ///< iteration, the first of equals
+
+  [[nodiscard]] Watts mean_power() const { return energy.total() / time; }
+  [[nodiscard]] double peak_to_mean() const { return highest_power / mean_power(); }
+  [[nodiscard]] double band_rms_w() const;
+  /// Of the alternating part's signal energy, in 0..1.
+  [[nodiscard]] double band_share() const;
+  [[nodiscard]] Seconds mean_iteration() const { return iterating / static_cast<double>(iterations); }
+  [[nodiscard]] Joules energy_per_iteration() const { return energy.total() / static_cast<double>(iterations); }
+};
+
+class Emulator {
+ public:
+  Emulator(const model::Scenario& scenario, const std::vector<PipelineKind>& kinds, const MethodPlans& plans);
+
+  /// Until the scenario's duration is over (the last iteration is finished) or its iterations are done.
+  Emulation run(const std::vector<model::Straggler>& stragglers, Response response);
+
+  /// While all of these last.
+  SteadyState steady_state(const std::vector<model::Straggler>& stragglers, Response response);
+
+  /// One iteration of these pipelines, some GPUs being without one.
+  ClusterIteration iterate(const std::vector<PipelineGroup>& groups, long spare_gpus, IterationPower* power = nullptr);
+
+ private:
+  /// One straggler's onset or recovery: for the pipeline, for the server's knowledge of it, or for both.
+  struct Event {
+    Seconds time;
+    int straggler = 0;
+    bool begins = true;
+    bool happens = true;
+    bool is_heard_of = true;
+  };
+  struct PipelineState;
+  struct Mix {
+    std::vector<PipelineGroup> groups;
+    long spare_gpus = 0;
+    auto operator<=>(const Mix&) const = default;
+  };
+  using States = std::map<int, PipelineState>;
+
+  [[nodiscard]] std::vector<Event> events_of(const std::vector<model::Straggler>& stragglers) const;
+  /// Applies an event; the restart that it causes.
+  Seconds apply(const Event& event, const std::vector<model::Straggler>& stragglers, States& states) const;
+  Mix mix_of(const States& states, const std::vector<model::Straggler>& stragglers, Response response);
+  const ClusterIteration& iteration_of(const Mix& mix);
+  std::shared_ptr<const PipelineIteration> pipeline_iteration(int kind, const Condition& condition, std::size_t point);
+  Seconds own_time(int kind, const Condition& condition, std::size_t point);
+
+  const model::Scenario& scenario_;
+  const std::vector<PipelineKind>& kinds_;
+  const MethodPlans& plans_;
+
+  struct StateKey {
+    int kind;
+    std::size_t point;
+    Condition condition;
+    auto operator<=>(const StateKey&) const = default;
+  };
+  std::map<StateKey, std::shared_ptr<const PipelineIteration>> simulated_;
+  std::size_t simulated_bytes_ = 0;
+  std::map<Mix, ClusterIteration> mixes_;
+};
+
+}  // namespace perseus::emulator

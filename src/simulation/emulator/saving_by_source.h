@@ -1,0 +1,23 @@
+// What a method saves, by source, in percent of the energy of everything at maximum clock.
+//
+// Intrinsic: what its fastest plans save, whatever the stragglers do. Extrinsic: what slowing down for stragglers adds.
+// Input: energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
+// Errors: none. Threads: pure. Source: paper section 6.3, figure 7.
+#pragma once
+
+#include "base/units.h"
+
+namespace perseus::emulator {
+
+struct Savings {
+  double intrinsic_pct = 0;
+  double extrinsic_pct = 0;
+  double total_pct = 0;
+};
+
+inline Savings savings_of(Joules all_max, Joules fastest_plans, Joules all_plans) {
+  return {100 * ((all_max - fastest_plans) / all_max), 100 * ((fastest_plans - all_plans) / all_max),
+          100 * ((all_max - all_plans) / all_max)};
+}
+
+}  // namespace perseus::emulator

@@ -1,0 +1,42 @@
+#include "simulation/simulated_gpu/find.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <string_view>
+
+namespace perseus::simulated_gpu {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_files_of(const fs::path& path, std::vector<std::string>& files) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    if (fs::exists(path, ignored)) files.push_back(path.string());
+    return;
+  }
+  std::vector<std::string> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
+    // One that ends in .new is being made.
+    if (entry.is_regular_file(ignored) && entry.path().extension() != ".new") found.push_back(entry.path().string());
+  }
+  std::ranges::sort(found);
+  files.insert(files.end(), found.begin(), found.end());
+}
+
+}  // namespace
+
+std::vector<std::string> simulated_gpu_files() {
+  std::vector<std::string> files;
+  const char* variable = std::getenv("PERSEUS_SIMULATED_GPUS");
+  std::string_view rest = variable == nullptr ? std::string_view() : variable;
+  while (!rest.empty()) {
+    const std::size_t colon = std::min(rest.find(':'), rest.size());
+    if (colon > 0) add_files_of(fs::path(rest.substr(0, colon)), files);
+    rest.remove_prefix(std::min(colon + 1, rest.size()));
+  }
+  return files;
+}
+
+}  // namespace perseus::simulated_gpu

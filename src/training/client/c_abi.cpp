@@ -1,0 +1,185 @@
+// include/perseus/perseus.h over Client: nothing throws through here, a null client or a forked child does nothing.
+#include <perseus/perseus.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+
+#include "training/client/training_client.h"
+
+#ifndef PERSEUS_VERSION
+#define PERSEUS_VERSION "0"
+#endif
+
+using perseus::client::TrainingClient;
+using perseus::model::Instruction;
+
+/// The handle is never freed: a call after perseus_stop(), or beside it, finds no client here and does nothing. The
+/// client itself is freed unless another thread may still use it.
+struct perseus_client {
+  std::atomic<TrainingClient*> client{nullptr};
+  unsigned forks = 0;                     ///< of the process that started it
+  std::atomic<int> calls{0};              ///< of other threads than the training thread, in progress
+  TrainingClient* left_behind = nullptr;  ///< stopped, and still in use
+  perseus_client* before = nullptr;       ///< keeps every handle reachable
+};
+
+namespace {
+
+std::atomic<unsigned> forks{0};
+std::atomic<perseus_client*> newest_handle{nullptr};
+
+void count_forks() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  (void)registered;
+}
+
+TrainingClient* usable(perseus_client* client) noexcept {
+  if (client == nullptr || client->forks != forks.load(std::memory_order_relaxed)) return nullptr;
+  return client->client.load(std::memory_order_acquire);
+}
+
+/// The client for a call that any thread may make: perseus_stop() frees no client while one of these lives.
+class Used {
+ public:
+  explicit Used(perseus_client* handle) noexcept : handle_(handle) {
+    if (handle_ == nullptr) return;
+    // The count, then the client; perseus_stop(): the client, then the count. One of both sees the other.
+    handle_->calls.fetch_add(1, std::memory_order_seq_cst);
+    if (handle_->forks == forks.load(std::memory_order_relaxed)) {
+      client_ = handle_->client.load(std::memory_order_seq_cst);
+    }
+  }
+  Used(const Used&) = delete;
+  Used& operator=(const Used&) = delete;
+  ~Used() {
+    if (handle_ != nullptr) handle_->calls.fetch_sub(1, std::memory_order_seq_cst);
+  }
+  explicit operator bool() const noexcept { return client_ != nullptr; }
+  TrainingClient* operator->() const noexcept { return client_; }
+
+ private:
+  perseus_client* handle_;
+  TrainingClient* client_ = nullptr;
+};
+
+bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::model::num_instructions; }
+
+}  // namespace
+
+int perseus_abi_version() { return PERSEUS_ABI_VERSION; }
+const char* perseus_version() { return PERSEUS_VERSION; }
+
+int perseus_instruction_named(const char* name) {
+  if (name == nullptr) return -1;
+  const auto instruction = perseus::model::instruction_named(name);
+  return instruction ? static_cast<int>(*instruction) : -1;
+}
+
+void perseus_options_init(perseus_options* options) {
+  if (options != nullptr) *options = perseus::client::default_options();
+}
+
+perseus_client* perseus_start(const perseus_options* options) {
+  try {
+    count_forks();
+    std::vector<std::string> remarks;
+    auto read = perseus::client::read_options(options, remarks);
+    auto client = std::make_unique<TrainingClient>(std::move(read));
+    auto handle = std::make_unique<perseus_client>();
+    client->start(remarks);
+    handle->forks = forks.load();
+    handle->client = client.release();
+    handle->before = newest_handle.load();
+    while (!newest_handle.compare_exchange_weak(handle->before, handle.get())) {}
+    return handle.release();
+  } catch (...) {  // only memory can be missing: everything else is a complaint
+    return nullptr;
+  }
+}
+
+void perseus_stop(perseus_client* client) {
+  if (usable(client) == nullptr) return;
+  TrainingClient* const stopped = client->client.exchange(nullptr, std::memory_order_seq_cst);
+  if (stopped == nullptr) return;  // another call of perseus_stop() was first
+  bool unused = false;
+  try {
+    unused = stopped->stop();
+  } catch (...) {}  // out of memory: what it has started may still run
+  if (unused && client->calls.load(std::memory_order_seq_cst) == 0) {
+    delete stopped;
+  } else {
+    client->left_behind = stopped;
+  }
+}
+
+const char* perseus_job(const perseus_client* client) {
+  const Used used(const_cast<perseus_client*>(client));
+  return used ? used->job() : "";
+}
+
+void perseus_step_begin(perseus_client* client, int kind) {
+  if (TrainingClient* const c = usable(client)) c->step_begin(kind == PERSEUS_TRAIN);
+}
+
+void perseus_step_end(perseus_client* client) {
+  if (TrainingClient* const c = usable(client)) c->step_end();
+}
+
+[[gnu::hot]] void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
+  TrainingClient* const c = usable(client);
+  if (c != nullptr && known(instruction))
+    c->begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+}
+
+[[gnu::hot]] void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
+  TrainingClient* const c = usable(client);
+  if (c != nullptr && known(instruction)) c->end(static_cast<perseus::model::Instruction>(instruction));
+}
+
+[[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk) {
+  TrainingClient* const c = usable(client);
+  if (c != nullptr && known(instruction))
+    c->set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+}
+
+int perseus_time_with_cuda(perseus_client* client, void* stream) {
+  const Used c(client);
+  if (!c) return 0;
+  try {
+    return c->time_with_cuda(stream) ? 0 : 1;
+  } catch (...) { return 1; }
+}
+
+void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void*), void* context) {
+  if (const Used c(client); c) c->time_with(now_ns, context);
+}
+
+void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics) {
+  if (statistics == nullptr || statistics->size < sizeof(size_t)) return;
+  perseus_statistics all;
+  std::memset(&all, 0, sizeof(all));
+  all.last_iteration_energy_j = -1;
+  try {
+    if (const Used c(client); c) c->statistics(all);
+  } catch (...) {}
+  all.size = std::min(statistics->size, sizeof(all));
+  std::memcpy(statistics, &all, all.size);
+}
+
+size_t perseus_status(perseus_client* client, char* buffer, size_t capacity) {
+  std::string text = "{}";
+  try {
+    if (const Used c(client); c) text = c->status();
+  } catch (...) {}
+  if (buffer != nullptr) {
+    std::copy_n(text.data(), std::min(capacity, text.size()), buffer);
+    if (text.size() < capacity) buffer[text.size()] = '\0';
+  }
+  return text.size();
+}

@@ -1,0 +1,152 @@
+#include "training/client/complaints.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "training/client/call_cost.h"
+
+namespace perseus::client {
+
+std::string_view name_of(Cause cause) {
+  switch (cause) {
+    case Cause::server:
+      return "server";
+    case Cause::job:
+      return "job";
+    case Cause::reports:
+      return "reports";
+    case Cause::slowdown:
+      return "slowdown";
+    case Cause::late_clocks:
+      return "late_clocks";
+    case Cause::plan:
+      return "plan";
+    case Cause::clock_control:
+      return "clock_control";
+    case Cause::device:
+      return "device";
+    case Cause::energy:
+      return "energy";
+    case Cause::cuda:
+      return "cuda";
+    case Cause::records:
+      return "records";
+    case Cause::device_time:
+      return "device_time";
+    case Cause::graph:
+      return "graph";
+  }
+  return "";
+}
+
+Complaints::Complaints(Log log, PauseLimits pauses, std::function<double()> now_s)
+    : log_(std::move(log)),
+      pauses_(pauses),
+      now_s_(now_s ? std::move(now_s) : [] { return 1e-9 * static_cast<double>(host_now_ns()); }) {}
+
+void Complaints::silence(double limit_s) {
+  silent_ = true;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(limit_s);
+  std::unique_lock lock(logging_, std::try_to_lock);
+  while (!lock && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    (void)lock.try_lock();
+  }
+}
+
+void Complaints::say(LogLevel level, const std::string& message) const {
+  try {
+    const std::lock_guard lock(logging_);
+    if (silent_) return;
+    log_(level, message);
+  } catch (...) {  // a log is not worth a training run
+  }
+}
+
+Complaints::Known* Complaints::known(Cause cause) {
+  const auto found = std::ranges::find_if(known_, [&](const Known& k) { return k.complaint.cause == cause; });
+  return found == known_.end() ? nullptr : &*found;
+}
+
+/// The line to log about a cause now; empty: none.
+std::string Complaints::due(Known& known) {
+  const double now_s = now_s_();
+  if (!known.holds || known.logged || now_s < known.quiet_until_s) return {};
+  std::string line = known.complaint.message;
+  if (known.unlogged > 1) line += fmt::format(" ({} times since the last message about it)", known.unlogged);
+  known.logged = true;
+  known.unlogged = 0;
+  known.pause_s = std::clamp(2 * known.pause_s, pauses_.least_s, pauses_.most_s);
+  known.quiet_until_s = now_s + known.pause_s;
+  return line;
+}
+
+void Complaints::raise(Cause cause, const std::string& message) {
+  std::string line;
+  {
+    const std::lock_guard lock(mutex_);
+    Known* one = known(cause);
+    if (one == nullptr) {
+      one = &known_.emplace_back();
+      one->complaint.cause = cause;
+      one->seen_s = now_s_();
+    }
+    one->complaint.message = message;
+    if (!one->holds) {
+      if (now_s_() - one->seen_s > pauses_.most_s) one->quiet_until_s = one->pause_s = 0;
+      one->holds = true;
+      one->logged = false;
+      ++one->unlogged;
+      ++one->complaint.times;
+      one->complaint.since_s = SystemClock().now_s();
+    }
+    one->seen_s = now_s_();
+    line = due(*one);
+  }
+  if (!line.empty()) say(LogLevel::warning, line);
+}
+
+void Complaints::clear(Cause cause, const std::string& now_what) {
+  {
+    const std::lock_guard lock(mutex_);
+    Known* const one = known(cause);
+    if (one == nullptr || !one->holds) return;
+    one->holds = false;
+    one->seen_s = now_s_();
+    if (!one->logged) return;
+  }
+  say(LogLevel::info, now_what);
+}
+
+void Complaints::remind() {
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Known& one : known_) {
+      if (std::string line = due(one); !line.empty()) lines.push_back(std::move(line));
+    }
+  }
+  for (const std::string& line : lines) say(LogLevel::warning, line);
+}
+
+bool Complaints::raised(Cause cause) const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(known_, [&](const Known& k) { return k.holds && k.complaint.cause == cause; });
+}
+
+std::vector<Complaint> Complaints::all() const {
+  std::vector<Complaint> all;
+  const std::lock_guard lock(mutex_);
+  for (const Known& one : known_) {
+    if (one.holds) all.push_back(one.complaint);
+  }
+  std::ranges::stable_sort(all, {}, &Complaint::since_s);
+  return all;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,208 @@
+#include "training/client/energy_meter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace perseus::client {
+namespace {
+
+constexpr double least_power_w = 5;  ///< for sharing out: an estimate may be negative at first
+constexpr double least_stddev_j = 0.02;
+constexpr double power_step_w = 150;  ///< about how much power changes at an edge's uncertain moment
+constexpr double longest_interval_s = 5;
+constexpr int model_is_grown = 30;  ///< intervals
+constexpr double clocks_kept_s = 10;
+
+}  // namespace
+
+EnergyMeter::EnergyMeter(int kinds, int lowest_mhz, int highest_mhz)
+    : kinds_(kinds), model_(kinds + 2, lowest_mhz, highest_mhz), clocks_(Megahertz(highest_mhz)) {}
+
+void EnergyMeter::step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed) {
+  known_until_s_ = std::max(known_until_s_, to_s);
+  steps_.push_back({tag, from_s, to_s, 0, false, detailed, std::move(spans)});
+}
+
+void EnergyMeter::edge(const CounterEdge& edge) { edges_.push_back(edge); }
+void EnergyMeter::throttled(double from_s, double to_s) { throttled_.push_back({from_s, to_s}); }
+void EnergyMeter::other_clock(double from_s, double to_s) { other_clock_.push_back({from_s, to_s}); }
+void EnergyMeter::unknown(double from_s, double to_s) {
+  unknown_.push_back({from_s, to_s});
+  known_until_s_ = std::max(known_until_s_, to_s);
+}
+
+bool EnergyMeter::touches(const std::deque<Stretch>& stretches, double from_s, double to_s) {
+  return std::ranges::any_of(stretches, [&](const Stretch& s) { return s.from_s < to_s && s.to_s > from_s; });
+}
+
+void EnergyMeter::cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const {
+  clocks_.for_each(Seconds(from_s), Seconds(to_s), [&](Megahertz clock, Seconds from, Seconds to) {
+    into.push_back({from.value(), to.value(), {kind, clock.value(), (to - from).value()}});
+  });
+}
+
+/// Everything that ran then: work, waiting in steps, and what is between them.
+std::vector<EnergyMeter::TimedPiece> EnergyMeter::pieces(double from_s, double to_s) const {
+  std::vector<TimedPiece> result;
+  double at = from_s;
+  const auto fill = [&](double until, int kind) {
+    until = std::min(until, to_s);
+    cut_at_clocks(at, until, kind, result);
+    at = std::max(at, until);
+  };
+  for (const Step& step : steps_) {
+    if (step.to_s <= at) continue;
+    if (step.from_s >= to_s) break;
+    fill(step.from_s, between());
+    auto span = std::ranges::lower_bound(step.spans, at, {}, &WorkSpan::to_s);
+    for (; span != step.spans.end() && span->from_s < to_s; ++span) {
+      fill(span->from_s, waiting());
+      fill(span->to_s, span->kind);
+    }
+    fill(step.to_s, waiting());
+  }
+  fill(to_s, between());
+  return result;
+}
+
+void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
+  const double energy = to.energy_j - from.energy_j;
+  const double took = to.at_s - from.at_s;
+  std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
+  const bool reset = energy < 0 || energy > 1e4 * took;  // the driver was loaded again, or nonsense
+  const bool was_throttled = touches(throttled_, from.at_s, to.at_s);
+  const bool strange = reset || took > longest_interval_s || touches(other_clock_, from.at_s, to.at_s) ||
+                       touches(unknown_, from.at_s, to.at_s);
+  ++intervals_;
+  throttled_intervals_ += was_throttled ? 1 : 0;
+  rejected_intervals_ += strange && !was_throttled ? 1 : 0;
+  if (!was_throttled && !strange) {
+    std::vector<WorkPiece> sum;
+    for (const TimedPiece& piece : work) {
+      const auto same = std::ranges::find_if(sum, [&](const WorkPiece& known) {
+        return known.kind == piece.work.kind && known.clock_mhz == piece.work.clock_mhz;
+      });
+      if (same != sum.end()) {
+        same->seconds += piece.work.seconds;
+      } else {
+        sum.push_back(piece.work);
+      }
+    }
+    const double moments = std::hypot(from.stddev_s, to.stddev_s) * power_step_w;
+    model_.add(sum, energy, std::hypot(moments, least_stddev_j, 0.001 * energy));
+  }
+  // The energy at the moments where steps begin and end.
+  double weights = 0;
+  std::vector<double> powers;
+  for (const TimedPiece& piece : work) {
+    powers.push_back(std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), least_power_w));
+    weights += powers.back() * piece.work.seconds;
+  }
+  const auto energy_at = [&](double at_s) {
+    double until = 0;
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      until += powers[i] * std::clamp(at_s - work[i].from_s, 0.0, work[i].to_s - work[i].from_s);
+    }
+    return from.energy_j + (weights > 0 ? energy * until / weights : 0);
+  };
+  for (Step& step : steps_) {
+    if (step.from_s >= from.at_s && step.from_s < to.at_s && !reset) {
+      step.begin_energy_j = energy_at(step.from_s);
+      step.has_begin = true;
+    }
+    if (step.tag >= 0 && step.to_s >= from.at_s && step.to_s < to.at_s) {
+      MeteredStep result = metered(step);
+      if (step.has_begin && !reset) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
+      done_.push_back(std::move(result));
+      step.tag = -1;  // given out
+    }
+    if (reset) step.has_begin = false;
+  }
+}
+
+MeteredStep EnergyMeter::metered(Step& step) const {
+  MeteredStep result;
+  result.tag = step.tag;
+  result.throttled = touches(throttled_, step.from_s, step.to_s);
+  std::vector<TimedPiece> parts;
+  for (const WorkSpan& span : step.spans) {
+    MeteredSpan metered{span};
+    parts.clear();
+    cut_at_clocks(span.from_s, span.to_s, span.kind, parts);
+    if (step.detailed) metered.energy_j = 0;
+    for (const TimedPiece& part : parts) {
+      if (step.detailed) {
+        const PowerEstimate power = model_.power(span.kind, part.work.clock_mhz);
+        metered.energy_j += power.power_w * part.work.seconds;
+        metered.stddev_j += power.stddev_w * part.work.seconds;
+      }
+    }
+    result.spans.push_back(metered);
+  }
+  return result;
+}
+
+std::vector<MeteredStep> EnergyMeter::take() {
+  while (edges_.size() >= 2 && edges_[1].at_s <= known_until_s_) {
+    const CounterEdge from = edges_[0];
+    const CounterEdge to = edges_[1];
+    measure(from, to);
+    edges_.pop_front();
+    forget(edges_.front().at_s);
+  }
+  give_out_last_step();
+  return std::exchange(done_, {});
+}
+
+/// A step that ends between two edges whose interval is not known to its end: what follows is still under way. Its
+/// energy from the edge before is the model's, or its share of time while the model is young.
+void EnergyMeter::give_out_last_step() {
+  if (edges_.size() < 2) return;
+  const CounterEdge& from = edges_[0];
+  const CounterEdge& to = edges_[1];
+  for (Step& step : steps_) {
+    if (step.tag < 0 || step.to_s < from.at_s || step.to_s >= to.at_s) continue;
+    MeteredStep result = metered(step);
+    const double energy = to.energy_j - from.energy_j;
+    if (step.has_begin && energy >= 0) {
+      double tail = energy * (step.to_s - from.at_s) / (to.at_s - from.at_s);
+      if (model_.intervals() >= model_is_grown) {
+        tail = 0;
+        for (const TimedPiece& piece : pieces(from.at_s, step.to_s)) {
+          tail +=
+              std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), least_power_w) * piece.work.seconds;
+        }
+      }
+      result.energy_j = std::max(from.energy_j + std::min(tail, energy) - step.begin_energy_j, 0.0);
+    }
+    done_.push_back(std::move(result));
+    step.tag = -1;
+  }
+}
+
+/// What lies before the last edge that was measured up to is not needed again.
+void EnergyMeter::forget(double before) {
+  while (!steps_.empty() && steps_.front().tag < 0 && steps_.front().to_s < before) steps_.pop_front();
+  const double oldest = steps_.empty() ? before : std::min(before, steps_.front().from_s);
+  clocks_.forget_before(Seconds(oldest - clocks_kept_s));
+  for (auto* const stretches : {&throttled_, &other_clock_, &unknown_}) {
+    while (!stretches->empty() && stretches->front().to_s < oldest) stretches->pop_front();
+  }
+}
+
+std::vector<MeteredStep> EnergyMeter::flush() {
+  std::vector<MeteredStep> result = take();
+  for (Step& step : steps_) {
+    if (step.tag < 0) continue;
+    result.push_back(metered(step));
+    step.tag = -1;
+  }
+  // Of an interval that began before, nobody knows any more what ran in it: the next edge begins the next one.
+  while (!edges_.empty() && edges_.front().at_s < known_until_s_) edges_.pop_front();
+  steps_.clear();
+  forget(known_until_s_);
+  return result;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,105 @@
+// Energy of iterations and of their computations, from the counter's edges and from what ran when.
+//
+// Problem: computations are shorter than the counter's refresh, and what ran is known only when a step has ended.
+// Input: steps (spans of work, on the same clock as the edges), clocks and when they took effect, edges, and moments at
+// which the device was throttled or ran at another clock than it was asked for. Output: metered steps in order:
+// energy between their begin and end, per span an energy with standard deviation. The energy at a moment inside an
+// interval between two edges is the interval's, shared out by the power model. Throttled intervals, those at another
+// clock and those with unknown work (evaluation) teach the model nothing. A step comes out once there is an edge after
+// it; flush() gives the rest without energy. Errors: none; energies that are not known are negative. Cost: linear in
+// spans; memory for what lies after the last edge. Threads: one. Source: decision 0017.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "planning/model/clock_timeline.h"
+#include "training/client/counter_edges.h"
+#include "training/client/power_model.h"
+
+namespace perseus::client {
+
+struct WorkSpan {
+  int kind = 0;
+  double from_s = 0, to_s = 0;
+};
+
+struct MeteredSpan {
+  WorkSpan span;
+  double energy_j = -1, stddev_j = 0;
+};
+
+struct MeteredStep {
+  std::int64_t tag = 0;
+  double energy_j = -1;
+  bool throttled = false;
+  std::vector<MeteredSpan> spans;
+};
+
+class EnergyMeter {
+ public:
+  /// `kinds` of work are 0 .. kinds-1; waiting inside of steps and what is between steps are two more.
+  EnergyMeter(int kinds, int lowest_mhz, int highest_mhz);
+
+  /// That clock was requested then, and takes effect `latency_s` later. In order of time.
+  void clock(double at_s, int clock_mhz, double latency_s) {
+    clocks_.request(Megahertz(clock_mhz), Seconds(at_s), Seconds(latency_s));
+  }
+  /// Of the last seconds and of what is not measured yet.
+  [[nodiscard]] const model::ClockTimeline& clocks() const { return clocks_; }
+  /// Spans in order, not overlapping; steps in order. `detailed`: with an energy for each span.
+  void step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed = true);
+  void edge(const CounterEdge& edge);
+  /// Something was not as it was asked for, at some time between these: the samples in it do not count.
+  void throttled(double from_s, double to_s);
+  void other_clock(double from_s, double to_s);
+  /// Nothing is known of what ran before: evaluation, or steps that were not recorded.
+  void unknown(double from_s, double to_s);
+
+  /// Metered steps since the last call.
+  std::vector<MeteredStep> take();
+  std::vector<MeteredStep> flush();
+
+  [[nodiscard]] const PowerModel& model() const { return model_; }
+  [[nodiscard]] int waiting() const { return kinds_; }
+  [[nodiscard]] int between() const { return kinds_ + 1; }
+  [[nodiscard]] std::int64_t intervals() const { return intervals_; }
+  [[nodiscard]] std::int64_t intervals_throttled() const { return throttled_intervals_; }
+  [[nodiscard]] std::int64_t intervals_rejected() const { return rejected_intervals_; }
+
+ private:
+  struct Stretch {
+    double from_s, to_s;
+  };
+  struct Step {
+    std::int64_t tag;
+    double from_s, to_s;
+    double begin_energy_j;
+    bool has_begin, detailed;
+    std::vector<WorkSpan> spans;
+  };
+  struct TimedPiece {
+    double from_s, to_s;
+    WorkPiece work;
+  };
+  [[nodiscard]] std::vector<TimedPiece> pieces(double from_s, double to_s) const;
+  void cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const;
+  void measure(const CounterEdge& from, const CounterEdge& to);
+  void give_out_last_step();
+  void forget(double before);
+  MeteredStep metered(Step& step) const;
+  static bool touches(const std::deque<Stretch>& stretches, double from_s, double to_s);
+
+  int kinds_;
+  PowerModel model_;
+  std::deque<CounterEdge> edges_;  ///< the first one is measured up to
+  std::deque<Step> steps_;         ///< not given out yet, or still covering edges to come
+  model::ClockTimeline clocks_;
+  std::deque<Stretch> throttled_, other_clock_, unknown_;
+  double known_until_s_ = 0;
+  std::vector<MeteredStep> done_;
+  std::int64_t intervals_ = 0, throttled_intervals_ = 0, rejected_intervals_ = 0;
+};
+
+}  // namespace perseus::client

@@ -1,0 +1,148 @@
+// From recorded steps and a GPU's counter to measured iterations.
+//
+// Problem: bring together what the training thread recorded, when clocks took effect, what the device shows, and the
+// energy meter. Input: steps as they end; look() whenever next_look_s() says. Output: iterations in order, with time
+// always, with energies where they are known (a computation's within 5 %); facts for statistics. An iteration comes out
+// when the counter's next edge has come, or after a while without energy. A *mixed* computation is one during which the
+// clock changed: it began before the clock that it had asked for was there. In a profiling window its time and energy,
+// and the iteration's with them, are set to what they would be at that clock alone; where that is not known within 2 %,
+// the computation's time and energy are 0: not known. Errors: Complaints (energy); a device without
+// a counter gives iterations without energy, once the device was asked whether it throttled meanwhile. Cost: see
+// energy_meter; some 40 driver calls a second. Threads: one; facts() any. Source: paper section 5 (Profiler).
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "training/client/complaints.h"
+#include "training/client/energy_meter.h"
+#include "training/client/messages.h"
+#include "training/client/speed_curve.h"
+#include "training/client/step_recorder.h"
+#include "training/device/gpu.h"
+
+namespace perseus::client {
+
+/// One kind of work at one clock, with error bars.
+struct MeasuredPower {
+  std::string work;  ///< an instruction's name, "blocking" or "between_steps"
+  int chunk = 0;
+  int clock_mhz = 0;
+  PowerEstimate power;
+  double time_s = 0;  ///< of one computation there, median of the last; 0: none
+  int samples = 0;
+};
+
+struct EnergyFacts {
+  bool known = false;
+  double counter_period_s = 0;
+  double total_j = 0;  ///< since the first edge
+  double last_iteration_j = -1;
+  PowerEstimate blocking;  ///< at the highest clock; 0: not known
+  std::int64_t intervals = 0, throttled = 0, rejected = 0;
+  std::int64_t mixed = 0, unsure = 0;  ///< computations; unsure: mixed, and not corrected
+  std::int64_t late = 0;               ///< ... mixed for longer than the switch latency that plans count on
+  std::vector<MeasuredPower> powers;
+};
+
+class IterationMeter {
+ public:
+  /// `gpu` may be null; it is used from take() and look() only. `with_energy`: its counter may be read. `clock`: of
+  /// steps and looks, s; the host's if not given.
+  IterationMeter(device::Gpu* gpu, bool with_energy, const std::vector<int>& clocks_mhz, int chunks,
+                 Complaints& complaints, std::function<double()> clock = {});
+
+  /// The helper gave that clock to the device (CLOCK_MONOTONIC, s, begin of the call). In order of time, and before the
+  /// steps in which it matters are taken.
+  void clock_set(double at_s, int clock_mhz);
+  /// How long a clock takes from the device call's begin to effect, as far as it is known.
+  void switch_latency(double seconds, double stddev_s) {
+    switch_latency_s_ = seconds;
+    switch_latency_stddev_s_ = stddev_s;
+  }
+  void take(const Step& step, double now_s);
+  [[nodiscard]] double next_look_s() const;
+  void look(double now_s);
+  /// Iterations that are done; with `all` also those that still wait for their energy.
+  std::vector<MeasuredIteration> measured(double now_s, bool all);
+  [[nodiscard]] EnergyFacts facts() const;
+
+ private:
+  /// What became of a computation: its kind of work, the clock that it was to run at, and those that it ran at.
+  struct Ran {
+    int kind, clock_mhz;
+    std::vector<ClockedTime> pieces;
+    bool mixed = false, late = false;
+    bool unsure = false;  ///< mixed, and its time at its clock alone is not known
+    double time_stddev_s = 0;
+  };
+  struct Pending {
+    std::int64_t tag;
+    double end_s;
+    bool wanted;
+    int window_iterations;
+    MeasuredIteration iteration;
+    double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
+    std::vector<Ran> ran;                            ///< per computation
+    std::vector<std::size_t> computation_of_span;
+    bool clean = true, followed = true, window_ends = false;  ///< as Step's
+  };
+  [[nodiscard]] int kind_of(const RecordedComputation& computation) const;
+  [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
+  void look_at_energy(double now_s);
+  void look_at_clock(double now_s);
+  void forget_clocks(const Step& step);
+  void check_clocks(double until_s);
+  [[nodiscard]] Ran ran_at(const RecordedComputation& computation, int clock_mhz, double from_s, double to_s) const;
+  void settle_times(Pending& pending);
+  void settle_energies(Pending& pending, const MeteredStep& step);
+  [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;
+  void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
+  void count_in_window(Pending& pending);
+  void publish();
+  void publish_powers();
+
+  device::Gpu* gpu_;
+  int chunks_;
+  int highest_mhz_;
+  Complaints& complaints_;
+  std::function<double()> clock_;
+  CounterEdges edges_;
+  EnergyMeter meter_;
+  double switch_latency_s_ = 0, switch_latency_stddev_s_ = 0;
+  std::vector<SpeedCurve> speeds_;  ///< by kind
+  std::int64_t mixed_ = 0, unsure_ = 0, late_ = 0;
+  std::int64_t next_tag_ = 0;
+  std::deque<Pending> pending_;
+  int window_ = -1, window_left_ = 0;  ///< iterations that may still be used
+  int window_ran_ = 0;
+  std::int64_t last_iteration_ = -1;
+  double last_end_s_ = 0;
+  struct SeenClock {
+    double at_s;
+    Megahertz clock;
+  };
+  std::deque<SeenClock> seen_;               ///< by looking at the device
+  std::optional<double> controlled_from_s_;  ///< the helper's first clock took effect; none: clocks are the driver's
+  double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
+  int failures_ = 0;
+  bool gives_energy_, gives_events_;
+  double first_edge_j_ = -1, last_edge_j_ = 0;
+  double last_iteration_j_ = -1;
+  double next_powers_s_ = 0;
+  struct Seen {
+    int kind, clock_mhz;
+    std::vector<double> times_s;  ///< the last few
+    int samples;
+  };
+  std::vector<Seen> seen_work_;
+  mutable std::mutex mutex_;
+  EnergyFacts facts_;
+};
+
+}  // namespace perseus::client

@@ -1,0 +1,141 @@
+#include "training/client/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+namespace perseus::client {
+namespace {
+
+std::string text(const char* value) { return value == nullptr ? std::string() : std::string(value); }
+
+void log_to_stderr(LogLevel level, const std::string& message) {
+  constexpr const char* names[] = {"", "warning: ", "error: "};
+  std::fprintf(stderr, "perseus: %s%s\n", names[static_cast<int>(level)], message.c_str());
+}
+
+std::map<std::string, std::string> read_facts(std::string_view lines, std::vector<std::string>& remarks) {
+  std::map<std::string, std::string> facts;
+  while (!lines.empty()) {
+    const std::size_t end = lines.find('\n');
+    const std::string_view line = lines.substr(0, end);
+    lines = end == std::string_view::npos ? std::string_view() : lines.substr(end + 1);
+    if (line.empty()) continue;
+    if (const std::size_t equals = line.find('='); equals != std::string_view::npos && equals > 0) {
+      facts[std::string(line.substr(0, equals))] = line.substr(equals + 1);
+    } else {
+      remarks.push_back(fmt::format("facts: '{}' is left out; expected key=value", line));
+    }
+  }
+  return facts;
+}
+
+class Checked {
+ public:
+  explicit Checked(std::vector<std::string>& remarks) : remarks_(remarks) {}
+  int integer(const char* name, int value, int least, int most) {
+    if (value >= least && value <= most) return value;
+    const int taken = std::clamp(value, least, most);
+    remarks_.push_back(fmt::format("{} is {}; {} is taken, allowed is {} to {}", name, value, taken, least, most));
+    return taken;
+  }
+  double number(const char* name, double value, double most, double otherwise) {
+    if (std::isfinite(value) && value >= 0 && value <= most) return value;
+    remarks_.push_back(fmt::format("{} is {}; {} is taken, allowed is 0 to {}", name, value, otherwise, most));
+    return otherwise;
+  }
+
+ private:
+  std::vector<std::string>& remarks_;
+};
+
+double plan_tolerance(double given, std::vector<std::string>& remarks) {
+  constexpr double kDefault = 0.01, kMost = 10;
+  std::string said = fmt::format("plan_tolerance is {}", given);
+  if (given == 0) {
+    const char* const variable = std::getenv("PERSEUS_PLAN_TOLERANCE");
+    if (variable == nullptr || *variable == '\0') return kDefault;
+    said = fmt::format("PERSEUS_PLAN_TOLERANCE is '{}'", variable);
+    char* end = nullptr;
+    given = std::strtod(variable, &end);
+    if (*end != '\0') given = std::nan("");
+  }
+  if (given <= kMost) return given;
+  remarks.push_back(fmt::format("{}; {} is taken, allowed is a number up to {}", said, kDefault, kMost));
+  return kDefault;
+}
+
+}  // namespace
+
+ClientOptions read_options(const perseus_options* given, std::vector<std::string>& remarks) {
+  perseus_options all = default_options();
+  if (given != nullptr && given->size >= sizeof(size_t)) {
+    std::memcpy(&all, given, std::min(given->size, sizeof(all)));
+  }
+  ClientOptions o;
+  o.server = text(all.server);
+  o.token = text(all.token);
+  o.ca_file = text(all.ca_file);
+  o.job = text(all.job);
+  o.job_name = text(all.job_name);
+  o.facts = read_facts(text(all.facts), remarks);
+  o.profile = text(all.profile);
+  o.schedule = text(all.schedule);
+  o.action_table = text(all.action_table);
+  Checked check(remarks);
+  constexpr int most = 1000000;
+  o.microbatches = check.integer("microbatches", all.microbatches, 0, most);
+  o.chunks = check.integer("chunks", all.chunks, 1, 1000);
+  o.dp_degree = check.integer("dp_degree", all.dp_degree, 1, most);
+  o.pp_degree = check.integer("pp_degree", all.pp_degree, 1, most);
+  o.tp_degree = check.integer("tp_degree", all.tp_degree, 1, most);
+  o.rank = check.integer("rank", all.rank, 0, most);
+  o.dp_rank = check.integer("dp_rank", all.dp_rank, 0, o.dp_degree - 1);
+  o.pp_rank = check.integer("pp_rank", all.pp_rank, 0, o.pp_degree - 1);
+  o.tp_rank = check.integer("tp_rank", all.tp_rank, 0, o.tp_degree - 1);
+  o.device = text(all.device);
+  o.accelerator = text(all.accelerator);
+  o.helper = text(all.helper);
+  o.blocking_power_w = check.number("blocking_power_w", all.blocking_power_w, 1e5, 0);
+  o.transfer_latency_s = check.number("transfer_latency_s", all.transfer_latency_s, 1e3, 0);
+  o.start_limit_s = check.number("start_limit_s", all.start_limit_s, 1e6, 5);
+  o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
+  o.plan_tolerance = plan_tolerance(all.plan_tolerance, remarks);
+  o.switch_latency_s = all.switch_latency_s < 0 ? -1 : check.number("switch_latency_s", all.switch_latency_s, 10, 0);
+  o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
+  o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
+  o.synchronous = (all.flags & PERSEUS_SYNCHRONOUS) != 0;
+  if (const char* const way = std::getenv("PERSEUS_DEVICE_TIME"); way != nullptr && *way != '\0') {
+    o.progress_way = progress_way_named(way);
+    if (!o.progress_way && std::string_view(way) != "auto") {
+      remarks.push_back(
+          fmt::format("PERSEUS_DEVICE_TIME is '{}', ignored; allowed: auto, write-value, host-function, polling", way));
+    }
+  }
+  if (all.log != nullptr) {
+    o.log = [log = all.log, context = all.log_context](LogLevel level, const std::string& message) {
+      log(context, static_cast<int>(level), message.c_str());
+    };
+  } else {
+    o.log = log_to_stderr;
+  }
+  return o;
+}
+
+perseus_options default_options() {
+  perseus_options options;
+  std::memset(&options, 0, sizeof(options));
+  options.size = sizeof(options);
+  options.chunks = 1;
+  options.dp_degree = options.pp_degree = options.tp_degree = 1;
+  options.start_limit_s = 5;
+  options.report_interval_s = 2;
+  return options;
+}
+
+}  // namespace perseus::client

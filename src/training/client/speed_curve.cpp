@@ -1,0 +1,77 @@
+#include "training/client/speed_curve.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+namespace perseus::client {
+namespace {
+
+constexpr double exponent = 0.75, exponent_stddev = 0.25;           ///< of the clock, in one over time
+constexpr double between_stddev = 0.01;                             ///< of a time read off between two neighbours
+constexpr double least_stddev = 0.003;                              ///< from run to run, of the same work
+constexpr double most_weight = 20 / (least_stddev * least_stddev);  ///< so that it follows a device that changes
+
+double power_law(int from_mhz, int to_mhz) { return std::pow(static_cast<double>(from_mhz) / to_mhz, exponent); }
+double distance(int from_mhz, int to_mhz) { return std::abs(std::log(static_cast<double>(from_mhz) / to_mhz)); }
+
+}  // namespace
+
+TimeEstimate SpeedCurve::at(int clock_mhz) const {
+  if (known_.empty()) return {};
+  const auto above = known_.lower_bound(clock_mhz);
+  const auto of = [](const Known& known) {
+    return TimeEstimate{known.time_s, known.time_s * std::max(least_stddev, 1 / std::sqrt(known.weight))};
+  };
+  if (above != known_.end() && above->first == clock_mhz) return of(above->second);
+  if (above == known_.end() || above == known_.begin()) {
+    const auto& [nearest, known] = above == known_.end() ? *std::prev(above) : *above;
+    const double time = known.time_s * power_law(nearest, clock_mhz);
+    return {time, time * (least_stddev + exponent_stddev * distance(nearest, clock_mhz))};
+  }
+  const auto below = std::prev(above);
+  const double share = distance(below->first, clock_mhz) / distance(below->first, above->first);
+  const double time = std::pow(below->second.time_s, 1 - share) * std::pow(above->second.time_s, share);
+  return {time, time * between_stddev};
+}
+
+TimeEstimate SpeedCurve::alone(std::span<const ClockedTime> run, int clock_mhz, double moments_stddev_s) const {
+  double here_s = 0;     // at that clock
+  double done = 0;       // share of the work that was done at others
+  double doubt = 0;      // ... its standard deviation
+  double elsewhere = 0;  // the same by the power law alone, in seconds at that clock
+  double elsewhere_stddev = 0;
+  double slope = 0;  // how much faster or slower the others are
+  for (const ClockedTime& piece : run) {
+    if (piece.clock_mhz == clock_mhz) {
+      here_s += piece.seconds;
+      continue;
+    }
+    const TimeEstimate there = at(piece.clock_mhz);
+    if (there.time_s > 0) {
+      done += piece.seconds / there.time_s;
+      doubt += piece.seconds / there.time_s * there.stddev_s / there.time_s;
+    }
+    const double seconds = piece.seconds * power_law(piece.clock_mhz, clock_mhz);
+    elsewhere += seconds;
+    elsewhere_stddev += seconds * exponent_stddev * distance(piece.clock_mhz, clock_mhz);
+    slope = std::max(slope, std::abs(1 - power_law(piece.clock_mhz, clock_mhz)));
+  }
+  const double moments = slope * moments_stddev_s;
+  if (known_.empty() || done <= 0 || done >= 0.9 || here_s <= 0) {
+    return {here_s + elsewhere, std::hypot(elsewhere_stddev, moments)};
+  }
+  const double time = here_s / (1 - done);
+  return {time, std::hypot(time * doubt / (1 - done), moments)};
+}
+
+void SpeedCurve::learn(int clock_mhz, const TimeEstimate& time) {
+  if (!(time.time_s > 0)) return;
+  const double relative = std::max(time.stddev_s / time.time_s, least_stddev);
+  const double weight = 1 / (relative * relative);
+  Known& known = known_[clock_mhz];
+  known.time_s = (known.weight * known.time_s + weight * time.time_s) / (known.weight + weight);
+  known.weight = std::min(known.weight + weight, most_weight);
+}
+
+}  // namespace perseus::client

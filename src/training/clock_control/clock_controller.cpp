@@ -1,0 +1,451 @@
+#include "training/clock_control/clock_controller.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "training/clock_control/daemon_protocol.h"
+#include "training/clock_control/helper_process.h"
+#include "training/clock_control/lease.h"
+#include "training/clock_control/mailbox.h"
+#include "training/clock_control/start_helper.h"
+#include "training/device/ceiling_gpu.h"
+
+namespace perseus::clock_control {
+namespace {
+
+constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
+constexpr std::int64_t kExitLimit_ns = 2'000'000'000;
+
+/// How many forks lie between the process that this code was loaded in and this one.
+std::atomic<int>& fork_generation() {
+  static std::atomic<int> generation{0};
+  return generation;
+}
+
+/// Mailboxes of this process's controllers. If this process is process 1 of a container, its end kills the helper too:
+/// then the clock must be given back before.
+struct OpenMailboxes {
+  struct One {
+    Mailbox* mailbox;
+    int wake, generation;
+  };
+  std::mutex mutex;
+  std::vector<One> all;
+};
+
+OpenMailboxes& open_mailboxes() {
+  static auto* const mailboxes = new OpenMailboxes;  // never destroyed: exit handlers use it
+  return *mailboxes;
+}
+
+void give_back_at_exit() {
+  const std::unique_lock lock(open_mailboxes().mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  const std::int64_t until_ns = monotonic_ns() + kExitLimit_ns;
+  const auto works = [](const OpenMailboxes::One& one) {
+    return one.generation == fork_generation().load() &&
+           one.mailbox->state.load(std::memory_order_acquire) == HelperState::working;
+  };
+  // A request that is still on its way to the device will lock the clock.
+  const auto owes = [&](const OpenMailboxes::One& one) {
+    const Mailbox& mailbox = *one.mailbox;
+    return works(one) && (mailbox.owes_answer() || mailbox.locked.load() != 0);
+  };
+  for (const OpenMailboxes::One& one : open_mailboxes().all) {
+    if (works(one)) one.mailbox->post_now(Megahertz(0), one.wake);
+  }
+  while (std::ranges::any_of(open_mailboxes().all, owes) && monotonic_ns() < until_ns) {
+    const timespec pause{0, 500'000};
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+void prepare_process() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    ::pthread_atfork(nullptr, nullptr, [] { fork_generation().fetch_add(1); });
+    (void)std::atexit(give_back_at_exit);
+  });
+}
+
+OwnedFd own_pidfd() {
+#ifdef SYS_pidfd_open
+  return OwnedFd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+#else
+  return OwnedFd();
+#endif
+}
+
+/// Waits for input or the other end's closing. False: neither came in time (negative: without limit), or `stop` (-1:
+/// none) became readable.
+bool readable(int fd, double limit_s, int stop) {
+  const std::int64_t until_ns = monotonic_ns() + static_cast<std::int64_t>(1e9 * limit_s);
+  for (;;) {
+    const std::int64_t left_ns = std::max<std::int64_t>(until_ns - monotonic_ns(), 0);
+    std::array<pollfd, 2> waiting{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};  // poll() leaves out what is negative
+    const timespec limit{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
+    const int ready = ::ppoll(waiting.data(), waiting.size(), limit_s < 0 ? nullptr : &limit, nullptr);
+    if (ready > 0) return waiting[0].revents != 0;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+/// Waits until the other end is closed by all who had it.
+bool closes(int channel, double limit_s, int stop) {
+  while (readable(channel, limit_s, stop)) {
+    HelperHello late;
+    if (::recv(channel, &late, sizeof late, MSG_DONTWAIT) <= 0) return true;
+  }
+  return false;
+}
+
+device::DeviceError no_helper(std::string message) { return {device::DeviceFault::no_driver, std::move(message)}; }
+
+/// The thread sees none of this process's signals.
+template <class Function>
+std::thread start_quiet_thread(Function function) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread thread(std::move(function));
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+  } catch (const std::system_error&) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return {};
+  }
+}
+
+double cpu_s(pid_t pid) {
+  clockid_t clock{};
+  timespec used{};
+  if (pid <= 0 || ::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
+}
+
+}  // namespace
+
+struct ClockController::State {
+  explicit State(ClockControllerOptions given) : options(std::move(given)), pause(options.restart) {}
+  ~State();
+  device::DeviceStatus prepare();
+  device::DeviceStatus start_helper();
+  device::DeviceStatus ask_daemon_for_helper(const std::string& socket);
+  device::DeviceResult<pid_t> spawn_own_helper();
+  device::DeviceStatus shake_hands(pid_t child, double limit_s);
+  void watch();
+  void see_helper_end();
+  [[nodiscard]] Megahertz ceiling() const {
+    if (options.ceiling.value() > 0) return options.ceiling;
+    const auto given = device::ceiling_of_environment();
+    return given ? *given : Megahertz(0);
+  }
+  [[nodiscard]] bool stops() const { return readable(stop.get(), 0, -1); }
+  [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
+
+  // What set() looks at, in one line of the cache: after a computation none of it is there any more.
+  alignas(64) Mailbox* mailbox = nullptr;  ///< stays the same one from helper to helper
+  OwnedFd wake;
+  int generation = 0;
+  std::atomic<bool> keeps_memory{false};  ///< a device may still write into the mailbox
+
+  ClockControllerOptions options;
+  OwnedFd mailbox_fd, stop;
+  std::atomic<pid_t> supervisor{0}, worker{0};  ///< 0: none
+  std::atomic<std::int64_t> helpers{0};         ///< that got to work so far
+  std::atomic<bool> gone{true};                 ///< no helper is at work
+
+  // The thread's that watches; until it runs, the one's that starts it.
+  OwnedFd channel;
+  std::string program, lease;
+  RestartPause pause;
+  std::int64_t working_since_ns = 0;  ///< 0: it did not start
+  std::thread watcher;
+
+  std::mutex mutex;  ///< of the next line, and of the mailbox's texts
+  std::string why_gone;
+};
+
+device::DeviceStatus ClockController::State::prepare() {
+  if (const auto given = device::ceiling_of_environment(); !given) return given.error();
+  mailbox_fd = OwnedFd(create_mailbox_fd());
+  if (mailbox_fd.valid()) mailbox = map_mailbox(mailbox_fd.get());
+  wake = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stop = OwnedFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (mailbox == nullptr || !wake.valid() || !stop.valid()) {
+    return no_helper(fmt::format("no shared memory or eventfd for the helper: {}", std::strerror(errno)));
+  }
+  mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
+  const std::lock_guard lock(open_mailboxes().mutex);
+  open_mailboxes().all.push_back({mailbox, wake.get(), generation});
+  return Ok{};
+}
+
+ClockController::State::~State() {
+  {
+    const std::lock_guard lock(open_mailboxes().mutex);
+    std::erase_if(open_mailboxes().all, [this](const OpenMailboxes::One& one) { return one.mailbox == mailbox; });
+  }
+  if (!keeps_memory) unmap_mailbox(mailbox);
+}
+
+/// None is at work.
+device::DeviceStatus ClockController::State::start_helper() {
+  const std::int64_t began_ns = monotonic_ns();
+  working_since_ns = 0;
+  const std::string socket = daemon_socket(options.daemon);
+  device::DeviceResult<pid_t> child = pid_t{0};  // a daemon's helper is no child of ours
+  bool own = socket.empty();
+  if (!own) {
+    device::DeviceStatus asked = ask_daemon_for_helper(socket);
+    // A socket that a daemon of before has left behind: as if there were none.
+    own = !asked && asked.error().fault == device::DeviceFault::no_driver && options.daemon.empty() &&
+          socket == kDaemonSocket;
+    if (!asked && !own) return asked;
+  }
+  if (own) child = spawn_own_helper();
+  if (!child) return child.error();
+  const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
+  if (device::DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
+  working_since_ns = monotonic_ns();
+  helpers.fetch_add(1, std::memory_order_release);
+  gone.store(false, std::memory_order_release);
+  return Ok{};
+}
+
+device::DeviceStatus ClockController::State::ask_daemon_for_helper(const std::string& socket) {
+  program = fmt::format("the clock daemon at {}", socket);
+  {
+    const std::lock_guard lock(mutex);
+    mailbox->begin_again();
+  }
+  auto connection = ask_daemon(socket, options.device, ceiling(), mailbox_fd.get(), wake.get());
+  if (!connection) return connection.error();
+  channel = std::move(*connection);
+  return Ok{};
+}
+
+device::DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
+  auto found = find_helper(options.helper);
+  if (!found) return found.error();
+  program = std::move(*found);
+  std::array<int, 2> ends{-1, -1};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return no_helper(fmt::format("no sockets for the helper: {}", std::strerror(errno)));
+  }
+  channel = OwnedFd(ends[0]);
+  const OwnedFd helpers_channel(ends[1]);
+  {
+    const std::lock_guard lock(mutex);
+    mailbox->begin_again();
+  }
+  const OwnedFd owner = own_pidfd();
+  std::vector<std::string> arguments{"--device", options.device};
+  if (ceiling().value() > 0) {
+    arguments.emplace_back("--ceiling");
+    arguments.push_back(std::to_string(ceiling().value()));
+  }
+  return spawn_helper(program, arguments, {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
+}
+
+device::DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
+  const bool answered = readable(channel.get(), limit_s, stop.get());
+  HelperHello hello;
+  const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
+  if (child > 0) reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
+  if (!answered) {
+    // Mostly it waits for a lease, and on a busy host it comes too late to say so.
+    const std::string holder = device::stable_id(options.gpu).empty() ? "" : clock_holder(options.gpu);
+    return no_helper(fmt::format("{}{}{} did not get ready in {} s", holder, holder.empty() ? "" : "; ", program,
+                                 options.start_limit_s));
+  }
+  if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
+    return no_helper(fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without a word",
+                                 program, PERSEUS_VERSION));
+  }
+  hello.version.back() = hello.text.back() = 0;
+  if (std::string_view(hello.version.data()) != PERSEUS_VERSION) {
+    return no_helper(fmt::format("{} is version {}, this is {}", program, hello.version.data(), PERSEUS_VERSION));
+  }
+  if (hello.fault >= 0) return device::DeviceError{static_cast<device::DeviceFault>(hello.fault), hello.text.data()};
+  // A daemon outside of this PID namespace has other numbers for processes, and a lease of its own to restore.
+  const bool numbers = child > 0 || listener_of(channel.get()) > 0;
+  supervisor = numbers ? hello.supervisor_pid : 0;
+  worker = numbers ? hello.worker_pid : 0;
+  lease = child > 0 ? hello.text.data() : "";
+  return Ok{};
+}
+
+/// Until the helper's last process has closed the channel, or a second after we want it to. If both processes died
+/// before one could unlock, a third does.
+void ClockController::State::see_helper_end() {
+  if (!channel.valid()) return;
+  bool ended = working_since_ns != 0 && closes(channel.get(), -1, stop.get());
+  // Of a helper that is not wanted any more, or did not get ready: it sees that, and ends.
+  if (!ended) ::shutdown(channel.get(), SHUT_WR);
+  ended = ended || closes(channel.get(), -1, stop.get()) || closes(channel.get(), kStopLimit_s, -1);
+  {
+    const std::lock_guard lock(mutex);
+    if (!gone) {
+      why_gone = mailbox->why_ended.read();
+      if (why_gone.empty()) why_gone = fmt::format("perseus-clockd has ended (it was process {})", worker.load());
+    }
+    gone.store(true, std::memory_order_release);
+  }
+  supervisor = worker = 0;
+  channel.reset();
+  if (!ended || lease.empty() || mailbox->locked.load(std::memory_order_acquire) == 0) return;
+  const auto restorer = spawn_helper(program, {"--restore", lease}, {});
+  if (restorer) reap(*restorer, kRestoreLimit_s);
+}
+
+/// One helper after the other, each when the one before has ended and given the clock back.
+void ClockController::State::watch() {
+  for (;;) {
+    see_helper_end();
+    const double worked_s = working_since_ns == 0 ? 0 : 1e-9 * static_cast<double>(monotonic_ns() - working_since_ns);
+    if (stops() || pause.never() || readable(stop.get(), pause.after(worked_s), -1)) return;
+    if (const device::DeviceStatus started = start_helper(); !started) {
+      const std::lock_guard lock(mutex);
+      why_gone = started.error().message;
+    }
+  }
+}
+
+device::DeviceResult<std::unique_ptr<ClockController>> ClockController::start(ClockControllerOptions options) {
+  prepare_process();
+  auto state = std::make_unique<State>(std::move(options));
+  state->generation = fork_generation().load();
+  if (const device::DeviceStatus prepared = state->prepare(); !prepared) return prepared.error();
+  if (const device::DeviceStatus started = state->start_helper(); !started) {
+    if (state->pause.never()) return started.error();
+    state->why_gone = started.error().message;
+  }
+  state->watcher = start_quiet_thread([&watched = *state] { watched.watch(); });
+  if (!state->watcher.joinable()) return no_helper("no thread to watch the helper with");
+  return std::unique_ptr<ClockController>(new ClockController(std::move(state)));
+}
+
+ClockController::ClockController(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+ClockController::~ClockController() {
+  if (!state_->here()) {
+    // A forked child: the helper and the thread are the parent's. Files stay open, which closing would not hurt either.
+    (void)state_.release();
+    return;
+  }
+  stop();
+}
+
+void ClockController::stop() noexcept {
+  if (!state_->here() || !state_->watcher.joinable()) return;
+  const std::uint64_t one = 1;
+  (void)!::write(state_->stop.get(), &one, sizeof one);
+  state_->watcher.join();
+}
+
+// Also while no helper is at work: the next one begins with the newest.
+void ClockController::set(Megahertz clock) noexcept {
+  State& state = *state_;
+  state.mailbox->expect_post();
+  if (state.here()) state.mailbox->post_now(clock, state.wake.get());
+}
+
+void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept {
+  State& state = *state_;
+  state.mailbox->expect_post();
+  if (state.here()) state.mailbox->post(clock, position, state.wake.get());
+}
+
+ClockController::SharedMemory ClockController::share_memory() {
+  state_->keeps_memory = true;
+  Mailbox* const mailbox = state_->mailbox;
+  // A descriptor of its own, never closed: the number must not become another file's.
+  const int wake = ::fcntl(state_->wake.get(), F_DUPFD_CLOEXEC, 0);
+  return {mailbox, mailbox_bytes(), &mailbox->queue.position(),
+          [mailbox, wake](std::uint32_t position) { mailbox->reached(position, wake); }};
+}
+
+void ClockController::position_comes_from_cpu(bool does) noexcept { state_->mailbox->position_wakes = does; }
+
+std::uint32_t ClockController::position() const noexcept { return state_->mailbox->queue.position().load(); }
+
+void ClockController::applied_since(std::uint64_t& read, const std::function<void(const AppliedClock&)>& use) const {
+  (void)state_->mailbox->applied_clocks.read_from(read, use);
+}
+
+void ClockController::begin_step() noexcept {
+  if (state_->here()) state_->mailbox->begin_step();
+}
+
+ControlState ClockController::state() const noexcept {
+  if (!state_->here()) return ControlState::gone;
+  const HelperState helper = state_->mailbox->state.load(std::memory_order_acquire);
+  if (helper == HelperState::refused) return ControlState::refused;
+  if (state_->gone.load(std::memory_order_acquire) || helper == HelperState::lost) return ControlState::gone;
+  return ControlState::working;
+}
+
+std::string ClockController::why() const {
+  if (!state_->here()) return "this process was forked from the one that controls the clock";
+  const std::lock_guard lock(state_->mutex);
+  return state_->gone.load(std::memory_order_acquire) ? state_->why_gone : state_->mailbox->why_ended.read();
+}
+
+ControlStatistics ClockController::statistics() const {
+  const Mailbox& box = *state_->mailbox;
+  ControlStatistics statistics;
+  statistics.requested = static_cast<std::int64_t>(box.queue.posted());
+  const auto taken = box.queue.last_taken();
+  const bool answering = taken && box.handled.load() < taken->index;
+  const std::int64_t waiting = statistics.requested - static_cast<std::int64_t>(taken ? taken->index : 0);
+  statistics.pending = answering || waiting > 0;
+  statistics.applied = box.applied.load();
+  statistics.failed = box.failed.load();
+  statistics.merged = box.queue.merged();
+  statistics.woken = box.woken.load();
+  statistics.superseded = std::max<std::int64_t>(
+      statistics.requested - statistics.applied - statistics.failed - waiting - (answering ? 1 : 0), 0);
+  statistics.helpers = state_->helpers.load();
+  statistics.last_set = Megahertz(static_cast<int>(box.clock_set_mhz.load()));
+  statistics.request_to_device_p50_s = box.request_to_device.quantile_s(0.5);
+  statistics.request_to_device_p99_s = box.request_to_device.quantile_s(0.99);
+  statistics.device_call_p50_s = box.device_call.quantile_s(0.5);
+  statistics.device_call_p99_s = box.device_call.quantile_s(0.99);
+  statistics.call_to_clock_p50_s = box.call_to_clock.quantile_s(0.5);
+  statistics.call_to_clock_p99_s = box.call_to_clock.quantile_s(0.99);
+  statistics.clock_changes_watched = box.call_to_clock.count();
+  statistics.helper_cpu_s = cpu_s(state_->supervisor) + cpu_s(state_->worker);
+  return statistics;
+}
+
+std::int64_t ClockController::working_helper() const noexcept {
+  return state() == ControlState::working ? state_->helpers.load(std::memory_order_acquire) : 0;
+}
+
+int ClockController::helper_pid() const noexcept { return state_->worker; }
+int ClockController::supervisor_pid() const noexcept { return state_->supervisor; }
+
+}  // namespace perseus::clock_control

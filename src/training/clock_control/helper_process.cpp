@@ -1,0 +1,361 @@
+#include "training/clock_control/helper_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "training/clock_control/clock_worker.h"
+#include "training/clock_control/lease.h"
+#include "training/clock_control/mailbox.h"
+#include "training/clock_control/process_state.h"
+#include "training/clock_control/watchdog.h"
+#include "training/clock_control/worker_pulse.h"
+#include "training/device/ceiling_gpu.h"
+#include "training/device/gpu.h"
+
+namespace perseus::clock_control {
+namespace {
+
+constexpr int kHungWorkerMs = 2000;
+
+/// What makes supervisor or worker stop.
+struct Ends {
+  int signals = -1;  ///< signalfd of SIGTERM
+  int link = -1;     ///< to the other of the two
+};
+
+bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+
+/// Only what is ours stays open: a training process has sockets and devices that must close when it dies.
+void close_other_files() {
+  const int first = HelperFds::kNode + 1;
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+#endif
+  const auto limit = static_cast<int>(std::min<long>(::sysconf(_SC_OPEN_MAX), 1 << 16));
+  for (int fd = first; fd < limit; ++fd) ::close(fd);
+}
+
+void take_null_as_standard_streams() {
+  const int null = ::open("/dev/null", O_RDWR);
+  if (null < 0) return;
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  // Standard error stays: only a crash says something there.
+  if (null > STDERR_FILENO) ::close(null);
+}
+
+/// The terminal's signals are not for us; SIGTERM becomes readable.
+int arrange_signals() {
+  for (const int ignored : {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2}) {
+    ::signal(ignored, SIG_IGN);
+  }
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t terminate;
+  ::sigemptyset(&terminate);
+  ::sigaddset(&terminate, SIGTERM);
+  ::sigprocmask(SIG_SETMASK, &terminate, nullptr);
+  return ::signalfd(-1, &terminate, SFD_CLOEXEC);
+}
+
+/// Before training threads that want the same core, as far as this user may; a loop gone wild is ended by the kernel.
+/// True: nothing that is not real-time holds us up.
+bool take_precedence() {
+  const rlimit at_most_us{1'000'000, 1'000'000};
+  ::setrlimit(RLIMIT_RTTIME, &at_most_us);
+  const sched_param lowest{1};
+  if (::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0) return true;
+  (void)::setpriority(PRIO_PROCESS, 0, -10);
+  (void)::prctl(PR_SET_TIMERSLACK, 1);  // ns; 50 us otherwise, half a nap
+  // Anybody may ask for short time slices (Linux 6.12), which come sooner after waking up.
+  struct {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime_ns, deadline_ns, period_ns;
+  } const slice{48, SCHED_OTHER, 0, ::getpriority(PRIO_PROCESS, 0), 0, 100'000, 0, 0};
+  (void)::syscall(SYS_sched_setattr, 0, &slice, 0);
+  return false;
+}
+
+/// Keeps off the core of the thread that asks: there, waking us would stop it until the device has been told.
+class StepAside {
+ public:
+  StepAside() {
+    if (::sched_getaffinity(0, sizeof allowed_, &allowed_) != 0) CPU_ZERO(&allowed_);
+  }
+  void from(int cpu) const {
+    if (cpu < 0 || cpu >= CPU_SETSIZE || cpu != ::sched_getcpu()) return;
+    cpu_set_t others = allowed_;
+    CPU_CLR(cpu, &others);
+    if (CPU_COUNT(&others) > 0) (void)::sched_setaffinity(0, sizeof others, &others);
+  }
+
+ private:
+  cpu_set_t allowed_{};
+};
+
+/// Waits for anything of `fds`, and whether it came. Negative: without limit.
+bool wait_for(pollfd* fds, nfds_t count, std::int64_t limit_ns) {
+  const timespec limit{limit_ns / 1'000'000'000, limit_ns % 1'000'000'000};
+  for (nfds_t i = 0; i < count; ++i) fds[i].revents = 0;
+  return ::ppoll(fds, count, limit_ns < 0 ? nullptr : &limit, nullptr) > 0;
+}
+
+void say_hello(HelperHello hello, std::string_view text) {
+  const std::string_view version = PERSEUS_VERSION;
+  std::copy_n(version.data(), std::min(version.size(), hello.version.size() - 1), hello.version.data());
+  std::copy_n(text.data(), std::min(text.size(), hello.text.size() - 1), hello.text.data());
+  (void)::send(HelperFds::kChannel, &hello, sizeof hello, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+[[noreturn]] void refuse(const device::DeviceError& error) {
+  HelperHello hello;
+  hello.fault = static_cast<std::int32_t>(error.fault);
+  say_hello(hello, error.message);
+  ::_exit(1);
+}
+
+/// The training process, its mailbox, or the other of us two is gone, or somebody wants us to end.
+std::array<pollfd, 4> ends_of(const Ends& ends) {
+  const int owner = is_open(HelperFds::kOwner) ? HelperFds::kOwner : -1;  // poll() leaves out what is negative
+  return {{{ends.link, POLLIN, 0}, {HelperFds::kChannel, POLLIN, 0}, {owner, POLLIN, 0}, {ends.signals, POLLIN, 0}}};
+}
+
+/// The device node that the client passed on is that of this GPU, opened for writing. What cannot be checked passes:
+/// backends without a node, and nodes that are not there for this process.
+device::DeviceStatus check_node(const device::GpuIdentity& gpu) {
+  struct stat wanted {
+  }, given{};
+  if (gpu.node.empty() || ::stat(gpu.node.c_str(), &wanted) != 0) return Ok{};
+  const bool open =
+      ::fstat(HelperFds::kNode, &given) == 0 && (::fcntl(HelperFds::kNode, F_GETFL) & (O_ACCMODE | O_PATH)) == O_RDWR;
+  const bool device = S_ISCHR(wanted.st_mode) && S_ISCHR(given.st_mode) && wanted.st_rdev == given.st_rdev;
+  const bool file = wanted.st_dev == given.st_dev && wanted.st_ino == given.st_ino;
+  if (open && (device || file)) return Ok{};
+  return device::DeviceError{device::DeviceFault::no_permission, "the clock daemon refuses " + device::stable_id(gpu) +
+                                                                     ": the client cannot open " + gpu.node};
+}
+
+device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job, WorkerPulse& pulse) {
+  auto gpu = device::open_gpu(job.selector);
+  if (!gpu) return gpu.error();
+  if (job.needs_node) {
+    if (device::DeviceStatus allowed = check_node((*gpu)->identity()); !allowed) return allowed.error();
+  }
+  auto limited = device::with_ceiling(device::with_ceiling(std::move(*gpu), job.ceiling), job.asked_ceiling, false);
+  return std::unique_ptr<device::Gpu>(std::make_unique<PulsedGpu>(std::move(limited), pulse));
+}
+
+[[noreturn]] void work(const HelperJob& job, Mailbox& mailbox, const Ends& ends, pid_t supervisor, WorkerPulse& pulse) {
+  ::prctl(PR_SET_NAME, "clockd-worker");
+  const std::int64_t start_limit_ns = mailbox.start_limit_ns.load();
+  const std::int64_t began_ns = monotonic_ns();
+  auto gpu = open_for(job, pulse);
+  if (!gpu) refuse(gpu.error());
+  const double left_s = 1e-9 * static_cast<double>(start_limit_ns - (monotonic_ns() - began_ns));
+  auto lease = Lease::take((*gpu)->identity(), job.selector, std::max(0.8 * left_s, 0.0), job.ceiling);
+  if (!lease) refuse(lease.error());
+  // The supervisor learns it from us, not from shared memory that others can write.
+  (void)::send(ends.link, lease->path().data(), lease->path().size(), MSG_NOSIGNAL);
+
+  const auto look = [&pulse] {
+    const std::int64_t now_ns = monotonic_ns();
+    pulse.looked_ns.store(now_ns, std::memory_order_relaxed);
+    return now_ns;
+  };
+  ClockWorker worker(mailbox, **gpu, *lease, look);
+  if (const device::DeviceStatus begun = worker.begin(); !begun) refuse(begun.error());
+  const bool precedes = take_precedence();
+  const StepAside step_aside;
+  HelperHello hello;
+  hello.supervisor_pid = supervisor;
+  hello.worker_pid = ::getpid();
+  say_hello(hello, lease->path());
+
+  const std::array<pollfd, 4> stops = ends_of(ends);
+  std::array<pollfd, 5> fds{{{HelperFds::kWake, POLLIN, 0}, stops[0], stops[1], stops[2], stops[3]}};
+  for (;;) {
+    const std::int64_t due_ns = worker.work();
+    if (worker.ended()) break;
+    if (precedes) step_aside.from(mailbox.posted_on_cpu.load(std::memory_order_relaxed));
+    const Rest rest = worker.rest(due_ns);
+    if (rest.how != HelperRest::awake && !mailbox.may_rest(rest.how, worker.posted_before())) continue;
+    const bool something = wait_for(fds.data(), fds.size(), rest.limit_ns);
+    if (rest.how != HelperRest::awake) mailbox.rest.store(HelperRest::awake, std::memory_order_relaxed);
+    if (!something) continue;
+    std::uint64_t count = 0;
+    if (fds[0].revents != 0) (void)!::read(HelperFds::kWake, &count, sizeof count);
+    if (std::any_of(fds.begin() + 1, fds.end(), [](const pollfd& fd) { return fd.revents != 0; })) break;
+  }
+  ::_exit(worker.give_back() ? 0 : 1);
+}
+
+/// The worker is dead: what it owed is ours.
+bool restore(const HelperJob& job, const std::string& lease, const Mailbox& mailbox) {
+  if (lease.empty()) return true;  // it had not got so far
+  if (::access(lease.c_str(), F_OK) == 0) return restore_lease(lease, 5).ok();
+  // Somebody cleaned up the folder; then the mailbox has to do.
+  if (mailbox.locked.load(std::memory_order_acquire) == 0) return true;
+  auto gpu = device::open_gpu(job.selector);
+  return gpu && unlock_patiently(*device::with_ceiling(std::move(*gpu), job.ceiling)).ok();
+}
+
+Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
+  // Before and after that the worker's calls have limits of their own.
+  const bool at_work = mailbox.state.load(std::memory_order_acquire) == HelperState::working;
+  return {monotonic_ns(), at_work && (mailbox.owes_answer() || mailbox.locked.load(std::memory_order_acquire) != 0),
+          pulse.looked_ns.load(std::memory_order_relaxed), pulse.call_began_ns.load(std::memory_order_relaxed),
+          pulse.calls.load(std::memory_order_relaxed)};
+}
+
+/// Until something ends, the worker hangs, or the training process is suspended. The worker sends one message before
+/// that: where its lease is.
+Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends,
+                       std::string& lease) {
+  const pid_t owner = process_of(HelperFds::kOwner);
+  const std::int64_t call_limit_ns = job.selector.starts_with("zeusd:") ? Watchdog::kPatience : Watchdog::kCallLimit;
+  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); },
+                    call_limit_ns);
+  const std::array<pollfd, 4> stops = ends_of(ends);
+  std::array<pollfd, 6> fds{
+      {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
+  Watchdog::Advice advice = Watchdog::Advice::sleep;
+  for (bool paused = true;;) {
+    // A request wakes us only if we sleep; the worker may see it first, and rings the bell when it locks the clock.
+    const bool sleeps = advice == Watchdog::Advice::sleep && paused;
+    pulse.supervisor_sleeps.exchange(sleeps ? 1 : 0);
+    if (sleeps && seen_of(mailbox, pulse).busy) {
+      advice = Watchdog::Advice::look_again;
+      continue;
+    }
+    fds[4].fd = sleeps ? HelperFds::kWake : -1;
+    const bool something = wait_for(fds.data(), fds.size(), sleeps ? -1 : Watchdog::kTick);
+    paused = !something;
+    if (std::any_of(fds.begin() + 1, fds.begin() + 4, [](const pollfd& fd) { return fd.revents != 0; })) break;
+    std::uint64_t count = 0;
+    if (fds[5].revents != 0) (void)!::read(pulse.bell, &count, sizeof count);
+    if (fds[0].revents != 0) {
+      std::array<char, 4096> path{};
+      const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
+      if (got <= 0) break;
+      lease.assign(path.data(), static_cast<std::size_t>(got));
+      // Locks that a helper before us could not give back, on whatever GPU.
+      (void)restore_expired_leases();
+    }
+    advice = watchdog.look(seen_of(mailbox, pulse));
+    if (advice == Watchdog::Advice::worker_hangs || advice == Watchdog::Advice::owner_suspended) return advice;
+    if (advice == Watchdog::Advice::wake_worker) {
+      const std::uint64_t one = 1;
+      (void)!::write(HelperFds::kWake, &one, sizeof one);
+    }
+  }
+  return Watchdog::Advice::sleep;
+}
+
+[[noreturn]] void supervise(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse,
+                            const Ends& ends) {
+  ::prctl(PR_SET_NAME, "clockd-super");
+  std::string lease;
+  const Watchdog::Advice why = watch(job, worker, mailbox, pulse, ends, lease);
+  if (why == Watchdog::Advice::worker_hangs) {
+    // In the driver it may take long to die: the training process must not count on its clocks until then.
+    ::kill(worker, SIGKILL);
+    mailbox.why_ended.write("perseus-clockd did not answer for 200 ms: its supervisor has ended it");
+    mailbox.state.store(HelperState::lost, std::memory_order_release);
+  }
+  // The worker sees its end of the link close, and gives the clock back.
+  ::shutdown(ends.link, SHUT_WR);
+  pollfd link{ends.link, POLLIN, 0};
+  std::array<char, 4096> path{};
+  const std::int64_t until_ns = monotonic_ns() + std::int64_t{1'000'000} * kHungWorkerMs;
+  for (;;) {
+    if (!wait_for(&link, 1, std::max<std::int64_t>(until_ns - monotonic_ns(), 0))) {
+      ::kill(worker, SIGKILL);
+      break;
+    }
+    const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
+    if (got <= 0) break;
+    lease.assign(path.data(), static_cast<std::size_t>(got));
+  }
+  ::waitpid(worker, nullptr, 0);
+  const bool restored = restore(job, lease, mailbox);
+  if (restored) mailbox.locked.store(0, std::memory_order_release);
+  if (why == Watchdog::Advice::owner_suspended) {
+    mailbox.why_ended.write("the training process was suspended: its clock was given back until it continues");
+  }
+  ::_exit(restored ? 0 : 1);
+}
+
+/// Shared by supervisor and worker alone.
+WorkerPulse* new_pulse() {
+  void* memory = ::mmap(nullptr, sizeof(WorkerPulse), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : new (memory) WorkerPulse;
+}
+
+}  // namespace
+
+bool helper_fds_given() {
+  return is_open(HelperFds::kMailbox) && is_open(HelperFds::kChannel) && is_open(HelperFds::kWake);
+}
+
+void run_helper(const HelperJob& job) {
+  // Nobody's child, so that a training process that waits for its children does not wait for us.
+  if (const pid_t itself = ::fork(); itself != 0) {
+    if (itself < 0) refuse({device::DeviceFault::busy, "perseus-clockd cannot fork"});
+    ::_exit(0);
+  }
+  ::setsid();
+  run_daemons_helper(job);
+}
+
+void run_daemons_helper(const HelperJob& job) {
+  Mailbox* mailbox = map_mailbox(HelperFds::kMailbox);
+  if (mailbox == nullptr) {
+    refuse({device::DeviceFault::no_driver,
+            "this perseus-clockd (" PERSEUS_VERSION ") is of another version: no mailbox it knows"});
+  }
+  close_other_files();
+  take_null_as_standard_streams();
+  const pid_t supervisor = ::getpid();
+  std::array<int, 2> link{};
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link.data()) != 0) {
+    refuse({device::DeviceFault::busy, "perseus-clockd has no socket pair"});
+  }
+  WorkerPulse* pulse = new_pulse();
+  if (pulse == nullptr) refuse({device::DeviceFault::busy, "perseus-clockd has no memory"});
+  pulse->bell = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  const int signals = arrange_signals();
+  const pid_t worker = ::fork();
+  if (worker < 0) refuse({device::DeviceFault::busy, "perseus-clockd cannot fork"});
+  if (worker == 0) {
+    ::close(link[0]);
+    work(job, *mailbox, {signals, link[1]}, supervisor, *pulse);
+  }
+  ::close(link[1]);
+  supervise(job, worker, *mailbox, *pulse, {signals, link[0]});
+}
+
+}  // namespace perseus::clock_control

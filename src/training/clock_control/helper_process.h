@@ -1,0 +1,62 @@
+// perseus-clockd as processes: a worker that sets the clock and a supervisor that only watches, so that no single
+// death, and no two of training process, supervisor and worker, leave a clock locked.
+//
+// Problem: the worker can be killed in the middle of a device call. Input: the file descriptors that the training
+// process passes on (HelperFds), a device selector. Output: a HelperHello on the channel, then the mailbox. Who dies
+// and who unlocks:
+//   training process (also by exec, exit, SIGKILL)  the worker: it waits for a pidfd of that process
+//   worker, or worker and training process          the supervisor, by the lease
+//   supervisor, or supervisor and training process  the worker: it waits for the other end of their link
+//   worker and supervisor                           the training process starts `perseus-clockd --restore LEASE`
+//   all three at once                               the next perseus-clockd, doctor or `perseus-clockd --restore`
+// A helper of the node's daemon is the same two processes; the daemon restores where above it says `--restore`.
+// SIGTERM to either ends both. A worker that does not answer is ended by the supervisor within 200 ms (watchdog.h), and
+// the clock is given back; so it is while the training process is suspended. A worker that hangs in the driver while it
+// gives back has two seconds. Errors: HelperHello. Threads: none; call it in a process that has no others. Source:
+// docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "base/units.h"
+
+namespace perseus::clock_control {
+
+/// What the training process passes on, under these numbers.
+struct HelperFds {
+  static constexpr int kMailbox = 3;  ///< memfd
+  static constexpr int kChannel = 4;  ///< SOCK_SEQPACKET: one HelperHello; closed by either side to end it
+  static constexpr int kWake = 5;     ///< eventfd: something was posted while the worker slept
+  static constexpr int kOwner = 6;    ///< pidfd of the training process; may be missing (Linux before 5.3)
+  static constexpr int kNode = 7;     ///< the GPU's device node as the training process opened it; daemon only
+};
+
+/// The first and only message of the helper: ready, or why not.
+struct HelperHello {
+  static constexpr std::uint32_t kMagic = 0x50434c48;
+  std::uint32_t magic = kMagic;
+  std::int32_t fault = -1;  ///< a DeviceFault; -1: ready
+  std::int32_t supervisor_pid = 0, worker_pid = 0;
+  std::array<char, 32> version{};
+  std::array<char, 1024> text{};  ///< of the fault; ready: path of the lease
+};
+
+/// True if this process was given a mailbox and a channel.
+bool helper_fds_given();
+
+struct HelperJob {
+  std::string selector;
+  Megahertz ceiling;             ///< of an administrator, see training/device/ceiling_gpu.h; 0: none
+  bool needs_node = false;       ///< refuse a client that could not open the GPU's device node
+  Megahertz asked_ceiling = {};  ///< of the daemon's client: holds while it lives; 0: none
+};
+
+/// Leaves a supervisor and a worker behind; the calling process itself ends here, and so do they: it does not return.
+[[noreturn]] void run_helper(const HelperJob& job);
+
+/// The same, but the calling process becomes the supervisor. Its exit status is 0 if the clock was given back.
+[[noreturn]] void run_daemons_helper(const HelperJob& job);
+
+}  // namespace perseus::clock_control

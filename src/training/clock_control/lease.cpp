@@ -1,0 +1,301 @@
+#include "training/clock_control/lease.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "training/clock_control/mailbox.h"
+#include "training/device/ceiling_gpu.h"
+
+namespace perseus::clock_control {
+namespace {
+
+constexpr std::string_view kPrefix = "clock-lease-";
+constexpr std::string_view kHeader = "perseus clock lease\n";
+
+void sleep_ms(long ms) {
+  const timespec time{ms / 1000, ms % 1000 * 1'000'000};
+  ::nanosleep(&time, nullptr);
+}
+
+std::string text_of_holder(const device::GpuIdentity& gpu, const std::string& path, const std::string& pid) {
+  return fmt::format("the clock of {} is another perseus-clockd's{}{} (lease {})", gpu.uuid,
+                     pid.empty() ? "" : ", process ", pid, path);
+}
+
+/// Ours alone: nobody else can have put a file or a link there.
+bool usable(const std::string& folder) {
+  struct stat about {};
+  return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() &&
+         (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+std::string boot_id() {
+  std::string id(64, '\0');
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? 0 : ::read(fd, id.data(), id.size());
+  if (fd >= 0) ::close(fd);
+  id.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id.empty() ? "unknown" : id;
+}
+
+std::string file_name_of(const device::GpuIdentity& gpu) {
+  std::string name(kPrefix);
+  for (const char c : device::stable_id(gpu)) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+    name += plain ? c : '_';
+  }
+  return name.substr(0, 200);
+}
+
+/// An exclusive flock, waited for at most so long; false: somebody else has it.
+bool hold(int fd, double wait_s) {
+  const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(wait_s * 1e9);
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (monotonic_ns() >= until) return false;
+    sleep_ms(2);
+  }
+  return true;
+}
+
+std::string content(int fd) {
+  std::string text(4096 + 256, '\0');
+  const ssize_t got = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+std::string value_of(const std::string& record, std::string_view key) {
+  std::size_t at = 0;
+  while (at < record.size()) {
+    const std::size_t end = std::min(record.find('\n', at), record.size());
+    const std::string_view line(record.data() + at, end - at);
+    if (line.size() > key.size() && line.starts_with(key) && line[key.size()] == ' ') {
+      return std::string(line.substr(key.size() + 1));
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+/// What a record says is locked.
+struct LockedGpu {
+  std::string selector;
+  std::string uuid;   ///< empty: a record from before leases had it
+  Megahertz ceiling;  ///< of an administrator; 0: none
+};
+
+/// Nothing if the lock ended with the boot, or there is no record.
+/// Neither empty nor a record: damaged, or another file.
+bool is_no_record(const std::string& text) {
+  if (text.empty()) return false;
+  const bool of_this_boot = value_of(text, "boot") == boot_id();
+  return !text.starts_with(kHeader) || value_of(text, "boot").empty() ||
+         (of_this_boot && value_of(text, "gpu").empty());
+}
+
+std::optional<LockedGpu> locked_gpu(const std::string& record) {
+  if (value_of(record, "boot") != boot_id()) return std::nullopt;
+  LockedGpu locked{value_of(record, "gpu"), value_of(record, "uuid"),
+                   Megahertz(std::atoi(value_of(record, "ceiling").c_str()))};
+  if (locked.selector.empty()) return std::nullopt;
+  return locked;
+}
+
+std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
+void name_by_uuid(LockedGpu& locked, std::string_view path) {
+  if (!file_part(path).starts_with(kPrefix)) return;
+  const std::string_view id = file_part(path).substr(kPrefix.size());
+  const std::size_t colon = std::min(locked.selector.find(':'), locked.selector.size());
+  const std::string kind = locked.selector.substr(0, colon);
+  if (locked.uuid.empty() && (kind == "nvml" || kind == "zeusd") && id.starts_with("GPU-")) {
+    locked.selector = fmt::format("{}:{}", kind, id);
+  }
+}
+
+/// Unlocks the GPU of that record, and no other.
+device::DeviceStatus unlock(const LockedGpu& locked, const std::string& path, const OpenGpu& open) {
+  const auto still_locked = [&](const device::DeviceError& error) {
+    return device::DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}",
+                                                        locked.selector, path, error.message)};
+  };
+  auto gpu = open(locked.selector);
+  if (!gpu) return still_locked(gpu.error());
+  const device::GpuIdentity& found = (*gpu)->identity();
+  const bool same =
+      locked.uuid.empty() ? file_name_of(found) == file_part(path) : device::stable_id(found) == locked.uuid;
+  if (!same) {
+    return still_locked({device::DeviceFault::lost,
+                         fmt::format("{} is another GPU here: {}", locked.selector, device::stable_id(found))});
+  }
+  const auto limited = device::with_ceiling(std::move(*gpu), locked.ceiling);
+  if (device::DeviceStatus unlocked = unlock_patiently(*limited); !unlocked) return still_locked(unlocked.error());
+  return Ok{};
+}
+
+}  // namespace
+
+std::vector<std::string> lease_directories() {
+  if (const char* given = ::secure_getenv("PERSEUS_RUNTIME_DIR"); given != nullptr && *given != 0) return {given};
+  std::vector<std::string> folders;
+  if (::geteuid() == 0) folders.emplace_back("/run/perseus");
+  folders.push_back(fmt::format("/tmp/perseus-{}", ::geteuid()));
+  folders.push_back(fmt::format("/dev/shm/perseus-{}", ::geteuid()));
+  return folders;
+}
+
+device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const std::string& selector, double wait_s,
+                                        Megahertz ceiling) {
+  Lease lease;
+  lease.selector_ = device::stable_selector(gpu, selector);
+  lease.uuid_ = device::stable_id(gpu);
+  lease.ceiling_ = ceiling;
+  std::string tried;
+  for (const std::string& folder : lease_directories()) {
+    ::mkdir(folder.c_str(), 0700);
+    const std::string path = folder + "/" + file_name_of(gpu);
+    if (usable(folder)) lease.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (lease.fd_ >= 0) {
+      lease.path_ = path;
+      break;
+    }
+    tried += (tried.empty() ? "" : ", ") + folder;
+  }
+  if (lease.fd_ < 0) {
+    return device::DeviceError{device::DeviceFault::no_permission,
+                               fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, tried)};
+  }
+  if (!hold(lease.fd_, wait_s)) {
+    return device::DeviceError{device::DeviceFault::busy,
+                               text_of_holder(gpu, lease.path_, value_of(content(lease.fd_), "pid"))};
+  }
+  // A damaged record of this GPU may have been one of a lock.
+  const std::string record = content(lease.fd_);
+  lease.recorded_ = locked_gpu(record).has_value() || is_no_record(record);
+  if (!lease.recorded_) lease.clear();
+  return lease;
+}
+
+Lease::Lease(Lease&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)),
+      path_(std::move(other.path_)),
+      selector_(std::move(other.selector_)),
+      uuid_(std::move(other.uuid_)),
+      ceiling_(other.ceiling_),
+      recorded_(other.recorded_) {}
+
+Lease::~Lease() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+device::DeviceStatus Lease::record() {
+  if (recorded_) return Ok{};
+  const std::string text =
+      fmt::format("perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}pid {}\n", boot_id(), selector_, uuid_,
+                  ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", ::getpid());
+  // One call: a process that is killed in it has written all or nothing.
+  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    const std::string why = std::strerror(errno);
+    clear();
+    return device::DeviceError{device::DeviceFault::no_permission,
+                               fmt::format("cannot write the lease {}: {}", path_, why)};
+  }
+  recorded_ = true;
+  return Ok{};
+}
+
+void Lease::clear() {
+  if (::ftruncate(fd_, 0) == 0) recorded_ = false;
+}
+
+device::DeviceStatus unlock_patiently(device::Gpu& gpu) {
+  device::DeviceStatus unlocked = gpu.unlock_clock();
+  for (long pause_ms = 1; !unlocked && unlocked.error().fault == device::DeviceFault::busy && pause_ms <= 512;
+       pause_ms *= 2) {
+    sleep_ms(pause_ms);
+    unlocked = gpu.unlock_clock();
+  }
+  return unlocked;
+}
+
+device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
+  Lease lease;
+  lease.path_ = path;
+  lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  struct stat about {};
+  if (lease.fd_ < 0 || ::fstat(lease.fd_, &about) != 0) {
+    return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: {}", path, std::strerror(errno))};
+  }
+  if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid()) {
+    return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: not a file of this user's", path)};
+  }
+  if (!hold(lease.fd_, wait_s)) {
+    return device::DeviceError{device::DeviceFault::busy, fmt::format("{}: its holder lives (process {})", path,
+                                                                      value_of(content(lease.fd_), "pid"))};
+  }
+  if (is_no_record(content(lease.fd_))) {
+    return device::DeviceError{device::DeviceFault::no_permission,
+                               fmt::format("{}: not a lease of perseus-clockd, or a damaged one; left as it is", path)};
+  }
+  if (std::optional<LockedGpu> locked = locked_gpu(content(lease.fd_))) {
+    name_by_uuid(*locked, path);
+    if (device::DeviceStatus unlocked = unlock(*locked, path, open); !unlocked) return unlocked;
+  }
+  lease.clear();
+  return Ok{};
+}
+
+std::string clock_holder(const device::GpuIdentity& gpu) {
+  for (const std::string& folder : lease_directories()) {
+    Lease lease;
+    lease.path_ = folder + "/" + file_name_of(gpu);
+    if (usable(folder)) lease.fd_ = ::open(lease.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (lease.fd_ < 0) continue;
+    const std::string record = content(lease.fd_);
+    // Shared: who wants the lease at this moment waits a moment, and two who look both get it.
+    const bool held = ::flock(lease.fd_, LOCK_SH | LOCK_NB) != 0;
+    if (held && locked_gpu(record)) return text_of_holder(gpu, lease.path_, value_of(record, "pid"));
+  }
+  return {};
+}
+
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open) {
+  std::vector<ExpiredLease> expired;
+  for (const std::string& folder : lease_directories()) {
+    if (!usable(folder)) continue;
+    DIR* entries = ::opendir(folder.c_str());
+    if (entries == nullptr) continue;
+    std::vector<std::string> names;
+    while (const dirent* entry = ::readdir(entries)) {
+      if (std::string_view(entry->d_name).starts_with(kPrefix)) names.emplace_back(entry->d_name);
+    }
+    ::closedir(entries);
+    std::ranges::sort(names);
+    for (const std::string& name : names) {
+      const std::string path = fmt::format("{}/{}", folder, name);
+      struct stat about {};
+      if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) continue;
+      device::DeviceStatus restored = restore_lease(path, 0, open);
+      if (!restored && restored.error().fault == device::DeviceFault::busy) continue;
+      expired.push_back({path, std::move(restored)});
+    }
+  }
+  return expired;
+}
+
+}  // namespace perseus::clock_control

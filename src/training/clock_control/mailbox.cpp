@@ -1,0 +1,151 @@
+#include "training/clock_control/mailbox.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <new>
+
+namespace perseus::clock_control {
+namespace {
+
+constexpr std::int64_t kLookAtCpu = 8;  // every so many requests: threads seldom move
+
+}  // namespace
+
+std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
+void SharedText::write(std::string_view text) {
+  if (written_.load(std::memory_order_relaxed) != 0) return;
+  const std::size_t length = std::min(text.size(), sizeof text_ - 1);
+  std::memcpy(text_, text.data(), length);
+  text_[length] = 0;  // a longer text may have been there before
+  written_.store(1, std::memory_order_release);
+}
+
+std::string SharedText::read() const {
+  if (written_.load(std::memory_order_acquire) == 0) return {};
+  return {text_, ::strnlen(text_, sizeof text_)};
+}
+
+void Mailbox::post(Megahertz clock, std::uint32_t position, int wake_fd) noexcept {
+  ClockChange change;
+  change.position = position;
+  change.clock_mhz = static_cast<std::uint16_t>(std::clamp(clock.value(), 0, 0xffff));
+  if (newest_mhz.load(std::memory_order_relaxed) == change.clock_mhz) return;
+  post_change(change, wake_fd);
+}
+
+void Mailbox::post_now(Megahertz clock, int wake_fd) noexcept {
+  ClockChange change;
+  change.clock_mhz = static_cast<std::uint16_t>(std::clamp(clock.value(), 0, 0xffff));
+  change.now = true;
+  const bool nothing_waits = queue.newest_is_now() || !queue.waits_for_device();
+  if (newest_mhz.load(std::memory_order_relaxed) == change.clock_mhz && nothing_waits) return;
+  post_change(change, wake_fd);
+}
+
+void Mailbox::post_change(ClockChange change, int wake_fd) noexcept {
+  change.posted_ns = monotonic_ns();
+  change.begins_step = step_begins.load(std::memory_order_relaxed);
+  if (change.begins_step) step_begins.store(false, std::memory_order_relaxed);
+  newest_mhz.store(change.clock_mhz, std::memory_order_relaxed);
+  if (queue.posted() % kLookAtCpu == 0) posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
+  // The queue's tail, then `rest`; the helper: `rest`, then the tail. In one order for all, so one of them sees the
+  // other.
+  queue.post(change);
+  const HelperRest resting = rest.load(std::memory_order_seq_cst);
+  if (resting == HelperRest::asleep || (resting == HelperRest::dozing && change.now)) wake(wake_fd);
+}
+
+void Mailbox::reached(std::uint32_t position, int wake_fd) noexcept {
+  std::atomic<std::uint32_t>& here = queue.position();
+  std::uint32_t before = here.load(std::memory_order_relaxed);
+  do {
+    if (static_cast<std::int32_t>(position - before) <= 0) return;
+  } while (!here.compare_exchange_weak(before, position, std::memory_order_seq_cst));
+  if (queue.has_due() && rest.load(std::memory_order_seq_cst) != HelperRest::awake) wake(wake_fd);
+}
+
+void Mailbox::wake(int wake_fd) noexcept {
+  if (rest.exchange(HelperRest::awake, std::memory_order_seq_cst) == HelperRest::awake) return;
+  woken.fetch_add(1, std::memory_order_relaxed);
+  const int kept = errno;
+  const std::uint64_t one = 1;
+  // It cannot block (EFD_NONBLOCK), and a full counter wakes as well.
+  [[maybe_unused]] const auto done = ::write(wake_fd, &one, sizeof one);
+  errno = kept;
+}
+
+void Mailbox::begin_again() noexcept {
+  state.store(HelperState::starting, std::memory_order_relaxed);
+  rest.store(HelperRest::awake, std::memory_order_relaxed);
+  clock_set_mhz.store(0, std::memory_order_relaxed);
+  why_ended.forget();
+}
+
+bool Mailbox::may_rest(HelperRest how, std::uint64_t seen) noexcept {
+  rest.store(how, std::memory_order_seq_cst);
+  const bool news = queue.posted() != seen;
+  // What a dozing helper sees by itself need not keep it awake; but a position that wakes must not be missed.
+  if (!(how == HelperRest::dozing ? queue.has_due() : news || queue.has_due())) return true;
+  rest.store(HelperRest::awake, std::memory_order_relaxed);
+  return false;
+}
+
+bool Mailbox::owes_answer() const noexcept {
+  if (queue.has_due()) return true;
+  const auto taken = queue.last_taken();
+  return taken && handled.load(std::memory_order_acquire) < taken->index;
+}
+
+int create_mailbox_fd() noexcept {
+  const int fd = ::memfd_create("perseus-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  // Sealed, so that nobody can cut it off under the helper's feet.
+  if (::ftruncate(fd, sizeof(Mailbox)) == 0 &&
+      ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
+    void* memory = ::mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory != MAP_FAILED) {
+      unmap_mailbox(new (memory) Mailbox);
+      return fd;
+    }
+  }
+  const int kept = errno;
+  ::close(fd);
+  errno = kept;
+  return -1;
+}
+
+Mailbox* map_mailbox(int fd) noexcept {
+  struct stat about {};
+  if (::fstat(fd, &about) != 0 || about.st_size != sizeof(Mailbox)) return nullptr;
+  if ((::fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) == 0) return nullptr;
+  void* memory = ::mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  auto* mailbox = static_cast<Mailbox*>(memory);
+  if (mailbox->magic == Mailbox::kMagic && mailbox->layout == Mailbox::kLayout) return mailbox;
+  unmap_mailbox(mailbox);
+  return nullptr;
+}
+
+void unmap_mailbox(Mailbox* mailbox) noexcept {
+  if (mailbox != nullptr) ::munmap(mailbox, sizeof(Mailbox));
+}
+
+std::size_t mailbox_bytes() noexcept {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return (sizeof(Mailbox) + page - 1) / page * page;
+}
+
+}  // namespace perseus::clock_control

@@ -1,0 +1,32 @@
+// How long to wait before a helper that has ended is started again.
+//
+// Problem: who kills a helper once, or grants a permission late, should get clocks back soon; a helper that crashes
+// again and again must not cost the machine or the log anything. Input: how long each helper worked. Output: pauses of
+// `first_s`, twice that, ..., `most_s`; from the beginning after one that worked for `most_s`. Errors: none. Cost:
+// none. Threads: one.
+#pragma once
+
+#include <algorithm>
+
+namespace perseus::clock_control {
+
+struct RestartLimits {
+  double first_s = 0, most_s = 0;  ///< 0: a helper is not started again
+};
+
+class RestartPause {
+ public:
+  explicit RestartPause(RestartLimits limits) : limits_(limits) {}
+  [[nodiscard]] bool never() const { return limits_.most_s <= 0; }
+  /// `worked_s`: of the helper that has ended; 0: it could not even start.
+  double after(double worked_s) {
+    next_s_ = next_s_ == 0 || worked_s >= limits_.most_s ? limits_.first_s : std::min(2 * next_s_, limits_.most_s);
+    return next_s_;
+  }
+
+ private:
+  RestartLimits limits_;
+  double next_s_ = 0;
+};
+
+}  // namespace perseus::clock_control

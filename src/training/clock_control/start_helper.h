@@ -1,0 +1,45 @@
+// Finding and starting perseus-clockd from a process that has threads, CUDA and children of its own.
+//
+// Problem: fork() in such a process is unsafe, its files must not leak into the helper, its signal mask and working
+// directory must not matter, and its wait() must not see the helper. Input: options. Output: file descriptors, closed
+// on exec. Errors: DeviceError no_driver naming the program and why it does not run. Cost: vfork and exec, some ms.
+// Threads: any.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "training/device/gpu.h"
+
+namespace perseus::clock_control {
+
+/// A file descriptor that closes itself.
+class OwnedFd {
+ public:
+  explicit OwnedFd(int fd = -1) : fd_(fd) {}
+  OwnedFd(OwnedFd&& other) noexcept : fd_(other.release()) {}
+  OwnedFd& operator=(OwnedFd&& other) noexcept;
+  ~OwnedFd() { reset(); }
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  int release();
+  void reset();
+
+ private:
+  int fd_;
+};
+
+/// Path of the program: `given`, or what ClockControllerOptions::helper says about an empty one.
+device::DeviceResult<std::string> find_helper(const std::string& given);
+
+/// Runs it with those arguments (without the program's name); `fds` become 3, 4, 5, ... there, -1 is left out; no other
+/// file goes along but the standard streams.
+device::DeviceResult<pid_t> spawn_helper(const std::string& program, const std::vector<std::string>& arguments,
+                                         const std::vector<int>& fds);
+
+/// Waits for that child to end, at most so long; kills it if it does not.
+void reap(pid_t child, double limit_s);
+
+}  // namespace perseus::clock_control

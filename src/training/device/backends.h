@@ -1,0 +1,34 @@
+// The kinds of GPU behind training/device/gpu.h: one opener and one finder each.
+//
+// Input: what follows the kind in a selector, "0" of "nvml:0". Output: the GPU; the selectors of all that there are.
+// Errors: as open_gpu(); a finder that finds no driver finds nothing. Cost: loads a library, at most once a process.
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "training/device/gpu.h"
+
+namespace perseus::device {
+
+DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which);
+std::vector<std::string> find_nvml();
+std::vector<std::string> find_failing_nvml();
+
+DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
+
+DeviceResult<std::unique_ptr<Gpu>> open_amd(const std::string& which);
+std::vector<std::string> find_amd();
+/// Whether the library is there, and its version or why not.
+std::pair<bool, std::string> amd_presence();
+
+DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path,
+                                                  simulated_gpu::SimulatedGpu::TimeSource now = {});
+/// $PERSEUS_SIMULATED_GPUS: state files, or folders of them, separated by colons.
+std::vector<std::string> find_simulated();
+
+}  // namespace perseus::device

@@ -1,0 +1,55 @@
+#include "training/device/control_path.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace perseus::device {
+namespace {
+
+bool has_sys_admin() {
+  if (geteuid() == 0) {
+    std::ifstream map("/proc/self/uid_map");
+    std::uint64_t inside = 0, outside = 0, count = 0;
+    // Root of a user namespace of its own is not root to the driver.
+    if (map >> inside >> outside >> count && (outside != 0 || count < 0xffffffff)) return false;
+  }
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    constexpr std::uint64_t sys_admin = std::uint64_t{1} << 21U;
+    if (line.starts_with("CapEff:")) return (std::strtoull(line.c_str() + 7, nullptr, 16) & sys_admin) != 0;
+  }
+  return false;
+}
+
+}  // namespace
+
+ControlPath control_path(const std::string& selector) {
+  const auto gpu = open_gpu(selector);
+  if (!gpu) return {"none", "", gpu.error().message};
+  const std::size_t colon = selector.find(':');
+  const std::string kind = selector.substr(0, colon), which = selector.substr(colon + 1);
+  if (kind == "simulated") return {"simulated", selector, "a simulated GPU sets its clock itself"};
+  const auto conditions = (*gpu)->conditions();
+  if (conditions && conditions->mig) {
+    return {"none", "", "MIG is on: clocks, power limit and energy counter are those of the whole GPU, not of a slice"};
+  }
+  const bool root = geteuid() == 0, admin = has_sys_admin();
+  if (kind == "amdsmi") {
+    if (root) return {"AMD SMI", selector, "this process is root"};
+    return {"none", "", "AMD SMI sets clocks for root only"};
+  }
+  if (kind == "zeusd") return {"zeusd", selector, "asked for, and it answers"};
+  if (admin) { return {"NVML", selector, root ? "this process is root" : "this process has CAP_SYS_ADMIN"}; }
+  const std::string lacks = root ? "this process is root in a container without CAP_SYS_ADMIN"
+                                 : "this process is neither root nor has CAP_SYS_ADMIN";
+  const auto zeusd = open_gpu("zeusd:" + which);
+  if (zeusd) return {"zeusd", "zeusd:" + which, lacks + ", and zeusd sets clocks for it"};
+  return {"none", "", lacks + "; " + zeusd.error().message};
+}
+
+}  // namespace perseus::device

@@ -1,0 +1,378 @@
+#include "training/device/nvml_gpu.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include "training/device/backends.h"
+#include "training/device/nvml_codes.h"
+#include "training/device/pci_bus_id.h"
+
+namespace perseus::device {
+namespace {
+
+using nvml_code::success;
+
+// The only place where NVML's units become ours.
+Watts watts_of(unsigned long long milliwatts) { return Watts(static_cast<double>(milliwatts) / 1000); }
+Joules joules_of(unsigned long long millijoules) { return Joules(static_cast<double>(millijoules) / 1000); }
+
+std::string architecture_of(unsigned number) {
+  constexpr std::array<std::string_view, 14> names{"",       "",    "Kepler", "Maxwell",   "Pascal", "Volta", "Turing",
+                                                   "Ampere", "Ada", "Hopper", "Blackwell", "",       "",      "Rubin"};
+  return number < names.size() ? std::string(names[number]) : std::string();
+}
+
+std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device device) {
+  std::array<char, 96> text{};
+  return call(function, device, text.data(), static_cast<unsigned>(text.size() - 1)) == success ? text.data() : "";
+}
+
+/// NVML's lists: ask with no room for the length, then for the content; a list may grow in between.
+template <class T>
+int list_of(const std::function<int(unsigned*, T*)>& ask, std::vector<T>& list) {
+  unsigned count = 0;
+  int code = ask(&count, nullptr);
+  for (int tries = 0; code == nvml_code::insufficient_size && tries < 3; ++tries) {
+    list.resize(count);
+    code = ask(&count, list.data());
+  }
+  if (code == success) list.resize(std::min<std::size_t>(count, list.size()));
+  return code;
+}
+
+bool is_index(const std::string& which) {
+  return !which.empty() && which.size() < 6 &&
+         std::ranges::all_of(which, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// The GPUs that NVML lists, those without a handle left out.
+std::vector<nvml::Device> devices_of(const NvmlLibrary& nvml) {
+  unsigned count = 0;
+  std::vector<nvml::Device> devices;
+  if (call(nvml.nvmlDeviceGetCount_v2, &count) != success) return devices;
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    if (call(nvml.nvmlDeviceGetHandleByIndex_v2, i, &device) == success) devices.push_back(device);
+  }
+  return devices;
+}
+
+DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::string& which) {
+  nvml::Device device = nullptr;
+  const auto no_gpu = [&](std::string_view function, int code) {
+    DeviceError error = nvml_error(function, "nvml:" + which, code);
+    // Not there, or not what NVML takes for a GPU: in either case there is no such GPU.
+    if (code == nvml_code::invalid_argument || code == nvml_code::not_found) error.fault = DeviceFault::lost;
+    return error;
+  };
+  if (is_index(which)) {
+    const auto index = static_cast<unsigned>(std::strtoul(which.c_str(), nullptr, 10));
+    const int code = call(nvml.nvmlDeviceGetHandleByIndex_v2, index, &device);
+    if (code != success) return no_gpu("nvmlDeviceGetHandleByIndex_v2", code);
+    return device;
+  }
+  if (parse_pci_bus_id(which)) {
+    const int code = call(nvml.nvmlDeviceGetHandleByPciBusId_v2, which.c_str(), &device);
+    if (code != success) return no_gpu("nvmlDeviceGetHandleByPciBusId_v2", code);
+    return device;
+  }
+  if (which.starts_with("GPU-") || which.starts_with("MIG-")) {
+    const int code = call(nvml.nvmlDeviceGetHandleByUUID, which.c_str(), &device);
+    if (code == success) return device;
+    std::vector<nvml::Device> matches;  // as in CUDA_VISIBLE_DEVICES, the beginning is enough
+    for (const nvml::Device candidate : devices_of(nvml)) {
+      if (text_of(nvml.nvmlDeviceGetUUID, candidate).starts_with(which)) matches.push_back(candidate);
+    }
+    if (matches.size() == 1) return matches.front();
+    if (matches.size() > 1) {
+      return DeviceError{DeviceFault::lost, fmt::format("nvml:{}: {} GPUs begin so", which, matches.size())};
+    }
+    return no_gpu("nvmlDeviceGetHandleByUUID", code);
+  }
+  return DeviceError{
+      DeviceFault::not_supported,
+      fmt::format("nvml:{}: neither an index, nor a UUID (GPU-...), nor a PCI bus id (0000:01:00.0)", which)};
+}
+
+}  // namespace
+
+NvmlGpu::NvmlGpu(std::shared_ptr<const NvmlLibrary> nvml, nvml::Device device)
+    : nvml_(std::move(nvml)), device_(device) {
+  identity_.name = text_of(nvml_->nvmlDeviceGetName, device_);
+  identity_.uuid = text_of(nvml_->nvmlDeviceGetUUID, device_);
+  nvml::PciInfo pci{};
+  if (call(nvml_->nvmlDeviceGetPciInfo_v3, device_, &pci) == success) {
+    identity_.pci_bus_id.assign(pci.busId, strnlen(pci.busId, sizeof pci.busId));
+  }
+  unsigned architecture = 0;
+  if (call(nvml_->nvmlDeviceGetArchitecture, device_, &architecture) == success) {
+    identity_.architecture = architecture_of(architecture);
+  }
+  identity_.driver = nvml_->driver;
+  identity_.simulated = nvml_->simulated;
+  unsigned minor = 0;
+  if (!identity_.simulated && call(nvml_->nvmlDeviceGetMinorNumber, device_, &minor) == success) {
+    identity_.node = fmt::format("/dev/nvidia{}", minor);
+  }
+}
+
+DeviceResult<std::unique_ptr<NvmlGpu>> NvmlGpu::open(const std::string& which) {
+  auto nvml = nvml_library();
+  if (!nvml) return nvml.error();
+  auto device = find_device(**nvml, which);
+  if (!device) return device.error();
+  unsigned slice = 0;
+  nvml::Device whole = nullptr;
+  if (call((*nvml)->nvmlDeviceIsMigDeviceHandle, *device, &slice) == success && slice != 0 &&
+      call((*nvml)->nvmlDeviceGetDeviceHandleFromMigDeviceHandle, *device, &whole) == success) {
+    device = whole;
+  }
+  return std::unique_ptr<NvmlGpu>(new NvmlGpu(std::move(*nvml), *device));
+}
+
+DeviceError NvmlGpu::error(const char* function, int code, bool sets_clock) const {
+  return nvml_error(function, identity_.uuid.empty() ? "a GPU" : identity_.uuid, code, sets_clock);
+}
+
+int NvmlGpu::field(unsigned id, unsigned scope, unsigned long long& value) const {
+  nvml::FieldValue asked{};
+  asked.fieldId = id;
+  asked.scopeId = scope;
+  const int code = call(nvml_->nvmlDeviceGetFieldValues, device_, 1, &asked);
+  if (code != success) return code;
+  if (asked.nvmlReturn != success) return asked.nvmlReturn;
+  switch (asked.valueType) {
+    case nvml::type_double:
+      value = static_cast<unsigned long long>(asked.value.d);
+      break;
+    case nvml::type_uint:
+      value = asked.value.ui;
+      break;
+    case nvml::type_ulong:
+      value = asked.value.ul;
+      break;
+    case nvml::type_ull:
+      value = asked.value.ull;
+      break;
+    case nvml::type_sll:
+      value = static_cast<unsigned long long>(asked.value.sll);
+      break;
+    case nvml::type_int:
+      value = static_cast<unsigned long long>(asked.value.si);
+      break;
+    case nvml::type_us:
+      value = asked.value.us;
+      break;
+    default:
+      return nvml_code::not_supported;
+  }
+  return success;
+}
+
+DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
+  if (!clocks_.empty()) return clocks_;
+  std::vector<unsigned> memory, graphics;
+  int code = list_of<unsigned>(
+      [&](unsigned* count, unsigned* mhz) {
+        return call(nvml_->nvmlDeviceGetSupportedMemoryClocks, device_, count, mhz);
+      },
+      memory);
+  if (code != success) return error("nvmlDeviceGetSupportedMemoryClocks", code);
+  const unsigned highest = memory.empty() ? 0 : *std::ranges::max_element(memory);
+  code = list_of<unsigned>(
+      [&](unsigned* count, unsigned* mhz) {
+        return call(nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, highest, count, mhz);
+      },
+      graphics);
+  if (code != success) return error("nvmlDeviceGetSupportedGraphicsClocks", code);
+  if (graphics.empty()) return error("nvmlDeviceGetSupportedGraphicsClocks", nvml_code::not_supported);
+  std::sort(graphics.begin(), graphics.end(), std::greater<>());
+  graphics.erase(std::unique(graphics.begin(), graphics.end()), graphics.end());
+  for (const unsigned mhz : graphics) clocks_.emplace_back(static_cast<int>(mhz));
+  return clocks_;
+}
+
+DeviceResult<Megahertz> NvmlGpu::clock() {
+  unsigned mhz = 0;
+  const int code = call(nvml_->nvmlDeviceGetClockInfo, device_, nvml::clock_sm, &mhz);
+  if (code != success) return error("nvmlDeviceGetClockInfo", code);
+  return Megahertz(static_cast<int>(mhz));
+}
+
+DeviceResult<Joules> NvmlGpu::energy() {
+  unsigned long long millijoules = 0;
+  int code = call(nvml_->nvmlDeviceGetTotalEnergyConsumption, device_, &millijoules);
+  if (code == nvml_code::function_not_found) code = field(nvml::field_total_energy, nvml::scope_gpu, millijoules);
+  if (code != success) return error("nvmlDeviceGetTotalEnergyConsumption", code);
+  return joules_of(millijoules);
+}
+
+DeviceResult<Watts> NvmlGpu::power() {
+  unsigned long long milliwatts = 0;
+  if (!power_scope_ && has_power_field_) {
+    // Grace-Hopper refuses the scope of the GPU alone and has that of the module.
+    for (const unsigned scope : {nvml::scope_gpu, nvml::scope_module}) {
+      if (field(nvml::field_power_instant, scope, milliwatts) == success) {
+        power_scope_ = scope;
+        break;
+      }
+    }
+  }
+  if (power_scope_) {
+    const int code = field(nvml::field_power_instant, *power_scope_, milliwatts);
+    if (code != success) return error("nvmlDeviceGetFieldValues", code);
+    return watts_of(milliwatts);
+  }
+  unsigned value = 0;
+  const int code = call(nvml_->nvmlDeviceGetPowerUsage, device_, &value);
+  if (code != success) return error("nvmlDeviceGetPowerUsage", code);
+  has_power_field_ = false;
+  return watts_of(value);
+}
+
+DeviceResult<Watts> NvmlGpu::power_limit() {
+  unsigned milliwatts = 0;
+  const int enforced = call(nvml_->nvmlDeviceGetEnforcedPowerLimit, device_, &milliwatts);
+  if (enforced == success) return watts_of(milliwatts);
+  if (fault_of_nvml(enforced) == DeviceFault::not_supported &&
+      call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &milliwatts) == success) {
+    return watts_of(milliwatts);
+  }
+  return error("nvmlDeviceGetEnforcedPowerLimit", enforced);
+}
+
+DeviceResult<ClockEvents> NvmlGpu::clock_events() {
+  unsigned long long bits = 0;
+  int code = call(nvml_->nvmlDeviceGetCurrentClocksEventReasons, device_, &bits);
+  if (code == nvml_code::function_not_found) {
+    code = call(nvml_->nvmlDeviceGetCurrentClocksThrottleReasons, device_, &bits);
+  }
+  if (code != success) return error("nvmlDeviceGetCurrentClocksEventReasons", code);
+  ClockEvents events;
+  events.idle = (bits & nvml::reason_idle) != 0;
+  events.power_cap = (bits & nvml::reason_power_cap) != 0;
+  events.thermal = (bits & (nvml::reason_sw_thermal | nvml::reason_hw_thermal)) != 0;
+  events.power_brake = (bits & (nvml::reason_hw_slowdown | nvml::reason_power_brake)) != 0;
+  events.sync_boost = (bits & nvml::reason_sync_boost) != 0;
+  return events;
+}
+
+DeviceResult<GpuConditions> NvmlGpu::conditions() {
+  GpuConditions conditions;
+  // Older and smaller GPUs know few of these; what they do not know does not stand in the way. A GPU that is gone does.
+  const auto unknown = [&](const char* function, int code) -> std::optional<DeviceError> {
+    if (code == success || fault_of_nvml(code) == DeviceFault::not_supported) return std::nullopt;
+    return error(function, code);
+  };
+  unsigned now = 0, pending = 0;
+  int code = call(nvml_->nvmlDeviceGetMigMode, device_, &now, &pending);
+  if (const auto problem = unknown("nvmlDeviceGetMigMode", code)) return *problem;
+  conditions.mig = code == success && now != 0;
+  int persistence = 1;
+  code = call(nvml_->nvmlDeviceGetPersistenceMode, device_, &persistence);
+  if (const auto problem = unknown("nvmlDeviceGetPersistenceMode", code)) return *problem;
+  conditions.persistence = code != success || persistence != 0;
+  unsigned long long smoothing = 0;
+  conditions.power_smoothing =
+      field(nvml::field_power_smoothing, nvml::scope_gpu, smoothing) == success && smoothing != 0;
+  unsigned milliwatts = 0;
+  if (call(nvml_->nvmlDeviceGetPowerManagementDefaultLimit, device_, &milliwatts) == success) {
+    conditions.default_power_limit = watts_of(milliwatts);
+  }
+  std::vector<nvml::ProcessInfo> processes;
+  if (list_of<nvml::ProcessInfo>(
+          [&](unsigned* count, nvml::ProcessInfo* list) {
+            return call(nvml_->nvmlDeviceGetComputeRunningProcesses_v3, device_, count, list);
+          },
+          processes) == success) {
+    const auto self = static_cast<unsigned>(getpid()), parent = static_cast<unsigned>(getppid());
+    conditions.other_processes = static_cast<int>(std::ranges::count_if(
+        processes, [&](const nvml::ProcessInfo& process) { return process.pid != self && process.pid != parent; }));
+  }
+  if (!power_scope_) static_cast<void>(power());
+  conditions.whole_module = power_scope_ == nvml::scope_module;
+  return conditions;
+}
+
+DeviceStatus NvmlGpu::lock_clock(Megahertz clock) {
+  const auto set = [&](Megahertz to) {
+    const auto mhz = static_cast<unsigned>(to.value());
+    return call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, mhz, mhz);
+  };
+  int code = set(clock);
+  if (code != success && fault_of_nvml(code, true) == DeviceFault::bad_clock) {
+    // A clock that another GPU of the job has: the nearest of this one's, once.
+    const auto clocks = supported_clocks();
+    if (clocks) {
+      const auto distance = [&](Megahertz other) { return std::abs(other.value() - clock.value()); };
+      const Megahertz nearest = *std::ranges::min_element(*clocks, {}, distance);
+      if (nearest != clock) code = set(nearest);
+    }
+  }
+  if (code != success) return error("nvmlDeviceSetGpuLockedClocks", code, true);
+  return Ok{};
+}
+
+DeviceStatus NvmlGpu::unlock_clock() {
+  const int code = call(nvml_->nvmlDeviceResetGpuLockedClocks, device_);
+  if (code != success) return error("nvmlDeviceResetGpuLockedClocks", code);
+  return Ok{};
+}
+
+DeviceStatus NvmlGpu::limit_clock(Megahertz lowest, Megahertz highest) {
+  const int code = call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, static_cast<unsigned>(lowest.value()),
+                        static_cast<unsigned>(highest.value()));
+  if (code != success) return error("nvmlDeviceSetGpuLockedClocks", code, true);
+  return Ok{};
+}
+
+int NvmlGpu::index() const {
+  unsigned index = 0;
+  return call(nvml_->nvmlDeviceGetIndex, device_, &index) == success ? static_cast<int>(index) : -1;
+}
+
+DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which) {
+  auto gpu = NvmlGpu::open(which);
+  if (!gpu) return gpu.error();
+  return std::unique_ptr<Gpu>(std::move(*gpu));
+}
+
+std::vector<std::string> find_nvml() {
+  std::vector<std::string> selectors;
+  const auto nvml = nvml_library();
+  if (!nvml) return selectors;
+  for (const nvml::Device device : devices_of(**nvml)) {
+    const std::string uuid = text_of((*nvml)->nvmlDeviceGetUUID, device);
+    unsigned index = 0;
+    if (!uuid.empty()) {
+      selectors.push_back("nvml:" + uuid);
+    } else if (call((*nvml)->nvmlDeviceGetIndex, device, &index) == success) {
+      selectors.push_back("nvml:" + std::to_string(index));
+    }
+  }
+  return selectors;
+}
+
+std::vector<std::string> find_failing_nvml() {
+  std::vector<std::string> selectors;
+  const auto nvml = nvml_library();
+  unsigned count = 0;
+  if (!nvml || call((*nvml)->nvmlDeviceGetCount_v2, &count) != success) return selectors;
+  for (unsigned i = 0; i < count; ++i) {
+    nvml::Device device = nullptr;
+    if (call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device) != success) {
+      selectors.push_back("nvml:" + std::to_string(i));
+    }
+  }
+  return selectors;
+}
+
+}  // namespace perseus::device

@@ -1,0 +1,48 @@
+// HTTP/1.1 over a Unix socket, one request at a time: what zeusd speaks.
+//
+// Problem: a daemon that may close an idle connection at any time, be gone, be slow, or answer nonsense. Input: a
+// method, a target, perhaps a body. Output: status and body of the answer, whatever the status. Errors: no_driver if
+// nobody listens there, no_permission if the socket may not be opened, busy for a time-out, a connection that breaks
+// twice, or an answer that is no HTTP. A connection that turns out closed is opened again once; requests must be such
+// that asking twice does no harm. Cost: a write and a read while the connection lasts. Threads: one. The bytes are
+// moved here; what they mean is Boost.Beast's business.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "training/device/gpu.h"
+
+namespace perseus::device {
+
+struct UnixHttpAnswer {
+  int status = 0;
+  std::string body;
+};
+
+class UnixHttp {
+ public:
+  UnixHttp(std::string socket_path, std::string token, std::chrono::milliseconds limit);
+  UnixHttp(const UnixHttp&) = delete;
+  UnixHttp& operator=(const UnixHttp&) = delete;
+  ~UnixHttp();
+
+  DeviceResult<UnixHttpAnswer> call(std::string_view method, const std::string& target, const std::string& json = {});
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  enum class Broken { no, before_answer, for_good };
+  DeviceStatus connect_socket();
+  void disconnect();
+  Broken exchange(const std::string& request, UnixHttpAnswer& answer, std::string& why);
+
+  std::string path_, token_;
+  std::chrono::milliseconds limit_;
+  int socket_ = -1;
+};
+
+/// The answer in these bytes, for the fuzzer: what exchange() does with what it reads.
+bool parse_http_answer(std::string_view bytes, UnixHttpAnswer& answer);
+
+}  // namespace perseus::device

@@ -1,0 +1,284 @@
+#include "training/device/visible_devices.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "training/device/gpu.h"
+#include "training/device/pci_bus_id.h"
+
+namespace perseus::device {
+namespace {
+
+constexpr std::string_view kHowToSay = "; set the option device (PERSEUS_DEVICE=nvml:GPU-...), or ";
+
+constexpr std::array kLocalRankVariables = {
+    "LOCAL_RANK",      "SLURM_LOCALID",    "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID", "PALS_LOCAL_RANKID"};
+
+struct LocalRank {
+  std::string variable;
+  int number = 0;
+};
+
+std::optional<LocalRank> local_rank(const ReadVariable& variable) {
+  for (const char* const name : kLocalRankVariables) {
+    const char* const text = variable(name);
+    if (text == nullptr) continue;
+    const std::string_view value(text);
+    int number = 0;
+    const auto [end, problem] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (problem == std::errc() && end == value.data() + value.size() && number >= 0) return LocalRank{name, number};
+  }
+  return std::nullopt;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<std::string_view> entries_of(std::string_view list) {
+  std::vector<std::string_view> entries;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    entries.push_back(trimmed(list.substr(at, end - at)));
+    at = end + 1;
+  }
+  return entries;
+}
+
+/// As CUDA reads an index: the digits that the entry begins with; -1: none.
+int index_of(std::string_view entry) {
+  if (entry.starts_with('+')) entry.remove_prefix(1);
+  int index = -1;
+  const auto [end, problem] = std::from_chars(entry.data(), entry.data() + entry.size(), index);
+  return problem == std::errc() ? index : -1;
+}
+
+/// CUDA's devices in its own order, as far as that can be known.
+struct Visible {
+  std::vector<const ListedGpu*> gpus;  ///< null: a GPU that NVML does not show
+  bool by_number = true;               ///< false: how many there are is known, not which number is which
+  std::string why_none;                ///< of an empty list
+};
+
+bool by_bus_id(std::vector<const ListedGpu*>& gpus) {
+  using Place = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  std::vector<std::pair<Place, const ListedGpu*>> placed;
+  for (const ListedGpu* const gpu : gpus) {
+    const auto id = parse_pci_bus_id(gpu->pci_bus_id);
+    if (!id) return false;
+    placed.emplace_back(Place{id->domain, id->bus, id->device, id->function}, gpu);
+  }
+  std::ranges::sort(placed);
+  std::ranges::transform(placed, gpus.begin(), &std::pair<Place, const ListedGpu*>::second);
+  return true;
+}
+
+Visible of_uuids(const std::vector<std::string_view>& entries, const std::vector<ListedGpu>& gpus) {
+  Visible visible;
+  for (const std::string_view entry : entries) {
+    const ListedGpu* match = nullptr;
+    int matches = 0;
+    for (const ListedGpu& gpu : gpus) {
+      if (!entry.starts_with("GPU-") || !gpu.uuid.starts_with(entry)) continue;
+      match = &gpu;
+      ++matches;
+    }
+    if (matches != 1) break;  // no such GPU, or the beginning of several
+    if (std::ranges::find(visible.gpus, match) != visible.gpus.end()) return {};
+    visible.gpus.push_back(match);
+  }
+  return visible;
+}
+
+Visible of_indices(const std::vector<std::string_view>& entries, const std::vector<ListedGpu>& gpus, bool pci_order) {
+  Visible visible;
+  std::vector<const ListedGpu*> all;
+  for (const ListedGpu& gpu : gpus) all.push_back(&gpu);
+  visible.by_number = all.size() == 1 || (pci_order && by_bus_id(all));
+  std::vector<int> indices;
+  for (const std::string_view entry : entries) {
+    const int index = index_of(entry);
+    if (index < 0 || static_cast<std::size_t>(index) >= all.size()) break;
+    if (std::ranges::find(indices, index) != indices.end()) return {};
+    indices.push_back(index);
+    visible.gpus.push_back(all[static_cast<std::size_t>(index)]);
+  }
+  return visible;
+}
+
+Visible visible_to_cuda(const std::vector<ListedGpu>& gpus, const CudaView& cuda, const ReadVariable& variable) {
+  Visible visible;
+  if (!cuda.bus_ids.empty()) {
+    for (const std::string& bus_id : cuda.bus_ids) {
+      const auto place = parse_pci_bus_id(bus_id);
+      const auto gpu = std::ranges::find_if(
+          gpus, [&](const ListedGpu& g) { return place && parse_pci_bus_id(g.pci_bus_id) == place; });
+      visible.gpus.push_back(gpu == gpus.end() ? nullptr : &*gpu);
+    }
+    return visible;
+  }
+  const char* const order = variable("CUDA_DEVICE_ORDER");
+  const bool pci_order = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
+  const char* const given = variable("CUDA_VISIBLE_DEVICES");
+  if (given == nullptr) {
+    for (const ListedGpu& gpu : gpus) visible.gpus.push_back(&gpu);
+    visible.by_number = gpus.size() == 1 || (pci_order && by_bus_id(visible.gpus));
+    return visible;
+  }
+  const std::string_view list = trimmed(given);
+  const std::vector<std::string_view> entries = entries_of(list);
+  if (list.starts_with("MIG-")) {
+    visible.why_none = fmt::format(
+        "CUDA_VISIBLE_DEVICES is '{}': a MIG slice has neither a clock nor an energy counter of its own", given);
+    return visible;
+  }
+  visible = list.starts_with("GPU-") ? of_uuids(entries, gpus) : of_indices(entries, gpus, pci_order);
+  if (visible.gpus.empty() && !list.empty() && list != "-1") {
+    visible.why_none = fmt::format("CUDA_VISIBLE_DEVICES is '{}', in which CUDA finds no GPU of this machine", given);
+  }
+  return visible;
+}
+
+DeviceChoice none(std::string why) { return {"", std::move(why)}; }
+
+DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView& cuda, const ReadVariable& variable,
+                             const std::optional<int>& cuda_number) {
+  const Visible visible = visible_to_cuda(gpus, cuda, variable);
+  const std::size_t count = visible.gpus.size();
+  if (count == 0) return none(visible.why_none);
+  const std::optional<LocalRank> local = local_rank(variable);
+  std::optional<std::size_t> number;
+  std::string because;
+  if (cuda_number) {
+    number = static_cast<std::size_t>(*cuda_number);
+    because = fmt::format("the program computes on cuda:{}", *cuda_number);
+  } else if (const auto current = std::ranges::find(cuda.bus_ids, cuda.current); current != cuda.bus_ids.end()) {
+    number = static_cast<std::size_t>(current - cuda.bus_ids.begin());
+    because = fmt::format("this thread's CUDA context is on device {}", *number);
+    const bool another =
+        local && static_cast<std::size_t>(local->number) < count && static_cast<std::size_t>(local->number) != *number;
+    if (another) {
+      return none(fmt::format("{}, but {} is {}{}call cudaSetDevice before perseus_start", because, local->variable,
+                              local->number, kHowToSay));
+    }
+  } else if (count == 1) {
+    number = 0;
+    because = "one GPU is visible";
+  } else if (local) {
+    number = static_cast<std::size_t>(local->number);
+    because = fmt::format("{} is {}", local->variable, local->number);
+  } else {
+    return none(
+        fmt::format("which of the {} visible GPUs this rank computes on is not known{}LOCAL_RANK, or make one "
+                    "GPU visible (CUDA_VISIBLE_DEVICES)",
+                    count, kHowToSay));
+  }
+  if (*number >= count) {
+    return none(fmt::format("{}, but {} GPUs are visible{}make this rank's GPU visible", because, count, kHowToSay));
+  }
+  if (!visible.by_number && (count > 1 || gpus.size() > 1)) {
+    return none(fmt::format("{}, but CUDA's order of the {} GPUs is not known{}CUDA_DEVICE_ORDER=PCI_BUS_ID", because,
+                            gpus.size(), kHowToSay));
+  }
+  const ListedGpu* const gpu = visible.gpus[*number];
+  if (gpu == nullptr) return none(fmt::format("{} ({}), which NVML does not show", because, cuda.bus_ids[*number]));
+  return {gpu->selector, ""};
+}
+
+DeviceChoice choose_amd(const std::vector<ListedGpu>& gpus, const ReadVariable& variable) {
+  for (const char* const name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}) {
+    const char* const list = variable(name);
+    if (list != nullptr && (*list == '\0' || *list == '-')) return none("");
+  }
+  if (gpus.size() == 1) return {gpus.front().selector, ""};
+  return none(
+      fmt::format("which of the {} AMD GPUs this rank computes on is not known; set the option device "
+                  "(PERSEUS_DEVICE=amdsmi:0000:01:00.0)",
+                  gpus.size()));
+}
+
+DeviceChoice choose_simulated(const std::vector<ListedGpu>& gpus, const ReadVariable& variable, int rank) {
+  const std::optional<LocalRank> local = local_rank(variable);
+  const auto number = static_cast<std::size_t>(local ? local->number : rank);
+  if (number < gpus.size()) return {gpus[number].selector, ""};
+  return none(fmt::format("{} {}: there are {} simulated GPUs", local ? local->variable : "rank", number, gpus.size()));
+}
+
+}  // namespace
+
+std::vector<ListedGpu> list_gpus() {
+  std::vector<ListedGpu> gpus;
+  for (const std::string& selector : find_gpus()) {
+    const auto gpu = open_gpu(selector);
+    if (gpu) {
+      gpus.push_back({selector, (*gpu)->identity().uuid, (*gpu)->identity().pci_bus_id});
+    } else {
+      gpus.push_back({selector, "", ""});
+    }
+  }
+  return gpus;
+}
+
+CudaView look_at_cuda() {
+  const char* const given = std::getenv("PERSEUS_CUDA");
+  void* const library = ::dlopen(given != nullptr && *given != '\0' ? given : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return {};
+  int (*get_count)(int*) = nullptr;
+  int (*get_device)(int*, int) = nullptr;
+  int (*get_bus_id)(char*, int, int) = nullptr;
+  int (*get_current)(int*) = nullptr;
+  const auto find = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+    return function != nullptr;
+  };
+  const bool found = find("cuDeviceGetCount", get_count) && find("cuDeviceGet", get_device) &&
+                     find("cuDeviceGetPCIBusId", get_bus_id) && find("cuCtxGetDevice", get_current);
+  CudaView view;
+  const auto bus_id = [&](int device) {
+    std::array<char, 32> text{};
+    return get_bus_id(text.data(), static_cast<int>(text.size()) - 1, device) == 0 ? std::string(text.data()) : "";
+  };
+  int count = 0;
+  if (found && get_count(&count) == 0) {  // fails where the program has not called cuInit
+    for (int number = 0; number < count; ++number) {
+      int device = 0;
+      view.bus_ids.push_back(get_device(&device, number) == 0 ? bus_id(device) : "");
+    }
+    int device = 0;
+    if (get_current(&device) == 0) view.current = bus_id(device);
+  }
+  ::dlclose(library);  // the count of this dlopen() alone
+  return view;
+}
+
+DeviceChoice choose_device(const std::vector<ListedGpu>& gpus, const CudaView& cuda, const ReadVariable& variable,
+                           const DeviceRequest& request) {
+  const auto of_kind = [&](std::string_view kind) {
+    std::vector<ListedGpu> some;
+    std::ranges::copy_if(gpus, std::back_inserter(some),
+                         [&](const ListedGpu& gpu) { return gpu.selector.starts_with(kind); });
+    return some;
+  };
+  if (const auto nvidia = of_kind("nvml:"); !nvidia.empty()) {
+    return choose_for_cuda(nvidia, cuda, variable, request.cuda_number);
+  }
+  if (const auto amd = of_kind("amdsmi:"); !amd.empty()) return choose_amd(amd, variable);
+  if (const auto simulated = of_kind("simulated:"); !simulated.empty()) {
+    return choose_simulated(simulated, variable, request.cuda_number.value_or(request.rank));
+  }
+  return none("");
+}
+
+}  // namespace perseus::device
