@@ -20,6 +20,8 @@
 #include "io/formats/profile_csv.h"
 #include "planning/baselines/envpipe.h"
 #include "planning/baselines/methods.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "io/formats/profile_csv.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::bench {
 

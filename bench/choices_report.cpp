@@ -15,6 +15,7 @@
 #include "bench/cases.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/default_plan.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/realise.h"
 #include "planning/search/configuration.h"

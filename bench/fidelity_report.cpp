@@ -18,6 +18,7 @@
 #include "io/formats/file.h"
 #include "io/formats/run_trace_csv.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
 

@@ -24,7 +24,9 @@
 
 #include "base/median.h"
 #include "bench/cases.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/default_plan.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/realise.h"

@@ -12,6 +12,7 @@
 
 #include "planning/planner/exact.h"
 #include "planning/planner/exponential_fit.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "tests/published_frontier.h"
 

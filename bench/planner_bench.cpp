@@ -4,6 +4,7 @@
 #include "bench/cases.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
+#include "planning/planner/lower_bound.h"
 
 namespace perseus::bench {
 namespace {

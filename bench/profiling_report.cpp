@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "bench/cases.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
 #include "planning/planner/realise.h"

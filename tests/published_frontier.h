@@ -14,7 +14,9 @@
 #include "base/result.h"
 #include "io/formats/file.h"
 #include "io/formats/profile_csv.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/profile.h"
 #include "planning/model/schedule.h"
 

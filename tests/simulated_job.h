@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "server/profiling/online_profiler.h"
 

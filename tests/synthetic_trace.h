@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/run_trace.h"
 #include "tests/oracles/dice.h"
 

@@ -62,20 +62,20 @@ def violations(root: pathlib.Path):
                         f'{here}:{number}: #include "{include[1]}": module \'{folder}\' may include '
                         f"{', '.join(sorted(allowed))}"
                     )
-            elif (space := re.match(r"(?:inline )?namespace perseus((?:::\w+)*) \{", line)) and re.search(
-                r"^(?!struct|class)\w", "\n".join(forward_declared_only(source, number)), re.MULTILINE
-            ):
+            elif (space := re.match(r"(?:inline )?namespace perseus((?:::\w+)*) \{", line)) and defines(source, number):
                 own = "" if folder == "base" else "::" + name_of(folder)
-                if space[1] != own and not space[1].startswith(own + "::" if own else "::" + folder):
+                if space[1] != own and (not own or not space[1].startswith(own + "::")):
                     yield f"{here}:{number}: namespace perseus{space[1]}: code of '{folder}' is in perseus{own}"
 
 
-def forward_declared_only(source: pathlib.Path, opened: int):
-    """The lines of the namespace that opens at that line, up to its end."""
+def defines(source: pathlib.Path, opened: int) -> bool:
+    """Does the namespace that opens at that line hold anything but forward declarations of types?"""
     for line in source.read_text().splitlines()[opened:]:
-        if line.startswith("}  // namespace") or line == "}":
-            return
-        yield line
+        if re.match(r"\}(  // namespace.*)?$", line):
+            return False
+        if line.strip() and not re.match(r"//|(class|struct|enum class|namespace) \w+( : [\w:]+)?;", line):
+            return True
+    return False
 
 
 def types_of(header: pathlib.Path):

@@ -41,26 +41,38 @@ def test_layers() -> None:
         copy = copy_sources(folder)
         expect("clean copy", run(check, copy), fails=False)
         for planted, line in [
-            ("src/graph/planted.h", '#include "planning/model/profile.h"'),  # a room that it does not list
-            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # nobody knows the programs
-            ("src/model/planted.cpp", '#include "../wire/json.h"'),  # not even the long way round
+            ("src/planning/graph/planted.h", '#include "planning/model/profile.h"'),  # a module that it does not list
+            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # modules do not know the programs
+            ("src/planning/model/planted.cpp", '#include "../../io/formats/json.h"'),  # nor by a relative path
         ]:
-            (copy / planted).parent.mkdir(exist_ok=True)
             (copy / planted).write_text(f"// planted\n{line}\n")
             expect(line, run(check, copy), fails=True, says=f"{planted}:2: {line}")
             (copy / planted).unlink()
-        twins = ["src/model/planted.h", "src/wire/planted.h"]
-        for planted in twins:
-            (copy / planted).write_text("namespace perseus {\n\nstruct Planted {};\n\n}  // namespace perseus\n")
+
+        def declares(module: str, name: str) -> str:
+            return f"namespace perseus::{module} {{\n\nstruct {name} {{}};\n\n}}  // namespace perseus::{module}\n"
+
+        first, second = copy / "src/planning/model/planted.h", copy / "src/io/formats/planted_too.h"
+        first.write_text(declares("model", "Planted"))
+        second.write_text(declares("formats", "Planted"))
         expect("two types of one name", run(check, copy), fails=True,
-               says="src/wire/planted.h:3: perseus::Planted is another type in src/model/planted.h:3")
-        (copy / twins[1]).write_text("namespace perseus::wire {\n\nstruct Planted {};\n\n}  // namespace perseus::wire\n")
-        expect("in another namespace", run(check, copy), fails=False)
-        for planted in twins:
-            (copy / planted).unlink()
+               says="src/planning/model/planted.h:3: type Planted is another type in src/io/formats/planted_too.h:3")
+        second.write_text(declares("formats", "PlantedToo"))
+        expect("two names", run(check, copy), fails=False)
+        second.write_text(declares("model", "PlantedToo"))
+        expect("a namespace of another module", run(check, copy), fails=True,
+               says="src/io/formats/planted_too.h:1: namespace perseus::model: code of 'io/formats' is in perseus::formats")
+        second.rename(copy / "src/io/formats/planted.h")
+        expect("two headers of one name", run(check, copy), fails=True, says="has the same file name")
+        first.unlink()
+        (copy / "src/io/formats/planted.h").unlink()
         (copy / "src/attic").mkdir()
         (copy / "src/attic/planted.h").write_text("\n")
-        expect("undeclared room", run(check, copy), fails=True, says="'attic' is not declared")
+        expect("an undeclared module", run(check, copy), fails=True, says="'attic' is not declared")
+        (copy / "src/attic/planted.h").unlink()
+        cmake = copy / "CMakeLists.txt"
+        cmake.write_text(cmake.read_text().replace("perseus_module(planning/graph base)", "perseus_module(planning/graph model base)"))
+        expect("an arrow back up", run(check, copy), fails=True, says="lists 'model', which is not declared above it")
 
 
 def test_format() -> None:

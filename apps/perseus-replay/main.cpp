@@ -20,6 +20,8 @@
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "simulation/replay/asynchronous_worker.h"
 #include "simulation/replay/simulated_device.h"
 #include "simulation/replay/simulated_ranks.h"

@@ -17,6 +17,7 @@
 #include "io/formats/run_trace_csv.h"
 #include "io/report/table.h"
 #include "output_directory.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::cli {
 namespace {

@@ -27,6 +27,7 @@
 #include "planning/baselines/best_of_all.h"
 #include "planning/baselines/methods.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "progress.h"
 #include "slowdown.h"

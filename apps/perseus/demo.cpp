@@ -9,6 +9,7 @@
 #include "demo_course.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "slowdown.h"
 

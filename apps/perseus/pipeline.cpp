@@ -12,7 +12,9 @@
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
 #include "planning/model/blocking_power.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "server/profiling/pooled_profile.h"
 

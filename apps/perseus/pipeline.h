@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "io/report/report.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/pooled_profile.h"

@@ -23,6 +23,7 @@
 #include "plan_search.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "point_figures.h"
 #include "progress.h"

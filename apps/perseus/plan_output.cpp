@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "io/formats/frequency_plan.h"
 #include "io/report/summary.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::cli {

@@ -17,6 +17,7 @@
 #include "io/report/timeline.h"
 #include "output_directory.h"
 #include "plan_output.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "planning/partitioner/model_zoo.h"
 #include "planning/search/configuration.h"

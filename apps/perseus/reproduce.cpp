@@ -19,6 +19,8 @@
 #include "pipeline.h"
 #include "planning/baselines/methods.h"
 #include "planning/model/blocking_power.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "progress.h"
 #include "reproduction_output.h"
 

@@ -18,6 +18,7 @@
 #include "pipeline.h"
 #include "plan_source.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "slowdown.h"
 
 namespace perseus::cli {

@@ -18,6 +18,7 @@
 #include "planning/checker/profile_match.h"
 #include "planning/checker/verify_plan.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "slowdown.h"
 #include "verify_files.h"
 #include "verify_search.h"

@@ -2,7 +2,9 @@
 #include <cstdint>
 
 #include "io/formats/profile_csv.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace perseus;

@@ -7,6 +7,7 @@
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/run_trace_csv.h"
+#include "planning/model/build_dag.h"
 #include "planning/planner/exact.h"
 #include "tests/shared_data.h"
 

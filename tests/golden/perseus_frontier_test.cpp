@@ -6,6 +6,7 @@
 
 #include "planning/checker/verify_plan.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "tests/published_frontier.h"
 #include "tests/shared_data.h"

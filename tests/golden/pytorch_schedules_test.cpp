@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "io/formats/action_table.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::formats {
 namespace {

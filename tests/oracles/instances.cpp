@@ -5,6 +5,8 @@
 #include <set>
 
 #include "oracles/brute_force.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::testing {
 namespace {

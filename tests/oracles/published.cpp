@@ -1,6 +1,8 @@
 #include "oracles/published.h"
 
 #include "io/formats/profile_csv.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::testing {
 

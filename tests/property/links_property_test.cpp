@@ -8,7 +8,9 @@
 
 #include "oracles/dice.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::checker {
 namespace {

@@ -1,4 +1,6 @@
 // The exact planner's lower bound against a linear program, brute force, and its own certificates.
+#include "planning/planner/lower_bound.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

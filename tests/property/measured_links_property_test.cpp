@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "oracles/dice.h"
+#include "planning/model/make_schedule.h"
 #include "server/profiling/measured_pipelines.h"
 #include "tests/simulated_job.h"
 #include "tests/simulated_profile.h"

@@ -12,6 +12,7 @@
 #include "oracles/rapidcheck_assert.h"
 #include "oracles/transformations.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 
 namespace perseus::planner {
 namespace {

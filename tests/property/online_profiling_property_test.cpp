@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "io/formats/action_table.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "tests/model_samples.h"
 
 namespace perseus::formats {

@@ -12,7 +12,9 @@
 #include "planning/checker/certificate_check.h"
 #include "planning/checker/verify_plan.h"
 #include "planning/checker/verify_union.h"
+#include "planning/model/make_schedule.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/search/configuration.h"
 #include "planning/search/union_frontier.h"
 

@@ -6,6 +6,7 @@
 #include "oracles/instances.h"
 #include "planning/checker/verify_plan.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/quick.h"
 
 namespace perseus::planner {

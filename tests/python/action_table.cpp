@@ -10,6 +10,7 @@
 #include <iterator>
 #include <string>
 
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace {

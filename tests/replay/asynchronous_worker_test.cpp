@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/model/schedule.h"
 #include "simulation/replay/simulated_device.h"

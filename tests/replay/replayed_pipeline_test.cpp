@@ -11,6 +11,7 @@
 
 #include "oracles/instances.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "simulation/replay/worker.h"
 

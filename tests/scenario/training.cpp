@@ -1,5 +1,7 @@
 #include "scenario/training.h"
 
+#include "planning/model/make_schedule.h"
+
 namespace perseus::testing {
 
 using namespace jobs;

@@ -8,6 +8,8 @@
 #include "planning/baselines/envpipe.h"
 #include "planning/baselines/methods.h"
 #include "planning/baselines/zeus.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::baselines {

@@ -1,3 +1,5 @@
+#include "planning/model/build_dag.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +8,7 @@
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/derived_instructions.h"
+#include "planning/model/make_schedule.h"
 #include "tests/model_samples.h"
 
 namespace perseus::model {

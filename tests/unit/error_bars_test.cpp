@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::report {

@@ -8,6 +8,8 @@
 #include "io/formats/plan_file.h"
 #include "planning/checker/profile_match.h"
 #include "planning/checker/verify_plan.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/realise.h"

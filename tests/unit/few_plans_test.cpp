@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
 #include "tests/simulated_profile.h"

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "tests/model_samples.h"
 
 namespace perseus::formats {

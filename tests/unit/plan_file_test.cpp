@@ -5,6 +5,8 @@
 
 #include <random>
 
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "tests/model_samples.h"
 
 namespace perseus::formats {

@@ -7,7 +7,9 @@
 #include <filesystem>
 
 #include "io/formats/format_profile_csv.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "tests/shared_data.h"
 
 namespace perseus::formats {

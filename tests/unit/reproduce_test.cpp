@@ -11,6 +11,8 @@
 #include "evaluation/reproduction/emulated_case.h"
 #include "evaluation/reproduction/line_chart.h"
 #include "planning/baselines/methods.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::reproduction {
 namespace {

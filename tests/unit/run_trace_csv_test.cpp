@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planning/model/make_schedule.h"
+
 namespace perseus::formats {
 namespace {
 

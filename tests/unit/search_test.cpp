@@ -4,6 +4,7 @@
 
 #include "model_samples.h"
 #include "planning/checker/verify_union.h"
+#include "planning/model/make_schedule.h"
 #include "planning/search/configuration.h"
 #include "planning/search/recomputation.h"
 #include "planning/search/repartition.h"

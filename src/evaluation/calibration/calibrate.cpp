@@ -10,6 +10,7 @@
 #include "base/median.h"
 #include "evaluation/calibration/error_size.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
 
 namespace perseus::calibration {
 namespace {

@@ -19,6 +19,7 @@
 #include "evaluation/calibration/clock_times.h"
 #include "evaluation/calibration/fitted.h"
 #include "evaluation/calibration/stage_power.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/run_trace.h"
 

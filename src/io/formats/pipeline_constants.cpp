@@ -8,6 +8,7 @@
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/transfer_latency_text.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::formats {
@@ -45,7 +46,7 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   constants.microbatches = fields.integer("microbatches");
   constants.costs.blocking_power = Watts(at_least("blocking_power_w", 0, true));
   constants.blocking_power_stddev = Watts(at_least("blocking_power_stddev_w", 0, false));
-  const auto latency = [&](std::string_view key, bool required) -> TransferLatency {
+  const auto latency = [&](std::string_view key, bool required) -> model::TransferLatency {
     const auto reader = required ? std::optional(fields.value(key)) : fields.optional(key);
     if (!reader || fields.error()) return {};
     auto read = read_transfer_latency(*reader);

@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "base/units.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 
 namespace perseus::formats {

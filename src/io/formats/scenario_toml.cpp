@@ -9,6 +9,7 @@
 
 #include "io/formats/file.h"
 #include "io/formats/toml_reader.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::formats {

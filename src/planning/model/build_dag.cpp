@@ -1,3 +1,5 @@
+#include "planning/model/build_dag.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

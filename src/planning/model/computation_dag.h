@@ -59,28 +59,4 @@ struct ComputationDag {
   [[nodiscard]] Status validate() const;
 };
 
-/// What a profile and a schedule leave open.
-struct PipelineCosts {
-  Watts blocking_power;              ///< >= 0
-  TransferLatency transfer_latency;  ///< of dependencies between two ranks
-  /// A rank that sends waits until its transfer is done (synchronous sends, as measured frameworks do); otherwise it
-  /// goes on computing meanwhile.
-  bool blocking_transfers = false;
-};
-
-/// The DAG of `schedule` with `profile`'s options. Stage s of the profile is stage s of the schedule. Edges: F(s,m)
-/// after F(s-1,m); B or I(s,m) after that of s+1 and after F(s,m); W(s,m) after I(s,m); pure_backward(s,m) after
-/// recompute(s,m); each rank's own order. An edge that a rank's order implies is left out, so no pair has two edges.
-/// Constant-time instructions that the profile has and the schedule lacks are added: `load` before each forward of its
-/// stage, then at the end of each rank its stages' `all_reduce` and last their `optimizer_step`; those that the
-/// schedule has and the profile lacks are left out (nothing is known of their time). Where the schedule recomputes
-/// early and the profile has only forward and backward, the two missing instructions are derived, see
-/// planning/model/derived_instructions.h.
-/// Types are ordered by stage, then instruction; computations breadth-first from the ones that wait for nothing.
-/// A dependency between two ranks has the latency of their link, see planning/model/transfer_latency.h.
-/// Errors: stage counts that differ, ranks that send without a latency of their link, an instruction without
-/// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of
-/// accelerators. Cost: O(computations).
-Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs);
-
 }  // namespace perseus::model

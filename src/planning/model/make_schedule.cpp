@@ -1,4 +1,6 @@
 // The table of named schedules and their shape limits.
+#include "planning/model/make_schedule.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -45,20 +45,4 @@ struct Schedule {
   [[nodiscard]] Status validate() const;
 };
 
-/// What a schedule generator needs. `chunks` is the number of stages per rank (V), 1 unless interleaved.
-struct ScheduleShape {
-  int num_ranks = 1;
-  int num_microbatches = 1;
-  int chunks = 1;
-};
-
-/// The names that make_schedule() knows: gpipe, 1f1b, early-recompute-1f1b, interleaved-1f1b, zero-bubble, zbv,
-/// dualpipev.
-const std::vector<std::string>& schedule_names();
-/// Stages per rank that the named schedule fixes (2 for zbv and dualpipev), or 0 if the caller chooses.
-int chunks_fixed_by(const std::string& schedule_name);
-/// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of ranks,
-/// ...).
-Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape);
-
 }  // namespace perseus::model

@@ -1,6 +1,7 @@
 // One forward, one backward (PipeDream-flush), and the variant that recomputes activations ahead of each backward.
 #include <algorithm>
 
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule_generators.h"
 
 namespace perseus::model::schedules {

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
 namespace perseus::model::schedules {

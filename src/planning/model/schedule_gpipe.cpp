@@ -1,4 +1,5 @@
 // GPipe: all forwards, then all backwards, both in microbatch order (as in PyTorch's ScheduleGPipe).
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule_generators.h"
 
 namespace perseus::model::schedules {

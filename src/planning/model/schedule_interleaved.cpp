@@ -4,6 +4,7 @@
 // same walk is the zero-bubble schedule ZB-H1, whose weight gradients run `rank` steps late and so fill the cool-down.
 #include <algorithm>
 
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule_generators.h"
 
 namespace perseus::model::schedules {

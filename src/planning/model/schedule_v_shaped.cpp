@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <deque>
 
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule_generators.h"
 
 namespace perseus::model::schedules {

@@ -8,11 +8,14 @@
 #include <map>
 #include <utility>
 
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "planning/partitioner/balance.h"
 #include "planning/partitioner/stage_profile.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 
 namespace perseus::partitioner {
 namespace {

@@ -42,12 +42,4 @@ Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const Plann
 /// About how many CPU seconds plan_exact() takes, within a factor of some.
 double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptions& options);
 
-/// The lower-bound curve alone; with deadlines given (any order), also one dual certificate for each, in that order.
-struct LowerBoundResult {
-  model::LowerBound bound;
-  std::vector<model::BoundCertificate> certificates;
-  long pivots = 0;  ///< operation count of the parametric flow, for the benchmarks
-};
-LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at = {});
-
 }  // namespace perseus::planner

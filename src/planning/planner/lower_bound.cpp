@@ -1,3 +1,5 @@
+#include "planning/planner/lower_bound.h"
+
 #include <algorithm>
 #include <numeric>
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "planning/search/recomputation.h"
 #include "planning/search/stage_count.h"

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "planning/search/memory.h"
 

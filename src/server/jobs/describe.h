@@ -90,4 +90,17 @@ PolicyMembers members_of(const Policy& policy);
 /// Nothing unless there is exactly one member.
 std::optional<Policy> policy_of(const PolicyMembers& members);
 
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, LearnedProfile>
+void describe(F& f, S& s) {
+  f.always("input", s.input);
+  f("team", s.team);
+  f("model", s.model);
+  f("job", s.job);
+  f("learned_at_s", s.learned_at_s);
+  f("confirmed", s.confirmed);
+  f("doubted_by", s.doubted_by);
+  f("doubted_because", s.doubted_because);
+}
+
 }  // namespace perseus::jobs

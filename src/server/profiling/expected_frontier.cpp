@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/realise.h"

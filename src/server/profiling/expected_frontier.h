@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/stop_check.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
 

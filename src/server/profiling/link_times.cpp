@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/median.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 
 namespace perseus::profiling {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planning/model/build_dag.h"
+
 namespace perseus::profiling {
 namespace {
 

@@ -290,7 +290,8 @@ void Api::next_plan(Call call) {
   wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
   wait.epoch =
-      parameters.take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", jobs::kMostEpoch))
+      parameters
+          .take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", service::kMostEpoch))
           .value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);

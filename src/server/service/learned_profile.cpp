@@ -9,19 +9,6 @@
 
 namespace perseus::service {
 
-template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, jobs::LearnedProfile>
-void describe(F& f, S& s) {
-  f.always("input", s.input);
-  f("team", s.team);
-  f("model", s.model);
-  f("job", s.job);
-  f("learned_at_s", s.learned_at_s);
-  f("confirmed", s.confirmed);
-  f("doubted_by", s.doubted_by);
-  f("doubted_because", s.doubted_because);
-}
-
 namespace {
 
 std::string fact(const std::map<std::string, std::string>& facts, std::string_view name) {

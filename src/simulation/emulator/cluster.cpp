@@ -9,9 +9,12 @@
 #include "planning/baselines/best_of_all.h"
 #include "planning/baselines/methods.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/build_dag.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/model/schedule.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "planning/planner/realise.h"
 

@@ -1,0 +1,35 @@
+// The pipeline schedules that have a name: 1f1b, gpipe, interleaved-1f1b, zero-bubble and others.
+//
+// Input:   a name and a shape: ranks, microbatches, stages per rank.
+// Output:  a valid Schedule.
+// Errors:  invalid_input: an unknown name (lists the known ones), a shape that the schedule does not allow.
+// Cost:    O(actions).
+// Threads: pure functions.
+// Source:  docs/schedules.md shows each as a picture.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "planning/model/schedule.h"
+
+namespace perseus::model {
+
+/// What a schedule generator needs. `chunks` is the number of stages per rank (V), 1 unless interleaved.
+struct ScheduleShape {
+  int num_ranks = 1;
+  int num_microbatches = 1;
+  int chunks = 1;
+};
+
+/// The names that make_schedule() knows: gpipe, 1f1b, early-recompute-1f1b, interleaved-1f1b, zero-bubble, zbv,
+/// dualpipev.
+const std::vector<std::string>& schedule_names();
+/// Stages per rank that the named schedule fixes (2 for zbv and dualpipev), or 0 if the caller chooses.
+int chunks_fixed_by(const std::string& schedule_name);
+/// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of ranks,
+/// ...).
+Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape);
+
+}  // namespace perseus::model
