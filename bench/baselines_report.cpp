@@ -1,5 +1,5 @@
 // Prints the tables of docs/baselines.md: EnvPipe against its published numbers, and all methods on the published
-// profiles. Needs the published measurements (tests/shared_data.h says where they are looked for).
+// profiles. Needs the published measurements (tests/support/shared_data.h says where they are looked for).
 //
 // usage: baselines_report [FOLDER]
 #include <fmt/format.h>
@@ -25,8 +25,8 @@
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
-#include "tests/published_envpipe.h"
-#include "tests/published_frontier.h"
+#include "tests/support/published_envpipe.h"
+#include "tests/support/published_frontier.h"
 
 namespace perseus {
 namespace {

@@ -4,7 +4,7 @@
 //   * 8,192 GPUs, 50 straggler degrees: strong scaling's largest size (12 microbatches on 128 pipelines), all-max and
 //   exact;
 //   * a day of 1,024 GPUs: 16 pipelines of 96 microbatches, about 2,200 stragglers of all causes but failure.
-// Both on the published GPT-3 175B A100 profile (tests/shared_data.h says where it is looked for), 8 stages of 8 GPUs.
+// Both on the published GPT-3 175B A100 profile (tests/support/shared_data.h says where it is looked for), 8 stages of 8 GPUs.
 //
 // usage: emulator_report [RUNS]
 #include <fmt/format.h>

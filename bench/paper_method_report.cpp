@@ -1,5 +1,5 @@
 // Prints the tables of docs/paper_method.md: the published method against its published frontiers, and what its plans
-// are worth once realised. Needs the published measurements (tests/shared_data.h says where they are looked for).
+// are worth once realised. Needs the published measurements (tests/support/shared_data.h says where they are looked for).
 //
 // usage: paper_method_report [FOLDER]
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 #include "planning/planner/exponential_fit.h"
 #include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
-#include "tests/published_frontier.h"
+#include "tests/support/published_frontier.h"
 
 namespace perseus {
 namespace {

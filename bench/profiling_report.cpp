@@ -31,7 +31,7 @@
 #include "planning/planner/realise.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/plan_loss.h"
-#include "tests/simulated_job.h"
+#include "tests/support/simulated_job.h"
 
 namespace perseus::bench {
 namespace {

@@ -59,12 +59,21 @@ set(PERSEUS_COMPILED_ALONE
   src/io/report/bundle.cpp src/io/report/comparison_svg.cpp src/io/report/frontier_svg.cpp src/io/report/timeline_svg.cpp src/io/report/stacked_bars.cpp
   src/io/report/static_page.cpp src/evaluation/reproduction/line_chart.cpp src/io/formats/profile_csv.cpp
   apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp
-  tests/unit/dag_json_test.cpp tests/unit/frequency_plan_test.cpp tests/unit/plan_file_test.cpp
-  tests/unit/profile_csv_test.cpp tests/unit/report_files_test.cpp tests/unit/report_text_test.cpp
-  tests/unit/report_timeline_test.cpp tests/unit/simulator_test.cpp
-  tests/property/exact_frontier_test.cpp tests/property/lower_bound_test.cpp tests/property/metamorphic_frontier_test.cpp tests/property/verify_test.cpp
-  tests/golden/published_partition_test.cpp tests/integration/emulate_command_test.cpp tests/integration/partition_command_test.cpp)
+  tests/io/formats/dag_json_test.cpp tests/io/formats/frequency_plan_test.cpp tests/io/formats/plan_file_test.cpp
+  tests/io/formats/profile_csv_test.cpp tests/io/report/report_files_test.cpp tests/io/report/report_text_test.cpp
+  tests/io/report/report_timeline_test.cpp tests/planning/checker/plan_run_test.cpp
+  tests/planning/planner/exact_frontier_property_test.cpp tests/planning/planner/lower_bound_property_test.cpp tests/planning/planner/metamorphic_frontier_property_test.cpp tests/planning/checker/verify_property_test.cpp
+  tests/planning/partitioner/published_partition_golden_test.cpp tests/apps/perseus/emulate_command_test.cpp tests/apps/perseus/partition_command_test.cpp)
 list(TRANSFORM PERSEUS_COMPILED_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
+
+# perseus_compiled_alone(FILE...): takes those of PERSEUS_COMPILED_ALONE among the files out of unity builds.
+function(perseus_compiled_alone)
+  foreach(source IN LISTS ARGN)
+    if(source IN_LIST PERSEUS_COMPILED_ALONE)
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
+endfunction()
 
 # perseus_sources(VAR PATTERN): the files that match, or an empty translation unit where there are none yet.
 function(perseus_sources variable pattern)
@@ -73,11 +82,7 @@ function(perseus_sources variable pattern)
     set(sources ${CMAKE_BINARY_DIR}/empty.cpp)
     file(CONFIGURE OUTPUT ${sources} CONTENT "// A folder without sources yet.\n")
   endif()
-  foreach(source IN LISTS sources)
-    if(source IN_LIST PERSEUS_COMPILED_ALONE)
-      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    endif()
-  endforeach()
+  perseus_compiled_alone(${sources})
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 

@@ -1,5 +1,5 @@
 # libperseus.so: the C ABI of include/perseus/perseus.h. It shows only what src/training/client/libperseus.map names
-# (tests/client/test_symbols.py), and brings its modules along, so that a training process needs nothing of ours but it.
+# (tests/training/client/test_symbols.py), and brings its modules along, so that a training process needs nothing of ours but it.
 foreach(module base http simulated_gpu device clock_control model formats client)
   set_target_properties(perseus_${module} PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endforeach()

@@ -40,7 +40,7 @@ struct Unit {
   std::string (*text)(double);
 };
 constexpr std::array<Unit, 5> kUnits{Unit{"_s", seconds_text}, Unit{"_j", joules_text}, Unit{"_w", watts_text},
-                                     Unit{"_pct", report::percent}, Unit{"_mhz", report::megahertz_text}};
+                                     Unit{"_pct", report::percent}, Unit{"_mhz", megahertz_text}};
 
 const Unit* unit_of(std::string_view key) {
   for (const Unit& unit : kUnits) {

@@ -4,7 +4,7 @@
 #include "io/formats/frequency_plan.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
-#include "tests/model_samples.h"
+#include "tests/support/model_samples.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace perseus;

@@ -10,7 +10,7 @@
 #include "simulation/simulated_gpu/physics.h"
 #include "simulation/simulated_gpu/state_file.h"
 
-using namespace perseus::simulated_gpu;
+using namespace perseus;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static_cast<void>(simulated_gpu::check_content({reinterpret_cast<const std::byte*>(data), size}, 1e9));
@@ -29,12 +29,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   spec->refresh_s = 0.1;
   std::memcpy(&state, data, size < sizeof state ? size : sizeof state);
   if (!simulated_gpu::check(*spec).empty() || !simulated_gpu::check(*spec, state).empty()) return 0;
-  advance(*spec, state, *marks, state.now_s + 1);
+  simulated_gpu::advance(*spec, state, *marks, state.now_s + 1);
   static_cast<void>(simulated_gpu::remaining_s(*spec, state));
   static_cast<void>(simulated_gpu::average_power_w(state, *marks, state.now_s - 0.5, state.now_s));
   static_cast<void>(simulated_gpu::power_w(*spec, state));
   simulated_gpu::lock(*spec, state, *marks, 1);
   simulated_gpu::begin(*spec, state, *marks, 0);
-  advance(*spec, state, *marks, state.now_s + 1);
+  simulated_gpu::advance(*spec, state, *marks, state.now_s + 1);
   return 0;
 }

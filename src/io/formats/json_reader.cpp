@@ -12,6 +12,7 @@
 #include <limits>
 #include <new>
 
+#include "base/utf8.h"
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 
@@ -290,30 +291,6 @@ void JsonFields::reject_others() {
                  .error(fmt::format("no such member; allowed: {}", fmt::join(asked_, ", ")));
     return;
   }
-}
-
-std::string valid_utf8(std::string_view text) {
-  std::string valid;
-  valid.reserve(text.size());
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  for (std::size_t i = 0; i < text.size();) {
-    const unsigned char lead = byte(i);
-    std::size_t length = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : 4;
-    bool good = lead < 0x80 || (lead >= 0xc2 && lead < 0xf5);
-    good = good && i + length <= text.size();
-    for (std::size_t k = 1; good && k < length; ++k) good = byte(i + k) >= 0x80 && byte(i + k) < 0xc0;
-    // Not overlong, no surrogates, not past U+10FFFF.
-    if (good && length == 3) good = !(lead == 0xe0 && byte(i + 1) < 0xa0) && !(lead == 0xed && byte(i + 1) >= 0xa0);
-    if (good && length == 4) good = !(lead == 0xf0 && byte(i + 1) < 0x90) && !(lead == 0xf4 && byte(i + 1) >= 0x90);
-    if (good) {
-      valid.append(text.substr(i, length));
-      i += length;
-    } else {
-      valid += '?';
-      ++i;
-    }
-  }
-  return valid;
 }
 
 }  // namespace perseus::formats

@@ -97,7 +97,4 @@ class JsonDocument {
 
 Result<JsonDocument> parse_json(std::string_view text, const std::string& name);
 
-/// `text` with every byte that is no part of valid UTF-8 replaced by '?', as JSON wants it.
-std::string valid_utf8(std::string_view text);
-
 }  // namespace perseus::formats

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/utf8.h"
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/number.h"

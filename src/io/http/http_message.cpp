@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/beast/http/status.hpp>
 #include <charconv>
 
 #include "base/error_table.h"
+#include "base/utf8.h"
 
 namespace perseus::http {
 namespace {
@@ -43,30 +45,6 @@ Result<std::string> percent_decode(std::string_view text, bool plus_is_space) {
     }
   }
   return decoded;
-}
-
-/// Bytes of the UTF-8 sequence that starts at `at`, 0 if there is none (RFC 3629: no overlong forms, no surrogates).
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const std::size_t left = text.size() - at;
-  const auto continues = [&](std::size_t count) {
-    if (left < count) return false;
-    for (std::size_t i = 1; i < count; ++i) {
-      if ((byte(i) & 0xC0) != 0x80) return false;
-    }
-    return true;
-  };
-  if (byte(0) < 0x80) return 1;
-  if (byte(0) >= 0xC2 && byte(0) <= 0xDF) return continues(2) ? 2 : 0;
-  if (byte(0) >= 0xE0 && byte(0) <= 0xEF) {
-    if (!continues(3) || (byte(0) == 0xE0 && byte(1) < 0xA0) || (byte(0) == 0xED && byte(1) > 0x9F)) return 0;
-    return 3;
-  }
-  if (byte(0) >= 0xF0 && byte(0) <= 0xF4) {
-    if (!continues(4) || (byte(0) == 0xF0 && byte(1) < 0x90) || (byte(0) == 0xF4 && byte(1) > 0x8F)) return 0;
-    return 4;
-  }
-  return 0;
 }
 
 Result<std::uint16_t> parse_port(std::string_view text, std::string_view whole) {
@@ -112,52 +90,8 @@ bool same_without_case(std::string_view a, std::string_view b) {
 }
 
 std::string_view reason_phrase(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 201:
-      return "Created";
-    case 202:
-      return "Accepted";
-    case 204:
-      return "No Content";
-    case 304:
-      return "Not Modified";
-    case 400:
-      return "Bad Request";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 408:
-      return "Request Timeout";
-    case 409:
-      return "Conflict";
-    case 413:
-      return "Content Too Large";
-    case 415:
-      return "Unsupported Media Type";
-    case 422:
-      return "Unprocessable Content";
-    case 429:
-      return "Too Many Requests";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 500:
-      return "Internal Server Error";
-    case 503:
-      return "Service Unavailable";
-    case 505:
-      return "HTTP Version Not Supported";
-    case 507:
-      return "Insufficient Storage";
-    default:
-      return "Status";
-  }
+  namespace beast_http = boost::beast::http;
+  return beast_http::obsolete_reason(beast_http::int_to_status(static_cast<unsigned>(status)));
 }
 
 std::vector<std::string_view> path_segments(std::string_view path) {
@@ -218,7 +152,7 @@ std::string json_quoted(std::string_view text) {
   std::size_t as_it_is = 0;  // what begins there is appended as a whole
   for (std::size_t i = 0; i < text.size();) {
     const char c = text[i];
-    const std::size_t length = utf8_length(text, i);
+    const std::size_t length = first_code_point(text.substr(i)).bytes;
     const bool is_control = static_cast<unsigned char>(c) < 0x20;
     if (length > 0 && c != '"' && c != '\\' && !is_control) {
       i += length;

@@ -5,51 +5,18 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace perseus::report {
 namespace {
 
 constexpr char32_t replacement = 0xFFFD;
 
-/// The next code point of `text`, which is shortened by it; U+FFFD for what is no UTF-8.
+/// The next code point of `text`, which is shortened by it; U+FFFD for bytes that are not UTF-8 and for noncharacters.
 char32_t take_code_point(std::string_view& text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  const int more = lead < 0x80                   ? 0
-                   : lead >= 0xC2 && lead < 0xE0 ? 1
-                   : lead >= 0xE0 && lead < 0xF0 ? 2
-                   : lead >= 0xF0 && lead < 0xF5 ? 3
-                                                 : -1;
-  if (more < 0) {
-    text.remove_prefix(1);
-    return replacement;
-  }
-  char32_t point = more == 0 ? lead : lead & (0x3F >> more);
-  for (int i = 1; i <= more; ++i) {
-    if (i >= static_cast<int>(text.size()) || (byte(i) & 0xC0) != 0x80) {
-      text.remove_prefix(i);
-      return replacement;
-    }
-    point = point << 6 | (byte(i) & 0x3F);
-  }
-  text.remove_prefix(more + 1);
-  constexpr char32_t least[] = {0, 0x80, 0x800, 0x10000};
-  const bool surrogate = point >= 0xD800 && point < 0xE000;
-  const bool no_character = point == 0xFFFE || point == 0xFFFF;
-  return point < least[more] || surrogate || no_character || point > 0x10FFFF ? replacement : point;
-}
-
-void append_utf8(std::string& out, char32_t point) {
-  const auto put = [&](char32_t bits) { out += static_cast<char>(bits); };
-  if (point < 0x80) {
-    put(point);
-  } else if (point < 0x800) {
-    put(0xC0 | point >> 6), put(0x80 | (point & 0x3F));
-  } else if (point < 0x10000) {
-    put(0xE0 | point >> 12), put(0x80 | (point >> 6 & 0x3F)), put(0x80 | (point & 0x3F));
-  } else {
-    put(0xF0 | point >> 18), put(0x80 | (point >> 12 & 0x3F)), put(0x80 | (point >> 6 & 0x3F));
-    put(0x80 | (point & 0x3F));
-  }
+  const CodePoint point = first_code_point(text);
+  text.remove_prefix(std::max<std::size_t>(point.bytes, 1));
+  return point.bytes == 0 || point.value == 0xFFFE || point.value == 0xFFFF ? replacement : point.value;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/utf8.h"
 #include "io/formats/json_reader.h"
 #include "server/service/learned_profile.h"
 
@@ -62,8 +63,7 @@ std::optional<jobs::EventBody> decide_measured(const jobs::Job& job, const jobs:
 Status check_control(const jobs::RegisterRank& request) {
   const std::string& control = request.control;
   if (!control.empty() && control != "clocks" && control != "advice" && control != "none") {
-    return usage(
-        fmt::format("control: '{}'; allowed: clocks, advice, none", formats::valid_utf8(control.substr(0, 40))));
+    return usage(fmt::format("control: '{}'; allowed: clocks, advice, none", valid_utf8(control.substr(0, 40))));
   }
   return check_text("control_reason", request.control_reason, 1024);
 }
@@ -91,20 +91,13 @@ Status check_lists(const jobs::RegisterRank& request) {
   return Ok{};
 }
 
-/// The first character that a name must not have, since it changes how the text around it is shown: control characters
-/// (C0, DEL, C1), line separators, and those that turn the direction of writing. Also U+FFFE and U+FFFF, which are no
-/// characters and would not come back from the log. `text` is UTF-8.
+/// Characters that change how the text around them is shown, and U+FFFE and U+FFFF, which would not come back from the
+/// log. `text` is UTF-8.
 bool has_hidden_characters(std::string_view text) {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = [&](std::size_t k) { return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0U; };
-    if (byte(0) < ' ' || byte(0) == 0x7F) return true;
-    if (byte(0) == 0xC2 && byte(1) < 0xA0) return true;   // U+0080 to U+009F
-    if (byte(0) == 0xD8 && byte(1) == 0x9C) return true;  // U+061C
-    if (byte(0) == 0xE2 && byte(1) == 0x80) {             // U+200E, U+200F, U+2028 to U+202E
-      if (byte(2) == 0x8E || byte(2) == 0x8F || (byte(2) >= 0xA8 && byte(2) <= 0xAE)) return true;
-    }
-    if (byte(0) == 0xE2 && byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9) return true;  // U+2066 to U+2069
-    if (byte(0) == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE) return true;                     // U+FFFE, U+FFFF
+  while (!text.empty()) {
+    const CodePoint c = first_code_point(text);
+    if (c.bytes == 0 || changes_display(c.value) || c.value == 0xFFFE || c.value == 0xFFFF) return true;
+    text.remove_prefix(c.bytes);
   }
   return false;
 }
@@ -113,9 +106,7 @@ bool has_hidden_characters(std::string_view text) {
 
 Status check_text(const std::string& what, const std::string& text, std::size_t most) {
   if (text.size() > most) return usage(fmt::format("{}: {} bytes; allowed: {}", what, text.size(), most));
-  if (formats::valid_utf8(text) != text || has_hidden_characters(text)) {
-    return usage(fmt::format("{}: must be UTF-8 without control characters", what));
-  }
+  if (has_hidden_characters(text)) { return usage(fmt::format("{}: must be UTF-8 without control characters", what)); }
   return Ok{};
 }
 
@@ -125,7 +116,7 @@ Status check_profile_name(const std::string& name) {
   };
   if (!name.empty() && name.size() <= 128 && name[0] != '.' && std::ranges::all_of(name, allowed)) return Ok{};
   return usage(fmt::format("profile name '{}'; allowed: 1 to 128 of letters, digits and . _ + -, no dot first",
-                           formats::valid_utf8(name.substr(0, 140))));
+                           valid_utf8(name.substr(0, 140))));
 }
 
 Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max_ranks) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/utf8.h"
 #include "io/formats/json_reader.h"
 #include "server/jobs/identity.h"
 #include "server/jobs/pipeline_input.h"
@@ -551,7 +552,7 @@ void Service::set_policy(jobs::SetPolicy request, Done<Ok> done) {
 void Service::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
   const auto decide = [kind = request.kind](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
     if (job.policies.contains(kind)) return std::vector<jobs::EventBody>{jobs::PolicyCleared{kind}};
-    return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, formats::valid_utf8(kind))};
+    return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
   };
   state_->ask(request.job, simple_command(decide, std::move(done)));
 }

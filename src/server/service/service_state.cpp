@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/median.h"
+#include "base/utf8.h"
 #include "io/formats/json_reader.h"
 #include "server/jobs/job_savings.h"
 #include "server/jobs/known_profile.h"
@@ -179,7 +180,7 @@ void Service::State::update_row(const std::string& job) {
   const LiveJob* const live = jobs->in_memory(job);
   const double now_s = clock.now_s();
   if (row.damaged) {
-    list.put({formats::valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}, now_s);
+    list.put({valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}, now_s);
     return;
   }
   list.put({row.job, row.name, row.state, row.created_s, row.updated_s},

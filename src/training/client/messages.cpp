@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/utf8.h"
 #include "io/formats/json_reader.h"
 #include "io/http/http_message.h"
 
@@ -317,7 +318,7 @@ std::string read_refusal(std::string_view body) {
       if (const auto text = detail->string()) return std::string(*text);
     }
   }
-  return formats::valid_utf8(body.substr(0, 200));
+  return valid_utf8(body.substr(0, 200));
 }
 
 }  // namespace perseus::client

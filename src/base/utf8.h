@@ -1,0 +1,37 @@
+// Reads and writes UTF-8 (RFC 3629: no overlong forms, no surrogates), for text that comes from files and networks.
+//
+// Input:   any bytes.
+// Output:  code points, and whether they change how the text around them is shown.
+// Errors:  none: bytes that are not UTF-8 are part of the answer.
+// Cost:    O(1) per code point.
+// Threads: pure functions.
+// Source:  the decoder is that of utfcpp.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace perseus {
+
+struct CodePoint {
+  char32_t value = 0;
+  std::size_t bytes = 0;  ///< 0: the text does not begin with UTF-8
+};
+
+/// The first code point of `text`, which is not empty.
+CodePoint first_code_point(std::string_view text);
+
+/// `point` is a Unicode scalar value.
+void append_utf8(std::string& out, char32_t point);
+
+/// `text` with a '?' for each byte that is not UTF-8.
+std::string valid_utf8(std::string_view text);
+
+/// Columns of a terminal that valid UTF-8 takes, one per code point.
+std::size_t display_columns(std::string_view utf8);
+
+/// Control characters (C0, DEL, C1), line separators, and those that turn the direction of writing.
+bool changes_display(char32_t point);
+
+}  // namespace perseus

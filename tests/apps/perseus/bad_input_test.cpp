@@ -1,0 +1,197 @@
+// Every bad input ends with one clear error, the right exit code, and nothing written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "program.h"
+#include "tests/support/shared_data.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
+
+constexpr int usage = 64, invalid_input = 65, not_found = 66, cannot_write = 73;
+
+/// The program with these arguments and an --out that must not appear.
+void expect_failure(std::vector<std::string> arguments, int exit_code, const std::string& says) {
+  const ScratchFolder scratch;
+  arguments.insert(arguments.end(), {"--out", scratch.path("plans")});
+  const Outcome outcome = run_perseus(arguments);
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(lines_of(outcome.err), SizeIs(1)) << outcome.err;
+  EXPECT_THAT(outcome.err, StartsWith("perseus: "));
+  EXPECT_THAT(outcome.err, HasSubstr(says));
+  EXPECT_THAT(scratch.names(), IsEmpty());
+}
+
+struct BadProfile {
+  std::string name;
+  std::string content;
+  std::string says;  ///< after the file's name
+};
+
+void PrintTo(const BadProfile& bad, std::ostream* out) { *out << bad.name; }
+
+class BadProfiles : public ::testing::TestWithParam<BadProfile> {};
+
+const std::string header = "stage,instruction,frequency,time,energy\n";
+const std::string good_rows = "0,forward,1000,0.1,10\n0,backward,1000,0.2,20\n";
+
+TEST_P(BadProfiles, AreRefused) {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.csv", GetParam().content);
+  expect_failure({"plan", profile, "--blocking-power", "50"}, invalid_input, profile + GetParam().says);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadProfiles,
+    ::testing::Values(BadProfile{"empty", "", ""}, BadProfile{"header_only", header, ""},
+                      BadProfile{"missing_column", "stage,instruction,frequency,time\n0,forward,1000,0.1\n", ":1:"},
+                      BadProfile{"not_a_number", header + "0,forward,1000,nan,10\n" + good_rows, ":2:"},
+                      BadProfile{"negative_time", header + good_rows + "0,forward,900,-1,10\n", ":4:"},
+                      BadProfile{"zero_time", header + good_rows + "0,forward,900,0,10\n", ":4:"},
+                      BadProfile{"negative_energy", header + good_rows + "0,forward,900,0.1,-1\n", ":4:"},
+                      BadProfile{"words_for_numbers", header + good_rows + "0,forward,fast,0.1,1\n", ":4:"},
+                      BadProfile{"short_row", header + good_rows + "0,forward,900\n", ":4:"},
+                      BadProfile{"unknown_instruction", header + good_rows + "0,sideways,900,1,1\n", ":4:"},
+                      BadProfile{"stage_without_rows", header + good_rows + "2,forward,900,1,1\n2,backward,900,1,1\n",
+                                 ""},
+                      BadProfile{"no_backward", header + "0,forward,1000,0.1,10\n", ""},
+                      BadProfile{"huge_stage", header + good_rows + "99999999,forward,900,1,1\n", ":4:"},
+                      BadProfile{"binary",
+                                 std::string("\x7f"
+                                             "ELF\0\1\2\3",
+                                             8),
+                                 ""},
+                      BadProfile{"broken_gzip", "\x1f\x8b\x08 and no more", ""}),
+    [](const auto& parameter) { return parameter.param.name; });
+
+TEST(BadInput, ProfileThatDoesNotExist) {
+  expect_failure({"plan", "/nonexistent/profile.csv"}, not_found, "/nonexistent/profile.csv");
+}
+
+TEST(BadInput, BytesOfAFileDoNotReachTheTerminal) {
+  const ScratchFolder scratch;
+  const std::string profile = scratch.file("profile.csv", std::string("\x1b]0;title\a\x9b"
+                                                                      "31m\u009b\u202e,\0,",
+                                                                      22) +
+                                                              std::string(100'000, 'x'));
+  const std::vector<std::string> words{"plan", profile};
+  for (const auto& [json, text] :
+       {std::pair(false, run_perseus(words).err), std::pair(true, run_perseus({"plan", profile, "--json"}).out)}) {
+    EXPECT_THAT(text, HasSubstr(json ? "\\\\x1b]0;title" : "\\x1b]0;title"));
+    EXPECT_LT(text.size(), 4000U);
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      EXPECT_TRUE((byte >= 0x20 && byte < 0x7f) || c == '\n') << static_cast<int>(byte);
+    }
+  }
+}
+
+TEST(BadInput, ProfileThatIsAFolder) {
+  const ScratchFolder folder;
+  expect_failure({"plan", folder.path()}, not_found, folder.path());
+}
+
+TEST(BadInput, WrongOptions) {
+  const std::string profile = sample_profile();
+  expect_failure({"plan"}, usage, "profile");
+  expect_failure({"plan", profile, "--schedule", "no-such"}, usage, "no-such");
+  expect_failure({"plan", profile, "--microbatches", "0"}, usage, "--microbatches");
+  expect_failure({"plan", profile, "--blocking-power", "nan"}, usage, "nan");
+  expect_failure({"plan", profile, "--blocking-power", "-1"}, usage, "-1");
+  expect_failure({"plan", profile, "--transfer-latency", "inf"}, usage, "inf");
+  expect_failure({"plan", profile, "--schedule", "interleaved-1f1b", "--chunks", "3"}, usage, "4 stages");
+  expect_failure({"plan", profile, "--straggler", "0.5"}, usage, "--straggler: '0.5'");
+  expect_failure({"plan", profile, "--straggler", "soon"}, usage, "'soon'");
+  expect_failure({"plan", profile, "--method", "perseus", "--tau", "0"}, usage, "--tau");
+  expect_failure({"plan", profile, "--no-such-option"}, usage, "--no-such-option");
+  expect_failure({"plan", profile, "--dag", profile}, usage, "exclude");
+}
+
+TEST(BadInput, WrongCommands) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"no-such-command"}}) {
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, usage);
+    EXPECT_THAT(lines_of(outcome.err), SizeIs(1)) << outcome.err;
+  }
+}
+
+TEST(BadInput, ActionTableThatDeadlocks) {
+  const ScratchFolder scratch;
+  const std::string profile =
+      scratch.file("profile.csv", header + good_rows + "1,forward,1000,0.1,10\n1,backward,1000,0.2,20\n");
+  // Rank 0 wants its backward before the forward that it belongs to.
+  const std::string table = scratch.file("table.csv", "0B0,0F0\n1F0,1B0\n");
+  expect_failure({"plan", profile, "--action-table", table, "--blocking-power", "50"}, invalid_input, "0");
+}
+
+TEST(BadInput, ActionTableForAnotherNumberOfStages) {
+  const ScratchFolder scratch;
+  const std::string table = scratch.file("table.csv", "0F0,0B0\n1F0,1B0\n");
+  expect_failure({"plan", sample_profile(), "--action-table", table, "--blocking-power", "50"}, invalid_input,
+                 "stages");
+}
+
+TEST(BadInput, DagThatIsNoJson) {
+  const ScratchFolder scratch;
+  const std::string dag = scratch.file("dag.json", "{\"types\": [");
+  expect_failure({"plan", "--dag", dag}, invalid_input, dag);
+}
+
+TEST(BadInput, PlansThatAreNone) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("plans.json", "[1, 2]");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"lookup", file, "--ratio", "1"},
+        {"verify", file},
+        {"show", file},
+        {"show", scratch.file("plan.py", "import os"), "--profile", sample_profile()}}) {
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, invalid_input) << words[0] << ": " << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(scratch.path())) << words[0];
+    EXPECT_THAT(outcome.out, IsEmpty());
+  }
+  EXPECT_EQ(run_perseus({"verify", scratch.path("nothing")}).exit_code, not_found);
+}
+
+TEST(BadInput, ErrorsAreJsonToo) {
+  const Outcome outcome = run_perseus({"plan", "/nonexistent.csv", "--json"});
+  EXPECT_EQ(outcome.exit_code, not_found);
+  EXPECT_THAT(outcome.out, StartsWith("{\"error\":{\"code\":\"not_found\",\"message\":\"/nonexistent.csv"));
+}
+
+TEST(BadInput, OutputThatCannotBe) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("file", "mine");
+  for (const std::string& out : {file, file + "/plans", std::string("/dev/null/plans"), std::string("/proc/plans")}) {
+    const Outcome outcome = run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--out", out});
+    EXPECT_EQ(outcome.exit_code, cannot_write) << outcome.err;
+    EXPECT_THAT(lines_of(outcome.err), SizeIs(1));
+    EXPECT_THAT(outcome.err, HasSubstr(out));
+  }
+  EXPECT_EQ(content_of(file), "mine");
+  EXPECT_THAT(scratch.names(), SizeIs(1));
+}
+
+TEST(BadInput, PublishedFilesThatAreNoProfiles) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file() || name.find(".csv") == std::string::npos) continue;
+    const bool is_profile =
+        name.find("profile") != std::string::npos || entry.path().parent_path().filename() == "stage_profile";
+    if (is_profile) continue;
+    expect_failure({"plan", entry.path().string()}, invalid_input, entry.path().string());
+    ++files;
+  }
+  EXPECT_GT(files, 0);
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,149 @@
+// perseus calibrate as a user runs it: from a trace to files that perseus plan takes, and one clear error otherwise.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <string>
+#include <vector>
+
+#include "oracles/dice.h"
+#include "program.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/synthetic_trace.h"
+#include "tests/support/trace_text.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace json = boost::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TraceText noisy_trace() {
+  TrueRun run;
+  run.plans = 20;
+  run.time_noise = 1e-3;
+  run.iteration_noise = 1e-3;
+  SeededDice dice(1);
+  return trace_text(synthetic_trace(run, dice));
+}
+
+TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
+  const ScratchFolder scratch;
+  const TraceText text = noisy_trace();
+  const std::string ops = scratch.file("run.ops.csv", text.ops);
+  const std::string iterations = scratch.file("run.iters.csv", text.iterations);
+  const Outcome calibrated = run_perseus({"calibrate", ops, iterations, "--out", scratch.path("fitted")});
+  ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
+  EXPECT_THAT(calibrated.out, HasSubstr("20 plans, 3 stages, 6 microbatches, schedule 1f1b"));
+  EXPECT_THAT(calibrated.out, HasSubstr("the sender waits"));
+  const auto profile = lines_of(content_of(scratch.path("fitted/profile.csv")));
+  EXPECT_EQ(profile.at(0), "stage,instruction,frequency,time,energy,time_stddev,energy_stddev,samples");
+  EXPECT_EQ(lines_of(content_of(scratch.path("fitted/predictions.csv"))).size(), 21u);
+
+  const std::vector<std::string> plan{"plan",        scratch.path("fitted/profile.csv"),
+                                      "--constants", scratch.path("fitted/constants.json"),
+                                      "--json",      "--no-progress"};
+  const Outcome planned = run_perseus(plan);
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const json::object all = json::parse(planned.out).as_object();
+  EXPECT_NEAR(all.at("blocking_power_w").to_number<double>(), 70, 3);
+  const json::object& fastest = all.at("points").as_array().back().as_object();
+  const double time_s = fastest.at("time_s").to_number<double>();
+  const double energy_j = fastest.at("energy_j").to_number<double>();
+  EXPECT_GT(fastest.at("time_stddev_s").to_number<double>(), 0) << "the profile's error bars arrive";
+  EXPECT_LT(fastest.at("time_stddev_s").to_number<double>(), 0.01 * time_s);
+  EXPECT_GT(fastest.at("energy_stddev_j").to_number<double>(), 0);
+  EXPECT_LT(fastest.at("energy_stddev_j").to_number<double>(), 0.02 * energy_j);
+  const Outcome in_words =
+      run_perseus({"plan", scratch.path("fitted/profile.csv"), "--constants", scratch.path("fitted/constants.json")});
+  EXPECT_THAT(in_words.out, HasSubstr("the default plan is known to +- "));
+}
+
+TEST(CalibrateCommand, SaysTheSameInJson) {
+  const ScratchFolder scratch;
+  const TraceText text = noisy_trace();
+  const Outcome outcome = run_perseus({"calibrate", scratch.file("ops.csv", text.ops),
+                                       scratch.file("iters.csv", text.iterations), "--leave-one-out", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::object all = json::parse(outcome.out).as_object();
+  EXPECT_EQ(all.at("folds"), 20);
+  EXPECT_EQ(all.at("plans").as_array().size(), 20u);
+  EXPECT_LT(all.at("errors").at("time_mean_pct").to_number<double>(), 1);
+  EXPECT_EQ(all.at("constants").at("schedule"), "1f1b");
+  EXPECT_THAT(scratch.names(), ElementsAre("iters.csv", "ops.csv"));
+}
+
+TEST(CalibrateCommand, NamesFileLineFieldAndWhatIsAllowed) {
+  const ScratchFolder scratch;
+  const TraceText good = noisy_trace();
+  const auto with = [](std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  const struct {
+    std::string ops, iterations;
+    int exit_code;
+    std::string says;
+  } bad[] = {
+      {"", good.iterations, 65, "ops.csv: empty; a header line with plan, stage, op"},
+      {good.iterations, good.iterations, 65, "ops.csv:1: missing columns: op, instruction"},
+      {with(good.ops, "0,0,0,forward", "0,0,0,forwards"), good.iterations, 65,
+       "ops.csv:2: instruction: 'forwards'; allowed: forward, backward"},
+      {with(good.ops, "0,0,0,forward", "0,-1,0,forward"), good.iterations, 65,
+       "ops.csv:2: stage: '-1'; allowed: an integer from 0"},
+      {with(good.ops, "0,0,1,", "0,0,7,"), good.iterations, 65, "ops.csv:3: op: '7'; allowed: 1, the next of plan 0"},
+      {good.ops, with(good.iterations, "0,synthetic,0,", "0,synthetic,0,-"), 65, "iters.csv:2: iter_time_s: '-"},
+      {good.ops, with(good.iterations, "0,synthetic,0,", "99,synthetic,0,"), 65,
+       "iters.csv:2: plan: '99'; allowed: a plan of"},
+      {good.ops, "\x1f\x8b\x08", 65, "iters.csv: broken gzip file"},
+  };
+  for (const auto& [ops, iterations, exit_code, says] : bad) {
+    const Outcome outcome = run_perseus({"calibrate", scratch.file("ops.csv", ops),
+                                         scratch.file("iters.csv", iterations), "--out", scratch.path("fitted")});
+    EXPECT_EQ(outcome.exit_code, exit_code) << says << "\n" << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_EQ(lines_of(outcome.err).size(), 1u) << outcome.err;
+    EXPECT_THAT(scratch.names(), ElementsAre("iters.csv", "ops.csv")) << "nothing is written";
+  }
+}
+
+TEST(CalibrateCommand, NamesOptionsThatAreWrong) {
+  const ScratchFolder scratch;
+  const TraceText text = noisy_trace();
+  const std::string ops = scratch.file("ops.csv", text.ops);
+  const std::string iterations = scratch.file("iters.csv", text.iterations);
+  const struct {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string says;
+  } bad[] = {
+      {{"calibrate", ops}, 64, "ITERS"},
+      {{"calibrate", scratch.path("nothing.csv"), iterations}, 66, "nothing.csv: cannot be read: No such file"},
+      {{"calibrate", ops, iterations, "--folds", "1"}, 64, "--folds: '1' is not a whole number from 2"},
+      {{"calibrate", ops, iterations, "--folds", "21"}, 64, "21 folds; must be from 2 to the number of plans, 20"},
+      {{"calibrate", ops, iterations, "--blocking-power", "-1"}, 64, "'-1' is not a number from 0 to 1e+06 W"},
+      {{"calibrate", ops, iterations, "--clock-step", "0"}, 64, "'0' is not a whole number from 1 to 1000000 MHz"},
+      {{"calibrate", ops, iterations, "--out", scratch.path()}, 73, "which this command does not write"},
+  };
+  for (const auto& [arguments, exit_code, says] : bad) {
+    const Outcome outcome = run_perseus(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(says));
+    EXPECT_THAT(scratch.names(), ElementsAre("iters.csv", "ops.csv"));
+  }
+}
+
+TEST(CalibrateCommand, PredictsThePublishedRuns) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const std::string base = (data / "measured" / "A100_gpt3-xl_pp4").string();
+  const Outcome outcome = run_perseus({"calibrate", base + ".ops.csv.gz", base + ".iters.csv", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value errors = json::parse(outcome.out).at("errors");
+  EXPECT_LT(errors.at("time_mean_pct").to_number<double>(), 0.1);
+  EXPECT_LT(errors.at("energy_rms_pct").to_number<double>(), 0.5);
+}
+
+}  // namespace
+}  // namespace perseus::testing

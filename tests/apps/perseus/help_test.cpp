@@ -1,0 +1,77 @@
+// Help is an interface: its text is kept in tests/apps/golden, and the README's commands work.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "base/error_table.h"
+#include "program.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+void expect_golden(const std::string& name, const std::string& text) {
+  const fs::path path = fs::path(PERSEUS_SOURCE_DIR) / "tests/apps/golden" / name;
+  if (std::getenv("PERSEUS_UPDATE_GOLDEN") != nullptr) std::ofstream(path) << text;
+  ASSERT_TRUE(fs::exists(path)) << "run once with PERSEUS_UPDATE_GOLDEN=1";
+  EXPECT_EQ(text, content_of(path)) << "if this is meant, run with PERSEUS_UPDATE_GOLDEN=1 and read the difference";
+}
+
+/// The first words of the lines under "Subcommands:".
+std::vector<std::string> subcommands_in(const std::string& help) {
+  std::vector<std::string> names;
+  bool listed = false;
+  for (const std::string& line : lines_of(help)) {
+    if (listed && !line.starts_with("  ")) break;
+    if (listed && line[2] != ' ') names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    if (line == "Subcommands:") listed = true;
+  }
+  return names;
+}
+
+TEST(Help, IsAsWritten) {
+  const Outcome all = run_perseus({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  expect_golden("help.txt", all.out);
+  const std::vector<std::string> commands = subcommands_in(all.out);
+  ASSERT_GE(commands.size(), 8u);
+  for (const std::string& command : commands) {
+    const Outcome help = run_perseus({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    expect_golden("help_" + command + ".txt", help.out);
+    for (const ErrorEntry& entry : error_table()) EXPECT_THAT(help.out, HasSubstr(std::string(entry.meaning)));
+  }
+}
+
+TEST(Help, VersionIsSaid) {
+  const Outcome version = run_perseus({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, ::testing::MatchesRegex("perseus [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Readme, ItsCommandsRun) {
+  const ScratchFolder scratch;
+  fs::create_directory_symlink(fs::path(PERSEUS_SOURCE_DIR) / "data", scratch.path("data"));
+  int commands = 0;
+  for (const std::string& line : lines_of(content_of(fs::path(PERSEUS_SOURCE_DIR) / "README.md"))) {
+    constexpr std::string_view prompt = "    perseus ";
+    if (!line.starts_with(prompt)) continue;
+    std::istringstream words(line.substr(prompt.size()));
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word && word != "#";) arguments.push_back(word);
+    const Outcome outcome = run_perseus(arguments, {scratch.path(), {}, {}});
+    EXPECT_EQ(outcome.exit_code, 0) << line << "\n" << outcome.err;
+    ++commands;
+  }
+  EXPECT_GE(commands, 4);
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,465 @@
+// What `perseus plan --out` leaves behind: all of it or nothing.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "program.h"
+#include "tests/support/shared_data.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+std::vector<std::string> plan_words(const std::string& out, std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"plan", sample_profile(), "--blocking-power", "90", "--out", out};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// The rows of frontier.csv by column name, but for the columns that have a value for each rank.
+std::vector<std::map<std::string, double>> read_frontier(const fs::path& path) {
+  const auto cells = [](const std::string& line) {
+    std::istringstream stream(line);
+    std::vector<std::string> all;
+    for (std::string cell; std::getline(stream, cell, ',');) all.push_back(cell);
+    return all;
+  };
+  const std::vector<std::string> lines = lines_of(content_of(path));
+  const std::vector<std::string> names = cells(lines.at(0));
+  std::vector<std::map<std::string, double>> rows;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::vector<std::string> values = cells(lines[i]);
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (k == 0) rows.emplace_back();
+      if (!names[k].starts_with("rank_")) rows.back()[names[k]] = std::stod(values.at(k));
+    }
+  }
+  return rows;
+}
+
+/// Whole: every file is there, as many plans as points, and verify finds nothing wrong.
+void expect_whole(const std::string& folder) {
+  for (const char* name : {"frontier.csv", "plans.json", "report.html", "frontier.svg", "timeline.svg", "trace.json"}) {
+    EXPECT_TRUE(fs::is_regular_file(fs::path(folder) / name)) << name;
+  }
+  const auto plans = std::distance(fs::directory_iterator(fs::path(folder) / "plans"), fs::directory_iterator());
+  EXPECT_EQ(static_cast<std::size_t>(plans), read_frontier(fs::path(folder) / "frontier.csv").size());
+  const Outcome verified = run_perseus({"verify", folder});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
+TEST(PlanOutput, IsWholeAndVerifies) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(plan_words(scratch.path("deeper/plans")));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  expect_whole(scratch.path("deeper/plans"));
+}
+
+TEST(PlanOutput, FrontierKeepsItsPromises) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(run_perseus(plan_words(scratch.path("plans"))).exit_code, 0);
+  const auto rows = read_frontier(scratch.path("plans/frontier.csv"));
+  ASSERT_GT(rows.size(), 100U);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto& row = rows[i];
+    EXPECT_EQ(row.at("point"), static_cast<double>(i));
+    // 4 ranks of one accelerator that waits at 90 W: eq. (1) of the paper.
+    EXPECT_NEAR(row.at("energy_j"), row.at("effective_energy_j") + 4 * 90 * row.at("time_s"), 1e-7);
+    EXPECT_LE(row.at("bound_j"), row.at("energy_j") * (1 + 1e-9));
+    EXPECT_NEAR(row.at("average_power_w"), row.at("energy_j") / row.at("time_s"), 1e-6);
+    if (i > 0) {
+      EXPECT_LT(row.at("time_s"), rows[i - 1].at("time_s"));
+      EXPECT_GT(row.at("effective_energy_j"), rows[i - 1].at("effective_energy_j"));
+    }
+  }
+}
+
+TEST(PlanOutput, JsonSaysTheSameAsTheTable) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(plan_words(scratch.path("plans"), {"--json", "--straggler", "1.2"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::object all = json::parse(outcome.out).as_object();
+  const auto rows = read_frontier(scratch.path("plans/frontier.csv"));
+  const json::array& points = all.at("points").as_array();
+  ASSERT_EQ(points.size(), rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    for (const auto& [name, value] : rows[i]) {
+      EXPECT_NEAR(points[i].at(name).to_number<double>(), value, 1e-9 * std::abs(value) + 1e-12) << name;
+    }
+  }
+  EXPECT_NEAR(all.at("straggler").at("deadline_s").as_double(), 1.2 * rows.back().at("time_s"), 1e-9);
+}
+
+TEST(PlanOutput, OtherCommandsSpeakJsonToo) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const json::value verified = json::parse(run_perseus({"verify", plans, "--json"}).out);
+  EXPECT_TRUE(verified.at("ok").as_bool());
+  const json::value shown = json::parse(run_perseus({"show", plans, "--json"}).out);
+  EXPECT_EQ(shown.at("timeline").as_array().size(), 4U * 12 * 2);
+  const json::value bound = json::parse(run_perseus({"plan", sample_profile(), "--bound-only", "--json"}).out);
+  EXPECT_GT(bound.at("bound").as_array().size(), 2U);
+}
+
+TEST(PlanOutput, LookupFindsTheSlowestPlanInTime) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const auto rows = read_frontier(plans + "/frontier.csv");
+  const auto found = [&](double deadline_s) {
+    return json::parse(run_perseus({"lookup", plans, "--deadline", std::to_string(deadline_s), "--json"}).out);
+  };
+  const double fastest = rows.back().at("time_s");
+  for (const double ratio : {1.01, 1.1, 1.3}) {
+    const json::value answer = found(ratio * fastest);
+    const auto point = static_cast<std::size_t>(answer.at("point").as_int64());
+    EXPECT_LE(rows[point].at("time_s"), ratio * fastest + 1e-6);
+    EXPECT_GT(rows.at(point - 1).at("time_s"), ratio * fastest - 1e-6);
+    EXPECT_TRUE(answer.at("feasible").as_bool());
+  }
+  const json::value early = found(0.5 * fastest);
+  EXPECT_FALSE(early.at("feasible").as_bool());
+  EXPECT_EQ(early.at("point").as_int64(), static_cast<std::int64_t>(rows.size()) - 1);
+  EXPECT_EQ(found(100 * fastest).at("point").as_int64(), 0);
+}
+
+TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans, {"--slowdown", "2%"})).exit_code, 0);
+  const std::string default_plan = run_perseus({"lookup", plans}).out;
+  EXPECT_THAT(default_plan, HasSubstr("default plan: point "));
+  EXPECT_THAT(default_plan, HasSubstr("tolerated: a slowdown of 2 %, to "));
+  EXPECT_THAT(default_plan, Not(HasSubstr("T' ")));
+  EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.000 s is "));
+  // The straggler is faster than what is tolerated anyway.
+  EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
+}
+
+TEST(PlanOutput, VerifySeesAForgedClockAndAForgedClaim) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const fs::path clocks = fs::path(plans) / "plans/freqs_pipeline_00005.py";
+  std::string text = content_of(clocks);
+  const std::size_t digit = text.find("forward', ") + 10;
+  text[digit] = text[digit] == '1' ? '2' : '1';
+  std::ofstream(clocks) << text;
+  const Outcome forged_clock = run_perseus({"verify", plans});
+  EXPECT_EQ(forged_clock.exit_code, 1);
+  EXPECT_THAT(forged_clock.out, HasSubstr("freqs_pipeline_00005.py"));
+
+  // plans.json alone, with the first energy of a point made smaller.
+  json::value file = json::parse(content_of(plans + "/plans.json"));
+  json::value& energy = file.at("points").at(7).at("energy_j");
+  energy = energy.to_number<double>() * 0.999;
+  const Outcome forged_claim = run_perseus({"verify", scratch.file("forged.json", json::serialize(file))});
+  EXPECT_EQ(forged_claim.exit_code, 1) << forged_claim.out << forged_claim.err;
+  EXPECT_THAT(forged_claim.out, HasSubstr("NOT verified"));
+}
+
+TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const Outcome honest = run_perseus({"verify", plans, "--profile", sample_profile()});
+  EXPECT_EQ(honest.exit_code, 0) << honest.out;
+  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, trace.json, all options with the profile"));
+
+  const auto forge = [&](const std::string& name, const std::string& from, const std::string& to) {
+    const std::string before = content_of(plans + "/" + name);
+    std::string after = before;
+    const std::size_t at = after.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    after.replace(at, from.size(), to);
+    std::ofstream(plans + "/" + name) << after;
+    const Outcome forged = run_perseus({"verify", plans});
+    std::ofstream(plans + "/" + name) << before;
+    EXPECT_EQ(forged.exit_code, 1) << name;
+    EXPECT_THAT(forged.out, HasSubstr(name)) << to;
+  };
+  const std::string csv = content_of(plans + "/frontier.csv");
+  forge("frontier.csv", lines_of(csv)[3] + "\n", "");
+  forge("frontier.csv", "\n1,", "\n1,9");
+  forge("report.html", "\"points\":{\"time_s\":[", "\"points\":{\"time_s\":[9");
+  forge("report.html", "<dt>Saved by the default plan</dt><dd>", "<dt>Saved by the default plan</dt><dd>9");
+  std::ofstream(plans + "/plans/freqs_pipeline_" + "99999.py") << "x";
+  EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0) << "not one of a plan's files";
+
+  // A clock of everything at maximum clock that no plan may use: plans.json alone cannot say that it is wrong.
+  json::value file = json::parse(content_of(plans + "/plans.json"));
+  for (json::value& type : file.at("dag").at("types").as_array()) type.at("options").at(0).at(0) = 1999;
+  const std::string honest_plans = content_of(plans + "/plans.json");
+  std::ofstream(plans + "/plans.json") << json::serialize(file);
+  const Outcome other_clock = run_perseus({"verify", plans});
+  std::ofstream(plans + "/plans.json") << honest_plans;
+  EXPECT_EQ(other_clock.exit_code, 1);
+  EXPECT_THAT(other_clock.out, HasSubstr("trace.json: other clocks"));
+
+  std::string other = content_of(sample_profile());
+  const std::size_t row = other.find('\n') + 1, end = other.find('\n', row);
+  other.insert(end, "1");
+  const Outcome another = run_perseus({"verify", plans, "--profile", scratch.file("other.csv", other)});
+  EXPECT_EQ(another.exit_code, 1);
+  EXPECT_THAT(another.out, HasSubstr("the profile has "));
+}
+
+TEST(PlanOutput, VerifyMissesNoFile) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans"), aside = scratch.path("aside");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  for (const std::string name : {"frontier.csv", "report.html", "trace.json", "plans"}) {
+    fs::rename(plans + "/" + name, aside);
+    const Outcome missing = run_perseus({"verify", plans});
+    EXPECT_EQ(missing.exit_code, 1) << name;
+    EXPECT_THAT(missing.out, HasSubstr("/" + name + " is missing"));
+    EXPECT_EQ(run_perseus({"verify", plans + "/plans.json"}).exit_code, 0) << "the file by itself, and what is there";
+    fs::rename(aside, plans + "/" + name);
+  }
+  EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0);
+}
+
+/// The sample profile with 2 % of noise on every time and energy, from a fixed sequence.
+std::string noisy_sample(const ScratchFolder& scratch) {
+  std::string csv;
+  std::uint64_t state = 1;
+  const auto noise = [&] {  // a sum of four uniform numbers is normal enough
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      sum += static_cast<double>(state >> 11U) * 0x1p-53 - 0.5;
+    }
+    return 1 + 0.02 * std::sqrt(3.0) * sum;
+  };
+  for (const std::string& line : lines_of(content_of(sample_profile()))) {
+    const std::size_t energy = line.rfind(','), time = line.rfind(',', energy - 1);
+    if (csv.empty()) {
+      csv = line + "\n";
+      continue;
+    }
+    csv += fmt::format("{},{:.9f},{:.9f}\n", line.substr(0, time), std::stod(line.substr(time + 1)) * noise(),
+                       std::stod(line.substr(energy + 1)) * noise());
+  }
+  return scratch.file("noisy.csv", csv);
+}
+
+TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
+  const ScratchFolder scratch;
+  const std::string noisy = noisy_sample(scratch), plans = scratch.path("plans");
+  const Outcome planned = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--out", plans});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("noise of a sample"));
+  EXPECT_THAT(planned.out, HasSubstr("its time is what to expect"));
+  EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
+  EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
+
+  // Expected times: not below those of the means, and like is compared with like.
+  const Outcome said = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--json"});
+  const json::value claimed = json::parse(said.out);
+  const json::value& chosen = claimed.at("default_plan");
+  const double time_s = chosen.at("time_s").as_double();
+  EXPECT_GT(time_s, chosen.at("time_of_means_s").as_double());
+  EXPECT_GT(chosen.at("time_stddev_s").as_double(), 0);
+  const json::array& points = claimed.at("points").as_array();
+  EXPECT_TRUE(time_s <= claimed.at("t_max_s").as_double() || time_s == points.back().at("time_s").as_double())
+      << "in time, or the fastest plan";
+  const Outcome looked_up = run_perseus({"lookup", plans, "--json"});
+  EXPECT_EQ(json::parse(looked_up.out).at("time_s").as_double(), time_s);
+  EXPECT_EQ(run_perseus({"show", plans}).exit_code, 0);
+
+  const std::string believed = scratch.path("believed");
+  const Outcome as_it_is =
+      run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--noise", "0", "--out", believed});
+  ASSERT_EQ(as_it_is.exit_code, 0) << as_it_is.err;
+  EXPECT_THAT(as_it_is.out, Not(HasSubstr("noise of a sample")));
+  EXPECT_EQ(run_perseus({"verify", believed, "--profile", noisy, "--noise", "0"}).exit_code, 0);
+  EXPECT_EQ(run_perseus({"plan", noisy, "--noise", "60"}).exit_code, 64);
+}
+
+TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOperators) {
+  // A GPU that throttles: maximum clock is neither the fastest nor the cheapest.
+  const ScratchFolder scratch;
+  std::string csv = "stage,instruction,frequency,time,energy\n";
+  for (const char* instruction : {"forward", "backward"}) {
+    csv += std::string("0,") + instruction + ",1000,1.00,200\n0," + instruction + ",900,0.99,195\n0," + instruction +
+           ",800,0.998,150\n0," + instruction + ",700,1.01,140\n";
+  }
+  const std::string profile = scratch.file("throttling.csv", csv), plans = scratch.path("plans");
+  const auto planned = [&](std::vector<std::string> more) {
+    std::vector<std::string> words{"plan", profile, "-m", "2", "--blocking-power", "50", "--json", "--out", plans};
+    words.insert(words.end(), more.begin(), more.end());
+    return json::parse(run_perseus(words).out);
+  };
+  const auto time_of = [](const json::value& plan, const char* name) { return plan.at(name).at("time_s").as_double(); };
+  const json::value plain = planned({});
+  EXPECT_NEAR(plain.at("t_max_s").as_double(), 4, 1e-9);
+  EXPECT_NEAR(time_of(plain, "fastest_plan"), 3.96, 1e-9);
+  EXPECT_NEAR(time_of(plain, "default_plan"), 3.992, 1e-9);
+  EXPECT_GT(plain.at("saving_pct").as_double(), plain.at("fastest_plan").at("saving_pct").as_double() + 10);
+  EXPECT_NEAR(plain.at("tolerances").at(0).at("slowdown_pct").as_double(), 0.1, 1e-9);
+  EXPECT_GT(plain.at("tolerances").at(0).at("more_pct").as_double(), 0);
+  const json::value found = json::parse(run_perseus({"lookup", plans, "--json"}).out);
+  EXPECT_EQ(found.at("point"), plain.at("default_plan").at("point"));
+  EXPECT_EQ(json::parse(run_perseus({"show", plans, "--json"}).out).at("point"), found.at("point"));
+
+  const json::value tolerant = planned({"--slowdown", "1%"});
+  EXPECT_NEAR(time_of(tolerant, "default_plan"), 4.04, 1e-9);
+  EXPECT_EQ(json::parse(run_perseus({"lookup", plans, "--json"}).out).at("point"),
+            tolerant.at("default_plan").at("point"));
+  const json::value published = planned({"--method", "perseus"});
+  EXPECT_EQ(time_of(published, "default_plan"), time_of(published, "fastest_plan"));
+  for (const char* wrong : {"0.3", "-1%", "x%", "1001%"}) {
+    const Outcome refused = run_perseus({"plan", profile, std::string("--slowdown=") + wrong});
+    EXPECT_EQ(refused.exit_code, 64) << wrong;
+    EXPECT_THAT(refused.err, HasSubstr("is not a percentage from 0% to 1000%, like 0.3%")) << wrong;
+  }
+}
+
+TEST(PlanOutput, ShowReadsBackThePlansForZeus) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  const json::value from_json = json::parse(run_perseus({"show", plans, "--point", "3", "--json"}).out);
+  const Outcome shown = run_perseus({"show", plans + "/plans/freqs_pipeline_00003.py", "--profile", sample_profile(),
+                                     "--blocking-power", "90", "--json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(from_json.at("timeline"), json::parse(shown.out).at("timeline"));
+  for (const char* picture : {"t.svg", "t.html", "t.json"}) {
+    EXPECT_EQ(run_perseus({"show", plans, "--out", scratch.path(picture)}).exit_code, 0);
+    EXPECT_GT(fs::file_size(scratch.path(picture)), 1000U);
+  }
+  EXPECT_EQ(run_perseus({"show", plans, "--out", scratch.path("t.bmp")}).exit_code, 64);
+  EXPECT_EQ(run_perseus({"show", plans, "--point", "99999"}).exit_code, 64);
+}
+
+TEST(PlanOutput, ReplacesAnEarlierPlanOnly) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  ASSERT_EQ(run_perseus(plan_words(plans, {"-m", "2"})).exit_code, 0);  // fewer points: no old files may stay
+  expect_whole(plans);
+  EXPECT_THAT(scratch.names(), ElementsAre("plans"));
+
+  std::ofstream(plans + "/notes.txt") << "mine";
+  const std::string before = content_of(plans + "/frontier.csv");
+  const Outcome refused = run_perseus(plan_words(plans));
+  EXPECT_EQ(refused.exit_code, 73);
+  EXPECT_THAT(refused.err, HasSubstr("'notes.txt'"));
+  EXPECT_EQ(content_of(plans + "/frontier.csv"), before);
+  EXPECT_THAT(scratch.names(), ElementsAre("plans"));
+}
+
+TEST(PlanOutput, FullDiskLeavesNothing) {
+  const ScratchFolder scratch;
+  RunOptions small_files;
+  small_files.prepare = [] {  // as good as a full disk: writes fail after 4 kB
+    const rlimit limit{4096, 4096};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::signal(SIGXFSZ, SIG_IGN);
+  };
+  const Outcome outcome = run_perseus(plan_words(scratch.path("plans")), small_files);
+  EXPECT_EQ(outcome.exit_code, 73) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr(scratch.path("plans/")));
+  EXPECT_THAT(scratch.names(), IsEmpty());
+}
+
+/// Kills the program as soon as it has begun to write plans.
+RunOptions kill_while_writing(const ScratchFolder& scratch, int signal) {
+  RunOptions options;
+  options.meanwhile = [&scratch, signal](pid_t program) {
+    for (;;) {
+      if (::kill(program, 0) != 0) return;
+      siginfo_t ended{};
+      if (::waitid(P_PID, static_cast<id_t>(program), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid != 0)
+        return;
+      for (const std::string& name : scratch.names()) {
+        const fs::path third = fs::path(scratch.path(name)) / "plans/freqs_pipeline_00002.py";
+        if (name.starts_with(".plans.perseus-") && fs::exists(third)) {
+          ::kill(program, signal);
+          return;
+        }
+      }
+      ::sched_yield();
+    }
+  };
+  return options;
+}
+
+TEST(PlanOutput, KilledInTheMiddleLeavesNoHalfPlan) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  const Outcome outcome = run_perseus(plan_words(plans, {"-m", "200"}), kill_while_writing(scratch, SIGKILL));
+  if (outcome.signal == SIGKILL) {
+    EXPECT_FALSE(fs::exists(plans));
+  } else {  // it was faster than we
+    expect_whole(plans);
+  }
+  // What was left behind disturbs nobody.
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  expect_whole(plans);
+}
+
+TEST(PlanOutput, KilledInTheMiddleKeepsTheEarlierPlan) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
+  (void)run_perseus(plan_words(plans, {"-m", "200"}), kill_while_writing(scratch, SIGKILL));
+  expect_whole(plans);
+}
+
+TEST(PlanOutput, InterruptedTidiesUp) {
+  const ScratchFolder scratch;
+  const Outcome outcome =
+      run_perseus(plan_words(scratch.path("plans"), {"-m", "200"}), kill_while_writing(scratch, SIGINT));
+  if (outcome.signal == SIGINT) {
+    EXPECT_THAT(scratch.names(), ::testing::AnyOf(IsEmpty(), ElementsAre("plans")));
+  } else {
+    EXPECT_EQ(outcome.exit_code, 0);
+  }
+  if (fs::exists(scratch.path("plans"))) expect_whole(scratch.path("plans"));
+}
+
+TEST(PlanOutput, EveryPublishedProfile) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  int profiles = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(data)) {
+    const fs::path& path = entry.path();
+    const bool is_profile = path.filename().string().find("profile") != std::string::npos ||
+                            path.parent_path().filename() == "stage_profile";
+    if (!entry.is_regular_file() || !is_profile) continue;
+    const ScratchFolder scratch;
+    const Outcome outcome = run_perseus({"plan", path.string(), "--deadlines", "50", "--out", scratch.path("plans")});
+    if (path.filename() == "A100_bert-huge-uncased_pp4.profile_grid.csv") {  // published without stage 1's forward
+      EXPECT_EQ(outcome.exit_code, 65);
+      EXPECT_THAT(outcome.err, HasSubstr("stage 1 has backward but no forward"));
+      EXPECT_THAT(scratch.names(), IsEmpty());
+      continue;
+    }
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    expect_whole(scratch.path("plans"));
+    ++profiles;
+  }
+  EXPECT_GE(profiles, 9);
+}
+
+}  // namespace
+}  // namespace perseus::testing

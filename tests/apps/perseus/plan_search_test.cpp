@@ -1,0 +1,316 @@
+// `perseus plan` with several configurations as a user runs it: what it prints and writes, that it verifies, what it
+// refuses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "program.h"
+#include "tests/support/shared_data.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> search_words(const std::vector<std::string>& more) {
+  std::vector<std::string> words{"plan", sample_profile(), "-m", "6", "--blocking-power", "90", "--deadlines", "50"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json::object search_json_of(const std::vector<std::string>& more) {
+  std::vector<std::string> words = search_words(more);
+  words.emplace_back("--json");
+  const Outcome outcome = run_perseus(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome.exit_code == 0 ? json::parse(outcome.out).as_object() : json::object{};
+}
+
+void replace_in(const fs::path& path, const std::string& from, const std::string& to) {
+  std::string text = content_of(path);
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << path << " has no " << from;
+  std::ofstream(path) << text.replace(at, from.size(), to);
+}
+
+TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  const Outcome outcome = run_perseus(search_words({"--schedule", "1f1b,zero-bubble,dualpipev", "--out", out}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              AllOf(HasSubstr("reference: 1f1b, everything at maximum clock"), HasSubstr("without a memory limit"),
+                    HasSubstr("50 % of its time and energy"), HasSubstr("left out: dualpipev: 6 microbatches")));
+  for (const char* name : {"configurations.csv", "frontier.csv", "configurations.html", "configurations.svg",
+                           "1f1b/plans.json", "zero-bubble/report.html", "zero-bubble/plans/freqs_pipeline_00000.py"}) {
+    EXPECT_TRUE(fs::is_regular_file(fs::path(out) / name)) << name;
+  }
+  const Outcome verified = run_perseus({"verify", out, "--profile", sample_profile()});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, AllOf(HasSubstr("zero-bubble: "), HasSubstr("verified: all claims hold"),
+                                  HasSubstr("1 configurations have derived times")));
+  // One configuration's folder is a plan like any other, and a later plan may replace the whole.
+  EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
+  EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
+  EXPECT_FALSE(fs::exists(fs::path(out) / "configurations.csv"));
+}
+
+TEST(PlanSearch, VerifySeesLiesAboutTheUnion) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  ASSERT_EQ(run_perseus(search_words({"--schedule", "1f1b,zero-bubble", "--out", out})).exit_code, 0);
+  const std::string honest = content_of(fs::path(out) / "frontier.csv");
+  const auto findings = [&](const std::string& file, const std::string& from, const std::string& to) {
+    const std::string before = content_of(fs::path(out) / file);
+    replace_in(fs::path(out) / file, from, to);
+    const Outcome verified = run_perseus({"verify", out});
+    std::ofstream(fs::path(out) / file) << before;
+    EXPECT_EQ(verified.exit_code, 1) << file;
+    return verified.out;
+  };
+  const std::string last = lines_of(honest).back();
+  EXPECT_THAT(findings("frontier.csv", last + "\n", ""), HasSubstr("fewer lines"));
+  EXPECT_THAT(findings("frontier.csv", "\n0,", "\n7,"), HasSubstr("computed from plans.json: '0'"));
+  EXPECT_THAT(findings("configurations.csv", "\n1f1b,", "\n1f1b,1"), HasSubstr("configurations.csv:2"));
+  EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+  const std::string csv = content_of(fs::path(out) / "configurations.csv");
+  const std::size_t row = csv.find("\nzero-bubble,") + 1;
+  EXPECT_THAT(
+      findings("configurations.csv", lines_of(csv.substr(row)).front() + "\n", ""),
+      AllOf(HasSubstr("zero-bubble: not in configurations.csv"), HasSubstr("1f1b: plans.json notes '2 planned,")));
+  for (const char* name : {"frontier.csv", "zero-bubble/frontier.csv", "1f1b/report.html", "1f1b/trace.json"}) {
+    fs::rename(fs::path(out) / name, scratch.path("aside"));
+    const Outcome missing = run_perseus({"verify", out});
+    EXPECT_EQ(missing.exit_code, 1) << name;
+    EXPECT_THAT(missing.out, HasSubstr(name));
+    fs::rename(scratch.path("aside"), fs::path(out) / name);
+  }
+  fs::remove(fs::path(out) / "zero-bubble/plans.json");
+  EXPECT_THAT(run_perseus({"verify", out}).err, HasSubstr("zero-bubble/plans.json"));
+}
+
+TEST(PlanSearch, TheReferenceIsWhatSavingsAreAgainst) {
+  const json::object first = search_json_of({"--schedule", "gpipe,zero-bubble"});
+  EXPECT_EQ(first.at("reference").at("configuration").as_string(), "gpipe");
+  const json::object chosen = search_json_of({"--schedule", "gpipe,zero-bubble,1f1b", "--reference-schedule", "1f1b"});
+  EXPECT_EQ(chosen.at("reference").at("configuration").as_string(), "1f1b");
+  const json::object alone = search_json_of({"--schedule", "1f1b"});
+  EXPECT_NEAR(chosen.at("reference").at("time_s").as_double(), alone.at("t_max_s").as_double(), 1e-12);
+  EXPECT_NEAR(chosen.at("reference").at("energy_j").as_double(),
+              alone.at("all_maximum_clock").at("energy_j").as_double(), 1e-9);
+  // No slower than the reference, and at least as good as clocks alone.
+  const json::value& plan = chosen.at("default_plan");
+  EXPECT_LE(plan.at("time_s").as_double(), alone.at("t_max_s").as_double() * (1 + 1e-9));
+  EXPECT_GE(plan.at("saving_pct").as_double(), alone.at("saving_pct").as_double() - 1e-9);
+  EXPECT_EQ(plan.at("configuration").as_string(), "zero-bubble");
+}
+
+TEST(PlanSearch, AMemoryLimitLeavesOutWhatDoesNotFit) {
+  const ScratchFolder scratch;
+  const std::string memory = scratch.path("memory.csv");
+  std::ofstream file(memory);
+  file << "stage,weights_gib,activations_gib,checkpoint_gib\n";
+  for (int stage = 0; stage < 4; ++stage) file << stage << ",20,2,0.1\n";
+  file.close();
+  const json::object limited =
+      search_json_of({"--schedule", "1f1b,gpipe,zero-bubble", "--memory", memory, "--memory-limit", "28"});
+  ASSERT_EQ(limited.at("left_out").as_array().size(), 1u);
+  EXPECT_THAT(std::string(limited.at("left_out").at(0).at("reason").as_string()),
+              HasSubstr("gpipe: rank 0 needs 32 GiB; the limit is 28 GiB"));
+  EXPECT_EQ(limited.at("configurations").at(0).at("memory_gib").to_number<double>(), 28);
+  const Outcome none = run_perseus(search_words({"--schedule", "best", "--memory", memory, "--memory-limit", "27"}));
+  EXPECT_NE(none.exit_code, 0);
+  EXPECT_THAT(none.err, HasSubstr("the reference is not possible: 1f1b: rank 0 needs 28 GiB; the limit is 27 GiB"));
+}
+
+TEST(PlanSearch, MemoryComesFromAModelToo) {
+  // GPT-3 1.3B, six of 24 layers on each of four ranks: 16 bytes for each of 12 h^2 parameters a layer, h = 2048, and
+  // at one sequence of 2048 tokens (s b h = 4 MiB) 34 + 5 * 16 = 114 times s b h a layer. The second rank of 1F1B holds
+  // three microbatches, the first one four with the mask of its embedding (s b h) and 16 bytes for each of its weights.
+  const double sbh = 4.0 / 1024, layers = 6 * 16 * 12 * 2048.0 * 2048 / 0x1p30;
+  const double embedding = 16 * (50257.0 + 2048) * 2048 / 0x1p30;
+  const json::object found = search_json_of({"--memory-model", "gpt3-1b", "--microbatch-size", "1", "--sequence-length",
+                                             "2048", "--precision", "bf16", "--memory-limit", "80"});
+  EXPECT_NEAR(found.at("configurations").at(0).at("memory_gib").to_number<double>(),
+              layers + embedding + 4 * (6 * 114 + 1) * sbh, 1e-9);
+  const Outcome uneven = run_perseus(search_words({"--memory-model", "gpt3-1b", "--memory-layers", "6,6,6,5"}));
+  EXPECT_EQ(uneven.exit_code, 64);
+  EXPECT_THAT(uneven.err, HasSubstr("23 layers on 4 stages"));
+  EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("no model is called 'gpt4'"));
+}
+
+TEST(PlanSearch, RecomputesOnlyWhereItMust) {
+  const json::object best = search_json_of({"--recompute", "best", "--measured-with", "recomputation"});
+  ASSERT_EQ(best.at("configurations").as_array().size(), 2u);
+  EXPECT_EQ(best.at("reference").at("configuration").as_string(), "1f1b");
+  EXPECT_THAT(std::string(best.at("configurations").at(1).at("description").as_string()),
+              HasSubstr("stages 0 1 2 recompute"));
+  const auto saving = [&](int c) { return best.at("configurations").at(c).at("in_time").at("saving_pct").as_double(); };
+  EXPECT_GT(saving(1), saving(0) + 1);
+}
+
+// `--schedule zbv` alone takes the profile's stages as chunks, a list takes them as ranks: with --ranks both are the
+// same.
+TEST(PlanSearch, TheSameRanksAreTheSamePlans) {
+  const ScratchFolder scratch;
+  const auto planned = [&](const std::string& name, std::vector<std::string> more, const std::string& folder) {
+    more.insert(more.end(), {"--split-backward", "0.5", "--out", scratch.path(name)});
+    EXPECT_EQ(run_perseus(search_words(more)).exit_code, 0);
+    const Outcome verified = run_perseus({"verify", scratch.path(name)});
+    EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+    const json::value file = json::parse(content_of(fs::path(scratch.path(name)) / folder / "plans.json"));
+    std::vector<double> figures{static_cast<double>(file.at("dag").at("ranks").as_array().size())};
+    for (const json::value& point : file.at("points").as_array()) {
+      figures.push_back(point.at("time_s").to_number<double>());
+      figures.push_back(point.at("effective_energy_j").to_number<double>());
+    }
+    return figures;
+  };
+  const auto alone = planned("alone", {"--schedule", "zbv"}, "");
+  EXPECT_EQ(alone.front(), 2);
+  EXPECT_EQ(planned("two", {"--schedule", "zbv", "--ranks", "2"}, "zbv"), alone);
+  const auto listed = planned("listed", {"--schedule", "1f1b,zbv"}, "zbv");
+  EXPECT_EQ(listed.front(), 4);
+  EXPECT_EQ(planned("four", {"--schedule", "1f1b,zbv", "--ranks", "4"}, "zbv"), listed);
+}
+
+TEST(PlanSearch, WhatNoRecomputationHelpsIsLeftOutOnce) {
+  const Outcome both = run_perseus(
+      search_words({"--schedule", "1f1b,dualpipev", "--recompute", "best", "--measured-with", "recomputation"}));
+  ASSERT_EQ(both.exit_code, 0) << both.err;
+  const std::size_t first = both.out.find("left out: dualpipev");
+  ASSERT_NE(first, std::string::npos) << both.out;
+  EXPECT_EQ(both.out.find("left out: dualpipev", first + 1), std::string::npos) << both.out;
+}
+
+TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  const json::object found =
+      search_json_of({"--schedule", "1f1b,zbv", "--stage-layers", "3", "--slowdown", "0.3%", "--out", out});
+  ASSERT_EQ(found.at("configurations").as_array().size(), 3u);
+  const json::value& moved = found.at("configurations").at(2);
+  EXPECT_EQ(moved.at("name").as_string(), "1f1b+partition-best");
+  EXPECT_THAT(std::string(moved.at("assumptions").at(0).as_string()), HasSubstr("partition 0 "));
+  EXPECT_GE(moved.at("in_time").at("saving_pct").as_double(),
+            found.at("configurations").at(0).at("in_time").at("saving_pct").as_double() - 0.1);
+  EXPECT_THAT(std::string(found.at("left_out").at(0).at("reason").as_string()),
+              HasSubstr("zbv+partition-best: only schedules with one stage on each rank"));
+  EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
+}
+
+TEST(PlanSearch, RefusesInOneClearSentence) {
+  const auto refusal = [](const std::vector<std::string>& more) {
+    const Outcome outcome = run_perseus(search_words(more));
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(lines_of(outcome.err).size(), 1u) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_THAT(refusal({"--schedule", "1f1b,none"}), HasSubstr("none not in {gpipe,1f1b"));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,"}), HasSubstr("'1f1b,' has an empty name"));
+  EXPECT_THAT(refusal({"--schedule", ",1f1b"}), HasSubstr("',1f1b' has an empty name"));
+  EXPECT_THAT(refusal({"--schedule", "best,1f1b"}), HasSubstr("'best,1f1b': best stands for every schedule"));
+  EXPECT_THAT(refusal({"--ranks", "3"}), HasSubstr("3 stages are needed and 4 were measured"));
+  EXPECT_THAT(refusal({"--stage-layers", "3", "--memory", "memory.csv"}),
+              HasSubstr("--stage-layers, --memory, --memory-model: "));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,1f1b"}), HasSubstr("1f1b is named twice"));
+  EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
+              HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));
+  EXPECT_THAT(refusal({"--recompute", "best"}), HasSubstr("--measured-with"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not with several configurations"));
+  EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
+  EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
+}
+
+TEST(PlanSearch, SaysWhatEachChangeSaves) {
+  const json::object all = search_json_of({"--schedule", "1f1b,zero-bubble", "--recompute", "best", "--measured-with",
+                                           "recomputation", "--stage-layers", "6", "--slowdown", "0.3%"});
+  std::vector<std::string> names;
+  double before_pct = 0, sum_pct = 0;
+  for (const json::value& row : all.at("changes").as_array()) {
+    names.emplace_back(row.at("change").as_string());
+    const double saving_pct = row.at("saving_pct").to_number<double>();
+    EXPECT_GE(saving_pct, before_pct) << names.back() << ": a change that is allowed need not be made";
+    EXPECT_GE(row.at("most_pct").to_number<double>(), saving_pct) << names.back();
+    sum_pct += row.at("more_pct").to_number<double>();
+    before_pct = saving_pct;
+  }
+  EXPECT_THAT(
+      names, ::testing::ElementsAre("clocks alone", "+ 0.3 % of time", "+ recomputation", "+ schedule", "+ partition"));
+  const json::object& chosen = all.at("default_plan").as_object();
+  EXPECT_NEAR(before_pct, chosen.at("saving_pct").to_number<double>(), 1e-9);
+  EXPECT_NEAR(sum_pct, before_pct, 1e-9);
+  // Clocks alone are what a plan of the reference by itself saves.
+  const json::object alone = json::parse(run_perseus(search_words({"--json"})).out).as_object();
+  EXPECT_EQ(all.at("changes").as_array().front().at("energy_j"), alone.at("default_plan").at("energy_j"));
+}
+
+/// The sample with microbatches of twice the size, which take `factor` times the time and energy.
+std::string twice_the_size(const ScratchFolder& scratch, double factor) {
+  std::istringstream sample(content_of(sample_profile()));
+  std::string line, csv;
+  while (std::getline(sample, line)) {
+    if (line.starts_with('#')) continue;
+    std::istringstream fields(line);
+    std::vector<std::string> all;
+    for (std::string field; std::getline(fields, field, ',');) all.push_back(field);
+    if (!csv.empty()) {
+      for (const std::size_t f : {3, 4}) all[f] = std::to_string(factor * std::stod(all[f]));
+    }
+    for (std::size_t f = 0; f < all.size(); ++f) csv += (f == 0 ? "" : ",") + all[f];
+    csv += '\n';
+  }
+  const std::string path = scratch.path("twice.csv");
+  std::ofstream(path) << csv;
+  return path;
+}
+
+TEST(PlanSearch, TriesMicrobatchesOfOtherSizesAtTheSameGlobalBatch) {
+  const ScratchFolder scratch;
+  const std::string other = twice_the_size(scratch, 1.5), out = scratch.path("plans");
+  const Outcome outcome = run_perseus(search_words({"--microbatch-profile", "3=" + other, "--out", out}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("1f1b+microbatches-3"), HasSubstr("3 microbatches of 2 times the size")));
+  const Outcome verified = run_perseus({"verify", out});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  // Its folder's plans are those of that profile and count.
+  const json::object alone =
+      json::parse(run_perseus({"plan", other, "-m", "3", "--blocking-power", "90", "--deadlines", "50", "--json"}).out)
+          .as_object();
+  const json::object member =
+      json::parse(run_perseus({"lookup", out + "/1f1b+microbatches-3", "--json"}).out).as_object();
+  EXPECT_EQ(alone.at("default_plan").at("time_s"), member.at("time_s"));
+  EXPECT_EQ(alone.at("default_plan").at("energy_j"), member.at("energy_j"));
+}
+
+TEST(PlanSearch, MicrobatchProfilesThatCannotBeAreRefused) {
+  const ScratchFolder scratch;
+  const std::string other = twice_the_size(scratch, 1.9);
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = run_perseus(search_words(more));
+    EXPECT_NE(outcome.exit_code, 0);
+    EXPECT_EQ(outcome.out, "");
+    return outcome.err;
+  };
+  EXPECT_THAT(refused({"--microbatch-profile", other}), HasSubstr("expected COUNT=FILE.csv"));
+  EXPECT_THAT(refused({"--microbatch-profile", "0=" + other}), HasSubstr("expected COUNT=FILE.csv"));
+  EXPECT_THAT(refused({"--microbatch-profile", "6=" + other}), HasSubstr("6 microbatches are given twice"));
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + other, "--microbatch-profile", "3=" + other}),
+              HasSubstr("3 microbatches are given twice"));
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + scratch.path("none.csv")}), HasSubstr("none.csv"));
+  const std::string few = scratch.path("few.csv");
+  std::ofstream(few) << "stage,instruction,frequency,time,energy\n0,forward,1000,1,1\n0,backward,1000,2,2\n";
+  EXPECT_THAT(refused({"--microbatch-profile", "3=" + few}), HasSubstr("profiles of the same ranks"));
+}
+
+}  // namespace
+}  // namespace perseus::testing

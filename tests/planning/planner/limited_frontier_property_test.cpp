@@ -1,0 +1,70 @@
+// Plans for clocks that arrive late or must stay for a while: the checker's own model of late clocks must agree with
+// what the planner says that they realise.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "oracles/dice.h"
+#include "oracles/instances.h"
+#include "oracles/published.h"
+#include "planning/checker/clock_changes.h"
+#include "planning/checker/plan_run.h"
+#include "planning/checker/verify_plan.h"
+#include "planning/planner/exact.h"
+#include "tests/support/shared_data.h"
+
+namespace perseus::checker {
+namespace {
+
+using testing::ShrinkingDice;
+
+/// Empty if all points realise what they say with late clocks, and keep the dwell; else what is wrong.
+std::string first_finding(const model::ComputationDag& dag, const planner::PlannerOptions& limits) {
+  const model::Frontier frontier = planner::plan_exact(dag, limits);
+  VerifyOptions options;
+  options.switch_latency = limits.switch_latency;
+  options.reaches_both_ends = false;
+  const Verification v = verify_frontier(dag, frontier, {}, options);
+  if (!v.ok()) return v.findings[0].message;
+  for (const model::FrontierPoint& point : frontier.points) {
+    const Simulation simulation = simulate(dag, point.plan, {limits.switch_latency});
+    for (const ClockChanges& rank : count_clock_changes(dag, point.plan, simulation))
+      if (rank.count > 0 && rank.shortest_dwell < limits.min_dwell * (1 - 1e-9)) return "a clock changes too soon";
+  }
+  return "";
+}
+
+RC_GTEST_PROP(LimitedFrontier, RealisesWhatItSaysWithLateClocks, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  planner::PlannerOptions limits;
+  limits.deadlines = 10;
+  limits.switch_latency = Seconds(dice.real(0.001, 0.5));
+  RC_ASSERT(first_finding(dag, limits) == "");
+}
+
+RC_GTEST_PROP(LimitedFrontier, KeepsTheDwell, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  planner::PlannerOptions limits;
+  limits.deadlines = 10;
+  limits.switch_latency = Seconds(dice.one_in(2) ? dice.real(0.001, 0.1) : 0);
+  limits.min_dwell = Seconds(dice.real(0.001, 0.5));
+  RC_ASSERT(first_finding(dag, limits) == "");
+}
+
+class LimitedFrontierOf : public ::testing::TestWithParam<testing::PublishedCase> {};
+
+TEST_P(LimitedFrontierOf, RealisesWhatItSaysAndKeepsTheDwell) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  planner::PlannerOptions limits;
+  limits.deadlines = 20;
+  limits.switch_latency = Seconds(0.015);
+  limits.min_dwell = Seconds(0.2);
+  EXPECT_EQ(first_finding(testing::load(data, GetParam()), limits), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, LimitedFrontierOf, ::testing::ValuesIn(testing::published_cases()),
+                         [](const auto& published) { return published.param.name; });
+
+}  // namespace
+}  // namespace perseus::checker

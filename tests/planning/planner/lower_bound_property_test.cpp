@@ -1,0 +1,102 @@
+// The exact planner's lower bound against a linear program, brute force, and its own certificates.
+#include "planning/planner/lower_bound.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "oracles/brute_force.h"
+#include "oracles/curves.h"
+#include "oracles/dice.h"
+#include "oracles/instances.h"
+#include "oracles/lp_oracle.h"
+#include "oracles/published.h"
+#include "oracles/rapidcheck_assert.h"
+#include "planning/checker/certificate_check.h"
+#include "planning/planner/exact.h"
+#include "tests/support/shared_data.h"
+
+namespace perseus::planner {
+namespace {
+
+using testing::BruteForce;
+using testing::Realised;
+using testing::ShrinkingDice;
+
+constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
+constexpr testing::CurveTolerance kOfTheSolver{1e-8, 1e-6};
+
+::testing::AssertionResult agrees_with_linear_program(const model::ComputationDag& dag, int num_deadlines) {
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
+  for (const Seconds deadline : testing::sample_deadlines(bound, num_deadlines)) {
+    // At T_min itself, the solver's rounding must not decide whether there is a plan.
+    const auto optimum = testing::solve_relaxation(dag, deadline * (1 + 1e-10));
+    if (!optimum) return ::testing::AssertionFailure() << "no plan within " << deadline.value() << " s";
+    auto result = testing::lies_on(bound, dag, deadline, optimum->effective_energy, kOfTheSolver);
+    if (!result) return result;
+  }
+  if (testing::solve_relaxation(dag, bound.t_min() * (1 - 1e-6)))
+    return ::testing::AssertionFailure() << "there is a plan faster than T_min " << bound.t_min().value() << " s";
+  return ::testing::AssertionSuccess();
+}
+
+/// The curve with certificates inside every piece, and outside.
+::testing::AssertionResult proves_itself(const model::ComputationDag& dag) {
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
+  std::vector<Seconds> deadlines = checker::deadlines_to_certify(bound);
+  deadlines.push_back(bound.t_star() * 1.1);
+  deadlines.push_back(bound.t_min());
+  LowerBoundResult result = compute_lower_bound(dag, deadlines);
+  if (result.certificates.size() != deadlines.size()) return ::testing::AssertionFailure() << "certificates missing";
+  // Each must be optimal at the deadline that was asked for, wherever it says that it is.
+  for (std::size_t i = 0; i < deadlines.size(); ++i) result.certificates[i].deadline = deadlines[i];
+  const checker::BoundCheck check = checker::check_bound(dag, bound, result.certificates);
+  if (!check.findings.empty()) return ::testing::AssertionFailure() << check.findings[0];
+  const double end = (bound.vertices.back().effective_energy - checker::least_effective_energy(dag)).value();
+  if (std::abs(end) >
+      1e-9 * (checker::least_effective_energy(dag) + dag.total_blocking_power() * bound.t_star()).value())
+    return ::testing::AssertionFailure() << "the curve does not end at the least effective energy";
+  return ::testing::AssertionSuccess();
+}
+
+RC_GTEST_PROP(LowerBound, AgreesWithTheLinearProgram, ()) {
+  ShrinkingDice dice;
+  RC_ASSERT_THAT(agrees_with_linear_program(testing::random_dag(dice), 5));
+}
+
+RC_GTEST_PROP(LowerBound, ProvesItself, ()) {
+  ShrinkingDice dice;
+  RC_ASSERT_THAT(proves_itself(testing::random_dag(dice)));
+}
+
+RC_GTEST_PROP(LowerBound, IsBelowBruteForceAndStartsAtItsFastest, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice, kTiny);
+  const model::LowerBound bound = compute_lower_bound(dag).bound;
+  const BruteForce brute_force(dag);
+  const Seconds fastest = brute_force.pareto_set().front().time;
+  RC_ASSERT(std::abs(bound.t_min() / fastest - 1) <= 1e-9);
+  for (const Realised& best : brute_force.pareto_set()) {
+    const double total = (best.effective_energy + dag.total_blocking_power() * best.time).value();
+    const Joules claimed = bound.at(best.time * (1 + 1e-9));
+    RC_ASSERT((claimed - best.effective_energy).value() <= 1e-9 * total);
+  }
+}
+
+class LowerBoundOf : public ::testing::TestWithParam<testing::PublishedCase> {};
+
+TEST_P(LowerBoundOf, AgreesWithTheLinearProgram) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  EXPECT_TRUE(agrees_with_linear_program(testing::load(data, GetParam()), 4));
+}
+
+TEST_P(LowerBoundOf, ProvesItself) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  EXPECT_TRUE(proves_itself(testing::load(data, GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(Published, LowerBoundOf, ::testing::ValuesIn(testing::published_cases()),
+                         [](const auto& published) { return published.param.name; });
+
+}  // namespace
+}  // namespace perseus::planner

@@ -1,0 +1,85 @@
+// The first plan, held back for the switch latency that ranks measure, when planning with that latency fails.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/server/scenario/in_process.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A job of two ranks with a named profile; rank 0 has reported its latency and waits for a plan.
+class FirstPlan : public ::testing::Test {
+ protected:
+  FirstPlan() {
+    EXPECT_TRUE(target.put_profile(small_profile("two", 4)).ok());
+    jobs::RegisterJob request;
+    request.degrees.pp = 2;
+    request.profile = "two";
+    job = target.register_job(request).value().job;
+    EXPECT_TRUE(registers(0).ok());
+    wait = target.wait_for_plan({job, 0, 0, std::nullopt, std::nullopt});
+    EXPECT_FALSE(target.answer_of(wait));
+  }
+  Status registers(int rank) {
+    jobs::RegisterRank request;
+    request.job = job;
+    request.rank = request.pp_rank = rank;
+    request.clocks_mhz = {1410, 810};
+    request.epoch = 1;
+    request.switch_latency = Seconds(0.02);
+    return target.register_rank(request);
+  }
+  void lose_profiles() {
+    std::erase_if(target.database().blobs, [](const auto& blob) { return blob.first.starts_with("input/"); });
+  }
+  void expect_the_plan_that_there_is() {
+    const auto answer = target.answer_of(wait);
+    ASSERT_TRUE(answer && answer->ok());
+    ASSERT_NE((*answer)->schedule, nullptr);
+    EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::plan);
+    EXPECT_EQ((*answer)->schedule->version, 1);
+  }
+
+  InProcess target;
+  std::string job;
+  int wait = 0;
+};
+
+TEST_F(FirstPlan, WhoseProfileIsLostIsTheOneThatThereIs) {
+  lose_profiles();
+  ASSERT_TRUE(registers(1).ok());
+  expect_the_plan_that_there_is();
+  EXPECT_EQ(target.job(job)->row.state, "deployed");
+}
+
+TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+    if (event.kind == "characterisation_started") lose_profiles();
+  });
+  ASSERT_TRUE(registers(1).ok());
+  expect_the_plan_that_there_is();
+  EXPECT_EQ(target.job(job)->row.state, "failed");
+  EXPECT_THAT(target.job(job)->reason, HasSubstr("characterisation failed"));
+}
+
+TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {
+  const jobs::SubscriptionId subscription = target.service().subscribe_all([&](const jobs::JobEvent& event) {
+    if (event.kind == "rank_registered") target.break_store(true);
+  });
+  ASSERT_TRUE(registers(1).ok());
+  target.service().unsubscribe(subscription);
+  EXPECT_FALSE(target.answer_of(wait));
+  target.break_store(false);
+  target.go_to(3);
+  const auto answer = target.answer_of(wait);
+  ASSERT_TRUE(answer && answer->ok());
+  EXPECT_EQ((*answer)->schedule->version, 2);
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,247 @@
+// A store that takes calls and answers none: every request ends within a bounded time, and nothing is read on the io
+// thread (InProcess checks that in every scenario).
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+#include "tests/server/scenario/in_process.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+using namespace service;
+
+class FrozenStore : public ::testing::Test {
+ protected:
+  FrozenStore() {
+    EXPECT_TRUE(target.put_profile(small_profile("small", 4)).ok());
+    jobs::RegisterJob request;
+    request.degrees = {2, 2, 1};
+    request.profile = "small";
+    job = target.register_job(request).value().job;
+    for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(target.register_rank(rank_request(rank)).ok());
+  }
+  jobs::RegisterRank rank_request(int rank) const {
+    jobs::RegisterRank request;
+    request.job = job;
+    request.rank = rank;
+    request.dp_rank = rank / 2;
+    request.pp_rank = rank % 2;
+    return request;
+  }
+  jobs::SetStraggler straggler(double degree) const {
+    jobs::SetStraggler request{job, {}, Seconds(0), degree};
+    request.target.pipeline = 0;
+    return request;
+  }
+  template <class T>
+  service::Done<T> into(std::optional<Result<T>>& answer) {
+    return [&answer](Result<T> result) {
+      EXPECT_FALSE(answer) << "a second answer";
+      answer = std::move(result);
+    };
+  }
+  template <class T>
+  static bool is_unavailable(const std::optional<Result<T>>& answer) {
+    return answer && !*answer && answer->error().code == ErrorCode::unavailable;
+  }
+
+  InProcess target;
+  std::string job;
+};
+
+TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
+  target.freeze_store(true);
+  std::optional<Result<jobs::StragglerSet>> changed;
+  std::optional<Result<jobs::RegisteredJob>> registered;
+  std::optional<Result<jobs::JobView>> shown;
+  std::optional<Result<std::vector<std::string>>> profiles;
+  std::optional<Result<jobs::PlanAnswer>> plan;
+  target.service().set_straggler(straggler(1.2), into(changed));
+  target.service().register_job({}, into(registered));
+  target.service().job("not in memory", into(shown));
+  target.service().profiles(into(profiles));
+  const jobs::WaitId wait =
+      target.service().wait_for_plan({"not in memory", 0, 0, std::nullopt, std::nullopt}, into(plan));
+  EXPECT_NE(wait, 0);
+  target.go_to(9.9);
+  EXPECT_FALSE(changed || registered || shown || profiles || plan);
+  target.go_to(10.1);
+  EXPECT_TRUE(is_unavailable(changed));
+  EXPECT_TRUE(is_unavailable(registered));
+  EXPECT_TRUE(is_unavailable(shown));
+  EXPECT_TRUE(is_unavailable(profiles));
+  EXPECT_TRUE(is_unavailable(plan));
+  // The change was sent, and is made when the store goes on.
+  target.freeze_store(false);
+  EXPECT_EQ(target.job(job)->stragglers.size(), 1);
+  EXPECT_TRUE(target.set_straggler(straggler(1.3)).ok());
+}
+
+TEST_F(FrozenStore, PilesUpNothingOnceItIsKnownNotToAnswer) {
+  target.freeze_store(true);
+  std::optional<Result<jobs::StragglerSet>> first;
+  target.service().set_straggler(straggler(1.2), into(first));
+  target.go_to(11);
+  ASSERT_TRUE(is_unavailable(first));
+  std::optional<Result<jobs::StragglerSet>> second;
+  target.service().set_straggler(straggler(1.4), into(second));
+  EXPECT_TRUE(is_unavailable(second));
+  target.freeze_store(false);
+  const auto view = target.job(job);
+  ASSERT_EQ(view->stragglers.size(), 1) << "the second one was refused before it was sent";
+  EXPECT_EQ(view->stragglers[0].degree, 1.2);
+}
+
+TEST_F(FrozenStore, AWaitForAJobThatIsBeingReadCanBeTakenBack) {
+  target.restart();
+  target.freeze_store(true);
+  bool answered = false;
+  const jobs::WaitId wait = target.service().wait_for_plan({job, 0, 0, std::nullopt, std::nullopt},
+                                                           [&](const Result<jobs::PlanAnswer>&) { answered = true; });
+  EXPECT_NE(wait, 0);
+  target.service().cancel_wait(wait);
+  target.freeze_store(false);
+  EXPECT_FALSE(answered);
+}
+
+TEST_F(FrozenStore, ThoseWhoAskForAJobThatIsBeingReadAreAnsweredInOrder) {
+  target.restart();
+  target.freeze_store(true);
+  std::string order;
+  const auto note = [&](char who) { return [&order, who](const auto& answer) { order += answer ? who : '!'; }; };
+  target.service().register_rank(rank_request(0), note('a'));
+  target.service().job(job, note('b'));
+  target.service().wait_for_plan({job, 1, 0, std::nullopt, std::nullopt}, note('c'));
+  EXPECT_EQ(order, "");
+  target.freeze_store(false);
+  EXPECT_EQ(order, "abc");
+}
+
+TEST_F(FrozenStore, AnOrderlyStopEndsAndSaysWhatWasNotWritten) {
+  jobs::ReportIterations report;
+  report.job = job;
+  report.last_iteration = 5;
+  report.plan_version = 1;
+  report.iteration_time.assign(5, Seconds(1));
+  for (report.rank = 0; report.rank < 4; ++report.rank) ASSERT_TRUE(target.report_iterations(report).ok());
+  const int wait = target.wait_for_plan({job, 0, 1, std::nullopt, std::nullopt});
+  target.freeze_store(true);
+  std::optional<Result<Ok>> kept;
+  target.service().drain(2, into(kept));
+  EXPECT_TRUE(target.answer_of(wait));
+  target.go_to(1.9);
+  EXPECT_FALSE(kept);
+  target.go_to(2.1);
+  EXPECT_TRUE(is_unavailable(kept));
+}
+
+TEST_F(FrozenStore, IsUnhealthyWhileItDoesNotAnswer) {
+  EXPECT_TRUE(target.service().store_health().answers);
+  target.settle();
+  target.freeze_store(true);
+  (void)target.service().store_health();  // asks
+  target.go_to(5);
+  EXPECT_FALSE(target.service().store_health().answers);
+  EXPECT_EQ(target.service().store_health().since_s, target.now_s() - 5);
+  target.freeze_store(false);
+  EXPECT_TRUE(target.service().store_health().answers);
+}
+
+TEST_F(FrozenStore, IsUnhealthyWhileItsDiskIsFullAndThenNoLonger) {
+  target.fill_disk(true);
+  EXPECT_FALSE(target.set_straggler(straggler(1.2)).ok());
+  EXPECT_FALSE(target.service().store_health().answers);
+  target.settle();
+  EXPECT_FALSE(target.service().store_health().answers) << "reading works, but writing does not";
+  target.fill_disk(false);
+  target.settle();
+  (void)target.service().store_health();
+  target.settle();
+  EXPECT_TRUE(target.service().store_health().answers);
+}
+
+TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
+  std::optional<Result<Ok>> finished;
+  std::optional<Result<jobs::StragglerSet>> changed;
+  const std::string before = target.job(job)->row.state;
+  target.freeze_store(true);
+  target.service().set_straggler(straggler(1.2), into(changed));
+  target.service().finish_job(job, into(finished));
+  for (const double seconds : {0.1, 2.0, 9.9, 10.1, 60.0}) {
+    target.go_to(seconds);
+    std::optional<Result<jobs::JobView>> shown;
+    target.service().job(job, into(shown));
+    target.settle();
+    ASSERT_TRUE(shown && *shown) << seconds;
+    EXPECT_EQ((*shown)->row.state, before) << seconds;
+    EXPECT_EQ((*shown)->stragglers.size(), 0U) << seconds;
+  }
+  EXPECT_TRUE(is_unavailable(finished));
+  target.freeze_store(false);
+  EXPECT_EQ(target.job(job)->row.state, "finished");
+  EXPECT_EQ(target.job(job)->stragglers.size(), 1U);
+}
+
+TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
+  jobs::RegisterJob request;
+  request.degrees = {2, 3, 1};
+  request.facts["token"] = "mine";
+  target.freeze_store(true);
+  std::optional<Result<jobs::RegisteredJob>> first, second;
+  target.service().register_job(request, into(first));
+  target.service().register_job(request, into(second));
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 2);
+  EXPECT_EQ(target.service().owned_by("mine").ranks, 12);
+  EXPECT_EQ(target.service().owned_by("other").jobs, 0);
+  target.freeze_store(false);
+  ASSERT_TRUE(first && *first && second && *second);
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 2) << "once each";
+  target.freeze_store(true);
+  std::optional<Result<jobs::RegisteredJob>> lost;
+  target.service().register_job(request, into(lost));
+  target.go_to(11);
+  ASSERT_TRUE(is_unavailable(lost));
+  target.freeze_store(false);
+  target.settle();
+  EXPECT_LE(target.service().owned_by("mine").jobs, 3);
+}
+
+TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
+  // Whether the key is new is asked of the store first: until then a burst would pass the token's limits.
+  jobs::RegisterJob request;
+  request.degrees = {2, 3, 1};
+  request.facts["token"] = "mine";
+  target.freeze_store(true);
+  std::vector<std::optional<Result<jobs::RegisteredJob>>> answers(5);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    request.idempotency_key = "a key of 16 or more " + std::to_string(i);
+    target.service().register_job(request, into(answers[i]));
+    EXPECT_EQ(target.service().owned_by("mine").jobs, static_cast<int>(i) + 1);
+  }
+  EXPECT_EQ(target.service().owned_by("mine").ranks, 30);
+  target.freeze_store(false);
+  for (const auto& answer : answers) EXPECT_TRUE(answer && *answer);
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 5) << "once each";
+}
+
+TEST_F(FrozenStore, WhatATokensJobsStoreIsKnownFromTheStart) {
+  jobs::RegisterJob request;
+  request.degrees = {1, 2, 1};
+  request.facts["token"] = "mine";
+  const std::string own = target.register_job(request).value().job;
+  ASSERT_TRUE(target.upload_profile(own, small_profile("p", 4)).ok());
+  target.go_to(700);
+  const std::int64_t bytes = target.service().stored_bytes_of("mine");
+  EXPECT_GT(bytes, 0);
+  target.freeze_store(true);  // nothing that is asked of the store after the start is answered
+  target.restart();
+  EXPECT_EQ(target.service().stored_bytes_of("mine"), bytes);
+}
+
+}  // namespace
+}  // namespace perseus::testing

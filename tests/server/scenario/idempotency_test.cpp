@@ -1,0 +1,82 @@
+// Registering a job under an idempotency key: the same key is the same job, whatever happens in between.
+#include <gtest/gtest.h>
+
+#include "tests/server/scenario/in_process.h"
+#include "tests/server/scenario/stored_log.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+using namespace service;
+
+jobs::RegisterJob keyed(const std::string& key, const std::string& fingerprint = "f", const std::string& token = "") {
+  jobs::RegisterJob job;
+  job.degrees = {1, 2, 1};
+  job.idempotency_key = key;
+  job.fingerprint = fingerprint;
+  if (!token.empty()) job.facts["token"] = token;
+  return job;
+}
+
+TEST(IdempotencyKey, TheSameKeyIsTheSameJob) {
+  InProcess target;
+  const std::string first = target.register_job(keyed("1234567890123456"))->job;
+  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, first);
+  target.restart();
+  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, first);
+  ASSERT_TRUE(target.finish_job(first).ok());
+  const auto finished = target.register_job(keyed("1234567890123456"));
+  EXPECT_EQ(finished->job, first);
+  EXPECT_EQ(finished->state, "finished");
+  EXPECT_EQ(target.database().jobs.size(), 1U);
+}
+
+TEST(IdempotencyKey, AnotherKeyOrTokenIsAnotherJob) {
+  InProcess target;
+  const std::string first = target.register_job(keyed("1234567890123456"))->job;
+  EXPECT_NE(target.register_job(keyed("1234567890123457"))->job, first);
+  EXPECT_NE(target.register_job(keyed("1234567890123456", "f", "t"))->job, first);
+  EXPECT_EQ(target.database().jobs.size(), 3U);
+}
+
+TEST(IdempotencyKey, AnotherBodyIsRefused) {
+  InProcess target;
+  const std::string first = target.register_job(keyed("1234567890123456"))->job;
+  const auto other = target.register_job(keyed("1234567890123456", "g"));
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, ErrorCode::invalid_input);
+  EXPECT_EQ(other.error().message, "Idempotency-Key: '1234567890123456' has made job " + first +
+                                       " from another body; allowed: the same body, or another key");
+}
+
+TEST(IdempotencyKey, LeavesTheJobsOwnFactsAlone) {
+  InProcess target;
+  jobs::RegisterJob job = keyed("1234567890123456");
+  job.facts["idempotency"] = "mine";
+  const std::string id = target.register_job(job)->job;
+  EXPECT_EQ(folded(target.database(), id).spec.facts.at("idempotency"), "mine");
+  EXPECT_EQ(target.register_job(job)->job, id);
+
+  job.facts["perseus.request"] = "mine";
+  job.idempotency_key = "1234567890123457";
+  const auto refused = target.register_job(job);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message,
+            "facts: 'perseus.request'; allowed: names that do not begin with 'perseus.', as the server's own do");
+}
+
+TEST(IdempotencyKey, OfAnEarlierVersionsJobIsKnown) {
+  InProcess target;
+  const std::string id = target.register_job(keyed("1234567890123456"))->job;
+  std::string& body = target.database().jobs.at(id).events.at(0).body;
+  const auto at = body.find("perseus.request");
+  ASSERT_NE(at, std::string::npos) << body;
+  body.replace(at, std::string("perseus.request").size(), "idempotency");
+  target.restart();
+  EXPECT_EQ(target.register_job(keyed("1234567890123456"))->job, id);
+  EXPECT_FALSE(target.register_job(keyed("1234567890123456", "g")).ok());
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,230 @@
+#include "tests/server/scenario/in_process.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+namespace perseus::testing {
+
+using namespace jobs;
+using namespace service;
+
+InProcess::InProcess(service::ServiceOptions options, std::shared_ptr<store::MemoryDatabase> database)
+    : options_(std::move(options)), database_(std::move(database)) {
+  if (options_.owner.empty()) options_.owner = "the only server";
+  restart();
+}
+
+InProcess::~InProcess() {
+  service_.reset();
+  store_.reset();
+}
+
+void InProcess::restart() {
+  service_.reset();
+  store_.reset();
+  queue_.clear();
+  held_.clear();
+  held_refining_.clear();
+  held_answers_.clear();
+  at_store_.clear();
+  store_ = std::make_unique<store::MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); },
+                                                database_);
+  database_->may_read = true;
+  auto opened = service::Service::open(options_, *store_, clock_, *this);
+  database_->may_read = false;
+  PERSEUS_CHECK(opened.ok(), opened.ok() ? "" : opened.error().message.c_str());
+  service_ = *std::move(opened);
+  service_->tick();
+  settle();
+}
+
+void InProcess::stop_and_start() {
+  auto kept = std::make_shared<bool>(false);
+  service_->drain(options_.store_answers_s, [kept](const Result<Ok>&) { *kept = true; });
+  settle();
+  PERSEUS_CHECK(*kept, "drain() does not end");
+  restart();
+}
+
+void InProcess::submit(Kind kind, Work work) {
+  if (kind == Kind::store) {
+    return to_store([this, work = std::move(work)] {
+      database_->may_read = true;
+      const auto answer = work();
+      database_->may_read = false;
+      holding_answers_ ? held_answers_.push_back(answer) : answer();
+    });
+  }
+  if (holding_ && kind != Kind::request) {
+    held_.push_back(std::move(work));
+    return;
+  }
+  if (holding_refining_ && kind == Kind::refining) {
+    held_refining_.push_back(std::move(work));
+    return;
+  }
+  queue_.push_back([work = std::move(work)] { work()(); });
+}
+
+void InProcess::hold_answers(bool hold) {
+  holding_answers_ = hold;
+  if (hold) return;
+  std::ranges::move(std::exchange(held_answers_, {}), std::back_inserter(queue_));
+  settle();
+}
+
+void InProcess::hold_refining(bool hold) {
+  holding_refining_ = hold;
+  if (hold) return;
+  for (Work& work : std::exchange(held_refining_, {})) submit(Kind::refining, std::move(work));
+  settle();
+}
+
+bool InProcess::hold_work(bool hold) {
+  holding_ = hold;
+  if (!hold) {
+    for (Work& work : held_) submit(Kind::planning, std::move(work));
+    held_.clear();
+    settle();
+  }
+  return true;
+}
+
+void InProcess::to_store(std::function<void()> work) { (frozen_ ? at_store_ : queue_).push_back(std::move(work)); }
+
+bool InProcess::freeze_store(bool frozen) {
+  frozen_ = frozen;
+  if (frozen) return true;
+  std::ranges::move(at_store_, std::back_inserter(queue_));
+  at_store_.clear();
+  settle();
+  return true;
+}
+
+bool InProcess::break_store(bool broken) {
+  if (broken) {
+    database_->failure = Error{ErrorCode::unavailable, "the disk is full"};
+  } else {
+    database_->failure.reset();
+  }
+  return true;
+}
+
+void InProcess::step(int pieces) {
+  for (; pieces > 0 && !queue_.empty(); --pieces) {
+    const auto work = std::move(queue_.front());
+    queue_.pop_front();
+    work();
+  }
+}
+
+void InProcess::settle() {
+  while (!queue_.empty()) step(1);
+}
+
+void InProcess::go_to(double seconds) {
+  const double until_s = start_s_ + seconds;
+  while (true) {
+    const auto next = service_->next_wake();
+    if (!next || *next > until_s) break;
+    // A store that does not answer is asked again and again; time must go on all the same.
+    clock_.turn_to(std::max(*next, clock_.now_s()));
+    service_->tick();
+    settle();
+    if (service_->next_wake() == next) break;
+  }
+  clock_.turn_to(std::max(until_s, clock_.now_s()));
+  service_->tick();
+  settle();
+}
+
+template <class T>
+Result<T> InProcess::answer(const std::function<void(service::Done<T>)>& call) {
+  // The answer may come after a restart has taken this frame's place: it is shared.
+  auto result = std::make_shared<std::optional<Result<T>>>();
+  call([result](Result<T> value) {
+    PERSEUS_CHECK(!*result, "a second answer");
+    *result = std::move(value);
+  });
+  settle();
+  PERSEUS_CHECK(result->has_value(), "no answer");
+  return **result;
+}
+
+namespace {
+
+Status status_of(const auto& result) {
+  if (result) return Ok{};
+  return result.error();
+}
+
+}  // namespace
+
+Status InProcess::put_profile(const jobs::NamedProfile& profile) {
+  return status_of(answer<jobs::StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
+}
+Result<jobs::RegisteredJob> InProcess::register_job(const jobs::RegisterJob& request) {
+  return answer<jobs::RegisteredJob>([&](auto done) { service_->register_job(request, done); });
+}
+Status InProcess::register_rank(const jobs::RegisterRank& request) {
+  return status_of(answer<jobs::RegisteredRank>([&](auto done) { service_->register_rank(request, done); }));
+}
+Status InProcess::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
+  return answer<Ok>([&](auto done) { service_->upload_profile(job, profile, {}, done); });
+}
+Status InProcess::report_iterations(const jobs::ReportIterations& request) {
+  return status_of(answer<jobs::ReportedIterations>([&](auto done) { service_->report_iterations(request, done); }));
+}
+Status InProcess::drop_plan(const jobs::DropPlan& request) {
+  return answer<Ok>([&](auto done) { service_->drop_plan(request, done); });
+}
+Status InProcess::finish_job(const std::string& job) {
+  return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
+}
+Result<jobs::StragglerSet> InProcess::set_straggler(const jobs::SetStraggler& request) {
+  return answer<jobs::StragglerSet>([&](auto done) { service_->set_straggler(request, done); });
+}
+Status InProcess::withdraw_straggler(const jobs::WithdrawStraggler& request) {
+  return answer<Ok>([&](auto done) { service_->withdraw_straggler(request, done); });
+}
+Status InProcess::set_policy(const jobs::SetPolicy& request) {
+  return answer<Ok>([&](auto done) { service_->set_policy(request, done); });
+}
+Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
+  return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
+}
+Result<jobs::JobView> InProcess::job(const std::string& job) {
+  const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
+  (void)view().ok();  // it may have woken something
+  return view();
+}
+
+int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
+  auto result = std::make_shared<std::optional<Result<jobs::PlanAnswer>>>();
+  waits_.push_back(result);
+  service_->wait_for_plan(request, [result](Result<jobs::PlanAnswer> value) {
+    PERSEUS_CHECK(!*result, "a second answer");
+    *result = std::move(value);
+  });
+  settle();
+  return static_cast<int>(waits_.size()) - 1;
+}
+
+std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
+
+jobs::NamedProfile small_profile(const std::string& name, int microbatches) {
+  static const std::string csv = [] {
+    std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/server/scenario/small.csv");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  }();
+  jobs::NamedProfile profile;
+  profile.name = name;
+  profile.profile_csv = csv;
+  profile.shape.microbatches = microbatches;
+  profile.shape.blocking_power = Watts(70);
+  return profile;
+}
+
+}  // namespace perseus::testing

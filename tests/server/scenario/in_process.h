@@ -1,0 +1,92 @@
+// The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
+//
+// The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
+// back what no request waits for. A read of the store anywhere else than on the executor is a failed check. restart()
+// drops the service and everything that was queued, keeps the database, and opens a new one; stop_and_start() lets the
+// service stop in order before that.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/clock.h"
+#include "tests/server/scenario/scenario.h"
+#include "server/service/service.h"
+#include "server/store/memory_store.h"
+
+namespace perseus::testing {
+
+class InProcess final : public ScenarioTarget, public service::Executor {
+ public:
+  explicit InProcess(service::ServiceOptions options = {},
+                     std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>());
+  ~InProcess() override;
+
+  Status put_profile(const jobs::NamedProfile& profile) override;
+  Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) override;
+  Status register_rank(const jobs::RegisterRank& request) override;
+  Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
+  Status report_iterations(const jobs::ReportIterations& request) override;
+  Status drop_plan(const jobs::DropPlan& request) override;
+  Status finish_job(const std::string& job) override;
+  Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) override;
+  Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
+  Status set_policy(const jobs::SetPolicy& request) override;
+  Status clear_policy(const jobs::ClearPolicy& request) override;
+  Result<jobs::JobView> job(const std::string& job) override;
+  int wait_for_plan(const jobs::WaitForPlan& request) override;
+  std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
+  void go_to(double seconds) override;
+  [[nodiscard]] double now_s() const override { return clock_.now_s(); }
+  bool hold_work(bool hold) override;
+  void restart() override;
+  void stop_and_start() override;
+  bool break_store(bool broken) override;
+  bool freeze_store(bool frozen) override;
+  bool fill_disk(bool full) override {
+    database_->write_failure = full ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
+    return true;
+  }
+  bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
+
+  void submit(Kind kind, Work work) override;
+  /// What was read of the store does not arrive, or arrives now.
+  void hold_answers(bool hold);
+  /// Refining stands still, or goes on; other work is done.
+  void hold_refining(bool hold);
+
+  service::Service& service() { return *service_; }
+  [[nodiscard]] store::MemoryStore& store() { return *store_; }
+  store::MemoryDatabase& database() { return *database_; }
+  /// Runs what is queued, and what that queues.
+  void settle();
+  /// Runs only that many queued pieces: a crash may come between any two.
+  void step(int pieces);
+
+ private:
+  template <class T>
+  Result<T> answer(const std::function<void(service::Done<T>)>& call);
+
+  void to_store(std::function<void()> work);
+
+  service::ServiceOptions options_;
+  std::shared_ptr<store::MemoryDatabase> database_;
+  HandTurnedClock clock_{1'800'000'000};
+  double start_s_ = clock_.now_s();
+  std::deque<std::function<void()>> queue_;
+  std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store does not answer
+  bool frozen_ = false;
+  std::deque<Work> held_, held_refining_;
+  std::vector<std::function<void()>> held_answers_;
+  bool holding_ = false, holding_refining_ = false, holding_answers_ = false;
+  std::unique_ptr<store::MemoryStore> store_;
+  std::unique_ptr<service::Service> service_;
+  std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;
+};
+
+/// tests/server/scenario/small.csv, a profile of two stages, for 1F1B with so many microbatches.
+jobs::NamedProfile small_profile(const std::string& name, int microbatches);
+
+}  // namespace perseus::testing

@@ -1,0 +1,274 @@
+// A job that starts without a profile: windows, results, the plan, and what happens when ranks fall silent.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planning/planner/exact.h"
+#include "tests/server/scenario/in_process.h"
+#include "tests/server/scenario/training.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/profiling/plan_loss.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+using namespace service;
+using ::testing::HasSubstr;
+using Kind = jobs::StageSchedule::Kind;
+
+constexpr int online_microbatches = 6;
+
+jobs::RegisterJob online_job(jobs::Degrees degrees) {
+  jobs::RegisterJob request;
+  request.degrees = degrees;
+  request.profile_online = true;
+  request.facts = {{"model_name", "invented"}};
+  request.shape.emplace();
+  request.shape->microbatches = online_microbatches;
+  request.shape->blocking_power = Watts(83.64);
+  return request;
+}
+
+struct OnlineProfiling : ::testing::Test {
+  std::string begin(const jobs::RegisterJob& request) {
+    const auto registered = target.register_job(request);
+    EXPECT_TRUE(registered.ok()) << registered.error().message;
+    return registered->job;
+  }
+  jobs::JobView view(const std::string& job) { return target.job(job).value(); }
+
+  InProcess target;
+};
+
+TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
+  const jobs::Degrees degrees{2, 3, 2};
+  const std::string job = begin(online_job(degrees));
+  EXPECT_EQ(view(job).row.state, "registered");
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  EXPECT_EQ(view(job).row.state, "profiling");
+  EXPECT_EQ(view(job).profiling->waiting_for.size(), 6U);
+
+  ASSERT_EQ(training.run_window().value(), 12);
+  EXPECT_EQ(training.told(0)->kind, Kind::profiling_window);
+  EXPECT_EQ(training.told(11)->window, 0);
+  const Status planned = training.run_until_plan(100);
+  ASSERT_TRUE(planned.ok()) << planned.error().message;
+  EXPECT_EQ(training.told(11)->kind, Kind::plan);
+
+  const jobs::JobView now = view(job);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_TRUE(now.profiling->over);
+  EXPECT_GT(now.profiling->windows, 2);
+  EXPECT_THAT(now.profiling->text, HasSubstr("expected to lose"));
+  const model::Frontier best = planner::plan_exact(training.truth());
+  EXPECT_NEAR(now.plan->t_min->value(), best.points.back().time.value(), 0.01 * best.points.back().time.value());
+}
+
+/// The plan's shortest time, against that of the best plan for the job as it is.
+double later_pct(const jobs::JobView& planned, const Training& training) {
+  return 100 * (planned.plan->t_min->value() / planner::plan_exact(training.truth()).points.back().time.value() - 1);
+}
+
+SimulationOptions with_slow_link() {
+  SimulationOptions options;
+  options.transfer_latency = model::TransferLatency(
+      std::vector<model::BoundaryLatency>{{Seconds(0.002), Seconds(0.002)}, {Seconds(0.06), Seconds(0.06)}});
+  return options;
+}
+
+TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
+  const jobs::Degrees degrees{2, 3, 2};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  EXPECT_NEAR(later_pct(view(job), training), 0, 1);
+  EXPECT_THAT(view(job).profiling->text, HasSubstr("transfers take 0.002 to 0.06 s, slowest: boundary 1"));
+
+  // What it would be without.
+  jobs::RegisterJob other = online_job(degrees);
+  other.facts = {{"model_name", "another"}};
+  const std::string blind = begin(other);
+  Training silent(target, blind, degrees, online_microbatches, with_slow_link());
+  silent.without_begins();
+  ASSERT_TRUE(silent.register_ranks().ok());
+  ASSERT_TRUE(silent.run_until_plan(100).ok());
+  EXPECT_LT(later_pct(view(blind), silent), -5);
+}
+
+TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
+  const jobs::Degrees degrees{1, 3, 1};
+  const std::string first = begin(online_job(degrees));
+  Training one_node(target, first, degrees, online_microbatches);
+  ASSERT_TRUE(one_node.register_ranks().ok());
+  ASSERT_TRUE(one_node.run_until_plan(100).ok());
+
+  const std::string second = begin(online_job(degrees));
+  Training two_nodes(target, second, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(two_nodes.register_ranks().ok());
+  ASSERT_TRUE(two_nodes.run_until_plan(3).ok()) << "a trial takes one window";
+  EXPECT_NEAR(later_pct(view(second), two_nodes), 0, 1);
+}
+
+TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
+  const jobs::Degrees degrees{1, 3, 1};
+  jobs::RegisterJob request = online_job(degrees);
+  request.shape->transfer_latency = Seconds(0);
+  const std::string job = begin(request);
+  Training training(target, job, degrees, online_microbatches, with_slow_link());
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  EXPECT_LT(later_pct(view(job), training), -5);
+}
+
+TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
+  const jobs::Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_EQ(training.run_window({0, 1}).value(), 0);
+  const auto report = [&](jobs::ReportIterations result) {
+    std::optional<Result<jobs::ReportedIterations>> answer;
+    target.service().report_iterations(std::move(result), [&](const auto& reported) { answer = reported; });
+    target.settle();
+    return *answer;
+  };
+  jobs::ReportIterations good = training.report_of(0).value();
+
+  jobs::ReportIterations odd = good;
+  odd.time_s["forward"].front().pop_back();
+  EXPECT_THAT(report(odd).error().message, HasSubstr("5 values; the rank runs it 6 times"));
+  odd = good;
+  odd.window = 1;
+  EXPECT_THAT(report(odd).error().message, HasSubstr("window: 1; 1 were handed out"));
+  EXPECT_EQ(view(job).profiling->waiting_for.size(), 2U);
+
+  good.throttled = {true};
+  const auto reported = report(good);
+  ASSERT_TRUE(reported.ok()) << reported.error().message;
+  EXPECT_THAT(reported->rejected, ::testing::ElementsAre(HasSubstr("rank 0, window 0, iteration 0: throttled")));
+  EXPECT_EQ(report(good)->rejected, reported->rejected) << "a retry";
+  const jobs::JobView now = view(job);
+  EXPECT_EQ(now.profiling->rejected, 1);
+  EXPECT_EQ(now.profiling->rejections, reported->rejected);
+  EXPECT_EQ(now.profiling->waiting_for, std::vector<int>{1});
+
+  // Of a window that is over nothing is used.
+  ASSERT_EQ(training.run_window({0}).value(), 1);
+  ASSERT_EQ(view(job).profiling->windows, 2);
+  EXPECT_THAT(report(good)->rejected, ::testing::ElementsAre(HasSubstr("window 0 is over: window 1 runs now")));
+}
+
+TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
+  const jobs::Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  ASSERT_EQ(view(job).row.state, "deployed");
+  const jobs::JobView before = view(job);
+  // A late report of the last window, which is not whole either.
+  jobs::ReportIterations late;
+  late.job = job;
+  late.window = before.profiling->windows - 1;
+  late.last_iteration = before.plan->from_iteration + 5;
+  late.iteration_time = {Seconds(1)};
+  late.time_s = {{"forward", {{0.1}}}};
+  ASSERT_TRUE(target.report_iterations(late).ok());
+  EXPECT_EQ(view(job).sequence, before.sequence);
+}
+
+TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
+  const jobs::Degrees degrees{2, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_EQ(training.run_window({0, 1, 2, 3}).value(), 0);
+  const auto ask = [&](int rank) { return target.wait_for_plan({job, rank, 0, std::nullopt, std::nullopt}); };
+  const auto window_of = [&](int wait) {
+    const auto answer = target.answer_of(wait);
+    return answer ? (*answer)->schedule->window : -1;
+  };
+  for (const int rank : {1, 3, 0}) {
+    EXPECT_EQ(window_of(ask(rank)), 0);
+    EXPECT_EQ(window_of(ask(rank)), 0) << "it was lost on its way";
+    jobs::ReportIterations result = training.report_of(rank).value();
+    result.window.reset();
+    const int before = rank == 0 ? -1 : ask(rank);
+    ASSERT_TRUE(target.report_iterations(result).ok());
+    if (rank == 0) break;  // the last of the pipeline that measures
+    EXPECT_EQ(window_of(before), 0);
+    EXPECT_EQ(window_of(ask(rank)), -1) << "it has run that one";
+  }
+  for (const int rank : {0, 1, 2, 3}) EXPECT_EQ(window_of(ask(rank)), 1);
+}
+
+TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
+  const auto database = std::make_shared<store::MemoryDatabase>();
+  service::ServiceOptions options;
+  options.owner = "one";
+  InProcess one(options, database);
+  options.owner = "other";
+  InProcess other(options, database);
+  const auto both = [&] {
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+  };
+  const jobs::Degrees degrees{1, 2, 1};
+  const std::string job = one.register_job(online_job(degrees)).value().job;
+  Training training(one, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  both();
+  ASSERT_EQ(training.run_window().value(), 2);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 2);
+  one.hold_work(true);  // has claimed the work, and does not do it
+  ASSERT_EQ(training.run_window().value(), 2);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 2);
+  for (const double now_s : {20, 40, 70, 80}) other.go_to(now_s);
+  both();
+  EXPECT_EQ(other.job(job)->profiling->windows, 3);
+  EXPECT_EQ(one.job(job)->profiling->windows, 3);
+  one.hold_work(false);  // it was only slow: what it found comes too late
+  both();
+  EXPECT_EQ(one.job(job)->profiling->windows, 3);
+  EXPECT_EQ(one.job(job)->sequence, other.job(job)->sequence);
+  EXPECT_EQ(training.run_window().value(), 2) << "and on it goes";
+}
+
+TEST(OnlineProfilingBudget, ASearchForClocksThatTakesLongerEndsProfilingWithWhatIsKnown) {
+  service::ServiceOptions options;
+  options.planning_budget_s = 1e-9;
+  InProcess target(options);
+  const jobs::Degrees degrees{1, 2, 1};
+  const std::string job = target.register_job(online_job(degrees)).value().job;
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(10).ok());
+  const jobs::JobView now = target.job(job).value();
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_THAT(now.profiling->text,
+              HasSubstr("the search for clocks to measure took longer than its budget of 1e-09 s (planning_budget_s)"));
+}
+
+TEST_F(OnlineProfiling, ASearchIsPlannersWorkAndEndsWithItsJob) {
+  const jobs::Degrees degrees{1, 2, 1};
+  const std::string job = begin(online_job(degrees));
+  Training training(target, job, degrees, online_microbatches);
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_window().ok());
+  const double before_s = target.service().counts().planner_s;
+  EXPECT_GT(before_s, 0);
+  target.hold_work(true);
+  ASSERT_TRUE(training.run_window().ok());
+  EXPECT_EQ(target.service().counts().planning.front().running, 1);
+  ASSERT_TRUE(target.finish_job(job).ok());
+  target.hold_work(false);
+  EXPECT_EQ(target.service().counts().planning.front().running, 0);
+  EXPECT_THAT(target.database().claims, ::testing::IsEmpty());
+  EXPECT_EQ(view(job).row.state, "finished");
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,423 @@
+#include "tests/server/scenario/over_http.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
+#include <charconv>
+
+#include "base/error_table.h"
+#include "io/formats/json_reader.h"
+#include "server/jobs/api_bodies.h"
+#include "server/jobs/json_fields.h"
+
+namespace perseus::testing {
+
+using namespace jobs;
+using namespace service;
+using namespace routes;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+/// One connection with one request.
+class OverHttp::Client {
+ public:
+  Client(asio::io_context& io, std::uint16_t port, const std::string& text) : socket_(io) {
+    socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+    asio::write(socket_, asio::buffer(text));
+    socket_.non_blocking(true);
+  }
+  /// What has come so far is the whole answer: its body, or the error that it says. Nothing: it is not whole.
+  std::optional<Result<std::string>> answer() {
+    std::array<char, 65536> bytes{};
+    boost::system::error_code problem;
+    while (true) {
+      const std::size_t count = socket_.read_some(asio::buffer(bytes), problem);
+      if (problem) break;
+      text_.append(bytes.data(), count);
+    }
+    constexpr std::string_view length_header = "Content-Length: ";
+    const std::size_t head = text_.find("\r\n\r\n");
+    const std::size_t at = text_.find(length_header);
+    if (head == std::string::npos || at == std::string::npos) return std::nullopt;
+    std::size_t length = 0;
+    std::from_chars(text_.data() + at + length_header.size(), text_.data() + head, length);
+    if (text_.size() < head + 4 + length) return std::nullopt;
+    const std::string body = text_.substr(head + 4);
+    if (text_.starts_with("HTTP/1.1 200 ")) return Result<std::string>(body);
+    return Result<std::string>(error_in(body));
+  }
+
+ private:
+  static Error error_in(const std::string& body) {
+    const auto document = formats::parse_json(body, "answer");
+    if (!document) return document.error();
+    formats::JsonFields fields(document->root());
+    formats::JsonFields error(fields.value("error"));
+    const std::string code(error.string("code"));
+    for (const ErrorEntry& entry : error_table()) {
+      if (entry.name == code) return {entry.code, std::string(error.string("message"))};
+    }
+    return {ErrorCode::internal, "an error without a code: " + body};
+  }
+
+  tcp::socket socket_;
+  std::string text_;
+};
+
+OverHttp::OverHttp() {
+  token_store_ = std::make_unique<store::MemoryStore>([](const std::function<void()>& work) { work(); }, database_);
+  tokens_ = std::make_unique<service::Tokens>(*token_store_);
+  open();
+}
+
+OverHttp::~OverHttp() {
+  api_.reset();
+  io_.restart();
+  io_.poll();
+}
+
+void OverHttp::open() { api_ = std::make_unique<ApiOnPort>(io_, inner_.service(), *tokens_, clock_); }
+
+void OverHttp::settle() {
+  io_.restart();
+  do inner_.settle();
+  while (io_.poll() > 0);
+}
+
+void OverHttp::restart() { start_anew(&InProcess::restart); }
+void OverHttp::stop_and_start() { start_anew(&InProcess::stop_and_start); }
+
+void OverHttp::start_anew(void (InProcess::*way)()) {
+  api_.reset();  // nobody is answered any more
+  io_.restart();
+  io_.poll();
+  (inner_.*way)();
+  open();
+}
+
+void OverHttp::go_to(double seconds) {
+  inner_.go_to(seconds);
+  settle();
+}
+bool OverHttp::hold_work(bool hold) {
+  const bool held = inner_.hold_work(hold);
+  settle();
+  return held;
+}
+bool OverHttp::break_store(bool broken) { return inner_.break_store(broken); }
+bool OverHttp::freeze_store(bool frozen) {
+  const bool done = inner_.freeze_store(frozen);
+  settle();
+  return done;
+}
+bool OverHttp::lose_job(const std::string& job) { return inner_.lose_job(job); }
+
+namespace {
+
+std::string request_text(const std::string& method, const std::string& target, const std::string& body) {
+  return fmt::format(
+      "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
+      target, body.size(), body);
+}
+
+std::string in_job(const std::string& job, const std::string& rest) {
+  return "/v1/jobs/" + http::percent_encode(job) + rest;
+}
+
+Status status_of(const Result<std::string>& answer) {
+  if (answer) return Ok{};
+  return answer.error();
+}
+
+}  // namespace
+
+Result<std::string> OverHttp::ask(const std::string& method, const std::string& target, const std::string& body) {
+  Client client(io_, api_->port(), request_text(method, target, body));
+  // The kernel hands over what is written to this machine at once, but nobody promises that.
+  std::optional<Result<std::string>> answer;
+  for (int turn = 0; !answer; ++turn) {
+    PERSEUS_CHECK(turn < 1'000'000, ("no answer to " + method + " " + target).c_str());
+    settle();
+    answer = client.answer();
+  }
+  return *std::move(answer);
+}
+
+namespace {
+
+/// Members that the path says.
+std::string profile_body(const jobs::NamedProfile& profile) { return jobs::json_text(jobs::ProfileBody{profile, {}}); }
+
+}  // namespace
+
+Status OverHttp::put_profile(const jobs::NamedProfile& profile) {
+  return status_of(ask("PUT", "/v1/profiles/" + http::percent_encode(profile.name), profile_body(profile)));
+}
+
+Result<jobs::RegisteredJob> OverHttp::register_job(const jobs::RegisterJob& request) {
+  jobs::JobBody body{request, {}};
+  for (const auto& [pipeline, profile] : request.profile_of) body.profile_of[std::to_string(pipeline)] = profile;
+  const auto answer = ask("POST", "/v1/jobs", jobs::json_text(body));
+  if (!answer) return answer.error();
+  const auto document = formats::parse_json(*answer, "answer");
+  if (!document) return document.error();
+  formats::JsonFields fields(document->root());
+  jobs::RegisteredJob job{std::string(fields.string("job")), std::string(fields.string("state"))};
+  if (fields.error()) return *fields.error();
+  return job;
+}
+
+Status OverHttp::register_rank(const jobs::RegisterRank& request) {
+  return status_of(ask("POST", in_job(request.job, "/ranks"), jobs::json_text(request)));
+}
+Status OverHttp::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
+  return status_of(ask("PUT", in_job(job, "/profile"), profile_body(profile)));
+}
+Status OverHttp::report_iterations(const jobs::ReportIterations& request) {
+  return status_of(ask("POST", in_job(request.job, "/iterations"), jobs::json_text(request)));
+}
+Status OverHttp::drop_plan(const jobs::DropPlan& request) {
+  return status_of(
+      ask("POST", in_job(request.job, fmt::format("/ranks/{}/plan_dropped", request.rank)), jobs::json_text(request)));
+}
+Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST", in_job(job, "/finish"))); }
+
+Result<jobs::StragglerSet> OverHttp::set_straggler(const jobs::SetStraggler& request) {
+  const auto answer = ask("POST", request.job.empty() ? "/v1/stragglers" : in_job(request.job, "/stragglers"),
+                          jobs::json_text(request));
+  if (!answer) return answer.error();
+  const auto document = formats::parse_json(*answer, "answer");
+  if (!document) return document.error();
+  jobs::StragglerSet set;
+  formats::JsonFields fields(document->root());
+  const Status read = fields.value("notices").for_each([&](const formats::JsonReader& element) -> Status {
+    formats::JsonFields notice(element);
+    set.notices.push_back({std::string(notice.string("job")), std::string(notice.string("id")),
+                           notice.integer("pipeline"), notice.number("at_s")});
+    if (notice.optional("nothing_done")) set.notices.back().nothing_done = std::string(notice.string("nothing_done"));
+    return notice.error() ? Status(*notice.error()) : Status(Ok{});
+  });
+  if (!read) return read.error();
+  return set;
+}
+
+Status OverHttp::withdraw_straggler(const jobs::WithdrawStraggler& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/stragglers/" + http::percent_encode(request.id))));
+}
+
+Status OverHttp::set_policy(const jobs::SetPolicy& request) {
+  const std::string body = std::visit([](const auto& policy) { return jobs::json_text(policy); }, request.policy);
+  return status_of(ask("PUT", in_job(request.job, fmt::format("/policies/{}", jobs::kind_of(request.policy))), body));
+}
+Status OverHttp::clear_policy(const jobs::ClearPolicy& request) {
+  return status_of(ask("DELETE", in_job(request.job, "/policies/" + http::percent_encode(request.kind))));
+}
+
+namespace {
+
+std::optional<Seconds> seconds_in(formats::JsonFields& fields, std::string_view name) {
+  if (!fields.optional(name)) return std::nullopt;
+  return Seconds(fields.number(name));
+}
+
+std::string text_in(formats::JsonFields& fields, std::string_view name) {
+  return fields.optional(name) ? std::string(fields.string(name)) : "";
+}
+
+bool says_yes(formats::JsonFields& fields, std::string_view name) {
+  const auto member = fields.optional(name);
+  return member && member->boolean() && *member->boolean();
+}
+
+jobs::JobView::PlanInForce plan_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::PlanInForce plan;
+  plan.version = fields.integer("version");
+  plan.from_iteration = fields.integer("from_iteration");
+  plan.t_max = seconds_in(fields, "t_max_s");
+  plan.t_min = seconds_in(fields, "t_min_s");
+  plan.t_star = seconds_in(fields, "t_star_s");
+  plan.t_straggler = seconds_in(fields, "t_straggler_s");
+  plan.t_opt = seconds_in(fields, "t_opt_s");
+  plan.reason = text_in(fields, "reason");
+  return plan;
+}
+
+jobs::JobView::PipelineView pipeline_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::PipelineView pipeline;
+  pipeline.pipeline = fields.integer("pipeline");
+  pipeline.straggler = says_yes(fields, "straggler");
+  if (fields.optional("point")) pipeline.point = fields.integer("point");
+  if (fields.optional("points")) pipeline.points = fields.integer("points");
+  pipeline.time = seconds_in(fields, "time_s").value_or(Seconds(0));
+  return pipeline;
+}
+
+jobs::JobView::Profiling profiling_in(const formats::JsonReader& json) {
+  formats::JsonFields fields(json);
+  jobs::JobView::Profiling profiling;
+  profiling.over = says_yes(fields, "over");
+  profiling.windows = fields.integer("windows");
+  profiling.iterations = fields.integer("iterations");
+  if (fields.optional("uncertainty_pct")) profiling.uncertainty_pct = fields.number("uncertainty_pct");
+  profiling.text = text_in(fields, "text");
+  if (fields.optional("waiting_for")) profiling.waiting_for = fields.integers("waiting_for");
+  if (fields.optional("rejected")) profiling.rejected = fields.integer("rejected");
+  if (const auto cost = fields.optional("cost")) {
+    formats::JsonFields own(*cost);
+    profiling.cost.emplace();
+    profiling.cost->iterations = own.integer("iterations");
+    profiling.cost->time = Seconds(own.number("time_s"));
+    profiling.cost->energy = Joules(own.number("energy_j"));
+    profiling.cost->mean_slowdown_pct = own.number("mean_slowdown_pct");
+    profiling.cost->worst_slowdown_pct = own.number("worst_slowdown_pct");
+    if (const auto back = own.optional("earned_back_after_iterations"); back && !back->is_null()) {
+      profiling.cost->earned_back_after = own.number("earned_back_after_iterations");
+    }
+  }
+  return profiling;
+}
+
+void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
+  formats::JsonFields savings(json);
+  if (const auto costs = savings.optional("per_iteration")) {
+    formats::JsonFields fields(*costs);
+    view.per_iteration = {Joules(fields.number("energy_j")), Joules(fields.number("all_max_energy_j")),
+                          Seconds(fields.number("time_s")), Seconds(fields.number("all_max_time_s"))};
+  }
+  if (const auto total = savings.optional("total")) {
+    formats::JsonFields fields(*total);
+    view.total = {static_cast<std::int64_t>(fields.number("iterations")),
+                  Joules(fields.number("saved_j")),
+                  Joules(fields.number("all_max_energy_j")),
+                  says_yes(fields, "from_reports"),
+                  says_yes(fields, "measured"),
+                  fields.integer("estimated_iterations"),
+                  Joules(fields.number("estimated_saved_j"))};
+  }
+  const auto measured_in = [&](std::string_view name) -> std::optional<jobs::JobView::Measured> {
+    const auto member = savings.optional(name);
+    if (!member) return std::nullopt;
+    formats::JsonFields fields(*member);
+    return jobs::JobView::Measured{Joules(fields.number("energy_j")), Seconds(fields.number("time_s")),
+                                   fields.integer("iterations")};
+  };
+  view.measured = measured_in("measured");
+  view.measured_all_max = measured_in("measured_all_max");
+  view.no_savings = text_in(savings, "none_because");
+}
+
+}  // namespace
+
+/// What scenarios look at.
+Result<jobs::JobView> OverHttp::job(const std::string& job) {
+  const auto answer = ask("GET", in_job(job, ""));
+  if (!answer) return answer.error();
+  settle();  // as in-process: reading may have woken something
+  const auto document = formats::parse_json(*ask("GET", in_job(job, "")), "answer");
+  if (!document) return document.error();
+  formats::JsonFields fields(document->root());
+  jobs::JobView view;
+  view.row.job = fields.string("id");
+  view.row.state = fields.string("state");
+  view.reason = text_in(fields, "reason");
+  view.sequence = fields.integer("sequence");
+  formats::JsonFields degrees(fields.value("degrees"));
+  view.degrees = {degrees.integer("dp"), degrees.integer("pp"), degrees.integer("tp")};
+  view.ranks_registered = formats::JsonFields(fields.value("ranks")).integer("registered");
+  if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
+  if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
+  if (const auto trial = fields.optional("profile_trial")) {
+    formats::JsonFields members(*trial);
+    view.profile_trial = {std::string(members.string("state")), std::string(members.string("learned_by")),
+                          members.optional("text") ? std::string(members.string("text")) : ""};
+  }
+  if (const auto dropped = fields.optional("plans_dropped")) {
+    const Status read = dropped->for_each([&](const formats::JsonReader& text) -> Status {
+      view.dropped.emplace_back(*text.string());
+      return Ok{};
+    });
+    if (!read) return read.error();
+  }
+  if (const auto profiling = fields.optional("profiling")) view.profiling = profiling_in(*profiling);
+  if (const auto facts = fields.optional("facts")) {
+    if (const auto profile = formats::JsonFields(*facts).optional("profile"))
+      view.facts["profile"] = *profile->string();
+  }
+  for (const Status& read : {fields.value("pipelines").for_each([&](const formats::JsonReader& element) -> Status {
+                               view.pipelines.push_back(pipeline_in(element));
+                               return Ok{};
+                             }),
+                             fields.value("stragglers").for_each([&](const formats::JsonReader& element) -> Status {
+                               jobs::JobView::StragglerView& straggler = view.stragglers.emplace_back();
+                               straggler.in_force = formats::JsonFields(element).string("state") == "in_force";
+                               return Ok{};
+                             }),
+                             fields.value("policies").for_each([&](const formats::JsonReader& element) -> Status {
+                               view.policies.emplace_back();
+                               view.policy_texts.emplace_back(formats::JsonFields(element).string("text"));
+                               return Ok{};
+                             })}) {
+    if (!read) return read.error();
+  }
+  if (fields.error()) return *fields.error();
+  return view;
+}
+
+int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
+  std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
+  if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
+  if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
+  if (request.epoch != 0) target += fmt::format("&epoch={}", request.epoch);
+  waits_.push_back(std::make_unique<Client>(io_, api_->port(), request_text("GET", target, "")));
+  // It has begun when the server has answered what came after it.
+  (void)ask("GET", "/healthz").ok();
+  return static_cast<int>(waits_.size()) - 1;
+}
+
+std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
+  settle();
+  const auto answer = waits_[wait]->answer();
+  if (!answer) return std::nullopt;
+  if (!*answer) return Result<jobs::PlanAnswer>(answer->error());
+  const auto document = formats::parse_json(**answer, "answer");
+  if (!document) return Result<jobs::PlanAnswer>(document.error());
+  formats::JsonFields fields(document->root());
+  jobs::PlanAnswer plan{nullptr, fields.integer("rank")};
+  if (says_yes(fields, "unchanged")) return Result<jobs::PlanAnswer>(plan);
+  auto schedule = std::make_shared<jobs::StageSchedule>();
+  schedule->version = fields.integer("version");
+  schedule->from_iteration = fields.integer("from_iteration");
+  schedule->reason = text_in(fields, "reason");
+  if (fields.optional("window")) schedule->window = fields.integer("window");
+  if (fields.optional("iterations")) schedule->iterations = fields.integer("iterations");
+  schedule->iteration_time = seconds_in(fields, "iteration_time_s");
+  schedule->all_max_time = seconds_in(fields, "maximum_clock_time_s");
+  schedule->slower_on_purpose = fields.optional("slower_because").has_value();
+  if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
+  const std::string kind(fields.string("kind"));
+  schedule->kind = kind == "plan"               ? jobs::StageSchedule::Kind::plan
+                   : kind == "profiling_window" ? jobs::StageSchedule::Kind::profiling_window
+                                                : jobs::StageSchedule::Kind::maximum_clock;
+  const Status read = fields.value("clocks").for_each([&](const formats::JsonReader& pair) -> Status {
+    std::vector<formats::JsonReader> parts;
+    const Status both = pair.for_each([&](const formats::JsonReader& part) -> Status {
+      parts.push_back(part);
+      return Ok{};
+    });
+    if (!both || parts.size() != 2) return pair.error("an instruction and a clock");
+    schedule->clocks.push_back({std::string(parts[0].string() ? *parts[0].string() : ""),
+                                Megahertz(parts[1].integer() ? *parts[1].integer() : -1)});
+    return Ok{};
+  });
+  if (!read) return Result<jobs::PlanAnswer>(read.error());
+  if (fields.error()) return Result<jobs::PlanAnswer>(*fields.error());
+  plan.schedule = std::move(schedule);
+  return Result<jobs::PlanAnswer>(plan);
+}
+
+}  // namespace perseus::testing

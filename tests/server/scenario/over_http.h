@@ -1,0 +1,63 @@
+// The service behind its API and a real connection as a scenario's target: the same hand-turned clock, but every
+// request is written and every answer read as HTTP and JSON, by routes that know nothing of the test.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/server/scenario/in_process.h"
+#include "support/api_on_port.h"
+
+namespace perseus::testing {
+
+class OverHttp final : public ScenarioTarget {
+ public:
+  OverHttp();
+  ~OverHttp() override;
+
+  Status put_profile(const jobs::NamedProfile& profile) override;
+  Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) override;
+  Status register_rank(const jobs::RegisterRank& request) override;
+  Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
+  Status report_iterations(const jobs::ReportIterations& request) override;
+  Status drop_plan(const jobs::DropPlan& request) override;
+  Status finish_job(const std::string& job) override;
+  Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) override;
+  Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
+  Status set_policy(const jobs::SetPolicy& request) override;
+  Status clear_policy(const jobs::ClearPolicy& request) override;
+  Result<jobs::JobView> job(const std::string& job) override;
+  int wait_for_plan(const jobs::WaitForPlan& request) override;
+  std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
+  void go_to(double seconds) override;
+  [[nodiscard]] double now_s() const override { return inner_.now_s(); }
+  bool hold_work(bool hold) override;
+  void restart() override;
+  void stop_and_start() override;
+  bool break_store(bool broken) override;
+  bool freeze_store(bool frozen) override;
+  bool fill_disk(bool full) override { return inner_.fill_disk(full); }
+  bool lose_job(const std::string& job) override;
+
+ private:
+  class Client;
+  void open();
+  void start_anew(void (InProcess::*way)());
+  /// Runs server and connections until nothing moves any more.
+  void settle();
+  /// One request on a connection of its own: the answer's body, or the error that it says.
+  Result<std::string> ask(const std::string& method, const std::string& target, const std::string& body = "");
+
+  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
+  boost::asio::io_context io_{1};
+  InProcess inner_{{}, database_};
+  HandTurnedClock clock_{0};  ///< for dates that nobody looks at
+  std::unique_ptr<store::MemoryStore> token_store_;
+  std::unique_ptr<service::Tokens> tokens_;
+  std::unique_ptr<ApiOnPort> api_;
+  std::vector<std::unique_ptr<Client>> waits_;
+};
+
+}  // namespace perseus::testing

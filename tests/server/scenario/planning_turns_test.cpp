@@ -1,0 +1,302 @@
+// Pipelines that take long: a quick plan first, everybody's turn, refinement, and planning that nobody needs any more.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "tests/server/scenario/in_process.h"
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+service::ServiceOptions all_are_long() {
+  service::ServiceOptions options;
+  options.quick_above_s = 0;
+  return options;
+}
+
+/// Every pipeline here is taken for one that takes long.
+class PlanningTurns : public ::testing::Test {
+ protected:
+  /// Of microbatches: another number is another pipeline.
+  static jobs::NamedProfile profile(int microbatches) {
+    return small_profile("p" + std::to_string(microbatches), microbatches);
+  }
+  std::string job(int microbatches, const std::string& team = "") {
+    jobs::RegisterJob request;
+    request.degrees.pp = 2;
+    request.name = team + std::to_string(microbatches);
+    if (!team.empty()) request.facts["team"] = team;
+    const std::string id = target.register_job(request).value().job;
+    EXPECT_TRUE(target.upload_profile(id, profile(microbatches)).ok());
+    return id;
+  }
+  void register_ranks(const std::string& id) {
+    for (int rank = 0; rank < 2; ++rank) {
+      jobs::RegisterRank request;
+      request.job = id;
+      request.rank = request.pp_rank = rank;
+      request.clocks_mhz = {1410, 810};
+      EXPECT_TRUE(target.register_rank(request).ok());
+    }
+  }
+  jobs::JobView view(const std::string& id) { return target.job(id).value(); }
+  std::string frontier_of(const std::string& id) { return view(id).pipelines[0].frontier; }
+  std::vector<std::string> stored_frontiers() {
+    std::vector<std::string> keys;
+    for (const auto& [key, bytes] : target.database().blobs) {
+      if (key.starts_with("frontier/")) keys.push_back(key);
+    }
+    return keys;
+  }
+
+  InProcess target{all_are_long()};
+};
+
+TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  jobs::JobView now = view(a);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_THAT(now.reason, HasSubstr("quick frontier"));
+  ASSERT_TRUE(now.plan);
+  EXPECT_EQ(now.plan->version, 1);
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(a)));
+  const auto quick_energy = now.pipelines[0].energy;
+
+  target.hold_refining(false);
+  now = view(a);
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.reason, "");
+  EXPECT_EQ(now.plan->version, 2);
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_LE(now.pipelines[0].energy, quick_energy * (1 + 1e-9));
+  EXPECT_GT(quick_energy, Joules(0));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  target.restart();
+  EXPECT_EQ(view(a).plan->version, 1);
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(a)));
+  target.hold_refining(false);
+  EXPECT_EQ(view(a).plan->version, 2);
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
+}
+
+TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTurns) {
+  std::map<std::string, std::string> names;
+  std::vector<std::string> order;
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+    if (event.kind == "characterised")
+      order.push_back((event.text.starts_with("quick") ? "quick " : "") + names[event.job]);
+  });
+  target.hold_work(true);
+  for (const int microbatches : {3, 4, 5}) names[job(microbatches, "a")] = "a" + std::to_string(microbatches);
+  names[job(6, "b")] = "b6";
+  EXPECT_EQ(target.service().counts().planning.front().waiting, 3);  // one is under way
+  target.hold_work(false);
+  EXPECT_THAT(order, ElementsAre("quick a3", "quick b6", ::testing::_, ::testing::_, ::testing::_, ::testing::_,
+                                 ::testing::_, ::testing::_));
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i].starts_with("quick"), i < 4) << order[i];
+}
+
+TEST_F(PlanningTurns, AnEndedJobIsPlannedNoMore) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 1);
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  ASSERT_EQ(stored_frontiers().size(), 1U);
+  EXPECT_TRUE(jobs::is_quick_frontier_key(stored_frontiers()[0]));
+  EXPECT_THAT(target.database().claims, IsEmpty());
+  (void)target.job(a);  // looking at it does not start planning
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
+  target.hold_work(true);
+  const std::string a = job(4), b = job(5);
+  ASSERT_TRUE(target.finish_job(b).ok());
+  EXPECT_EQ(target.service().counts().planning.front().waiting, 0);
+  target.hold_work(false);
+  EXPECT_EQ(stored_frontiers().size(), 2U);  // a's
+  EXPECT_EQ(view(a).row.state, "deployed");
+}
+
+TEST_F(PlanningTurns, ANewerProfileStopsPlanningTheOlderOne) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.upload_profile(a, profile(5)).ok());
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 1);
+  EXPECT_EQ(stored_frontiers().size(), 3U);  // two quick ones, one refined
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
+  EXPECT_EQ(view(a).reason, "");
+}
+
+TEST_F(PlanningTurns, AnotherJobThatWantsItKeepsItGoing) {
+  target.hold_refining(true);
+  const std::string a = job(4), b = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  EXPECT_TRUE(jobs::is_quick_frontier_key(frontier_of(b)));
+  target.hold_refining(false);
+  EXPECT_EQ(target.service().counts().plannings_stopped, 0);
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(b)));
+}
+
+TEST_F(PlanningTurns, WantedAgainAfterItWasStopped) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  ASSERT_TRUE(target.finish_job(a).ok());
+  const std::string b = job(4);
+  EXPECT_EQ(view(b).row.state, "deployed");
+  target.hold_refining(false);
+  EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(b)));
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST_F(PlanningTurns, AServerThatStopsGivesItsClaimsBack) {
+  target.hold_refining(true);
+  (void)job(4);
+  EXPECT_THAT(target.database().claims, Not(IsEmpty()));
+  bool kept = false;
+  target.service().drain(2, [&](const Result<Ok>&) { kept = true; });
+  target.settle();
+  EXPECT_TRUE(kept);
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  register_ranks(a);
+  jobs::DropPlan drop;
+  drop.job = a;
+  drop.rank = 1;
+  drop.version = 1;
+  ASSERT_TRUE(target.drop_plan(drop).ok());
+  EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
+  target.hold_refining(false);
+  EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
+}
+
+TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
+  service::ServiceOptions options = all_are_long();
+  options.planning_budget_s = 1e-9;
+  InProcess target(options);
+  jobs::RegisterJob request;
+  request.degrees.pp = 2;
+  std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/server/scenario/small.csv");
+  std::stringstream text;
+  text << file.rdbuf();
+  jobs::NamedProfile profile;
+  profile.profile_csv = text.str();
+  profile.shape.microbatches = 4;
+  profile.shape.blocking_power = Watts(70);
+  const std::string a = target.register_job(request).value().job;
+  ASSERT_TRUE(target.upload_profile(a, profile).ok());
+  const jobs::JobView now = target.job(a).value();
+  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.plan->version, 1);
+  EXPECT_THAT(now.reason, HasSubstr("planning took longer than its budget of 1e-09 s (planning_budget_s)"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  target.restart();
+  EXPECT_THAT(target.job(a).value().reason, HasSubstr("budget"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+}
+
+TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
+  target.hold_work(true);
+  const std::string a = job(4);
+  register_ranks(a);
+  jobs::WaitForPlan once;
+  once.job = a;
+  once.asks_once = true;
+  const int wait = target.wait_for_plan(once);
+  target.go_to(19);
+  EXPECT_FALSE(target.answer_of(wait));
+  target.go_to(21);
+  const auto answer = target.answer_of(wait);
+  ASSERT_TRUE(answer && answer->ok());
+  ASSERT_TRUE((*answer)->schedule);
+  EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::maximum_clock);
+  EXPECT_EQ((*answer)->schedule->clocks.size(), 8U);
+}
+
+TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
+  service::ServiceOptions options = all_are_long();
+  options.refinement_slice_s = 0;
+  InProcess target(options);
+  std::map<std::string, std::string> names;
+  std::vector<std::string> refined;
+  target.service().subscribe_all([&](const jobs::JobEvent& event) {
+    if (event.kind == "characterised" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
+  });
+  target.hold_refining(true);
+  for (const auto& [team, microbatches] : {std::pair{"long", 60}, {"short", 3}}) {
+    jobs::RegisterJob request;
+    request.degrees.pp = 2;
+    request.facts["team"] = team;
+    const std::string id = target.register_job(request).value().job;
+    names[id] = team;
+    ASSERT_TRUE(target.upload_profile(id, small_profile(team, microbatches)).ok());
+  }
+  target.hold_refining(false);
+  EXPECT_THAT(refined, ElementsAre("short", "long"));
+  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_THAT(target.database().claims, IsEmpty());
+}
+
+TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
+  InProcess target;
+  const auto job = [&](const std::string& token) {
+    jobs::RegisterJob request;
+    request.degrees.pp = 2;
+    request.facts["token"] = token;
+    const std::string id = target.register_job(request).value().job;
+    EXPECT_TRUE(target.upload_profile(id, small_profile("p", 4)).ok());
+    return id;
+  };
+  const auto exactly = [&](const std::vector<std::string>& jobs) {
+    std::set<std::string> held;
+    std::int64_t bytes = 0;
+    for (const std::string& id : jobs) {
+      bytes += target.database().jobs.at(id).index.bytes;
+      for (const auto& [holder, key] : target.database().holds) {
+        if (holder == "job/" + id) held.insert(key);
+      }
+    }
+    for (const std::string& key : held) {
+      const auto blob = target.database().blobs.find(key);
+      if (blob != target.database().blobs.end()) bytes += static_cast<std::int64_t>(blob->second.size());
+    }
+    return bytes;
+  };
+  const std::string a = job("mine"), b = job("mine"), c = job("other");
+  EXPECT_GT(target.service().stored_bytes_of("mine"), target.service().stored_bytes_of("other"));
+  EXPECT_GT(target.service().stored_bytes_of("other"), 0);
+  target.go_to(700);
+  EXPECT_EQ(target.service().stored_bytes_of("mine"), exactly({a, b}));
+  EXPECT_EQ(target.service().stored_bytes_of("other"), exactly({c}));
+  ASSERT_TRUE(target.finish_job(c).ok());
+  target.service().remove_job(c, [](const Result<Ok>& removed) { EXPECT_TRUE(removed.ok()); });
+  target.settle();
+  target.go_to(1400);
+  EXPECT_EQ(target.service().stored_bytes_of("other"), 0);
+  EXPECT_EQ(target.service().stored_bytes_of("nobody"), 0);
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,601 @@
+#include "tests/server/scenario/scenario.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "base/error_table.h"
+#include "io/formats/number.h"
+#include "tests/server/scenario/training.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+
+/// One line: words, and name=value (name~value, name>value, name<value) among them.
+struct Step {
+  std::vector<std::string> words;
+  struct Option {
+    std::string name;
+    char relation;
+    std::string value;
+  };
+  std::vector<Option> options;
+
+  [[nodiscard]] std::optional<std::string> find(const std::string& name) const {
+    for (const Option& option : options) {
+      if (option.name == name) return option.value;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] std::string text(const std::string& name, const std::string& otherwise = "") const {
+    return find(name).value_or(otherwise);
+  }
+  [[nodiscard]] double number(const std::string& name, double otherwise) const {
+    const auto value = find(name);
+    return value ? formats::number_in<double>(*value).value_or(NAN) : otherwise;
+  }
+  [[nodiscard]] int whole(const std::string& name, int otherwise) const {
+    return static_cast<int>(number(name, otherwise));
+  }
+  [[nodiscard]] std::int64_t epoch() const {
+    return formats::number_in<std::int64_t>(find("epoch").value_or("0")).value_or(-1);
+  }
+};
+
+std::vector<std::string> split(const std::string& line) {
+  std::vector<std::string> parts;
+  std::string part;
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '#' && !quoted) break;
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      if (!part.empty()) parts.push_back(part);
+      part.clear();
+    } else {
+      part += c;
+    }
+  }
+  if (!part.empty()) parts.push_back(part);
+  return parts;
+}
+
+Step parse(const std::string& line) {
+  Step step;
+  for (const std::string& part : split(line)) {
+    const std::size_t relation = part.find_first_of("=~<>");
+    if (relation == std::string::npos || relation == 0) {
+      step.words.push_back(part);
+    } else {
+      step.options.push_back({part.substr(0, relation), part[relation], part.substr(relation + 1)});
+    }
+  }
+  return step;
+}
+
+Error wrong(const std::string& message) { return {ErrorCode::usage, message}; }
+
+template <class T>
+Status status_of(const Result<T>& result) {
+  if (result) return Ok{};
+  return result.error();
+}
+
+class Player {
+ public:
+  Player(std::string folder, ScenarioTarget& target) : folder_(std::move(folder)), target_(target) {}
+
+  /// Ok, or what did not go as the line says.
+  Status play_line(const std::string& line) {
+    Step step = parse(line);
+    if (step.words.empty()) return Ok{};
+    if (step.words[0] == "fails") {
+      if (step.words.size() < 3) return wrong("fails CODE STEP...");
+      const std::string code = step.words[1];
+      step.words.erase(step.words.begin(), step.words.begin() + 2);
+      const Status done = play_step(step);
+      if (done) return wrong(fmt::format("expected the error {}, but it was done", code));
+      if (entry_of(done.error().code).name == code) return Ok{};
+      return wrong(fmt::format("expected the error {}, found {}: {}", code, entry_of(done.error().code).name,
+                               done.error().message));
+    }
+    return play_step(step);
+  }
+
+ private:
+  using Action = Status (Player::*)(const Step&);
+
+  Status play_step(const Step& step) {
+    static const std::map<std::string, Action> actions{
+        {"profile", &Player::profile},
+        {"job", &Player::job},
+        {"ranks", &Player::ranks},
+        {"rank", &Player::rank},
+        {"measured", &Player::measured},
+        {"upload", &Player::upload},
+        {"report", &Player::report},
+        {"finish", &Player::finish},
+        {"straggler", &Player::straggler},
+        {"withdraw", &Player::withdraw},
+        {"policy", &Player::policy},
+        {"clear", &Player::clear},
+        {"wait", &Player::wait},
+        {"answered", &Player::answered},
+        {"waiting", &Player::waiting},
+        {"expect", &Player::expect},
+        {"at", &Player::at},
+        {"hold", &Player::hold},
+        {"go", &Player::go},
+        {"restart", &Player::restart},
+        {"stop", &Player::stop},
+        {"break", &Player::break_store},
+        {"mend", &Player::mend_store},
+        {"freeze", &Player::freeze_store},
+        {"thaw", &Player::thaw_store},
+        {"vanish", &Player::vanish},
+        {"full", &Player::fill_disk},
+        {"room", &Player::make_room},
+        {"train", &Player::train},
+        {"drop", &Player::drop},
+    };
+    const auto action = actions.find(step.words[0]);
+    if (action == actions.end()) return wrong(fmt::format("no step '{}'", step.words[0]));
+    return (this->*action->second)(step);
+  }
+
+  [[nodiscard]] std::string id(const Step& step) const {
+    const std::string name = step.words.size() > 1 ? step.words[1] : "";
+    const auto known = job_ids_.find(name);
+    return known == job_ids_.end() ? name : known->second;
+  }
+
+  [[nodiscard]] Result<jobs::NamedProfile> read_profile(const Step& step) const {
+    if (step.words.size() < 3) return wrong("profile|upload NAME FILE.csv microbatches=M ...");
+    std::ifstream file(folder_ + "/" + step.words[2]);
+    if (!file) return wrong(fmt::format("cannot read {}", step.words[2]));
+    std::stringstream content;
+    content << file.rdbuf();
+    jobs::NamedProfile profile{step.words[1], content.str(), {}, ""};
+    profile.shape.schedule = step.text("schedule", "1f1b");
+    profile.shape.microbatches = step.whole("microbatches", 4);
+    if (step.find("blocking_power")) profile.shape.blocking_power = Watts(step.number("blocking_power", 0));
+    return profile;
+  }
+
+  Status profile(const Step& step) {
+    const auto profile = read_profile(step);
+    return profile ? target_.put_profile(*profile) : Status(profile.error());
+  }
+
+  Status upload(const Step& step) {
+    auto profile = read_profile(step);
+    if (!profile) return profile.error();
+    profile->name.clear();
+    return target_.upload_profile(id(step), *profile);
+  }
+
+  Status job(const Step& step) {
+    jobs::RegisterJob request;
+    request.name = step.words.size() > 1 ? step.words[1] : "";
+    request.degrees = {step.whole("dp", 1), step.whole("pp", 1), step.whole("tp", 1)};
+    request.world_size = step.whole("world_size", 0);
+    request.profile = step.text("profile");
+    request.detect_stragglers = step.text("detect_stragglers") == "yes";
+    for (int p = 0; p < request.degrees.dp; ++p) {
+      if (const auto own = step.find(fmt::format("profile.{}", p))) request.profile_of[p] = *own;
+    }
+    request.profile_online = step.text("profile_online") == "yes";
+    request.plain_profiling = step.text("plain_profiling") == "yes";
+    if (step.find("model")) request.facts["model"] = step.text("model");
+    if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
+    if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
+    const int microbatches = step.whole("microbatches", 6);
+    if (request.profile_online) {
+      request.shape.emplace();
+      request.shape->microbatches = microbatches;
+    }
+    const auto registered = target_.register_job(request);
+    if (!registered) return registered.error();
+    job_ids_[request.name] = registered->job;
+    degrees_[request.name] = request.degrees;
+    if (request.profile_online) {
+      SimulationOptions simulation;
+      simulation.energy_breakdown = step.text("iteration_energies") != "yes";
+      training_.erase(request.name);
+      auto& training =
+          training_
+              .try_emplace(request.name, target_, registered->job, request.degrees, microbatches, simulation, 1,
+                           InventedGpu{.time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
+              .first->second;
+      if (step.text("energies") == "no") training.without_energies();
+    }
+    return Ok{};
+  }
+
+  jobs::RegisterRank rank_request(const Step& step, int rank) {
+    const jobs::Degrees d = degrees_[step.words[1]];
+    jobs::RegisterRank request;
+    request.job = id(step);
+    request.rank = rank;
+    request.dp_rank = rank / (d.pp * d.tp);
+    request.pp_rank = rank / d.tp % d.pp;
+    request.tp_rank = rank % d.tp;
+    if (const auto training = training_.find(step.words[1]); training != training_.end()) {
+      request = training->second.registration(rank);
+    }
+    request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
+    request.epoch = step.epoch();
+    request.replaces = step.text("replaces") == "yes";
+    return request;
+  }
+
+  Status measured(const Step& step) {
+    jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
+    if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
+    request.control = step.text("control");
+    request.control_reason = step.text("control_reason");
+    return target_.register_rank(request);
+  }
+
+  Status drop(const Step& step) {
+    jobs::DropPlan request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    request.version = step.whole("version", 0);
+    request.reason = step.text("because");
+    request.epoch = step.epoch();
+    request.measured = Seconds(step.number("measured", 0));
+    request.promised = Seconds(step.number("promised", 0));
+    return target_.drop_plan(request);
+  }
+
+  Status ranks(const Step& step) {
+    for (int rank = 0; rank < degrees_[step.words[1]].world_size(); ++rank) {
+      if (Status registered = target_.register_rank(rank_request(step, rank)); !registered) return registered;
+    }
+    return Ok{};
+  }
+
+  Status rank(const Step& step) {
+    jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
+    request.dp_rank = step.whole("dp", request.dp_rank);
+    request.pp_rank = step.whole("pp", request.pp_rank);
+    request.tp_rank = step.whole("tp", request.tp_rank);
+    request.accelerator = step.text("accelerator", request.accelerator);
+    request.host = step.text("host", request.host);
+    request.control = step.text("control");
+    request.control_reason = step.text("control_reason");
+    if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
+    if (step.text("clock") == "none") {
+      request.clocks_mhz.clear();
+    } else if (step.find("clock")) {
+      request.clocks_mhz = {step.whole("clock", 0)};
+    }
+    return target_.register_rank(request);
+  }
+
+  Status report(const Step& step) {
+    jobs::ReportIterations request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    if (step.find("iteration")) request.last_iteration = step.whole("iteration", 0);
+    const auto count = static_cast<std::size_t>(step.whole("count", 1));
+    if (step.find("time")) request.iteration_time.assign(count, Seconds(step.number("time", 0)));
+    if (step.find("slower")) {  // than planned
+      const auto view = target_.job(request.job);
+      if (!view) return view.error();
+      const int pipeline = request.rank / (view->degrees.pp * view->degrees.tp);
+      request.iteration_time.assign(1, step.number("slower", 1) * view->pipelines[pipeline].time);
+    }
+    if (step.find("plan_version")) request.plan_version = step.whole("plan_version", 0);
+    if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
+    if (step.find("window")) request.window = step.whole("window", 0);
+    request.missed = step.text("missed");
+    request.epoch = step.epoch();
+    for (int n = step.whole("times", 1); n > 0; --n) {
+      if (Status reported = target_.report_iterations(request); !reported) return reported;
+    }
+    return Ok{};
+  }
+
+  Status train(const Step& step) {
+    const auto training = training_.find(step.words.size() > 1 ? step.words[1] : "");
+    if (training == training_.end()) return wrong("no such job with profile_online=yes");
+    if (!step.find("windows")) return training->second.run_until_plan(step.whole("most", 200));
+    std::set<int> silent;
+    std::stringstream ranks(step.text("silent"));
+    for (std::string rank; std::getline(ranks, rank, ',');) silent.insert(formats::number_in<int>(rank).value_or(-1));
+    for (int n = step.whole("windows", 1); n > 0; --n) {
+      if (const auto ran = training->second.run_window(silent); !ran) return ran.error();
+    }
+    return Ok{};
+  }
+
+  Status finish(const Step& step) { return target_.finish_job(id(step)); }
+
+  Status straggler(const Step& step) {
+    jobs::SetStraggler request;
+    if (step.words.size() > 1 && step.words[1] != "any") request.job = id(step);
+    request.target.accelerator = step.text("accelerator");
+    if (step.find("rank")) request.target.rank = step.whole("rank", 0);
+    if (step.find("pipeline")) request.target.pipeline = step.whole("pipeline", 0);
+    request.delay = Seconds(step.number("delay", 0));
+    request.degree = step.number("degree", 1);
+    const auto set = target_.set_straggler(request);
+    if (!set) return set.error();
+    if (const auto name = step.find("as")) notices_[*name] = set->notices.at(0).id;
+    return Ok{};
+  }
+
+  Status withdraw(const Step& step) {
+    if (step.words.size() < 3) return wrong("withdraw JOB NOTICE");
+    const auto known = notices_.find(step.words[2]);
+    return target_.withdraw_straggler({id(step), known == notices_.end() ? step.words[2] : known->second});
+  }
+
+  Status policy(const Step& step) {
+    const auto set = [&](jobs::Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
+    if (step.find("power_cap")) return set(jobs::PowerCap{Watts(step.number("power_cap", 0))});
+    if (step.find("pinned_point")) return set(jobs::Pin{std::nullopt, step.whole("pinned_point", 0)});
+    if (step.find("pinned_time")) return set(jobs::Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
+    if (!step.find("slowdown"))
+      return wrong("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
+    jobs::MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
+    if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
+    std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
+    for (std::string sample; std::getline(samples, sample, ',');) {
+      const std::size_t colon = sample.find(':');
+      const auto from = formats::number_in<double>(std::string_view(sample).substr(0, colon));
+      const auto value = formats::number_in<double>(std::string_view(sample).substr(colon + 1));
+      if (!from || !value) return wrong(fmt::format("signal: {}", sample));
+      slowdown.signal.push_back({start_s_ + *from, *value});
+    }
+    return set(slowdown);
+  }
+
+  Status clear(const Step& step) {
+    return target_.clear_policy({id(step), step.words.size() > 2 ? step.words[2] : ""});
+  }
+
+  Status wait(const Step& step) {
+    jobs::WaitForPlan request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    const auto earlier = waits_.find(step.text("have"));  // the version that this wait was answered with
+    request.have_version = earlier == waits_.end() ? step.whole("have", 0) : version_of(earlier->second);
+    if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
+    if (step.find("most")) request.max_wait_s = step.number("most", 0);
+    request.epoch = step.epoch();
+    const int wait = target_.wait_for_plan(request);
+    waits_[step.text("as", "w")] = wait;
+    const auto answer = target_.answer_of(wait);
+    return answer ? status_of(*answer) : Status(Ok{});
+  }
+
+  std::int64_t version_of(int wait) {
+    const auto answer = target_.answer_of(wait);
+    return answer && *answer && (*answer)->schedule ? (*answer)->schedule->version : 0;
+  }
+
+  Status waiting(const Step& step) {
+    const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
+    if (wait == waits_.end()) return wrong("no such wait");
+    if (const auto answer = target_.answer_of(wait->second)) {
+      return wrong(fmt::format("expected to wait still, but there is an answer: version {}",
+                               *answer && (*answer)->schedule ? (*answer)->schedule->version : -1));
+    }
+    return Ok{};
+  }
+
+  Status answered(const Step& step) {
+    const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
+    if (wait == waits_.end()) return wrong("no such wait");
+    const auto answer = target_.answer_of(wait->second);
+    if (!answer) return wrong("expected an answer, but it still waits");
+    if (!*answer) return answer->error();
+    const auto& schedule = (*answer)->schedule;
+    std::map<std::string, double> numbers{{"unchanged", schedule ? 0 : 1}};
+    std::map<std::string, std::string> texts;
+    if (schedule) {
+      numbers["version"] = static_cast<double>(schedule->version);
+      numbers["from_iteration"] = static_cast<double>(schedule->from_iteration);
+      numbers["instructions"] = static_cast<double>(schedule->clocks.size());
+      int highest = 0;
+      int lowest = 1 << 30;
+      for (const formats::ClockedInstruction& c : schedule->clocks) {
+        highest = std::max(highest, c.clock.value());
+        lowest = std::min(lowest, c.clock.value());
+      }
+      numbers["highest"] = highest;
+      numbers["lowest"] = lowest;
+      texts["kind"] = schedule->kind == jobs::StageSchedule::Kind::plan               ? "plan"
+                      : schedule->kind == jobs::StageSchedule::Kind::profiling_window ? "profiling_window"
+                                                                                      : "maximum_clock";
+      texts["reason"] = schedule->reason;
+      texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
+      if (schedule->iteration_time && schedule->all_max_time) {
+        numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;
+      }
+    }
+    return compare(step, numbers, texts);
+  }
+
+  Status expect(const Step& step) {
+    const auto view = target_.job(id(step));
+    if (!view) return view.error();
+    std::map<std::string, double> numbers{
+        {"ranks", view->ranks_registered},
+        {"events", static_cast<double>(view->sequence)},
+        {"policies", static_cast<double>(view->policies.size())},
+        {"version", view->plan ? static_cast<double>(view->plan->version) : 0},
+        {"from_iteration", view->plan ? static_cast<double>(view->plan->from_iteration) : 0},
+    };
+    std::map<std::string, std::string> texts{{"state", view->row.state}, {"why", view->reason}};
+    std::vector<int> straggling;
+    int pending = 0;
+    for (const auto& notice : view->stragglers) pending += notice.in_force ? 0 : 1;
+    numbers["pending"] = pending;
+    numbers["in_force"] = static_cast<double>(view->stragglers.size()) - pending;
+    for (const auto& p : view->pipelines) {
+      const std::string name = fmt::format("pipeline.{}", p.pipeline);
+      texts[name] = p.straggler ? "straggler" : "normal";
+      if (!p.point) continue;
+      numbers[name + ".point"] = *p.point;
+      numbers[name + ".from_fastest"] = p.points - 1 - *p.point;
+      if (view->plan && view->plan->t_min) numbers[name + ".slowdown"] = p.time / *view->plan->t_min;
+    }
+    if (view->plan) {
+      texts["reason"] = view->plan->reason;
+      if (view->plan->t_min && view->plan->t_opt) numbers["t_opt"] = *view->plan->t_opt / *view->plan->t_min;
+      if (view->plan->t_min && view->plan->t_star) numbers["t_star"] = *view->plan->t_star / *view->plan->t_min;
+      if (view->plan->t_min && view->plan->t_straggler)
+        numbers["t_straggler"] = *view->plan->t_straggler / *view->plan->t_min;
+      texts["has_straggler"] = view->plan->t_straggler ? "yes" : "no";
+    }
+    if (const auto& profiling = view->profiling) {
+      texts["profiling"] = profiling->over ? "over" : "under way";
+      texts["measured"] = profiling->text;
+      numbers["windows"] = profiling->windows;
+      numbers["profiling_iterations"] = profiling->iterations;
+      numbers["waiting_for"] = static_cast<double>(profiling->waiting_for.size());
+      numbers["rejected"] = static_cast<double>(profiling->rejected);
+      if (profiling->uncertainty_pct) numbers["uncertainty"] = *profiling->uncertainty_pct;
+      if (profiling->cost) {
+        numbers["cost_iterations"] = static_cast<double>(profiling->cost->iterations);
+        numbers["cost_s"] = profiling->cost->time.value();
+        numbers["cost_mean_pct"] = profiling->cost->mean_slowdown_pct;
+        numbers["cost_worst_pct"] = profiling->cost->worst_slowdown_pct;
+        if (profiling->cost->earned_back_after) numbers["earned_back_after"] = *profiling->cost->earned_back_after;
+      }
+    }
+    if (const auto& trial = view->profile_trial) {
+      texts["trial"] = trial->state;
+      texts["trial_text"] = trial->text;
+    }
+    if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
+    if (view->total) {
+      numbers["iterations"] = static_cast<double>(view->total->iterations);
+      numbers["saved_j"] = view->total->saved.value();
+      texts["savings"] = view->total->measured ? "measured" : "estimated";
+    }
+    if (view->measured) numbers["measured_j"] = view->measured->energy.value();
+    if (view->measured_all_max) numbers["measured_all_max_j"] = view->measured_all_max->energy.value();
+    texts["no_savings"] = view->no_savings;
+    texts["dropped"] = view->dropped.empty() ? "" : view->dropped.front();
+    numbers["dropped_plans"] = static_cast<double>(view->dropped.size());
+    if (view->per_iteration) {
+      numbers["would_save_pct"] = 100 * (1 - view->per_iteration->energy / view->per_iteration->all_max_energy);
+    }
+    if (view->per_iteration && view->per_iteration->time > Seconds(0)) {
+      numbers["power_w"] = (view->per_iteration->energy / view->per_iteration->time).value();
+    }
+    return compare(step, numbers, texts);
+  }
+
+  static Status compare(const Step& step, const std::map<std::string, double>& numbers,
+                        const std::map<std::string, std::string>& texts) {
+    for (const Step::Option& option : step.options) {
+      if (const auto text = texts.find(option.name); text != texts.end()) {
+        const bool holds = option.relation == '~' ? text->second.find(option.value) != std::string::npos
+                                                  : text->second == option.value;
+        if (!holds) {
+          return wrong(
+              fmt::format("expected {}{}{}, found '{}'", option.name, option.relation, option.value, text->second));
+        }
+        continue;
+      }
+      const auto number = numbers.find(option.name);
+      const auto wanted = formats::number_in<double>(option.value);
+      if (number == numbers.end() || !wanted) {
+        return wrong(
+            fmt::format("expected {}{}{}, but there is no such thing now", option.name, option.relation, option.value));
+      }
+      const double found = number->second;
+      const bool equal = std::abs(found - *wanted) <= 1e-6 * std::max(1.0, std::abs(*wanted));
+      const bool holds = option.relation == '<' ? found < *wanted : option.relation == '>' ? found > *wanted : equal;
+      if (!holds) {
+        return wrong(fmt::format("expected {}{}{}, found {}", option.name, option.relation, option.value, found));
+      }
+    }
+    return Ok{};
+  }
+
+  Status at(const Step& step) {
+    std::string time = step.words.size() > 1 ? step.words[1] : "";
+    double unit = 1;
+    if (!time.empty()) {
+      unit = time.back() == 'd' ? 86400 : time.back() == 'h' ? 3600 : time.back() == 'm' ? 60 : 1;
+      time.pop_back();
+    }
+    const auto seconds = formats::number_in<double>(time);
+    if (!seconds) return wrong("at TIME, for example 30s, 5m, 2h, 7d");
+    target_.go_to(*seconds * unit);
+    return Ok{};
+  }
+  Status hold(const Step&) { return target_.hold_work(true) ? Status(Ok{}) : wrong("this target cannot hold work"); }
+  Status go(const Step&) { return target_.hold_work(false) ? Status(Ok{}) : wrong("this target cannot hold work"); }
+  Status stop(const Step&) {
+    target_.stop_and_start();
+    return Ok{};
+  }
+  Status restart(const Step&) {
+    target_.restart();
+    return Ok{};
+  }
+  Status break_store(const Step&) {
+    return target_.break_store(true) ? Status(Ok{}) : wrong("this target cannot break its store");
+  }
+  Status freeze_store(const Step&) {
+    return target_.freeze_store(true) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status thaw_store(const Step&) {
+    return target_.freeze_store(false) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  }
+  Status fill_disk(const Step&) {
+    return target_.fill_disk(true) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  }
+  Status make_room(const Step&) {
+    return target_.fill_disk(false) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  }
+  Status vanish(const Step& step) {
+    return target_.lose_job(id(step)) ? Status(Ok{}) : wrong("this target cannot lose a job");
+  }
+  Status mend_store(const Step&) {
+    return target_.break_store(false) ? Status(Ok{}) : wrong("this target cannot mend its store");
+  }
+
+  std::string folder_;
+  ScenarioTarget& target_;
+  double start_s_ = target_.now_s();
+  std::map<std::string, std::string> job_ids_;
+  std::map<std::string, jobs::Degrees> degrees_;
+  std::map<std::string, std::string> notices_;
+  std::map<std::string, int> waits_;
+  std::map<std::string, Training> training_;
+};
+
+}  // namespace
+
+Status play(std::string_view text, const std::string& name, const std::string& folder, ScenarioTarget& target) {
+  Player player(folder, target);
+  std::stringstream lines{std::string(text)};
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (Status played = player.play_line(line); !played) {
+      return Error{played.error().code, fmt::format("{}:{}: {}: {}", name, number, line, played.error().message)};
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace perseus::testing

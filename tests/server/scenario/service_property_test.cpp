@@ -1,0 +1,397 @@
+// Whatever happens in whatever order, crashes and retries among it: nothing acknowledged is lost, memory and log tell
+// the same story, and what is deployed needs the least energy within what is allowed.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "oracles/dice.h"
+#include "tests/server/scenario/in_process.h"
+#include "tests/server/scenario/stored_log.h"
+#include "server/jobs/event.h"
+#include "server/jobs/job.h"
+#include "server/jobs/pipeline_input.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+using namespace service;
+
+/// A database that knows two profiles and their frontiers, so that no case plans them anew.
+std::shared_ptr<store::MemoryDatabase> known_profiles() {
+  static const auto blobs = [] {
+    InProcess target;
+    for (const auto& profile : {small_profile("short", 3), small_profile("long", 4)}) {
+      PERSEUS_CHECK(target.put_profile(profile).ok(), "put_profile");
+    }
+    return target.database().blobs;
+  }();
+  auto database = std::make_shared<store::MemoryDatabase>();
+  database->blobs = blobs;
+  return database;
+}
+
+struct FrontierTimes {
+  model::Frontier frontier;
+  Watts waiting;
+};
+const FrontierTimes& frontier_of(const store::MemoryDatabase& database, const std::string& input) {
+  static std::map<std::string, FrontierTimes> known;
+  auto found = known.find(input);
+  if (found == known.end()) {
+    auto parsed = jobs::parse_frontier(input, database.blobs.at("frontier/" + input));
+    PERSEUS_CHECK(parsed.ok(), "a stored frontier");
+    const Watts waiting = parsed->dag.total_blocking_power();
+    found = known.emplace(input, FrontierTimes{std::move(parsed->frontier), waiting}).first;
+  }
+  return found->second;
+}
+
+/// The slowest point that is fast enough, by looking at every one.
+int slowest_within(const model::Frontier& frontier, Seconds deadline) {
+  for (std::size_t i = 0; i < frontier.points.size(); ++i) {
+    if (frontier.points[i].time <= (1 + 1e-9) * deadline) return static_cast<int>(i);
+  }
+  return static_cast<int>(frontier.points.size()) - 1;
+}
+
+/// The time between these at which the pipelines (those that straggle wait along) draw least, by trying all.
+Seconds cheapest(const std::vector<const FrontierTimes*>& pipelines, const std::vector<double>& degrees,
+                 Seconds at_least, Seconds at_most) {
+  const auto energy = [&](Seconds time) {
+    Joules sum;
+    for (std::size_t p = 0; p < pipelines.size(); ++p) {
+      const auto& points = pipelines[p]->frontier.points;
+      sum += pipelines[p]->waiting * time;
+      if (degrees[p] <= 1) sum += points[slowest_within(pipelines[p]->frontier, time)].effective_energy;
+    }
+    return sum;
+  };
+  Seconds best = at_least;
+  for (std::size_t p = 0; p < pipelines.size(); ++p) {
+    if (degrees[p] > 1) continue;
+    for (const model::FrontierPoint& point : pipelines[p]->frontier.points) {
+      const bool allowed = point.time > at_least && point.time <= (1 + 1e-9) * at_most;
+      if (allowed && energy(point.time) < energy(best)) best = point.time;
+    }
+  }
+  return best;
+}
+
+void check_deployed_point(const store::MemoryDatabase& database, const jobs::Job& job, double now_s) {
+  if (!job.plan || !job.live()) return;
+  std::vector<double> degrees(job.num_pipelines(), 1);
+  for (const jobs::Notice& n : job.notices) {
+    RC_ASSERT(n.in_force || n.effective_s > now_s);
+    if (n.in_force) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
+  }
+  Seconds at_least;
+  Seconds t_min;
+  std::vector<const FrontierTimes*> pipelines;
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    pipelines.push_back(&frontier_of(database, job.input_of[p]));
+    const Seconds own = pipelines.back()->frontier.points.back().time;
+    t_min = std::max(t_min, own);
+    at_least = std::max(at_least, degrees[p] * own);
+  }
+  double tolerated = 1;
+  if (const auto found = job.policies.find("max_slowdown"); found != job.policies.end()) {
+    const auto& policy = std::get<jobs::MaxSlowdown>(found->second);
+    double level = -INFINITY;
+    for (const auto& sample : policy.signal) {
+      if (sample.from_s <= now_s) level = sample.value;
+    }
+    if (level > policy.threshold) tolerated = policy.slowdown;
+  }
+  Seconds pace = cheapest(pipelines, degrees, at_least, std::max(at_least, tolerated * t_min));
+  if (const auto found = job.policies.find("pinned"); found != job.policies.end()) {
+    const auto& points = frontier_of(database, job.input_of[0]).frontier.points;
+    const auto point = static_cast<std::size_t>(*std::get<jobs::Pin>(found->second).point);
+    pace = points[std::min(point, points.size() - 1)].time;
+  }
+  for (int p = 0; p < job.num_pipelines(); ++p) {
+    const model::Frontier& frontier = frontier_of(database, job.input_of[p]).frontier;
+    const int wanted = degrees[p] > 1 ? static_cast<int>(frontier.points.size()) - 1 : slowest_within(frontier, pace);
+    RC_ASSERT(job.plan->of(p).input == job.input_of[p]);
+    RC_ASSERT(job.plan->of(p).point == wanted);
+  }
+}
+
+/// What was acknowledged, as a client remembers it.
+struct Acknowledged {
+  std::set<int> ranks;
+  std::set<std::string> notices;
+  std::int64_t version = 0;  ///< the highest that a rank was given
+  bool finished = false;
+};
+
+/// Dice with faces from 0.
+class Faces : public ShrinkingDice {
+ public:
+  int below(int faces) { return roll(0, faces - 1); }
+};
+
+class Story {
+ public:
+  Story() {
+    const auto registered = target_.register_job([this] {
+      jobs::RegisterJob request;
+      request.degrees = {dice_.below(4) + 1, 2, dice_.below(2) + 1};
+      request.profile = "short";
+      if (dice_.below(3) == 0) request.profile_of[request.degrees.dp - 1] = "long";
+      return request;
+    }());
+    RC_ASSERT(registered.ok());
+    job_ = registered->job;
+    degrees_ = folded(target_.database(), job_).spec.degrees;
+  }
+
+  void play(int steps) {
+    for (; steps > 0; --steps) {
+      one_step();
+      check();
+    }
+  }
+
+ private:
+  int random_rank() { return dice_.below(degrees_.world_size() + 1); }
+
+  jobs::RegisterRank rank_request(int rank) const {
+    jobs::RegisterRank request;
+    request.job = job_;
+    request.rank = rank;
+    request.dp_rank = rank / (degrees_.pp * degrees_.tp);
+    request.pp_rank = rank / degrees_.tp % degrees_.pp;
+    request.tp_rank = rank % degrees_.tp;
+    request.clocks_mhz = {1410, 1050};
+    request.accelerator = "gpu-" + std::to_string(rank);
+    return request;
+  }
+
+  void one_step() {
+    switch (dice_.below(10)) {
+      case 0:
+      case 1: {
+        jobs::RegisterRank request = rank_request(random_rank());
+        if (dice_.below(6) == 0) request.pp_rank = dice_.below(3);
+        const bool possible = !acknowledged_.finished;
+        if (target_.register_rank(request)) {
+          RC_ASSERT(possible);
+          acknowledged_.ranks.insert(request.rank);
+        }
+        break;
+      }
+      case 2:
+      case 3: {
+        jobs::SetStraggler request;
+        request.job = job_;
+        if (dice_.below(2) == 0) request.target.pipeline = dice_.below(degrees_.dp + 1);
+        if (dice_.below(4) == 0) request.target.rank = random_rank();
+        if (dice_.below(4) == 0) request.target.accelerator = "gpu-" + std::to_string(random_rank());
+        request.delay = Seconds(dice_.below(3) == 0 ? 0 : 10 * dice_.below(5));
+        request.degree = dice_.below(3) == 0 ? 1 : 0.9 + 0.1 * dice_.below(6);
+        const int times = dice_.below(4) == 0 ? 2 : 1;  // a retry
+        for (int i = 0; i < times; ++i) {
+          const auto set = target_.set_straggler(request);
+          if (set && !set->notices.at(0).id.empty()) acknowledged_.notices.insert(set->notices[0].id);
+        }
+        break;
+      }
+      case 4: {
+        const std::string id = "s" + std::to_string(dice_.below(12));
+        (void)target_.withdraw_straggler({job_, id}).ok();
+        break;
+      }
+      case 5:
+        if (dice_.below(2) == 0) {
+          (void)target_.set_policy({job_, jobs::Pin{std::nullopt, dice_.below(40)}}).ok();
+        } else {
+          const double now_s = target_.now_s();
+          (void)target_
+              .set_policy(
+                  {job_, jobs::MaxSlowdown{1.0 + 0.1 * dice_.below(4), 5, {{now_s - 5, 9}, {now_s + 25, 1}}, "EUR"}})
+              .ok();
+        }
+        break;
+      case 6:
+        (void)target_.clear_policy({job_, dice_.below(2) == 0 ? "pinned" : "max_slowdown"}).ok();
+        break;
+      case 7: {
+        jobs::WaitForPlan request{job_, random_rank(), dice_.below(2) == 0 ? 0 : acknowledged_.version, 7,
+                                  std::nullopt};
+        const int wait = target_.wait_for_plan(request);
+        if (const auto answer = target_.answer_of(wait); answer && *answer && (*answer)->schedule) {
+          RC_ASSERT((*answer)->schedule->version >= acknowledged_.version);
+          acknowledged_.version = (*answer)->schedule->version;
+        }
+        break;
+      }
+      case 8:
+        seconds_ += dice_.below(40);
+        target_.go_to(seconds_);
+        break;
+      default:
+        crash_or_finish();
+    }
+  }
+
+  void crash_or_finish() {
+    const int what = dice_.below(8);
+    if (what == 0) {
+      if (target_.finish_job(job_)) acknowledged_.finished = true;
+    } else if (what == 1) {
+      target_.break_store(true);
+      jobs::SetStraggler request{job_, {}, Seconds(0), 2 + 0.01 * ++broken_};  // no retry of what is known
+      request.target.pipeline = 0;
+      RC_ASSERT(!target_.set_straggler(request).ok());
+      target_.break_store(false);
+      target_.go_to(seconds_ += 3);
+    } else {
+      // Dies in the middle of a request, whose client hears nothing.
+      jobs::SetStraggler request{job_, {}, Seconds(dice_.below(2) * 20), 1 + 0.1 * dice_.below(3)};
+      request.target.pipeline = dice_.below(degrees_.dp);
+      target_.service().set_straggler(request, [](const Result<jobs::StragglerSet>&) {});
+      target_.step(dice_.below(3));
+      target_.restart();
+    }
+  }
+
+  void check() {
+    const store::MemoryDatabase& database = target_.database();
+    const jobs::Job job = folded(database, job_);
+    const auto view = target_.job(job_);
+    RC_ASSERT(view.ok());
+    RC_ASSERT(view->sequence == job.sequence);
+    RC_ASSERT(view->row.state == jobs::name_of(job.state));
+    RC_ASSERT(view->ranks_registered == job.ranks_registered);
+    RC_ASSERT(view->stragglers.size() == job.notices.size());
+    RC_ASSERT(view->policies.size() == job.policies.size());
+    RC_ASSERT((view->plan ? view->plan->version : 0) == (job.plan ? job.plan->version : 0));
+    RC_ASSERT(database.jobs.at(job_).index.state == jobs::name_of(job.state));
+
+    for (const int rank : acknowledged_.ranks) RC_ASSERT(job.ranks[rank].has_value());
+    RC_ASSERT(job.version >= acknowledged_.version);
+    if (acknowledged_.finished) RC_ASSERT(job.state == jobs::JobState::finished);
+    std::set<std::string> noticed;
+    for (const store::StoredEvent& item : database.jobs.at(job_).events) {
+      const auto event = jobs::parse_event(item.body, "log");
+      if (const auto* notice = std::get_if<jobs::StragglerNoticed>(&event->body)) noticed.insert(notice->id);
+    }
+    for (const std::string& id : acknowledged_.notices) RC_ASSERT(noticed.contains(id));
+    check_deployed_point(database, job, target_.now_s());
+  }
+
+  Faces dice_;
+  InProcess target_{{}, known_profiles()};
+  std::string job_;
+  jobs::Degrees degrees_;
+  Acknowledged acknowledged_;
+  double seconds_ = 0;
+  int broken_ = 0;
+};
+
+RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
+
+// Two servers on one database, neither of which knows what the other is about to do.
+RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
+  Faces dice;
+  const auto database = known_profiles();
+  service::ServiceOptions options;
+  options.owner = "one";
+  InProcess one(options, database);
+  options.owner = "other";
+  InProcess other(options, database);
+  jobs::RegisterJob request;
+  request.degrees = {3, 2, 1};
+  request.profile = "short";
+  const auto registered = one.register_job(request);
+  RC_ASSERT(registered.ok());
+  other.settle();
+  const std::string job = registered->job;
+  std::set<int> ranks;
+  double seconds = 0;
+  for (int step = 0; step < 25; ++step) {
+    // Both are asked before either hears of the other.
+    std::vector<std::shared_ptr<std::optional<bool>>> answers;
+    for (InProcess* server : {&one, &other}) {
+      auto answered = answers.emplace_back(std::make_shared<std::optional<bool>>());
+      if (dice.below(2) == 0) {
+        jobs::RegisterRank rank;
+        rank.job = job;
+        rank.rank = dice.below(6);
+        rank.dp_rank = rank.rank / 2;
+        rank.pp_rank = rank.rank % 2;
+        server->service().register_rank(rank,
+                                        [answered, &ranks, number = rank.rank](const Result<jobs::RegisteredRank>& r) {
+                                          *answered = r.ok();
+                                          if (r) ranks.insert(number);
+                                        });
+      } else {
+        jobs::SetStraggler straggler{job, {}, Seconds(dice.below(3) * 10), 1 + 0.1 * dice.below(3)};
+        straggler.target.pipeline = dice.below(3);
+        server->service().set_straggler(straggler,
+                                        [answered](const Result<jobs::StragglerSet>& r) { *answered = r.ok(); });
+      }
+    }
+    for (int i = 0; i < 20; ++i) one.step(dice.below(3)), other.step(dice.below(3));
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+    for (const auto& answered : answers) RC_ASSERT(answered->has_value() && **answered);
+    seconds += dice.below(8);
+    one.go_to(seconds), other.go_to(seconds);
+    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
+    const jobs::Job story = folded(*database, job);
+    for (InProcess* server : {&one, &other}) {
+      const auto view = server->job(job);
+      RC_ASSERT(view.ok());
+      RC_ASSERT(view->sequence == story.sequence);
+      RC_ASSERT(view->plan->version == story.plan->version);
+    }
+    for (const int rank : ranks) RC_ASSERT(story.ranks[rank].has_value());
+    check_deployed_point(*database, story, one.now_s());
+  }
+}
+
+TEST(StateMachine, OnlyLiveJobsChange) {
+  for (std::size_t kind = 0; kind < num_event_kinds; ++kind) {
+    EXPECT_FALSE(jobs::next_state(jobs::JobState::finished, kind)) << jobs::kind_name(kind);
+    const bool revives = kind == jobs::kind_of_type<jobs::JobRevived>();
+    EXPECT_EQ(jobs::next_state(jobs::JobState::expired, kind).has_value(), revives) << jobs::kind_name(kind);
+    EXPECT_EQ(jobs::next_state(jobs::JobState::none, kind).has_value(),
+              kind == jobs::kind_of_type<jobs::JobRegistered>())
+        << jobs::kind_name(kind);
+  }
+}
+
+TEST(StateMachine, ARefusedEventChangesNothing) {
+  jobs::Job job;
+  job.id = "j";
+  ASSERT_TRUE(jobs::apply(job, {1, jobs::JobRegistered{"", {2, 2, 1}, false, false, std::nullopt, {}, false}}).ok());
+  ASSERT_TRUE(jobs::apply(job, {2, jobs::RankRegistered{0, 0, 0, 0, {}, "", "", {}, {}, {}}}).ok());
+  const jobs::Job before = job;
+  const std::vector<jobs::EventBody> refused{
+      jobs::JobRegistered{},
+      jobs::RankRegistered{0, 0, 0, 0, {}, "", "", {}, {}, {}},
+      jobs::RankRegistered{1, 0, 0, 0, {}, "", "", {}, {}, {}},
+      jobs::RankRegistered{9, 0, 0, 0, {}, "", "", {}, {}, {}},
+      jobs::StragglerTookEffect{"s1"},
+      jobs::StragglerWithdrawn{"s1"},
+      jobs::PolicyCleared{"pinned"},
+      jobs::Characterised{"key", 1, 1, 1},
+      jobs::PlanDeployed{},
+      jobs::ProfileKnown{"key", "", {2}, "", 0, ""},
+      jobs::WindowHandedOut{},
+  };
+  for (const jobs::EventBody& body : refused) {
+    EXPECT_FALSE(jobs::apply(job, {3, body}).ok()) << jobs::kind_name(body.index());
+    EXPECT_EQ(job, before) << jobs::kind_name(body.index());
+  }
+}
+
+}  // namespace
+}  // namespace perseus::testing

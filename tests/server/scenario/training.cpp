@@ -1,0 +1,129 @@
+#include "tests/server/scenario/training.h"
+
+#include "planning/model/make_schedule.h"
+
+namespace perseus::testing {
+
+using namespace jobs;
+
+Training::Training(ScenarioTarget& target, std::string job, jobs::Degrees degrees, int microbatches,
+                   SimulationOptions options, std::uint64_t seed, InventedGpu gpu)
+    : target_(target),
+      job_(std::move(job)),
+      degrees_(degrees),
+      simulated_(
+          invented_profile(
+              [&] {
+                gpu.stages = degrees.pp;
+                return gpu;
+              }(),
+              7),
+          model::make_schedule("1f1b", {degrees.pp, microbatches, 1}).value(),
+          [&] {
+            options.replica_slowness.assign(degrees.tp, 1);
+            return options;
+          }(),
+          seed) {}
+
+jobs::RegisterRank Training::registration(int rank) const {
+  jobs::RegisterRank request;
+  request.job = job_;
+  request.rank = rank;
+  request.dp_rank = rank / (degrees_.pp * degrees_.tp);
+  request.pp_rank = rank / degrees_.tp % degrees_.pp;
+  request.tp_rank = rank % degrees_.tp;
+  const profiling::ProfilingJob simulated = simulated_.job();
+  for (const Megahertz clock : simulated.clocks[request.pp_rank]) request.clocks_mhz.push_back(clock.value());
+  return request;
+}
+
+Status Training::register_ranks() {
+  for (int rank = 0; rank < degrees_.world_size(); ++rank) {
+    if (Status registered = target_.register_rank(registration(rank)); !registered) return registered;
+  }
+  return Ok{};
+}
+
+Result<int> Training::run_window(const std::set<int>& silent) {
+  for (int rank = 0; rank < degrees_.world_size(); ++rank) {
+    const std::int64_t have = told_.contains(rank) ? told_[rank]->version : 0;
+    const int wait = target_.wait_for_plan({job_, rank, have, iteration_, 0});
+    const auto answer = target_.answer_of(wait);
+    if (!answer || !*answer) return answer ? answer->error() : Error{ErrorCode::internal, "no answer"};
+    if ((*answer)->schedule) told_[rank] = (*answer)->schedule;
+  }
+  const auto now = window();
+  if (!now) return 0;
+  // Until then everything runs at the highest clock.
+  iteration_ = std::max(iteration_, told(0)->from_iteration) + now->iterations;
+  int reported = 0;
+  for (int dp = 0; dp < degrees_.dp; ++dp) {
+    for (const profiling::RankResult& result : simulated_.run(*now)) {
+      const int rank = (dp * degrees_.pp + result.rank) * degrees_.tp + result.replica;
+      const auto run = run_.find(rank);
+      if (silent.contains(rank) || (run != run_.end() && run->second == told(rank)->version)) continue;
+      run_[rank] = told(rank)->version;
+      if (Status told = target_.report_iterations(report(rank, result)); !told) return told.error();
+      ++reported;
+    }
+  }
+  return reported;
+}
+
+/// What the first pipeline was told.
+std::optional<profiling::ProfilingWindow> Training::window() const {
+  profiling::ProfilingWindow window;
+  for (int pp = 0; pp < degrees_.pp; ++pp) {
+    const auto schedule = told(pp * degrees_.tp);
+    if (!schedule || schedule->kind != jobs::StageSchedule::Kind::profiling_window) return std::nullopt;
+    window.number = schedule->window;
+    window.iterations = schedule->iterations;
+    std::vector<Megahertz>& clocks = window.clocks.emplace_back();
+    for (const formats::ClockedInstruction& one : schedule->clocks) clocks.push_back(one.clock);
+  }
+  return window;
+}
+
+jobs::ReportIterations Training::report(int rank, const profiling::RankResult& result) const {
+  jobs::ReportIterations report;
+  report.job = job_;
+  report.rank = rank;
+  report.window = result.window;
+  report.last_iteration = iteration_ - 1;
+  report.iteration_time = result.iteration_time;
+  report.time_s = result.time_s;
+  if (begins_) {
+    report.begin_s = result.begin_s;
+    report.end_s = result.end_s;
+  }
+  if (!energies_) return report;
+  report.iteration_energy = result.iteration_energy;
+  report.energy_j = result.energy_j;
+  return report;
+}
+
+std::optional<jobs::ReportIterations> Training::report_of(int rank) {
+  const auto now = window();
+  if (!now) return std::nullopt;
+  for (const profiling::RankResult& result : simulated_.run(*now)) {
+    const int in_pipeline = rank % (degrees_.pp * degrees_.tp);
+    if (result.rank * degrees_.tp + result.replica == in_pipeline) return report(rank, result);
+  }
+  return std::nullopt;
+}
+
+Status Training::run_until_plan(int most_windows) {
+  for (int w = 0; w < most_windows; ++w) {
+    const auto ran = run_window();
+    if (!ran) return ran.error();
+    if (told(0) && told(0)->kind != jobs::StageSchedule::Kind::profiling_window) return Ok{};
+  }
+  return Error{ErrorCode::usage, "no plan after " + std::to_string(most_windows) + " windows"};
+}
+
+std::shared_ptr<const jobs::StageSchedule> Training::told(int rank) const {
+  const auto found = told_.find(rank);
+  return found == told_.end() ? nullptr : found->second;
+}
+
+}  // namespace perseus::testing

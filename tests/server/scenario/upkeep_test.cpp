@@ -1,0 +1,273 @@
+// What a server of many years does about its database: removes, packs, sweeps; and what it does about damage and
+// about events of later versions.
+#include "server/service/upkeep.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/server/scenario/in_process.h"
+
+namespace perseus::testing {
+namespace {
+
+using namespace jobs;
+using namespace service;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr double day_s = 86400;
+
+std::string registered(InProcess& target, const std::string& profile = "", const std::string& model = "") {
+  jobs::RegisterJob job;
+  job.degrees = {1, 2, 1};
+  job.profile = profile;
+  if (!model.empty()) {
+    job.facts["model"] = model;
+    job.profile_online = true;
+    job.shape.emplace().microbatches = 3;
+  }
+  const auto made = target.register_job(job);
+  PERSEUS_CHECK(made.ok(), made.ok() ? "" : made.error().message.c_str());
+  return made->job;
+}
+
+store::JobIndexRow row(const std::string& job, const std::string& state, double updated_s, std::int64_t bytes) {
+  store::JobIndexRow row{job, state, "", 0, updated_s, std::nullopt, 10, ""};
+  row.bytes = bytes;
+  row.packed = 10;
+  return row;
+}
+
+std::vector<std::string> keys(InProcess& target) {
+  std::vector<std::string> found;
+  for (const auto& [key, bytes] : target.database().blobs) found.push_back(key.substr(0, key.find('/')));
+  return found;
+}
+
+TEST(Upkeep, RemovesTheOldestEndedJobsUntilTheRestIsSmallEnough) {
+  const std::vector<store::JobIndexRow> jobs{row("new", "finished", 9, 100), row("old", "expired", 1, 100),
+                                             row("live", "deployed", 0, 500), row("middle", "finished", 5, 100)};
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 800, 0}, 100).remove, IsEmpty());
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 700, 0}, 100).remove, ElementsAre("old"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 601, 0}, 100).remove, ElementsAre("old", "middle"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 10, 0}, 100).remove, ElementsAre("old", "middle", "new"));
+  EXPECT_THAT(service::upkeep_of(jobs, {95, 0, 0}, 100).remove, ElementsAre("old", "middle"));
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
+}
+
+TEST(Upkeep, LeavesDamagedJobsForSomebodyToLookAt) {
+  store::JobIndexRow damaged = row("damaged", "finished", 1, 100);
+  damaged.damaged = true;
+  damaged.packed = 0;
+  const service::UpkeepWork work = service::upkeep_of({damaged}, {1, 1, 1}, 100);
+  EXPECT_THAT(work.remove, IsEmpty());
+  EXPECT_THAT(work.pack, IsEmpty());
+}
+
+TEST(Upkeep, PacksLogsOfEndedJobsAndLongOnes) {
+  std::vector<store::JobIndexRow> jobs{row("ended", "finished", 1, 1), row("packed", "finished", 1, 1),
+                                       row("short", "deployed", 1, 1), row("long", "deployed", 1, 1)};
+  jobs[0].packed = 9;
+  jobs[2].packed = 1;
+  jobs[3].last_sequence = 1010;
+  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 1}, 100).pack, ::testing::UnorderedElementsAre("ended", "long"));
+}
+
+TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
+  service::ServiceOptions options;
+  options.keep_finished_s = 10 * day_s;
+  options.keep_unused_s = 5 * day_s;
+  InProcess target(options);
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
+  const std::string named = registered(target, "small");
+  const std::string own = registered(target, "", "model");
+  jobs::NamedProfile other = small_profile("small", 3);
+  other.shape.microbatches = 4;
+  ASSERT_TRUE(target.upload_profile(own, other).ok());
+  EXPECT_THAT(keys(target), ElementsAre("frontier", "frontier", "input", "input", "known", "profile"));
+  ASSERT_TRUE(target.finish_job(own).ok());
+  ASSERT_TRUE(target.finish_job(named).ok());
+  const auto wait = [&](double days) {
+    for (int i = 0; i < 20; ++i) target.go_to(target.now_s() - 1'800'000'000 + days * day_s / 20);
+  };
+  wait(1);
+  EXPECT_EQ(target.database().jobs.at(own).index.packed, target.database().jobs.at(own).index.last_sequence);
+  wait(10);
+  EXPECT_THAT(target.database().jobs, IsEmpty());
+  EXPECT_EQ(keys(target).size(), 6U) << "somebody may be about to use them";
+  wait(6);
+  wait(6);  // what the learned profile needed
+  EXPECT_THAT(keys(target), ElementsAre("frontier", "input", "profile"));
+}
+
+TEST(Upkeep, ALearnedProfileStaysWhileAJobThatUsesItDoes) {
+  service::ServiceOptions options;
+  options.keep_finished_s = 10 * day_s;
+  options.keep_unused_s = 1 * day_s;
+  options.idle_expiry_s = 1000 * day_s;
+  InProcess target(options);
+  const std::string first = registered(target, "", "model");
+  ASSERT_TRUE(target.upload_profile(first, small_profile("small", 3)).ok());
+  const std::string second = registered(target, "", "model");
+  ASSERT_TRUE(target.finish_job(first).ok());
+  for (int i = 0; i < 60; ++i) target.go_to(target.now_s() - 1'800'000'000 + day_s);
+  EXPECT_EQ(target.database().jobs.size(), 1U);
+  EXPECT_TRUE(target.job(registered(target, "", "model"))->profile_trial);
+}
+
+TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
+  InProcess target;
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
+  const std::string damaged = registered(target, "small"), right = registered(target, "small");
+  target.database().jobs.at(damaged).damage = "event 2 is not as it was written";
+  target.restart();
+  EXPECT_EQ(target.job(damaged).error().code, ErrorCode::internal);
+  EXPECT_THAT(target.job(damaged).error().message, HasSubstr("job " + damaged + " is damaged: event 2"));
+  EXPECT_EQ(target.job(right)->row.state, "deployed");
+  EXPECT_EQ(target.service().job_list().find(damaged)->state, "damaged");
+  EXPECT_EQ(target.service().job_list().find(right)->state, "deployed");
+  jobs::SetStraggler everywhere;
+  everywhere.target.accelerator = "GPU-0";
+  EXPECT_EQ(target.set_straggler(everywhere).error().code, ErrorCode::not_found) << "and not the damage";
+  target.go_to(8 * day_s);
+  std::optional<Result<Ok>> removed;
+  target.service().remove_job(damaged, [&](Result<Ok> done) { removed = std::move(done); });
+  target.settle();
+  ASSERT_TRUE(removed && removed->ok());
+  EXPECT_EQ(target.service().job_list().size(), 1U);
+}
+
+TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
+  InProcess target;
+  ASSERT_TRUE(target.put_profile(small_profile("small", 3)).ok());
+  for (const auto& [key, bytes] : target.database().blobs) {
+    if (key.starts_with("frontier/")) target.database().damaged_blobs.insert(key);
+  }
+  target.restart();
+  EXPECT_EQ(target.job(registered(target, "small"))->row.state, "deployed");
+  EXPECT_EQ(target.service().counts().characterisations, 1);
+
+  target.database().damaged_blobs.insert("profile/small");
+  jobs::RegisterJob job;
+  job.degrees = {1, 2, 1};
+  job.profile = "small";
+  EXPECT_THAT(target.register_job(job).error().message, HasSubstr("'profile/small' is damaged"));
+}
+
+class LaterVersion : public ::testing::Test {
+ protected:
+  LaterVersion() {
+    PERSEUS_CHECK(target_.put_profile(small_profile("small", 3)).ok(), "put_profile");
+    job_ = registered(target_, "small");
+    for (int rank = 0; rank < 2; ++rank) {
+      jobs::RegisterRank request;
+      request.job = job_;
+      request.rank = rank;
+      request.pp_rank = rank;
+      PERSEUS_CHECK(target_.register_rank(request).ok(), "register_rank");
+    }
+  }
+  /// As a server of a later version would.
+  void writes(const std::string& body) {
+    store::MemoryDatabase::Job& stored = target_.database().jobs.at(job_);
+    stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
+    stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size());
+  }
+  InProcess target_;
+  std::string job_;
+};
+
+TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
+  writes(R"({"kind":"rank_moved","at_s":1800000001,"rank":1})");
+  writes(R"({"kind":"job_seen","at_s":1800000002,"by":"a person"})");
+  writes(R"({"kind":"straggler_in_force","at_s":1800000003,"id":"of a notice in another form"})");
+  const auto before = target_.database().jobs.at(job_).events;
+  target_.restart();
+  const auto view = target_.job(job_);
+  ASSERT_TRUE(view.ok()) << view.error().message;
+  EXPECT_THAT(view->reason, HasSubstr("was changed by a later version of Perseus"));
+
+  jobs::SetStraggler slow;
+  slow.job = job_;
+  slow.target.pipeline = 0;
+  slow.degree = 1.2;
+  EXPECT_EQ(target_.set_straggler(slow).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(target_.finish_job(job_).error().code, ErrorCode::unavailable);
+  jobs::WaitForPlan ask;
+  ask.job = job_;
+  const int wait = target_.wait_for_plan(ask);
+  ASSERT_TRUE(target_.answer_of(wait).has_value());
+  EXPECT_EQ(target_.answer_of(wait)->error().code, ErrorCode::unavailable) << "no plan that may be out of date";
+  target_.go_to(30 * day_s);
+  EXPECT_EQ(target_.database().jobs.at(job_).events, before) << "nothing is written to it, not even that it expired";
+
+  std::vector<std::string> kinds;
+  bool subscribed = false;
+  target_.service().subscribe(
+      job_, static_cast<std::int64_t>(before.size()) - 3,
+      [&](const jobs::JobEvent& event) { kinds.push_back(event.kind); },
+      [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok(); });
+  target_.settle();
+  EXPECT_TRUE(subscribed);
+  EXPECT_THAT(kinds, ElementsAre("unknown", "unknown", "straggler_in_force"));
+  EXPECT_EQ(target_.job(registered(target_, "small"))->row.state, "deployed") << "other jobs go on";
+}
+
+TEST_F(LaterVersion, ReachesARankThatWaits) {
+  jobs::WaitForPlan ask;
+  ask.job = job_;
+  ask.have_version = target_.job(job_)->plan->version;
+  ask.max_wait_s = 1000;
+  const int wait = target_.wait_for_plan(ask);
+  EXPECT_FALSE(target_.answer_of(wait).has_value());
+  writes(R"({"kind":"rank_moved","at_s":1800000001,"rank":1})");
+  jobs::SetPolicy policy{job_, jobs::MaxSlowdown{}};
+  EXPECT_FALSE(target_.set_policy(policy).ok());
+  target_.go_to(1100);
+  ASSERT_TRUE(target_.answer_of(wait).has_value());
+}
+
+/// A log of megabytes comes in parts, none of them more than a stream's reader may have waiting for it.
+TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
+  constexpr int events = 5000;
+  constexpr std::size_t at_most = 3U << 20U;
+  for (int i = 0; i < events; ++i) writes(R"({"kind":")" + std::string(1000, 'k') + R"(","at_s":1800000001})");
+  target_.restart();
+  ASSERT_TRUE(target_.job(job_).ok());
+  std::int64_t last = 0;
+  int parts = 0;
+  for (bool more = true; more; ++parts) {
+    ASSERT_LT(parts, 10);
+    std::size_t bytes = 0;
+    more = false;
+    jobs::SubscriptionId subscribed = 0;
+    target_.service().subscribe(
+        job_, last,
+        [&](const jobs::JobEvent& event) {
+          if ((more = event.kind == jobs::kPartOver)) return;
+          EXPECT_EQ(event.sequence, ++last);
+          bytes += event.text.size();
+        },
+        [&](const Result<jobs::SubscriptionId>& done) { subscribed = done.ok() ? *done : 0; });
+    target_.settle();
+    ASSERT_NE(subscribed, 0U);
+    target_.service().unsubscribe(subscribed);
+    EXPECT_LT(bytes, at_most);
+  }
+  EXPECT_EQ(last, static_cast<std::int64_t>(target_.database().jobs.at(job_).events.size()));
+  EXPECT_GT(parts, 2);
+}
+
+TEST_F(LaterVersion, AJobOfItsOwnIsNotSaidToBeMissing) {
+  target_.database().jobs.at(job_).events[0].body.insert(1, R"("later":1,)");
+  target_.restart();
+  EXPECT_EQ(target_.job(job_).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(target_.service().job_list().size(), 1U);
+}
+
+}  // namespace
+}  // namespace perseus::testing

@@ -1,0 +1,28 @@
+// The store on PostgreSQL keeps what every store promises.
+#include "server/store/postgres_store.h"
+#include "tests/server/store/postgres/shared_server.h"
+#include "tests/support/any_store.h"
+
+namespace perseus::testing {
+namespace {
+
+/// Every test has a folder of its own, and here a database for it: the same one when it opens the store again.
+Result<std::unique_ptr<store::Store>> open_postgres(const std::string& folder, store::Post post) {
+  static std::string database_of_folder, database;
+  if (folder != database_of_folder) {
+    database_of_folder = folder;
+    database = shared_server().new_database();
+  }
+  return store::open_postgres_store(database, std::move(post));
+}
+
+std::vector<Kind> kinds() {
+  return PostgresServer::programs().empty() ? std::vector<Kind>{} : std::vector<Kind>{{"postgres", open_postgres}};
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AnyStore);
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, ::testing::ValuesIn(kinds()),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+}  // namespace
+}  // namespace perseus::testing

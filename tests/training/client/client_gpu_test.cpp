@@ -1,0 +1,571 @@
+// The whole client on a simulated GPU with the real helper process, and every fault on the device's side injected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "tests/training/client/scripted_server.h"
+#include "training/client/training_client.h"
+
+namespace perseus::client {
+namespace {
+
+class ClientGpuTest : public ::testing::Test {
+ protected:
+  ClientGpuTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    for (const int mhz : {1410, 1200, 900}) {
+      spec.clocks.emplace_back(mhz);
+      spec.blocking_power.emplace_back(80);
+    }
+    spec.computations = {
+        {"forward", {Seconds(0.002), Seconds(0.003), Seconds(0.004)}, {Watts(300), Watts(250), Watts(200)}},
+        {"backward", {Seconds(0.004), Seconds(0.006), Seconds(0.008)}, {Watts(300), Watts(250), Watts(200)}}};
+    spec.counter_refresh = Seconds(0.02);
+    gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/gpu", spec).value());
+    options.device = "simulated:" + folder_ + "/gpu";
+    options.helper = PERSEUS_CLOCKD;
+    options.timing = hasty();
+    options.start_limit_s = 60;
+    options.report_interval_s = 0.02;
+    options.microbatches = 2;
+    options.log = said.log();
+    options.log_pauses = no_pause();
+    options.plan_tolerance = -1;  // these plans promise nothing true
+  }
+  ~ClientGpuTest() override {
+    client.reset();
+    std::filesystem::remove_all(folder_);
+  }
+
+  void start() {
+    client = std::make_unique<TrainingClient>(options);
+    client->start({});
+  }
+  void compute(model::Instruction instruction) {
+    client->set_speed(instruction, -1, -1);
+    client->begin(instruction, -1, -1);
+    gpu->run(static_cast<int>(instruction));
+    client->end(instruction);
+  }
+  void iterate(int backwards = 2) {
+    client->step_begin(true);
+    compute(model::Instruction::forward);
+    compute(model::Instruction::forward);
+    for (int i = 0; i < backwards; ++i) compute(model::Instruction::backward);
+    client->step_end();
+  }
+  /// Trains until it is so; false after two minutes, since on a busy machine the counter's edges are long in coming.
+  bool trains_until(const std::function<bool()>& so, int backwards = 2) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (std::chrono::steady_clock::now() < limit) {
+      iterate(backwards);
+      if (so()) return true;
+    }
+    return false;
+  }
+  int helper_pid() {
+    const std::string status = client->status();
+    const std::string member = "\"helper_pid\":";
+    const int helper = std::stoi(status.substr(status.find(member) + member.size()));
+    EXPECT_GT(helper, 1);
+    return helper;
+  }
+  perseus_statistics statistics() {
+    perseus_statistics s{};
+    client->statistics(s);
+    return s;
+  }
+
+  std::string folder_;
+  simulated_gpu::SimulatedGpuSpec spec;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
+  ClientOptions options;
+  Said said;
+  std::unique_ptr<TrainingClient> client;
+};
+
+const std::string window_plan =
+    R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
+    R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
+/// Everything at the lowest clock, and the promise that this costs nothing.
+std::string false_promise(int version, const std::string& promised_s) {
+  return R"({"rank":0,"version":)" + std::to_string(version) +
+         R"(,"kind":"plan","from_iteration":0,"iteration_time_s":)" + promised_s +
+         R"(,"reason":"a test","clocks":[["forward",900],["forward",900],["backward",900],["backward",900]]})";
+}
+
+const std::string slow_plan = plan_of(1, R"([["forward",900],["forward",900],["backward",900],["backward",900]])");
+
+TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlansAgain) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  EXPECT_STREQ(client->job(), "j1");
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
+  EXPECT_EQ(statistics().plan_version, 1);
+  server.script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
+  EXPECT_EQ(said.count("500"), 1);
+  server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  client->step_begin(false);  // evaluation
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); }));
+  client->step_end();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_TRUE(client->stop());
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  iterate();
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(900); })) << gpu->clock().value();
+}
+
+TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  client->step_begin(true);
+  compute(model::Instruction::forward);
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1200); })) << gpu->clock().value();
+}
+
+TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  const auto step = [&](int backwards) {
+    client->step_begin(true);
+    for (int i = 0; i < 2 + backwards; ++i) {
+      const model::Instruction instruction = i < 2 ? model::Instruction::forward : model::Instruction::backward;
+      client->begin(instruction, -1, -1);
+      gpu->run(static_cast<int>(instruction));
+      client->end(instruction);
+    }
+    client->step_end();
+  };
+  ASSERT_TRUE(eventually([&] { return step(2), gpu->clock() == Megahertz(900); })) << client->status();
+  step(3);
+  EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+}
+
+TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1)) << client->status();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); }, 1));
+  EXPECT_EQ(said.count("does not fit"), 1);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); }, 2)) << client->status();
+  EXPECT_TRUE(eventually([&] { return said.count("the plan fits") == 1; }));
+}
+
+TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  start();
+  std::string report;
+  ASSERT_TRUE(trains_until([&] {
+    for (const std::string& one : server.asked("POST", "/iterations")) {
+      if (one.find(R"("window":4)") != std::string::npos) report = one;
+    }
+    return !report.empty();
+  })) << client->status();
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("iteration_energy_j":[)"));
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("time_s":{"forward":[[)"));
+  EXPECT_EQ(statistics().state, PERSEUS_PROFILING);
+  EXPECT_GT(statistics().energy_total_j, 0);
+}
+
+TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  client->step_begin(true);
+  compute(model::Instruction::forward);
+  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // a broken off one is the next's end
+  ASSERT_TRUE(trains_until([&] { return said.count("the plan fits") == 1; }));
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_EQ(said.count("does not fit"), 1);
+}
+
+/// NVML's codes: not supported, no permission.
+class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
+  gpu->inject("nvmlDeviceSetGpuLockedClocks", GetParam(), -1);
+  options.helper_restart = {0.01, 0.02};
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return statistics().helper_restarts > 3; })) << client->status();
+  EXPECT_FALSE(gpu->locked());
+  gpu->inject("nvmlDeviceSetGpuLockedClocks", 0, 0);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == 1; })) << client->status();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(said.count("clocks are set again"), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(ClientGpuTest, ClocksRefused, ::testing::Values(3, 4));
+
+TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
+  options.helper_restart = {3600, 3600};
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+  ASSERT_TRUE(trains_until([&] { return said.count("no clock is set") == 1; })) << client->status();
+  EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(statistics().controls_clock, 0);
+  EXPECT_EQ(said.count("no clock is set"), 1);
+}
+
+TEST_F(ClientGpuTest, AHelperThatDiesHasASuccessor) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  options.helper_restart = {0.001, 0.001};
+  start();
+  for (int restarts = 1; restarts < 4; ++restarts) {
+    ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+    ASSERT_EQ(::kill(helper_pid(), SIGKILL), 0);
+    ASSERT_TRUE(trains_until([&] { return statistics().helper_restarts == restarts; })) << client->status();
+    ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == restarts; })) << client->status();
+    EXPECT_EQ(said.count("no clock is set"), restarts);
+    EXPECT_EQ(statistics().controls_clock, 1);
+  }
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_TRUE(client->stop());
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, ""); });
+  options.server = server.url();
+  options.helper_restart = {0.001, 0.001};
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
+  server.script([](const http::HttpRequest& request) { return well(request, window_plan); });
+  std::int64_t broken = -1;
+  ASSERT_TRUE(eventually([&] {
+    client->step_begin(true);
+    if (statistics().plan_version == 1) {
+      broken = statistics().iteration;
+      EXPECT_EQ(::kill(helper_pid(), SIGKILL), 0);
+      EXPECT_TRUE(eventually([&] { return statistics().helper_restarts == 1; }));
+    }
+    for (const int i : {0, 0, 1, 1}) compute(static_cast<model::Instruction>(i));
+    client->step_end();
+    return broken >= 0;
+  }));
+  const std::string member = R"("window":4,"last_iteration":)";
+  std::int64_t last = -1;
+  ASSERT_TRUE(trains_until([&] {
+    for (const std::string& body : server.asked("POST", "/iterations")) {
+      if (const auto at = body.find(member); at != std::string::npos)
+        last = std::stoll(body.substr(at + member.size()));
+    }
+    return last >= 0;
+  })) << client->status();
+  EXPECT_GT(last, broken + 1);  // two iterations, the later one's number
+}
+
+TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  options.helper = folder_ + "/perseus-clockd";
+  options.helper_restart = {0.01, 0.02};
+  start();
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/ranks").empty(); }));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::Not(::testing::HasSubstr("clocks_mhz")));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("control":"none")"),
+                               ::testing::HasSubstr(R"("control_reason":"the helper )")));
+  std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
+  ASSERT_TRUE(trains_until([&] {
+    const std::string told = server.asked("POST", "/ranks").back();
+    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos &&
+           told.find(R"("control":"clocks")") != std::string::npos;
+  })) << client->status();
+}
+
+TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  options.profile = "known";
+  options.helper = folder_ + "/perseus-clockd";
+  options.helper_restart = {0.01, 0.02};
+  start();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  iterate();
+  EXPECT_EQ(statistics().controls_clock, 0);
+  std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks are set again") == 1; })) << client->status();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(statistics().helper_restarts, 0);
+}
+
+TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItIsBack) {
+  constexpr int lost = 15;
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
+  for (const char* const call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceSetGpuLockedClocks"}) {
+    gpu->inject(call, lost, -1);
+  }
+  ASSERT_TRUE(trains_until([&] {
+    return said.count("energy is not measured") == 1 && said.count("no clock is set") == 1;
+  })) << client->status();
+  const std::int64_t before = statistics().iteration;
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(statistics().iteration, before + 20);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
+  ASSERT_TRUE(eventually([&] { return said.count("the device answers") == 1; })) << client->status();
+  EXPECT_EQ(said.count("energy is not measured"), 1);
+  EXPECT_EQ(said.count("no clock is set"), 1);
+}
+
+TEST_F(ClientGpuTest, ADeviceThatDoesNotSayItsClocksHasNoneSet) {
+  gpu->inject("nvmlDeviceGetSupportedGraphicsClocks", 3, -1);
+  start();
+  EXPECT_EQ(said.count("nvmlDeviceGetSupportedGraphicsClocks"), 1);
+  iterate();
+  EXPECT_EQ(statistics().iteration, 1);
+  EXPECT_FALSE(gpu->locked());
+}
+
+TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 3, -1);
+  const std::string no_plan =
+      R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"reason":"rank 0 measures no energies",)"
+      R"("clocks":[]})";
+  std::atomic<bool> reported{false};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.body.find(R"("window":4)") != std::string::npos) reported = true;
+    return reported ? well(request, no_plan, 2) : well(request, window_plan);
+  });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] {
+    return said.count("the highest clock, no plan for job j1: rank 0 measures no energies") == 1;
+  })) << client->status();
+  const std::vector<std::string> reports = server.asked("POST", "/iterations");
+  const auto of_window = [](const std::string& one) { return one.find(R"("window":4)") != std::string::npos; };
+  const std::string report = *std::ranges::find_if(reports, of_window);
+  EXPECT_THAT(report, ::testing::HasSubstr(R"("time_s":{"forward":[[)"));
+  EXPECT_THAT(report, ::testing::Not(::testing::HasSubstr("energy_j")));
+  EXPECT_EQ(said.count("energy is not measured"), 1);
+}
+
+TEST_F(ClientGpuTest, ARankThatCannotSetItsClockDropsNoPlan) {
+  options.device = "none";
+  options.plan_tolerance = 0.01;
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, false_promise(5, "10"), 5); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(statistics().plans_dropped, 0);
+  EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
+}
+
+TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
+  options.device = "none";
+  start();
+  const auto empty_step = [&] {
+    client->step_begin(true);
+    client->step_end();
+  };
+  ASSERT_TRUE(eventually([&] {
+    for (int i = 0; i < 1000; ++i) empty_step();
+    return said.count("faster than") == 1;
+  }));
+  for (int i = 0; i < 1000; ++i) empty_step();
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"records")"));
+  ASSERT_TRUE(eventually([&] {
+    empty_step();
+    return said.count("all recorded again") == 1;
+  }));
+  EXPECT_EQ(said.count("faster than"), 1);
+}
+
+TEST_F(ClientGpuTest, NoHelper) {
+  options.helper = "/nowhere/perseus-clockd";
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  const auto profile = [&] {
+    const std::string status = client->status();
+    const std::size_t from = status.find("\"profile\"");
+    return status.substr(from, status.find("\"wrong\"") - from);
+  };
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1 && statistics().samples > 2; }));
+  for (int news = 0; news < 3; ++news) {
+    ASSERT_TRUE(trains_until([&, before = profile()] { return profile() != before; }));
+  }
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("clock_mhz":1410)"));
+  EXPECT_THAT(client->status(), ::testing::Not(::testing::HasSubstr(R"("clock_mhz":900)")))
+      << "it ran at no such clock";
+}
+
+TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
+  options.advice_only = true;
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::HasSubstr(R"("control":"advice")"));
+  for (int i = 0; i < 5; ++i) iterate();
+  EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(statistics().controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
+  // Four times slower: no load of the machine hides that.
+  spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};
+  spec.computations[1].time = {Seconds(0.02), Seconds(0.04), Seconds(0.08)};
+  gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/slow", spec).value());
+  options.device = "simulated:" + folder_ + "/slow";
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, false_promise(5, "0.06"), 5); });
+  options.server = server.url();
+  options.plan_tolerance = 0.01;
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("plan 5 is dropped") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return server.asked("POST", "/ranks/0/plan_dropped").size() == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks/0/plan_dropped").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("version":5)"), ::testing::HasSubstr(R"("measured_time_s":0.)"),
+                               ::testing::HasSubstr(R"("promised_time_s":0.)"),
+                               ::testing::HasSubstr(R"("reason":"the highest clock takes )")))
+      << "the times are said once";
+  EXPECT_EQ(statistics().plans_dropped, 1);
+  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"slowdown")"));
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_EQ(gpu->clock(), Megahertz(1410));
+  const std::string no_plan = R"({"rank":0,"version":6,"kind":"maximum_clock","from_iteration":0,)"
+                              R"("reason":"maximum clock: rank 0 dropped plan 5","clocks":[]})";
+  server.script([&](const http::HttpRequest& request) { return well(request, no_plan, 6); });
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 6; })) << client->status();
+  for (int i = 0; i < 5; ++i) iterate();
+  EXPECT_EQ(said.count("the highest clock, no plan for job j1: rank 0 dropped plan 5"), 1);
+  server.script([](const http::HttpRequest& request) { return well(request, false_promise(7, "10"), 7); });
+  ASSERT_TRUE(trains_until([&] { return said.count("plan 7 is dropped") == 1; })) << "refused: 10 s is absurd";
+  EXPECT_EQ(said.count("plan 6 replaces"), 0) << "no plan replaces none";
+  EXPECT_EQ(said.count("is dropped"), 2);
+}
+
+TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
+  // Every computation has another clock, which takes about as long as the computation.
+  for (simulated_gpu::SimulatedComputation& computation : spec.computations) {
+    computation.time = {Seconds(0.005), Seconds(0.008), Seconds(0.012)};
+  }
+  spec.switch_latency.assign(3, Seconds(0.008));
+  gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/slow", spec).value());
+  options.device = "simulated:" + folder_ + "/slow";
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1410],["backward",900],["backward",1410]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  options.switch_latency_s = 0;  // measured at the start: in training, changes overtake each other
+  start();
+  ASSERT_TRUE(trains_until([&] { return said.count("clocks come too late") == 1; })) << client->status();
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"late_clocks")"));
+}
+
+TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
+  Said second_said;
+  ClientOptions second = options;
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
+  const int holder = helper_pid();
+  second.rank = 1;
+  second.start_limit_s = 60;  // a busy machine may take long to start its helper, which then says who holds the clock
+  second.log = second_said.log();
+  TrainingClient other(second);
+  other.start({});
+  ASSERT_TRUE(eventually([&] { return second_said.count("no clock is set") == 1; }));
+  EXPECT_EQ(second_said.count("process " + std::to_string(holder)), 1) << other.status();
+  perseus_statistics s{};
+  other.statistics(s);
+  EXPECT_EQ(s.controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, ARankWithoutAGpuOfItsOwnTouchesNone) {
+  ::setenv("PERSEUS_SIMULATED_GPUS", (folder_ + "/gpu").c_str(), 1);
+  options.device.clear();
+  options.rank = 1;
+  options.dp_degree = 2;
+  start();
+  ::unsetenv("PERSEUS_SIMULATED_GPUS");
+  EXPECT_EQ(said.count("no energy is measured and no clock is set"), 1);
+  EXPECT_EQ(statistics().controls_clock, 0);
+}
+
+TEST_F(ClientGpuTest, NoSuchDevice) {
+  options.device = "simulated:" + folder_ + "/nothing";
+  start();
+  EXPECT_EQ(said.count("training runs without"), 1);
+  iterate();
+  EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 999, -1);
+  start();
+  ASSERT_TRUE(eventually([&] { return said.count("energy is not measured") == 1; }));
+  gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
+  ASSERT_TRUE(eventually([&] { return said.count("energy is measured again") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
+}
+
+TEST_F(ClientGpuTest, TheServerHearsOfSwitchLatencyAndInstructions) {
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
+  options.server = server.url();
+  start();
+  const auto told = [&](const std::string& member) {
+    return std::ranges::any_of(server.asked("POST", "/ranks"),
+                               [&](const std::string& body) { return body.find(member) != std::string::npos; });
+  };
+  ASSERT_TRUE(trains_until([&] {
+    return told(R"("instructions":["forward","forward","backward","backward"])") && told(R"("switch_latency_s":)");
+  })) << client->status();
+}
+
+TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {
+  start();
+  ASSERT_TRUE(trains_until([&] { return statistics().samples > 2; }));
+  gpu->set_power_limit(Watts(220));
+  ASSERT_TRUE(trains_until([&] { return statistics().samples_throttled > 0; })) << client->status();
+}
+
+}  // namespace
+}  // namespace perseus::client

@@ -1,0 +1,368 @@
+// From recorded steps and a counter to measured iterations, against the simulated truth, on a hand-turned clock.
+#include "training/client/iteration_meter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/training/client/hand_turned_rank.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr int not_supported = 3, unknown_error = 999;  // NVML's
+const std::string read_counter = "nvmlDeviceGetTotalEnergyConsumption";
+
+void iterate(HandTurnedRank& rank) {
+  rank.begin_step();
+  for (int i = 0; i < 2; ++i) rank.compute(model::Instruction::forward);
+  for (int i = 0; i < 2; ++i) rank.compute(model::Instruction::backward);
+  rank.end_step();
+}
+
+TEST(IterationMeter, EnergiesComeWithinHalfASecondForEveryCounter) {
+  for (const double refresh_s : {0.01, 0.02, 0.05, 0.1}) {
+    HandTurnedRank rank(two_computations(0.005, refresh_s));
+    const double began_s = rank.now_s;
+    while (rank.meter->facts().last_iteration_j < 0 && rank.now_s < began_s + 10) iterate(rank);
+    EXPECT_LT(rank.now_s - began_s, 0.5) << refresh_s;
+    for (int i = 0; i < 200; ++i) iterate(rank);
+    const double truth_j = 2 * 0.005 * 300 + 2 * 0.01 * 340;
+    ASSERT_GT(rank.measured.size(), 100U);
+    EXPECT_NEAR(rank.measured.back().energy_j, truth_j, 0.02 * truth_j) << refresh_s;
+  }
+}
+
+TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond) {
+  HandTurnedRank rank(two_computations(0.005, 0.02));
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  const double before_j = rank.meter->facts().last_iteration_j;
+  ASSERT_GT(before_j, 0);
+  for (const double fails_for_s : {0.1, 1.0, 10.0}) {
+    rank.gpu->inject(read_counter, unknown_error, -1);
+    for (const double until_s = rank.now_s + fails_for_s; rank.now_s < until_s;) iterate(rank);
+    EXPECT_EQ(rank.said.count("energy is not measured"), 1);
+    ASSERT_EQ(rank.complaints.all().size(), 1U);
+    EXPECT_EQ(rank.complaints.all()[0].cause, Cause::energy);
+
+    rank.gpu->inject(read_counter, 0, 0);
+    const double back_s = rank.now_s;
+    while (rank.complaints.raised(Cause::energy) && rank.now_s < back_s + 20) iterate(rank);
+    EXPECT_LT(rank.now_s - back_s, std::min(fails_for_s, 5.0) + 0.1) << fails_for_s;  // it backs off to 5 s
+    EXPECT_EQ(rank.said.count("energy is measured again"), 1);
+    const double noticed_s = rank.now_s;
+    rank.measured.clear();
+    const auto right = [&] {
+      return !rank.measured.empty() && std::abs(rank.measured.back().energy_j - before_j) < 0.02 * before_j;
+    };
+    while (!right() && rank.now_s < noticed_s + 20) iterate(rank);
+    EXPECT_LT(rank.now_s - noticed_s, 1) << fails_for_s;
+    rank.said.forget();
+  }
+}
+
+TEST(IterationMeter, AWindowThatEndsIsReportedWhateverCouldBeUsedOfIt) {
+  HandTurnedRank rank(two_computations(0.005, 0.02));
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  rank.measured.clear();
+  const auto window = [&](int number, const std::vector<bool>& followed) {
+    for (const bool follows : followed) {
+      rank.begin_step(number, static_cast<int>(followed.size()));
+      rank.step().window_ends = true;
+      rank.step().followed = follows;
+      rank.compute(model::Instruction::forward);
+      rank.end_step();
+    }
+    for (int i = 0; i < 20; ++i) iterate(rank);
+    std::vector<MeasuredIteration> of_window;
+    for (const MeasuredIteration& i : rank.measured) {
+      if (i.window == number) of_window.push_back(i);
+    }
+    return of_window;
+  };
+  const auto whole = window(0, {true, true});
+  ASSERT_EQ(whole.size(), 2U);
+  EXPECT_TRUE(!whole[0].ends_window && whole[1].ends_window && whole[1].missed.empty());
+  const auto partly = window(1, {true, false});
+  ASSERT_EQ(partly.size(), 2U);
+  EXPECT_TRUE(partly[0].missed.empty() && partly[1].ends_window);
+  EXPECT_THAT(iterations_body(3, partly), ::testing::Not(::testing::HasSubstr("missed")));
+  const auto none = window(2, {false, false});
+  ASSERT_EQ(none.size(), 1U);
+  EXPECT_TRUE(none[0].ends_window);
+  EXPECT_THAT(iterations_body(3, none),
+              ::testing::HasSubstr(R"("missed":"the rank did not follow the window's clocks","iteration_time_s":[]})"));
+}
+
+TEST(IterationMeter, AWindowsComputationsHaveTheTimesAtWhichTheyRan) {
+  HandTurnedRank rank(two_computations(0.005, 0.02));
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  rank.measured.clear();
+  rank.begin_step(0, 1);
+  const double began_s = rank.now_s;
+  std::vector<std::pair<double, double>> truth;
+  for (const model::Instruction instruction :
+       {model::Instruction::forward, model::Instruction::forward, model::Instruction::backward}) {
+    rank.wait(0.003);
+    const double from_s = rank.now_s - began_s;
+    rank.compute(instruction);
+    truth.emplace_back(from_s, rank.now_s - began_s);
+  }
+  rank.end_step();
+  for (int i = 0; i < 100; ++i) iterate(rank);
+  const auto window = std::ranges::find(rank.measured, 0, &MeasuredIteration::window);
+  ASSERT_NE(window, rank.measured.end());
+  ASSERT_EQ(window->computations.size(), truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    EXPECT_NEAR(window->computations[i].begin_s, truth[i].first, 1e-6);
+    EXPECT_NEAR(window->computations[i].end_s, truth[i].second, 1e-6);
+  }
+}
+
+TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
+  HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations from one look to the next
+  rank.gpu->inject(read_counter, not_supported, -1);
+  const auto throttled = [&] {
+    rank.measured.clear();
+    for (int i = 0; i < 100; ++i) iterate(rank);
+    rank.wait(0.11);  // until it is looked at again
+    rank.collect();
+    return std::ranges::count_if(rank.measured, &MeasuredIteration::throttled);
+  };
+  EXPECT_EQ(throttled(), 0);
+  EXPECT_EQ(rank.measured.size(), 100U);
+  rank.gpu->set_power_limit(Watts(220));
+  EXPECT_GE(throttled(), 90);
+  EXPECT_EQ(rank.measured.size(), 100U);
+  EXPECT_LT(rank.measured.back().energy_j, 0);
+  rank.gpu->set_power_limit(Watts(1000));
+  EXPECT_LE(throttled(), 10);
+}
+
+TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {
+  HandTurnedRank rank(two_computations(0.05, 0.1));
+  for (const char* call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons"}) {
+    rank.gpu->inject(call, not_supported, -1);
+  }
+  rank.wait(0.2);
+  iterate(rank);
+  EXPECT_EQ(rank.measured.size(), 1U);
+}
+
+TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {
+  simulated_gpu::SimulatedGpuSpec spec = two_computations(0.03, 0.1);
+  spec.blocking_power = {Watts(90), Watts(82), Watts(76), Watts(70)};
+  HandTurnedRank rank(spec);
+  std::mt19937 dice(5);
+  for (int i = 0; i < 60; ++i) {
+    rank.begin_step();
+    for (const model::Instruction instruction :
+         {model::Instruction::forward, model::Instruction::forward, model::Instruction::backward}) {
+      rank.ask(spec.clocks[dice() % spec.clocks.size()].value());
+      rank.compute(instruction);
+      rank.wait(std::uniform_real_distribution<double>(0.002, 0.03)(dice));  // for another rank's activation
+    }
+    rank.compute(model::Instruction::backward);
+    rank.end_step();
+  }
+  EXPECT_NEAR(rank.meter->facts().blocking.power_w, 90, 2);
+  int told = 0;
+  for (const MeasuredPower& power : rank.meter->facts().powers) {
+    if (power.work != "blocking") continue;
+    ++told;
+    const auto clock = std::ranges::find(spec.clocks, Megahertz(power.clock_mhz));
+    EXPECT_NEAR(power.power.power_w, spec.blocking_power[static_cast<std::size_t>(clock - spec.clocks.begin())].value(),
+                2)
+        << power.clock_mhz;
+    EXPECT_LT(power.power.stddev_w, 3);
+  }
+  EXPECT_EQ(told, 4);
+}
+
+/// Computations whose time is not known.
+std::ptrdiff_t unknown_in(const MeasuredIteration& iteration) {
+  return std::ranges::count(iteration.computations, 0.0, &MeasuredComputation::time_s);
+}
+
+/// A rank whose clocks take 5 ms and change with every computation, one right after the other.
+class MixedClocks : public ::testing::Test {
+ protected:
+  static simulated_gpu::SimulatedGpuSpec spec(const std::vector<double>& latencies_s, double forward_s) {
+    simulated_gpu::SimulatedGpuSpec spec = two_computations(forward_s, 0.1);
+    for (const double seconds : latencies_s) spec.switch_latency.emplace_back(seconds);
+    return spec;
+  }
+  explicit MixedClocks(const std::vector<double>& latencies_s = {0.005, 0.005, 0.005, 0.005}, double forward_s = 0.03)
+      : made(spec(latencies_s, forward_s)) {}
+  void iterate(int window) {
+    rank.begin_step(window, 1);
+    clocks.clear();
+    for (const model::Instruction instruction : {model::Instruction::forward, model::Instruction::backward}) {
+      for (int i = 0; i < 4; ++i) {
+        clocks.push_back(dice() % made.clocks.size());
+        rank.ask(made.clocks[clocks.back()].value());
+        rank.compute(instruction);
+      }
+    }
+    rank.end_step();
+    rank.wait(0.001);
+  }
+  double truth_s(std::size_t computation) const {
+    return made.computations[computation / 4].time[clocks[computation]].value();
+  }
+  double truth_j(std::size_t computation) const {
+    return truth_s(computation) * made.computations[computation / 4].power[clocks[computation]].value();
+  }
+  /// Errors of the last iteration's times and energies, in percent.
+  std::pair<double, double> worst_errors() const {
+    double time = 0, energy = 0;
+    const MeasuredIteration& last = rank.measured.back();
+    for (std::size_t i = 0; i < last.computations.size(); ++i) {
+      time = std::max(time, 100 * std::abs(last.computations[i].time_s / truth_s(i) - 1));
+      energy = std::max(energy, 100 * std::abs(last.computations[i].energy_j / truth_j(i) - 1));
+    }
+    return {time, energy};
+  }
+
+  /// The same, worst of all windows once the model has grown.
+  std::pair<double, double> measure_windows() {
+    double worst_time = 0, worst_energy = 0;
+    int compared = 0;
+    for (int i = 0; i < 60; ++i) {
+      rank.measured.clear();
+      iterate(i);
+      rank.wait(0.11);  // for the counter's next edge
+      rank.collect();
+      if (i < 20 || rank.measured.empty() || unknown_in(rank.measured.back()) > 0) continue;
+      EXPECT_EQ(rank.measured.back().iteration, i);
+      ++compared;
+      const auto [time, energy] = worst_errors();
+      worst_time = std::max(worst_time, time);
+      worst_energy = std::max(worst_energy, energy);
+    }
+    EXPECT_GT(compared, 30);
+    return {worst_time, worst_energy};
+  }
+
+  simulated_gpu::SimulatedGpuSpec made;
+  HandTurnedRank rank{made};
+  std::mt19937 dice{4};
+  std::vector<std::size_t> clocks;
+};
+
+/// As on real GPUs, lower clocks arrive later.
+class LatencyByTarget : public MixedClocks {
+ protected:
+  LatencyByTarget() : MixedClocks({0.004, 0.0047, 0.0053, 0.006}) {}
+};
+
+TEST_F(MixedClocks, TimesAndEnergiesAreThoseOfTheClockThatWasAskedFor) {
+  rank.meter->switch_latency(0.005, 0.0002);
+  const auto [worst_time, worst_energy] = measure_windows();
+  EXPECT_LT(worst_time, 0.1);
+  EXPECT_LT(worst_energy, 0.5);
+  const EnergyFacts facts = rank.meter->facts();
+  EXPECT_GT(facts.mixed, 200);
+  EXPECT_LT(facts.unsure, facts.mixed / 10);
+}
+
+TEST_F(LatencyByTarget, IsMetByTheMiddleOneAndItsSpread) {
+  rank.meter->switch_latency(0.005, 0.001);
+  const auto [worst_time, worst_energy] = measure_windows();
+  EXPECT_LT(worst_time, 2);
+  EXPECT_LT(worst_energy, 3);
+}
+
+/// Computations of 4 to 13 ms: most requests come while the change before them is still under way.
+class OverlappingChanges : public MixedClocks {
+ protected:
+  OverlappingChanges() : MixedClocks({0.005, 0.005, 0.005, 0.005}, 0.004) {}
+};
+
+TEST_F(OverlappingChanges, AClockIsAttributedAsTheGpuMakesItOneChangeAtATime) {
+  rank.meter->switch_latency(0.005, 0.0002);
+  int compared = 0;
+  for (int i = 0; i < 200; ++i) {
+    rank.measured.clear();
+    iterate(i);
+    rank.wait(0.11);  // for the counter's next edge
+    rank.collect();
+    if (i < 60 || rank.measured.empty()) continue;
+    const std::vector<MeasuredComputation>& computations = rank.measured.back().computations;
+    for (std::size_t k = 0; k < computations.size(); ++k) {
+      if (computations[k].time_s == 0) continue;  // not known
+      EXPECT_NEAR(computations[k].time_s / truth_s(k), 1, 0.03) << "computation " << k << " of iteration " << i;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 300);
+  EXPECT_GT(rank.meter->facts().mixed, 500);
+}
+
+TEST_F(MixedClocks, AnUncertainTimeIsReportedAsUnknownAndTheOthersAsMeasured) {
+  rank.meter->switch_latency(0.005, 0.02);  // nobody knows when
+  for (int i = 0; i < 20; ++i) iterate(i);
+  rank.wait(0.2);
+  rank.collect();
+  ASSERT_FALSE(rank.measured.empty());
+  std::ptrdiff_t unknown = 0, known = 0;
+  for (const MeasuredIteration& iteration : rank.measured) {
+    EXPECT_FALSE(iteration.throttled) << "that would look like a power cap";
+    unknown += unknown_in(iteration);
+    known += static_cast<std::ptrdiff_t>(iteration.computations.size()) - unknown_in(iteration);
+  }
+  EXPECT_LE(unknown, rank.meter->facts().unsure) << "which counts iterations without energy too";
+  EXPECT_GT(unknown, 15);
+  EXPECT_GT(known, 5) << "those at the clock of the one before";
+}
+
+// Its time ends there, so that a server may tell blocking power from what is left of both.
+TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
+  HandTurnedRank rank(two_computations(0.02, 0.1));
+  int compared = 0;
+  for (int i = 0; i < 40; ++i) {
+    rank.measured.clear();
+    rank.begin_step(i, 1);
+    const double began_s = rank.now_s;
+    rank.ask(1410);
+    rank.compute(model::Instruction::forward);
+    rank.wait(0.03);
+    rank.compute(model::Instruction::backward);
+    const double computed_s = rank.now_s - began_s;
+    rank.wait(0.2);  // for the other ranks
+    rank.end_step();
+    rank.wait(0.11);
+    rank.collect();
+    if (i < 30 || rank.measured.empty()) continue;
+    const MeasuredIteration& last = rank.measured.back();
+    EXPECT_NEAR(last.time_s, computed_s, 1e-6);
+    EXPECT_NEAR(last.energy_j, 0.02 * 300 + 0.03 * 80 + 0.04 * 340, 0.03 * 22);
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
+TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
+  const std::vector<ClockedTime> run = {{1410, 0.01}, {900, 0.05}};
+  const TimeEstimate time = SpeedCurve().alone(run, 900, 0);
+  EXPECT_NEAR(time.time_s, 0.05 + 0.01 * std::pow(1410.0 / 900, 0.75), 1e-12);
+  EXPECT_GT(time.stddev_s, 0.001);
+}
+
+TEST(SpeedCurve, SharesOfTheWorkAddUp) {
+  SpeedCurve curve;
+  for (int i = 0; i < 10; ++i) curve.learn(1410, {0.1, 0});
+  const std::vector<ClockedTime> run = {{1410, 0.02}, {900, 0.12}};  // 20 % was done at first
+  const TimeEstimate time = curve.alone(run, 900, 0);
+  EXPECT_NEAR(time.time_s, 0.15, 1e-9);
+  EXPECT_LT(time.stddev_s, 0.001);
+}
+
+}  // namespace
+}  // namespace perseus::client

@@ -1,0 +1,42 @@
+// Options that have a variable of the environment.
+#include "training/client/options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/training/client/scripted_server.h"
+#include "tests/training/device/environment.h"
+
+namespace perseus::client {
+namespace {
+
+TEST(Options, ThePlanTolerance) {
+  std::vector<std::string> remarks;
+  perseus_options given = default_options();
+  const auto read = [&] { return read_options(&given, remarks).plan_tolerance; };
+  device::Environment none("PERSEUS_PLAN_TOLERANCE", nullptr);
+  EXPECT_EQ(read(), 0.01);
+  device::Environment variable("PERSEUS_PLAN_TOLERANCE", "0.03");
+  EXPECT_EQ(read(), 0.03);
+  given.plan_tolerance = 0.02;
+  EXPECT_EQ(read(), 0.02);
+  given.plan_tolerance = -1;
+  EXPECT_EQ(read(), -1);
+  EXPECT_TRUE(remarks.empty());
+  given.plan_tolerance = 0;
+  for (const char* const wrong : {"1 %", "nan", "11"}) {
+    device::Environment odd("PERSEUS_PLAN_TOLERANCE", wrong);
+    EXPECT_EQ(read(), 0.01) << wrong;
+  }
+  EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is taken"),
+                                              ::testing::HasSubstr("'nan'"), ::testing::HasSubstr("'11'")));
+  given.size = offsetof(perseus_options, plan_tolerance);  // an older program
+  given.plan_tolerance = 5;
+  EXPECT_EQ(read(), 0.03);
+}
+
+}  // namespace
+}  // namespace perseus::client

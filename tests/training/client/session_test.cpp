@@ -1,0 +1,578 @@
+// The session against a scripted server: what it says, and every way in which a server can be wrong.
+#include "training/client/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <new>
+#include <string>
+
+#include "tests/training/client/scripted_server.h"
+
+namespace perseus::client {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SessionTest : public ::testing::Test {
+ protected:
+  void start(const std::string& url, double least_wait_s = hasty().least_wait_s) {
+    options.server = url;
+    options.timing = hasty();
+    options.timing.least_wait_s = least_wait_s;
+    options.report_interval_s = 0.01;
+    SessionListener listener;
+    listener.on_job = [this](const std::string&) { ++jobs; };
+    listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { version = plan->version; };
+    listener.on_held = [this](bool is) { held = is; };
+    listener.iteration = [] { return 7; };
+    session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
+                                        complaints);
+  }
+  static MeasuredIteration iteration(std::int64_t number, std::int64_t plan, int window = -1, bool ends = false) {
+    MeasuredIteration i;
+    i.iteration = number;
+    i.plan_version = plan;
+    i.window = window;
+    i.ends_window = ends;
+    i.time_s = 0.5;
+    i.energy_j = 100;
+    if (window >= 0)
+      i.computations = {{model::Instruction::forward, 0.1, 20, 0, 0.1},
+                        {model::Instruction::backward, 0.2, 40, 0.15, 0.35},
+                        {model::Instruction::forward, 0.11, 21, 0.35, 0.46}};
+    return i;
+  }
+
+  ClientOptions options;
+  Said said;
+  Complaints complaints{said.log(), no_pause()};
+  std::atomic<int> jobs{0};
+  std::atomic<std::int64_t> version{0};
+  std::atomic<bool> held{false};
+  std::unique_ptr<Session> session;
+};
+
+const std::string a_plan = plan_of(1, R"([["forward",1200],["backward",900]])");
+
+/// Knows no rank any more while `forgot`, until one registers.
+ScriptedServer::Script forgetful(std::atomic<bool>& forgot) {
+  return [&forgot](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) forgot = false;
+    if (forgot && request.path.ends_with("/plan")) return std::pair(404, std::string(R"({"detail":"no such rank"})"));
+    return well(request, a_plan);
+  };
+}
+
+TEST_F(SessionTest, RegistersAndGetsItsPlan) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  options.job_name = "a \"name\"";
+  options.profile = "sample";
+  options.facts = {{"model", "gpt3"}};
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/v1/jobs").at(0),
+              AllOf(HasSubstr(R"("name":"a \"name\"")"), HasSubstr(R"("profile":"sample")"),
+                    HasSubstr(R"("facts":{"model":"gpt3"})"), Not(HasSubstr("profile_online"))));
+  EXPECT_THAT(server.asked("POST", "/v1/jobs/j1/ranks").at(0),
+              AllOf(HasSubstr(R"("clocks_mhz":[1410,1200,900])"), HasSubstr(R"("accelerator":"GPU-1")")));
+  EXPECT_TRUE(session->reached());
+  EXPECT_FALSE(held);
+  EXPECT_EQ(session->failures(), 0);
+  session->stop(30);
+  EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
+}
+
+TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
+  std::mutex mutex;
+  std::string first_have;
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) {
+      EXPECT_EQ(request.parameter("plan").value_or(""), "true");
+      return std::pair(200, R"({"registered":1,"expected":1,"plan":)" + a_plan + "}");
+    }
+    if (request.path.ends_with("/plan")) {
+      const std::lock_guard lock(mutex);
+      if (first_have.empty()) first_have = request.parameter("have").value_or("none");
+    }
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1 && !server.asked("GET", "/plan").empty(); }));
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(first_have, "1");
+}
+
+TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsAskedFor) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) return std::pair(200, std::string(R"({"registered":1,"plan":{"kind":7}})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+}
+
+TEST_F(SessionTest, OnlyRank0RegistersAJobOfSeveralRanks) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  options.rank = 1;
+  options.pp_degree = 2;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return said.count("rank 1 of 2 has no job id") == 1; }));
+  EXPECT_TRUE(server.asked("POST", "/v1/jobs").empty());
+}
+
+TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, ""); });
+  options.microbatches = 8;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
+  EXPECT_THAT(
+      server.asked("POST", "/v1/jobs").at(0),
+      AllOf(HasSubstr(R"("profile_online":true)"), HasSubstr(R"("pipeline":{"schedule":"1f1b","microbatches":8})")));
+}
+
+TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("no database"), 1);
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(said.count("answers again"), 1);
+  EXPECT_TRUE(complaints.all().empty());
+}
+
+TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
+  for (const int status : {401, 403, 429}) {
+    ScriptedServer server([=](const http::HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; })) << status;
+    EXPECT_EQ(said.count("not you"), 1) << status;
+    EXPECT_EQ(said.count("answered " + std::to_string(status)), 1) << "it is the server's fault, not the job's";
+    server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+    ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << status;
+    EXPECT_TRUE(complaints.all().empty());
+    session.reset();
+    version = 0;
+    said.forget();
+  }
+}
+
+TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  start(server.url());
+  const bool failed = eventually([&] { return session->failures() > 3; });
+  session->report(iteration(1, 1));
+  session->report(iteration(2, 2));  // another plan: the one before goes out
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(failed);
+  EXPECT_TRUE(complaints.raised(Cause::server) || session->reached());
+  server.script([](const http::HttpRequest& request) { return well(request, plan_of(2, "[]"), 2); });
+  EXPECT_TRUE(eventually([&] { return version == 2 && !held; }));
+  EXPECT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+}
+
+TEST_F(SessionTest, RecoversFromRunningOutOfMemory) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  options.server = server.url();
+  options.timing = hasty();
+  std::atomic<int> plans{0};
+  SessionListener listener;
+  listener.on_job = [](const std::string&) {};
+  listener.on_plan = [&](std::unique_ptr<ClockPlan>) {
+    if (++plans < 3) throw std::bad_alloc();
+  };
+  listener.on_held = [](bool) {};
+  listener.iteration = [] { return 0; };
+  session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
+  EXPECT_TRUE(eventually([&] { return plans == 3; }));
+  session.reset();
+}
+
+TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  const auto epoch_of = [](const std::string& body) {
+    const std::string member = R"("epoch":)";
+    const std::size_t at = body.find(member);
+    return at == std::string::npos ? 0 : std::stoll(body.substr(at + member.size()));
+  };
+  server.script(forgetful(forgot));
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
+  session.reset();
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 3; }));
+  const std::vector<std::string> told = server.asked("POST", "/ranks");
+  EXPECT_GT(epoch_of(told[0]), 0);
+  EXPECT_EQ(epoch_of(told[0]), epoch_of(told[1]));
+  EXPECT_LT(epoch_of(told[1]), epoch_of(told[2]));
+}
+
+TEST_F(SessionTest, SendsOneIdempotencyKeyUntilTheJobIsRegistered) {
+  std::atomic<int> lost{2};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path == "/v1/jobs" && lost-- > 0) return std::pair(503, std::string(R"({"detail":"no database"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session.reset();
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return server.requests("POST", "/v1/jobs").size() == 4; }));
+  std::vector<std::string> keys;
+  for (const http::HttpRequest& request : server.requests("POST", "/v1/jobs")) {
+    keys.emplace_back(request.header("Idempotency-Key").value_or(""));
+  }
+  EXPECT_EQ(keys[0].size(), 32U);
+  EXPECT_EQ(keys[1], keys[0]);
+  EXPECT_EQ(keys[2], keys[0]);
+  EXPECT_NE(keys[3], keys[0]) << "another process's job";
+}
+
+TEST_F(SessionTest, NamesItselfByTheEpochThatTheServerGaveIt) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) {
+      return std::pair(200, std::string(R"({"registered":1,"expected":1,"epoch":77})"));
+    }
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session->report(iteration(1, 1));
+  session->plan_dropped({1, 0.5, 0.7, "text", "reason"});
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/plan_dropped").size() == 1; }));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 1; }));
+  EXPECT_EQ(server.requests("GET", "/plan").at(0).parameter("epoch"), "77");
+  EXPECT_THAT(server.asked("POST", "/plan_dropped").at(0), HasSubstr(R"("epoch":77)"));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(0), HasSubstr(R"("epoch":77)"));
+}
+
+TEST_F(SessionTest, AnOlderServerIsToldNoEpochInOtherCalls) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session->report(iteration(1, 1));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 1; }));
+  EXPECT_FALSE(server.requests("GET", "/plan").at(0).parameter("epoch"));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(0), Not(HasSubstr("epoch")));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(0), Not(HasSubstr("replaces")));
+}
+
+TEST_F(SessionTest, AProcessThatTorchElasticRestartedTakesItsRankOver) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  server.script(forgetful(forgot));
+  ASSERT_EQ(setenv("TORCHELASTIC_RESTART_COUNT", "1", 1), 0);
+  start(server.url());
+  ASSERT_EQ(unsetenv("TORCHELASTIC_RESTART_COUNT"), 0);
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(0), HasSubstr(R"("replaces":true)"));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(1), Not(HasSubstr("replaces"))) << "it may have lost the rank since";
+}
+
+TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/plan_dropped")) return std::pair(503, std::string(R"({"detail":"no database"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session->plan_dropped({1, 0.5, 0.75, "", "it is \"slow\""});
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/v1/jobs/j1/ranks/0/plan_dropped").size() >= 2; }));
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return !held && session->reached(); }));
+  session->report(iteration(1, 1));
+  session->report(iteration(2, 2));
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+  const std::vector<std::string> told = server.asked("POST", "/plan_dropped");
+  EXPECT_EQ(told.back(), R"({"version":1,"reason":"it is \"slow\"","measured_time_s":0.75,"promised_time_s":0.5})");
+  session->report(iteration(3, 3));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() > 1; }));
+  EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), told.size());
+}
+
+TEST_F(SessionTest, NobodyThere) {
+  start("http://127.0.0.1:9");
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("127.0.0.1:9"), 1);
+  session->wait_for_job(60);
+  session->stop(30);
+}
+
+TEST_F(SessionTest, AnswersThatAreNoPlanCountAsNone) {
+  for (const std::string& nonsense :
+       {std::string("<html>"), std::string("{}"), plan_of(1, R"([["sideways",1200]])"),
+        plan_of(1, R"([["forward",1201]])"), plan_of(0, "[]"), plan_of(1, R"([["forward"]])"),
+        plan_of(1, R"([["forward",1e99]])"), std::string("[[[[")}) {
+    ScriptedServer server([&](const http::HttpRequest& request) { return well(request, nonsense); });
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return held && session->failures() > 2; })) << nonsense;
+    EXPECT_EQ(version, 0) << nonsense;
+    EXPECT_TRUE(complaints.raised(Cause::server));
+    server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+    ASSERT_TRUE(eventually([&] { return version == 1 && !held; })) << nonsense;
+    session.reset();
+    version = 0;
+  }
+}
+
+TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
+  std::atomic<bool> over{false};
+  const auto script = [&](const http::HttpRequest& request) {
+    const bool asks_or_tells = request.path.ends_with("/plan") || request.path.ends_with("/iterations");
+    if (over && asks_or_tells) return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
+    return well(request, a_plan);
+  };
+  for (const bool hears_it_by_asking : {true, false}) {
+    over = false;
+    ScriptedServer server(script);
+    start(server.url());
+    ASSERT_TRUE(eventually([&] { return version == 1; }));
+    if (!hears_it_by_asking)
+      server.script([&](const http::HttpRequest& request) {
+        if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // it waits on
+        return script(request);
+      });
+    over = true;
+    if (!hears_it_by_asking) {
+      session->report(iteration(1, 1));
+      session->report(iteration(2, 2));  // another plan: the one before goes out
+    }
+    ASSERT_TRUE(eventually([&] { return held.load(); }));
+    session->report(iteration(3, 3));
+    session->stop(30);
+    EXPECT_EQ(said.count("job j1 is finished"), hears_it_by_asking ? 1 : 2) << "once in each session";
+    EXPECT_EQ(said.count("did not take"), 0);
+    EXPECT_EQ(session->failures(), 0);
+    EXPECT_TRUE(complaints.all().empty());
+    EXPECT_LE(server.asked("POST", "/iterations").size(), 2U) << "the one that was refused, and one before it";
+    EXPECT_TRUE(server.asked("POST", "/finish").empty()) << "it has ended already";
+    session.reset();
+    version = 0;
+    held = false;
+  }
+}
+
+TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/v1/jobs")) return well(request, a_plan);
+    return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return held.load(); }));
+  EXPECT_EQ(said.count("job j1 is finished"), 1);
+  EXPECT_EQ(said.count("did not take"), 0);
+  EXPECT_EQ(session->failures(), 0);
+  EXPECT_EQ(server.asked("POST", "/ranks").size(), 1U);
+}
+
+TEST_F(SessionTest, ARankThatIsAnotherOneIsRefusedAndThatIsSaid) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks")) return std::pair(409, std::string(R"({"detail":"with other data"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return said.count("with other data") == 1; }));
+  EXPECT_TRUE(complaints.raised(Cause::job));
+  EXPECT_EQ(version, 0) << "the plan is another rank's";
+}
+
+TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server(forgetful(forgot));
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  version = 0;
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/ranks").size(), 2U);
+  EXPECT_EQ(server.asked("POST", "/v1/jobs").size(), 1U);
+}
+
+TEST_F(SessionTest, AJobOfOneRankThatTheServerForgotIsRegisteredAnew) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path == "/v1/jobs") forgot = false;
+    if (forgot) return std::pair(404, std::string(R"({"detail":"no such job"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return jobs == 2 && !held && session->reached(); }));
+}
+
+TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
+  options.job = "j1";
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  server.script([](const http::HttpRequest&) { return std::pair(404, std::string(R"({"detail":"no such job"})")); });
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 3; }));
+  EXPECT_EQ(said.count("no such job"), 1);
+  EXPECT_TRUE(server.asked("POST", "/v1/jobs").empty());
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+  EXPECT_TRUE(eventually([&] { return !held; }));
+}
+
+TEST_F(SessionTest, AServerThatNeverAnswersDoesNotKeepAnybody) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(0, std::string()); });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
+  session->stop(2);  // the answer's time limit is 30 s
+  session.reset();
+}
+
+TEST_F(SessionTest, TooSlowIsNoAnswer) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(0, std::string()); });
+  options.server = server.url();
+  start(server.url());
+  session.reset();
+  options.timing.answer_s = 0.02;
+  const SessionTiming timing = options.timing;
+  SessionListener listener;
+  listener.on_job = [](const std::string&) {};
+  listener.on_plan = [](std::unique_ptr<ClockPlan>) {};
+  listener.on_held = [this](bool is) { held = is; };
+  listener.iteration = [] { return 0; };
+  options.timing = timing;
+  session = std::make_unique<Session>(options, RankFacts{}, std::move(listener), complaints);
+  EXPECT_TRUE(eventually([&] { return held && session->failures() > 2; }));
+  EXPECT_EQ(said.count("no answer within"), 1);
+}
+
+TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  start(server.url(), 3600);
+  ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // a plan, and "unchanged" at once
+  for (int i = 0; i < 5; ++i) {  // each takes longer than it would to ask again
+    session->report(iteration(i, 1));
+    ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == i + 1U; }));
+  }
+  EXPECT_EQ(server.asked("GET", "/plan").size(), 2U);
+}
+
+TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRan) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    const bool refused = request.body.find("begin_s") != std::string::npos;
+    return refused ? std::pair(422, std::string(R"({"detail":"body: begin_s: unknown member"})"))
+                   : well(request, a_plan);
+  });
+  options.report_interval_s = 0.01;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->reached(); }));
+  for (const int window : {3, 4}) {
+    session->report(iteration(window, 1, window, true));
+    const std::size_t posts = window == 3 ? 2 : 3;  // it learns once
+    ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == posts; }));
+    EXPECT_THAT(server.asked("POST", "/iterations").back(), AllOf(HasSubstr("time_s"), Not(HasSubstr("begin_s"))));
+  }
+  EXPECT_FALSE(complaints.raised(Cause::reports));
+}
+
+TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  options.report_interval_s = 1000;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session.reset();
+  options.report_interval_s = 0.01;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->reached(); }));
+  session->report(iteration(0, 1, 3));
+  session->report(iteration(1, 1, 3, true));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 1; }));
+  EXPECT_EQ(
+      server.asked("POST", "/iterations").back(),
+      R"({"rank":0,"window":3,"last_iteration":1,"plan_version":1,"iteration_time_s":[0.5,0.5],"iteration_energy_j":[100,100],)"
+      R"("time_s":{"forward":[[0.1,0.11],[0.1,0.11]],"backward":[[0.2],[0.2]]},)"
+      R"("energy_j":{"forward":[[20,21],[20,21]],"backward":[[40],[40]]},"throttled":[false,false],)"
+      R"("begin_s":{"forward":[[0,0.35],[0,0.35]],"backward":[[0.15],[0.15]]},)"
+      R"("end_s":{"forward":[[0.1,0.46],[0.1,0.46]],"backward":[[0.35],[0.35]]}})");
+  session->report(iteration(2, 1));
+  session->report(iteration(3, 2));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 3; }));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(1),
+              HasSubstr(R"("last_iteration":2,"plan_version":1,"iteration_time_s":[0.5])"));
+  session->report(iteration(4, 3, 5));  // half a window, and then another plan
+  session->report(iteration(5, 4));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 4; }));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(3), HasSubstr(R"("last_iteration":5)"));
+}
+
+TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) {
+  std::atomic<bool> forgot{false};
+  ScriptedServer server(forgetful(forgot));
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(0), Not(HasSubstr("switch_latency_s")));
+  RankFacts facts{{1410, 1200, 900}, "GPU-1", "here"};
+  facts.switch_latency_s = 0.005;
+  facts.blocking_power_w = 83.5;
+  facts.instructions = {"forward", "backward"};
+  session->learnt(facts);
+  const auto learnt =
+      AllOf(HasSubstr(R"("switch_latency_s":0.005)"), HasSubstr(R"("blocking_power_w":83.5)"),
+            HasSubstr(R"("instructions":["forward","backward"])"), HasSubstr(R"("clocks_mhz":[1410,1200,900])"));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(1), learnt);
+  forgot = true;
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 4; }));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(2), learnt);
+  EXPECT_THAT(server.asked("POST", "/ranks").at(3), learnt);
+}
+
+TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
+  std::atomic<int> ranks{0};
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks") && ++ranks > 1)
+      return std::pair(409, std::string(R"({"detail":"other data"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  RankFacts facts{{1410, 1200, 900}, "GPU-1", "here"};
+  facts.switch_latency_s = 0.005;
+  session->learnt(facts);
+  ASSERT_TRUE(eventually([&] { return ranks == 2; }));
+  session->report(iteration(0, 1));
+  ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
+  EXPECT_EQ(ranks, 2);
+  EXPECT_EQ(said.count("other data"), 0);
+  EXPECT_FALSE(held);
+}
+
+TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
+  MeasuredIteration i = iteration(0, 1, 0, true);
+  i.energy_j = -1;
+  i.computations[1].energy_j = -1;
+  EXPECT_THAT(iterations_body(2, {i}),
+              AllOf(Not(HasSubstr("energy_j")), HasSubstr(R"("rank":2)"), HasSubstr("time_s")));
+}
+
+TEST_F(SessionTest, NoMessageShowsWhatTheUrlHasOfCredentials) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  start("http://any:perseus_secret@" + server.url().substr(std::string("http://").size()));
+  ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
+  EXPECT_EQ(said.count("no database"), 1);
+  server.script([](const http::HttpRequest& request) { return well(request, a_plan); });
+  ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
+  EXPECT_EQ(said.count("answers again"), 1);
+  EXPECT_EQ(said.count("perseus_secret"), 0);
+}
+
+}  // namespace
+}  // namespace perseus::client
