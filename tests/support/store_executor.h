@@ -1,6 +1,7 @@
 // Where a store under test posts its completions: they run when the test says so, on its own thread.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/result.h"
 #include "server/store/store.h"
 
 namespace perseus::testing {
@@ -22,10 +24,11 @@ class StoreExecutor {
     };
   }
 
-  /// Runs one piece of work, waiting until there is one.
+  /// Runs one piece of work, waiting until there is one; ends the test program where none comes for a minute.
   void run_one() {
     std::unique_lock lock(mutex_);
-    wake_.wait(lock, [this] { return !posted_.empty(); });
+    PERSEUS_CHECK(wake_.wait_for(lock, std::chrono::minutes(1), [this] { return !posted_.empty(); }),
+                  "the store completes a call within a minute");
     const auto work = std::move(posted_.front());
     posted_.pop_front();
     lock.unlock();

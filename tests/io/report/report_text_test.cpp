@@ -27,12 +27,12 @@ TEST(Escape, MarkupKeepsTextAndNothingElse) {
 
 TEST(Escape, BytesThatAreNoUtf8BecomeReplacementCharacters) {
   EXPECT_EQ(escape_markup("\xff"), "�");
-  EXPECT_EQ(escape_markup("\xc3"), "�");              // cut off
-  EXPECT_EQ(escape_markup("\xc3("), "�(");            // the second byte is no continuation
-  EXPECT_EQ(escape_markup("\xc0\xaf"), "��");         // overlong
-  EXPECT_EQ(escape_markup("\xe0\x80\xaf"), "�");      // overlong in three bytes
-  EXPECT_EQ(escape_markup("\xed\xa0\x80"), "�");      // half a surrogate pair
-  EXPECT_EQ(escape_markup("\xf4\x90\x80\x80"), "�");  // beyond Unicode
+  EXPECT_EQ(escape_markup("\xc3"), "�");                 // cut off
+  EXPECT_EQ(escape_markup("\xc3("), "�(");               // the second byte is no continuation
+  EXPECT_EQ(escape_markup("\xc0\xaf"), "��");            // overlong
+  EXPECT_EQ(escape_markup("\xe0\x80\xaf"), "���");       // overlong in three bytes
+  EXPECT_EQ(escape_markup("\xed\xa0\x80"), "���");       // half a surrogate pair
+  EXPECT_EQ(escape_markup("\xf4\x90\x80\x80"), "����");  // beyond Unicode
 }
 
 TEST(Escape, JsonStringsReadBackAndNeverEndAScript) {
