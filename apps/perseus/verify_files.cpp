@@ -149,12 +149,16 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
 CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
                               const model::DefaultRule& rule, bool whole_directory) {
   CheckedFiles checked;
-  check_frequency_plans(file, path, whole_directory, checked);
   std::error_code ignored;
   const auto beside = [&](const char* name) { return path.parent_path() / name; };
+  // `perseus compare` writes a plans.json alone; `perseus plan` writes all of these.
+  constexpr std::array kOutputs = {"frontier.csv", "report.html", "trace.json", "plans"};
+  const bool needed = whole_directory && std::ranges::any_of(kOutputs, [&](const char* name) {
+                        return fs::exists(beside(name), ignored);
+                      });
   const auto check = [&](const fs::path& at, auto compare) {
     if (!fs::exists(at, ignored)) {
-      if (whole_directory) checked.findings.push_back(at.string() + " is missing");
+      if (needed) checked.findings.push_back(at.string() + " is missing");
       return false;
     }
     const Result<std::string> text = formats::read_file(at.string());
@@ -172,12 +176,13 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
   });
   const fs::path trace = beside("trace.json");
   checked.trace = fs::exists(trace, ignored);
-  if (!checked.trace && whole_directory) checked.findings.push_back(trace.string() + " is missing");
+  if (!checked.trace && needed) checked.findings.push_back(trace.string() + " is missing");
   if (checked.trace && !is_trace_of(file, rule, trace)) {
     checked.findings.push_back(trace.string() +
                                ": other clocks, times or energies than plans.json has at maximum clock or of the "
                                "default plan");
   }
+  check_frequency_plans(file, path, needed, checked);
   return checked;
 }
 

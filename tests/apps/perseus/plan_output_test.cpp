@@ -150,7 +150,7 @@ TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
   EXPECT_THAT(default_plan, HasSubstr("default plan: point "));
   EXPECT_THAT(default_plan, HasSubstr("tolerated: a slowdown of 2 %, to "));
   EXPECT_THAT(default_plan, Not(HasSubstr("T' ")));
-  EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.000 s is "));
+  EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.0000 s is "));
   // The straggler is faster than what is tolerated anyway.
   EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
 }

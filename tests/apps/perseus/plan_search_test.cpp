@@ -167,7 +167,7 @@ TEST(PlanSearch, TheSameRanksAreTheSamePlans) {
     const Outcome verified = run_perseus({"verify", scratch.path(name)});
     EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
     const json::value file = json::parse(content_of(fs::path(scratch.path(name)) / folder / "plans.json"));
-    std::vector<double> figures{static_cast<double>(file.at("dag").at("ranks").as_array().size())};
+    std::vector<double> figures{static_cast<double>(file.at("dag").at("accelerators").as_array().size())};
     for (const json::value& point : file.at("points").as_array()) {
       figures.push_back(point.at("time_s").to_number<double>());
       figures.push_back(point.at("effective_energy_j").to_number<double>());
