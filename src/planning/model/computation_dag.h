@@ -1,14 +1,18 @@
-// One iteration as a DAG of computations, each with its choice of clocks: the input of every planner.
+// One iteration as a DAG of computations, each with a choice of clocks: the input of every planner.
 //
-// Shape: `types` are the distinct (stage, instruction) pairs with their options; `computations` are their occurrences;
-// `dependencies` are all precedence edges, those along a rank's execution order included; `rank_order[r]` lists the
-// computations of rank r in execution order. Computations are numbered in a topological order, so that every
-// dependency has before < after. At most one computation runs on a rank at a time.
-// Units: options are of one rank (all its accelerators together). Energy of an iteration of duration T, paper eq. (1):
-//     sum_i e_i + sum_r blocking_power * accelerators[r] * (T - sum_{i on r} t_i)
-// so that the *effective* energy of an option is e - blocking_power * accelerators[rank] * t.
-// Errors: validate() says which index breaks which rule. Cost: O(computations + dependencies). Threads: plain value.
-// Source: paper sections 4.1 and 4.4.
+// Shape:   `types` are the distinct (stage, instruction) pairs with their options; `computations` are their
+// occurrences;
+//          `dependencies` are all precedence edges, those along a rank's execution order included; `rank_order[r]`
+//          lists the computations of rank r in execution order. Computations are numbered in a topological order, so
+//          that every dependency has before < after. At most one computation runs on a rank at a time.
+// Units:   options are of one rank (all its accelerators together). Energy of an iteration of duration T, paper eq.
+// (1):
+//              sum_i e_i + sum_r blocking_power * accelerators[r] * (T - sum_{i on r} t_i)
+//          Hence the *effective* energy of an option is e - blocking_power * accelerators[rank] * t.
+// Errors:  validate() names the index and the rule that it breaks.
+// Cost:    O(computations + dependencies).
+// Threads: plain value.
+// Source:  paper sections 4.1 and 4.4.
 #pragma once
 
 #include <string>
@@ -23,7 +27,7 @@
 namespace perseus::model {
 
 struct ComputationType {
-  int stage = 0;                     ///< -1 where a generic DAG has no stages
+  int stage = 0;                     ///< -1 in a generic DAG without stages
   std::string instruction;           ///< an Instruction's name, or any name in a generic DAG
   std::vector<Measurement> options;  ///< at least one; as measured, highest clock first
 };
@@ -46,7 +50,7 @@ struct ComputationDag {
   std::vector<Dependency> dependencies;
   std::vector<std::vector<int>> rank_order;
   std::vector<int> accelerators;  ///< per rank
-  Watts blocking_power;           ///< of one accelerator that waits
+  Watts blocking_power;           ///< of one accelerator while it waits
 
   [[nodiscard]] int num_ranks() const { return static_cast<int>(rank_order.size()); }
   [[nodiscard]] const ComputationType& type_of(int computation) const { return types[computations[computation].type]; }
@@ -54,29 +58,28 @@ struct ComputationDag {
   [[nodiscard]] Watts blocking_power_of(int computation) const {
     return blocking_power * accelerators[computations[computation].rank];
   }
-  /// Blocking power of the whole pipeline: what one more second of iteration costs when nothing computes.
+  /// Blocking power of the whole pipeline: the cost of one more second of iteration in which no rank computes.
   [[nodiscard]] Watts total_blocking_power() const;
   [[nodiscard]] Status validate() const;
 };
 
-/// What a profile and a schedule leave open.
+/// Costs that neither the profile nor the schedule contains.
 struct PipelineCosts {
   Watts blocking_power;              ///< >= 0
   TransferLatency transfer_latency;  ///< of dependencies between two ranks
-  /// A rank that sends waits until its transfer is done (synchronous sends, as measured frameworks do); otherwise it
-  /// goes on computing meanwhile.
+  /// true: a sending rank waits until its transfer is done (synchronous sends, as measured frameworks do); false: it
+  /// computes meanwhile.
   bool blocking_transfers = false;
 };
 
 /// The DAG of `schedule` with `profile`'s options. Stage s of the profile is stage s of the schedule. Edges: F(s,m)
 /// after F(s-1,m); B or I(s,m) after that of s+1 and after F(s,m); W(s,m) after I(s,m); pure_backward(s,m) after
-/// recompute(s,m); each rank's own order. An edge that a rank's order implies is left out, so no pair has two edges.
-/// Constant-time instructions that the profile has and the schedule lacks are added: `load` before each forward of its
-/// stage, then at the end of each rank its stages' `all_reduce` and last their `optimizer_step`; those that the
-/// schedule has and the profile lacks are left out (nothing is known of their time). Where the schedule recomputes
-/// early and the profile has only forward and backward, the two missing instructions are derived, see
-/// planning/model/derived_instructions.h.
-/// Types are ordered by stage, then instruction; computations breadth-first from the ones that wait for nothing.
+/// recompute(s,m); each rank's own order. The DAG omits an edge that a rank's order implies, so no pair has two edges.
+/// The DAG adds constant-time instructions that the profile has and the schedule lacks: `load` before each forward of
+/// its stage, then at the end of each rank its stages' `all_reduce` and last their `optimizer_step`. It omits those
+/// that the schedule has and the profile lacks (their time is unknown). If the schedule recomputes early and the
+/// profile has only forward and backward, planning/model/derived_instructions.h derives the two missing instructions.
+/// Types are ordered by stage, then instruction; computations breadth-first from those without predecessors.
 /// A dependency between two ranks has the latency of their link, see planning/model/transfer_latency.h.
 /// Errors: stage counts that differ, ranks that send without a latency of their link, an instruction without
 /// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of
