@@ -474,7 +474,7 @@ std::string report_json(int rank, int iteration) {
       rank, iteration);
 }
 
-/// What ranks ask while training goes on: each waits for a plan, and reports every iteration. Through relays of 8
+/// Load of the ranks during training: each waits for a plan, and reports every iteration. Through relays of 8
 /// ranks, or each by itself on two kept connections.
 void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& rows) {
   constexpr int ranks_of_a_host = 8;
