@@ -1,8 +1,8 @@
 // Maximum flow with lower and upper bounds on every arc, and the minimum cut that proves it maximal.
 //
 // Problem: given a directed graph with bounds l <= u per arc, a source s and a sink t, find the flow of greatest value
-//          with l <= f <= u. By duality (Ford & Fulkerson, chapter 1.9) its value is the least, over all cuts (S, T),
-//          of
+//          with l <= f <= u. By duality (Ford & Fulkerson, chapter 1.9) its value is the least, over all cuts
+//          (S, T), of
 //              sum of u over arcs S -> T  -  sum of l over arcs T -> S.
 // Method:  as published: a dummy source and sink take the excess and deficit that the lower bounds cause, with an arc
 //          t -> s, and the flow is feasible iff that network saturates; then the flow is improved from s to t. Two

@@ -2,15 +2,13 @@
 //
 // Problem: the relaxation mixes two clocks for some computations; a real plan takes one each.
 // Method:  three sweeps over the DAG.
-//          1. Forward: each computation starts as soon as it can and takes the slower of its two clocks if it still
-//          ends
-//             by its relaxed end; later computations on its paths can use what it leaves of its window. If that does
-//             not fit, it takes the choice with the least e + price * t, where ending late costs more than the price
-//             (later computations must hurry) and ending early gains less (some of the remaining time is never used).
-//             These two decide between the clocks of a mix, since at the price alone both cost the same.
-//          2. Backward, from the deadline, or from the end of sweep 1 if that is later: it spends slack where that
-//          saves
-//             more than a discounted price of time.
+//          1. Forward: each computation starts as soon as it can and takes the slower of its two clocks if it
+//             still ends by its relaxed end; later computations on its paths can use what it leaves of its window. If
+//             that does not fit, it takes the choice with the least e + price * t, where ending late costs more than
+//             the price (later computations must hurry) and ending early gains less (some of the remaining time is
+//             never used). These two decide between the clocks of a mix, since at the price alone both cost the same.
+//          2. Backward, from the deadline, or from the end of sweep 1 if that is later: it spends slack where
+//             that saves more than a discounted price of time.
 //          3. Forward again: it spends the remaining slack on any slower clock that fits.
 // Input:   a Relaxation at its current deadline.
 // Output:  a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at about that deadline;
