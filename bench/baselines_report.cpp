@@ -1,5 +1,5 @@
 // Prints the tables of docs/baselines.md: EnvPipe against its published numbers, and all methods on the published
-// profiles. Needs the published measurements (tests/support/shared_data.h says where they are looked for).
+// profiles. Needs the published measurements (tests/support/shared_data.h finds them).
 //
 // usage: baselines_report [FOLDER]
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The planning problems that are measured: the published GPT-3 175B profiles, and larger ones made from them.
+// The planning problems of the benchmarks: the published GPT-3 175B profiles, and larger ones made from them.
 #pragma once
 
 #include <fmt/format.h>

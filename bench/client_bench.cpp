@@ -1,6 +1,6 @@
-// What the client's hot calls cost, through the C ABI: begin+end, set_speed with a clock that changes (for a helper on
-// a simulated GPU), and set_speed where nothing changes; then what its own threads take. p50 and p99 include reading
-// the clock around each call, which is measured alone and taken off.
+// Measures the cost of the client's hot calls through the C ABI: begin+end, set_speed with a clock that changes (for a
+// helper on a simulated GPU), and set_speed without a change; then the CPU time of the client's threads. p50 and p99
+// exclude the time to read the clock around each call, which a separate loop measures.
 //
 // usage: client_bench PERSEUS_CLOCKD
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
-// What clock control costs: the call in the training process, until the device has been told, the helper's processor
-// time and memory. docs/measurements/client.md has the figures.
+// Measures the cost of clock control: the call in the training process, the latency until the device has the clock, CPU
+// time and memory of the helper. docs/measurements/client.md has the figures.
 //
-// usage: clock_control_latency [SETS [CASE]]    clocks asked for in each case, 1000 unless given; only cases whose name
-//                                               contains CASE
+// usage: clock_control_latency [SETS [CASE]]    SETS: clock requests in each case, default 1000; CASE: runs only cases
+//                                               whose name contains CASE
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -175,7 +175,7 @@ void train(const std::string& gpu, const char* name, int sets, const OneFOneB& j
 }
 
 /// A host that has queued a whole step when its device begins it. The main thread is the device: it writes its
-/// position, which wakes nobody. Prints how long after that the helper called for the clock, and what its looking
+/// position, which wakes no thread. Prints how long after that the helper called for the clock, and what its looking
 /// costs.
 void train_ahead(const std::string& gpu, const char* name, int sets, const OneFOneB& job, bool busy) {
   const auto controller = start(gpu);

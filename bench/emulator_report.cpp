@@ -1,10 +1,10 @@
-// Prints the table of docs/emulator.md: how long emulations take, and how much memory. Medians of wall and CPU time,
-// everything included (profile, planning, drawing of stragglers, emulation); planning alone beside it.
+// Prints the table of docs/emulator.md: time and memory of emulations. Medians of wall and CPU time of the whole run
+// (profile, planning, drawing of stragglers, emulation), and of planning alone.
 //
 //   * 8,192 GPUs, 50 straggler degrees: strong scaling's largest size (12 microbatches on 128 pipelines), all-max and
-//   exact;
+//     exact;
 //   * a day of 1,024 GPUs: 16 pipelines of 96 microbatches, about 2,200 stragglers of all causes but failure.
-// Both on the published GPT-3 175B A100 profile (tests/support/shared_data.h says where it is looked for), 8 stages of 8 GPUs.
+// Both use the published GPT-3 175B A100 profile (tests/support/shared_data.h finds it), 8 stages of 8 GPUs.
 //
 // usage: emulator_report [RUNS]
 #include <fmt/format.h>

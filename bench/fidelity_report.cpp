@@ -1,8 +1,8 @@
-// Prints the tables of docs/fidelity.md: measured runs against predictions of plans left out, and what the planner
-// saves on the rebuilt profiles against what the published plans saved when they ran, and what tables 3 and 4 say.
+// Prints the tables of docs/fidelity.md: measured runs against predictions of plans left out, savings of the planner on
+// the rebuilt profiles against those of the published plans in their runs, and the values of tables 3 and 4.
 //
-// usage: fidelity_report [FOLDER]   FOLDER has measured/*.ops.csv.gz and *.iters.csv; tables 3 and 4, where they are
-// there, are FOLDER/../paper/table*.csv
+// usage: fidelity_report [FOLDER]   FOLDER has measured/*.ops.csv.gz and *.iters.csv; tables 3 and 4, if present, are
+//                                   FOLDER/../paper/table*.csv
 #include <fmt/format.h>
 
 #include <algorithm>

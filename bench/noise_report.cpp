@@ -1,16 +1,16 @@
-// Prints the table of docs/fidelity.md on noise: what plans from noisy profiles claim and lose. Needs the published
+// Prints the table of docs/fidelity.md on noise: claims and losses of plans from noisy profiles. Needs the published
 // measurements.
 //
-// usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES]]]]     5 seeds of all profiles, noises and samples unless
-// given; PROFILE may be ''
+// usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES]]]]     default: 5 seeds of all profiles, noises and samples;
+//                                                                 PROFILE may be ''
 //
-// A published profile is the truth. Every time and energy of it is measured once, three or ten times with independent
-// normal noise. Plans are made from the means, as they are ("believed") and pooled (server/profiling/pooled_profile.h);
-// the plan that is no slower than everything at the highest clock, by what was measured, is run on the truth. Medians
-// over seeds of: how much later it is than its claim, how much dearer, how much later than the true highest clock, and
-// how much energy is lost against the true profile's plan for the time that it really took. "saving off": the saving
-// that it claims less the true one of the same plan, in points, with the share of seeds that claim too much; "reference
-// off": the claimed energy of everything at the highest clock against the true one.
+// A published profile is the truth. The report measures its times and energies once, three or ten times with
+// independent normal noise. It plans from the means, unchanged ("believed") and pooled
+// (server/profiling/pooled_profile.h), and runs the plan that is, by the measurements, no slower than everything at the
+// highest clock on the truth. Medians over seeds: time and energy of the plan above its claims, its time above the true
+// highest clock's, and its energy above that of the true profile's plan for the time that it really took. "saving off":
+// the claimed saving minus the true one of the same plan, in points, with the share of seeds that claim too much;
+// "reference off": the claimed energy of everything at the highest clock against the true one.
 #include <fmt/format.h>
 
 #include <algorithm>

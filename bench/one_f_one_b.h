@@ -1,9 +1,12 @@
-// When one rank of a 1F1B pipeline asks for clocks: training's rhythm, for the benchmarks of clock control.
+// Times of the clock requests of one rank of a 1F1B pipeline, for the benchmarks of clock control.
 //
-// Problem: what a request costs depends on how well the helper expects it. Input: a pipeline's shape, how long forward
-// and backward take, their jitter. Output: per step the moments (s from the start) at which the rank's computations
-// begin for the first time and then end, which is when their clocks are asked for. Errors: none. Cost: that of the
-// list.
+// Problem: the cost of a request depends on how well the helper expects it.
+// Input:   a pipeline's shape, durations of forward and backward, their jitter.
+// Output:  per step the times (s from the start) at which the rank's computations begin for the first time and then
+// end,
+//          which is when the rank requests their clocks.
+// Errors:  none.
+// Cost:    that of the list.
 #pragma once
 
 #include <algorithm>

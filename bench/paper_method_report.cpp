@@ -1,5 +1,5 @@
-// Prints the tables of docs/paper_method.md: the published method against its published frontiers, and what its plans
-// are worth once realised. Needs the published measurements (tests/support/shared_data.h says where they are looked for).
+// Prints the tables of docs/paper_method.md: the published method against its published frontiers, and time and energy
+// of its plans once realized. Needs the published measurements (tests/support/shared_data.h finds them).
 //
 // usage: paper_method_report [FOLDER]
 #include <fmt/format.h>
@@ -79,7 +79,7 @@ struct Gap {
   double largest_pct = 0;
 };
 
-/// Over T from the fastest realised point to `to`: the least effective energy of a point no slower than T, minus the
+/// Over T from the fastest realized point to `to`: the least effective energy of a point no slower than T, minus the
 /// bound's, over the bound's total energy at T.
 Gap gap_to(const Case& c, const model::LowerBound& bound, const std::vector<model::FrontierPoint>& points, Seconds to) {
   constexpr int kSamples = 10000;

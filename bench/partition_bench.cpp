@@ -1,4 +1,4 @@
-// How long it takes to balance layers: uniform (a transformer), mixed, and one layer that towers over the others.
+// Measures the time to balance layers: uniform (a transformer), mixed, and one layer much larger than the others.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The planner under Google Benchmark, to compare two versions of it; planner_report prints the tables of the docs.
+// Benchmarks the planner with Google Benchmark, to compare two versions of it; planner_report prints the docs' tables.
 #include <benchmark/benchmark.h>
 
 #include "bench/cases.h"

@@ -1,4 +1,4 @@
-// Prints the tables of docs/measurements/planner.md: how fast the exact planner is, and how far from the bound.
+// Prints the tables of docs/measurements/planner.md: planning time of the exact planner and its gap to the bound.
 //
 // CPU time is that of this process on one core, the median of several runs. The gap at T is the least effective energy
 // of a point no slower than T minus the bound's, over the bound's total energy at T; its mean and largest value are

@@ -1,7 +1,7 @@
-// Prints the table of docs/decisions/0033: how soon planning stops, and what a quick frontier costs, on large
+// Prints the table of docs/decisions/0033: delay until planning stops, and cost of a quick frontier, on large
 // pipelines.
 //
-// usage: planning_stop_report [SECONDS]: plans each case for at most so many seconds (default 3), then stops it
+// usage: planning_stop_report [SECONDS]   plans each case for at most that many seconds (default 3), then stops it
 #include <fmt/format.h>
 
 #include <algorithm>

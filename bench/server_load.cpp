@@ -1,9 +1,9 @@
-// How fast `perseus serve` is: its own server, thousands of keep-alive connections from one epoll loop, both on this
-// machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
+// Measures the speed of `perseus serve`: its own server and thousands of keep-alive connections from one epoll loop,
+// both on this machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
 //
-// usage: server_load PERSEUS PROFILE.csv [RANKS] [--json] [--only PART]   RANKS: 8192 unless given; the profile must
-// have 8 stages or 4. PART: serving, stall, start, hosts, traffic, or readers (what lists, dashboards and event streams
-// cost ranks)
+// usage: server_load PERSEUS PROFILE.csv [RANKS] [--json] [--only PART]
+//   RANKS: default 8192; the profile must have 8 stages or 4; PART: serving, stall, start, hosts, traffic, or readers
+//   (the cost of lists, dashboards and event streams for ranks)
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -398,7 +398,7 @@ void measure_serving(const Load& load, std::vector<Row>& rows) {
   rows.push_back({"straggler notice: server CPU", "s", server.cpu_s() - before, 0, 0});
 }
 
-/// Jobs are registered, get a profile each and are characterised, while all their ranks wait and somebody asks on.
+/// Registers jobs, uploads a profile for each and characterizes them, while all their ranks wait and requests continue.
 void measure_stall(const Load& load, std::vector<Row>& rows) {
   constexpr int jobs = 100;
   constexpr int ranks = 64;  // each
@@ -474,7 +474,7 @@ std::string report_json(int rank, int iteration) {
       rank, iteration);
 }
 
-/// What ranks ask while training goes on: each waits for a plan, and reports every iteration. Through relays of 8
+/// Load of the ranks during training: each waits for a plan, and reports every iteration. Through relays of 8
 /// ranks, or each by itself on two kept connections.
 void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& rows) {
   constexpr int ranks_of_a_host = 8;
@@ -578,7 +578,7 @@ void measure_hosts_of(const Load& load, int hosts, const std::map<std::string, s
   const auto new_job = [&](int dp) {
     return member(clients.once("POST", "/v1/jobs", job_json(dp, load.stages, R"(,"profile":"load")")), "job");
   };
-  const std::string first = new_job(1);  // so that the profile is characterised
+  const std::string first = new_job(1);  // so that the profile is characterized
   for (int rank = 0; rank < load.stages; ++rank) {
     clients.once("POST", "/v1/jobs/" + first + "/ranks", rank_json(rank, load.stages));
   }
@@ -678,7 +678,7 @@ void measure_start(const Load& load, std::vector<Row>& rows) {
   rows.push_back({"start: server CPU", "s", server.cpu_s(), 0, 0});
 }
 
-/// What ranks feel of lists, dashboards and event streams, on a server with 5,000 jobs.
+/// Effect of lists, dashboards and event streams on ranks, on a server with 5,000 jobs.
 void measure_readers(const Load& load, std::vector<Row>& rows) {
   constexpr int jobs = 5000, few = 500;
   const Server server(load.program, load.data + "/readers", {"--plan-deadlines", "20"});

@@ -1,5 +1,6 @@
-// The stores on this machine's disk, flushing: acknowledged appends per second, and how soon a server with 10,000
-// stored jobs is ready. docs/storage.md has the figures. Scratch files go to TMPDIR, which should be on a real disk.
+// Measures the stores on this machine's disk, with flushing: acknowledged appends per second, and the time until a
+// server with 10,000 stored jobs is ready. docs/storage.md has the figures. Scratch files go to TMPDIR, which should be
+// on a real disk.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

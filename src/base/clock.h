@@ -1,10 +1,10 @@
-// What time it is, injected: the system's clock in a program, one turned by hand in tests.
+// Injected time source: the system's clock in a program, a manually advanced clock in tests.
 //
-// Problem: delays, leases and expiry must be tested without sleeping, and hold though somebody sets the system's clock.
-// Output: seconds since 1970 (UTC), as a double: exact to a microsecond for centuries.
-// Errors: none.
-// Cost: a call.
-// Threads: SystemClock and UnsteppedClock any; HandTurnedClock one.
+// Problem: tests of delays, leases and expiry must not sleep, and a step of the system's clock must not break them.
+// Output:  seconds since 1970 (UTC), as a double: exact to a microsecond for centuries.
+// Errors:  none.
+// Cost:    a call.
+// Threads: SystemClock and UnsteppedClock are safe concurrently; one thread uses a HandTurnedClock.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ class SystemClock final : public Clock {
   }
 };
 
-/// The system's time when it was made, and from then on what has passed: it never jumps, and never takes over what the
-/// system's clock is set to. NTP's small corrections of the clock's rate are in it.
+/// The system's time at construction plus the time elapsed since: it never jumps and ignores later steps of the
+/// system's clock. It includes NTP's small corrections of the clock's rate.
 class UnsteppedClock final : public Clock {
  public:
   [[nodiscard]] double now_s() const override {

@@ -1,7 +1,8 @@
-// PERSEUS_EMBED(name, "path"), in namespace perseus: defines `std::string_view name()`, the file's bytes, part of the
-// program. The assembler takes the file in: no generated source, and no time spent compiling half a megabyte of digits.
-// The build names the path, and the file as an OBJECT_DEPENDS of the source, so that a change of it counts. A missing
-// file is the assembler's error. Cost at run time: none. Threads: constants.
+// PERSEUS_EMBED(name, "path"), in namespace perseus: defines `std::string_view name()`, the bytes of a file.
+//
+// Problem: the assembler includes the file, so that the build compiles no generated source of half a megabyte of
+// digits. Input:   the build names the path, and makes the file an OBJECT_DEPENDS of the source, so that a change
+// rebuilds it. Errors:  a missing file is an error of the assembler. Cost:    none at run time. Threads: constants.
 #pragma once
 
 #include <string_view>

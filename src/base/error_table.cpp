@@ -5,7 +5,7 @@
 namespace perseus {
 namespace {
 
-// In the order of the enumeration, so that the row is an index.
+// In the order of the enumeration: the code is the row's index.
 constexpr std::array<ErrorEntry, 10> rows{{
     {ErrorCode::invalid_input, "invalid_input", 65, 422, 1, "InvalidInputError", "the content of an input is wrong"},
     {ErrorCode::usage, "usage", 64, 400, 2, "UsageError", "the command line is wrong"},

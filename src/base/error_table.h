@@ -1,9 +1,13 @@
-// The one table from an ErrorCode to what each edge of the system calls it.
+// The table that maps an ErrorCode to its exit code, HTTP status, C code and Python exception.
 //
 // Problem: the command line, the HTTP server, the C ABI and the Python package each need a name or number for the same
-// failure, and copies drift apart. Input: an ErrorCode. Output: its row; every code has exactly one, and exit codes, C
-// codes and Python names are unique. Exit codes are those of BSD's sysexits.h. Errors: none. Cost: an index.
+//          failure, and copies drift apart.
+// Input:   an ErrorCode.
+// Output:  its row; every code has exactly one; exit codes, C codes and Python names are unique.
+// Errors:  none.
+// Cost:    an index.
 // Threads: constants.
+// Source:  exit codes are those of BSD's sysexits.h.
 #pragma once
 
 #include <span>

@@ -1,6 +1,8 @@
-// A file that may not grow (ulimit -f) fails the write (EFBIG) instead of ending the program without a word.
+// Makes a write beyond the file size limit (ulimit -f) fail with EFBIG instead of killing the program.
 //
-// Output:  SIGXFSZ is ignored, in this process and in those that it starts. Errors:  none. Cost:    one system call.
+// Output:  this process and its child processes ignore SIGXFSZ.
+// Errors:  none.
+// Cost:    one system call.
 // Threads: call it at the start of main().
 #pragma once
 

@@ -1,8 +1,8 @@
 // The median of a list of numbers, with the three usual rules for an even count.
 //
 // Input:   at least one value, in any order.
-// Output:  median(): the mean of the two middle values of an even count; upper_median() and lower_median(): one of
-//          them.
+// Output:  for an even count: median() returns the mean of the two middle values, upper_median() and lower_median() the
+//          greater and the lesser of them.
 // Errors:  none; an empty list or a NaN is a programming error.
 // Cost:    O(n) on average.
 // Threads: pure functions.
@@ -14,7 +14,7 @@
 
 namespace perseus {
 
-/// Standard deviation of a normal distribution over its median distance from the center.
+/// Standard deviation of a normal distribution divided by its median absolute deviation.
 inline constexpr double kStddevPerMedianDistance = 1.4826;
 
 template <class T>

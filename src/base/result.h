@@ -1,8 +1,10 @@
-// Expected failures are values: Result<T> is a T or an Error.
+// Result<T> holds a T or an Error: expected failures are values.
 //
-// Programmer's mistakes abort with a message (PERSEUS_CHECK); expected failures (a bad file, a full disk) are an Error
-// whose message says what, the value, and what was allowed; facts about a problem ("no plan is that fast") are part
-// of the answer and never an Error. Cost: a variant. Threads: values.
+// Errors:  a programming error aborts with a message (PERSEUS_CHECK). An expected failure (a bad file, a full disk) is
+//          an Error whose message names the problem, the value and what is allowed. A fact about a problem ("no plan is
+//          that fast") is part of the answer, never an Error.
+// Cost:    a variant.
+// Threads: plain values.
 #pragma once
 
 #include <cstdio>
@@ -13,16 +15,16 @@
 
 namespace perseus {
 
-/// What kind of failure it is; base/error_table.h maps each to exit code, HTTP status, C code and Python exception.
+/// Kind of failure; base/error_table.h maps each to exit code, HTTP status, C code and Python exception.
 enum class ErrorCode {
   invalid_input,  ///< the content of an input is wrong: a file's line, a schedule that deadlocks
   usage,          ///< the call is wrong: unknown option, value out of range
   not_found,      ///< a named thing does not exist or cannot be read
   cannot_write,   ///< an output cannot be created
-  internal,       ///< a certificate failed: a bug of ours, said rather than hidden
-  conflict,       ///< the thing is in a state that does not allow this, or somebody else changed it first
-  unauthorised,   ///< no token, or one that is not known
-  forbidden,      ///< the token is known and does not reach this
+  internal,       ///< a certificate failed: a bug in Perseus
+  conflict,       ///< the current state does not allow this, or a concurrent request changed it first
+  unauthorised,   ///< no token, or an unknown token
+  forbidden,      ///< the token is known but lacks the right
   too_large,      ///< more bytes, ranks or connections than the limits allow
   unavailable,    ///< database, disk or server cannot serve now; the same call may succeed later
 };
@@ -32,7 +34,7 @@ struct Error {
   std::string message;
 };
 
-/// E is another type than Error only where the kinds of failure are others (training/device/gpu.h); it has a `message`.
+/// E differs from Error only where the kinds of failure differ (training/device/gpu.h); it has a member `message`.
 template <class T, class E = Error>
 class [[nodiscard]] Result {
  public:
@@ -42,7 +44,7 @@ class [[nodiscard]] Result {
   [[nodiscard]] bool ok() const { return std::holds_alternative<T>(state_); }
   explicit operator bool() const { return ok(); }
 
-  /// The value; aborts if there is none, so test ok() first.
+  /// Returns the value; aborts if there is none: test ok() first.
   T& value() & {
     require();
     return std::get<T>(state_);
@@ -78,7 +80,7 @@ using Status = Result<Ok>;
 
 }  // namespace perseus
 
-/// Aborts with file, line and message when a programmer's assumption does not hold. Always on.
+/// Aborts with file, line and message if the condition is false, in every build type.
 #define PERSEUS_CHECK(condition, message)                                                             \
   do {                                                                                                \
     if (!(condition)) {                                                                               \

@@ -12,7 +12,7 @@ namespace perseus {
 int exit_code_after_output(std::string_view program, int code) {
   errno = 0;
   const bool flushed = std::fflush(stdout) == 0;
-  const int reason = errno;  // 0: the write that failed was an earlier one
+  const int reason = errno;  // 0: an earlier write failed
   if (flushed && std::ferror(stdout) == 0) return code;
   std::string line(program);
   line += ": standard output: cannot be written";

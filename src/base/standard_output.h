@@ -1,8 +1,10 @@
-// Ends a program whose standard output may be a full disk or a closed pipe: lost output is a failure.
+// Reports lost standard output (a full disk, a closed pipe) as a failure of the program.
 //
-// Input:   the program's name and the exit code that it has earned.
-// Output:  that exit code; that of cannot_write if it was 0 and part of the output was lost, with a line on standard
-// error. Cost:    one flush. Threads: call it at the end of main().
+// Input:   the program's name and its exit code so far.
+// Output:  that exit code; if it is 0 and part of the output is lost, the exit code of cannot_write and a line on
+//          standard error.
+// Cost:    one flush.
+// Threads: call it at the end of main().
 #pragma once
 
 #include <string_view>

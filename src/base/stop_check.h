@@ -1,9 +1,9 @@
-// Asks now and then whether long work should stop.
+// Polls, at a bounded rate, whether long work should stop.
 //
 // Input:   a function that returns true when the work should stop; empty: the work always runs to its end.
-// Output:  stop() returns true from the first such answer on; the function is not called again after it.
+// Output:  stop() returns true from the function's first `true` on, and does not call the function again.
 // Cost:    a subtraction per call of stop(); one call of the function per kCostBetweenQuestions.
-// Threads: one object, one thread; the function may read what other threads set.
+// Threads: one thread per object; the function may read what other threads set.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace perseus {
 
 class StopCheck {
  public:
-  /// Elementary operations of some nanoseconds: about two milliseconds of work.
+  /// In elementary operations of some nanoseconds each: about two milliseconds of work.
   static constexpr long kCostBetweenQuestions = 1'000'000;
 
   StopCheck() = default;
@@ -24,7 +24,7 @@ class StopCheck {
   StopCheck(const StopCheck&) = delete;
   StopCheck& operator=(const StopCheck&) = delete;
 
-  /// To be called after every piece of work, with its cost in elementary operations.
+  /// Call it after every piece of work, with the cost of that piece in elementary operations.
   bool stop(long cost) {
     left_ -= cost;
     return left_ > 0 ? stopped_ : ask();
@@ -39,11 +39,11 @@ class StopCheck {
   }
   std::function<bool()> should_stop_;
   long interval_ = kCostBetweenQuestions;
-  long left_ = 0;  // the first call asks
+  long left_ = 0;  // 0: the first call of stop() calls the function
   bool stopped_ = false;
 };
 
-/// What planning returns once a check has stopped it.
+/// The error that planning returns after a StopCheck has stopped it.
 inline Error planning_stopped() { return {ErrorCode::unavailable, "planning was stopped before its end"}; }
 
 }  // namespace perseus

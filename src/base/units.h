@@ -1,9 +1,11 @@
 // Strong units for time, energy, power and clock frequency.
 //
-// Problem: seconds, joules and watts are all doubles; mixing them up is the classic bug of energy software.
-// Input/output: one explicit constructor per unit, `.value()` at the untyped edges (CSV, JSON, C ABI), where names
-// carry a suffix (_s, _j, _w, _mhz). Only products that mean something compile: W * s = J, J / s = W, J / W = s.
-// Cost: none, each is a plain double (or int for Megahertz). Threads: values.
+// Problem: seconds, joules and watts are all doubles, which code mixes up easily.
+// Input:   one explicit constructor per unit.
+// Output:  `.value()` at the untyped edges (CSV, JSON, C ABI), where names carry a suffix (_s, _j, _w, _mhz). Only
+//          meaningful products compile: W * s = J, J / s = W, J / W = s.
+// Cost:    none, each is a plain double (int for Megahertz).
+// Threads: plain values.
 #pragma once
 
 #include <compare>
@@ -43,7 +45,7 @@ using Seconds = Quantity<struct SecondsTag>;
 using Joules = Quantity<struct JoulesTag>;
 using Watts = Quantity<struct WattsTag>;
 
-/// Its number, where there is one.
+/// The quantity's number, or nullopt.
 template <class Tag>
 constexpr std::optional<double> number_of(const std::optional<Quantity<Tag>>& quantity) {
   return quantity ? std::optional(quantity->value()) : std::nullopt;

@@ -1,13 +1,15 @@
-// From traces of real runs to a profile and the constants that the pipeline's DAG lacks; and how well they predict.
+// Calibrates a profile and the constants of a pipeline's DAG from traces of real runs; predicts plans to validate them.
 //
-// Problem: a profile says what computations take, not what a training framework adds: transfers, batch loading, and
-// what remains at the end of an iteration. calibrate() fits these from runs under several frequency plans, together
-// with the times and energies of the computations themselves. predict() then has the simulator (verify/) run a plan on
-// nothing but the result, so that plans which calibrate() never saw tell how far to trust it: cross_validate(). Input:
-// a valid RunTrace (one stage per rank), indices of the plans to learn from. Output: Calibration; every number with its
-// standard deviation. Errors: a trace that is not valid, too few plans, numbers so far apart that no finite ones fit.
-// Cost: O(plans * computations) times about a hundred. Threads: pure functions. Source: paper section 6.1;
-// ../docs/fidelity.md.
+// Problem: a profile contains the times of computations, not what a training framework adds: transfers, batch loading,
+//          and the rest at the end of an iteration. calibrate() fits these from runs under several frequency plans,
+//          together with the times and energies of the computations themselves. predict() then runs a plan in the plan
+//          checker with only that result; cross_validate() predicts plans that calibrate() did not see.
+// Input:   a valid RunTrace (one stage per rank), indices of the plans to learn from.
+// Output:  Calibration; every number with its standard deviation.
+// Errors:  an invalid trace, too few plans, numbers so far apart that no finite ones fit.
+// Cost:    O(plans * computations) times about a hundred.
+// Threads: pure functions.
+// Source:  paper section 6.1; docs/fidelity.md.
 #pragma once
 
 #include <span>

@@ -1,10 +1,10 @@
-// Chooses how many latencies a pipeline has, and whether a sender waits, by predicting plans that a fit did not see.
+// Selects the number of latencies of a pipeline, and whether senders wait, by predicting plans that a fit did not see.
 //
-// Candidates: the link details of link_model.h, each with senders that wait and senders that compute during a transfer.
-// Every candidate is fitted to all plans and, part by part, to all plans but one part; its left-out errors are those of
-// the parts. A more detailed candidate replaces a simpler one only if its left-out errors are smaller by 5 % and by
-// more than the standard error of the difference, and if the data determine more than half of its latencies.
-//
+// Method:  candidates are the link details of link_model.h, each with senders that wait and senders that compute during
+//          a transfer. It fits every candidate to all plans and, part by part, to all plans but one part; the
+//          candidate's left-out errors are those of the parts. A more detailed candidate replaces a simpler one only if
+//          its left-out errors are smaller by 5 % and by more than the standard error of the difference, and if the
+//          data determine more than half of its latencies.
 // Input:   a TimedProblem: one DAG per way of sending and the plans' durations and measured times.
 // Output:  all candidates with their fits and left-out errors; the chosen one.
 // Errors:  none.

@@ -1,13 +1,17 @@
-// What a computation takes at each clock, out of traces in which clocks were not assigned at random.
+// Time of a computation at each clock, from traces in which clocks were not assigned at random.
 //
 // Problem: plans give the first microbatches other clocks than the rest, and the first backward of an iteration runs
-// 1-5 % faster whatever its clock (measured). A clock that only a first microbatch ran at would look too fast.
-// Method: log time = effect of the clock + effect of the microbatch (of mean 0), a two-way table per (stage,
-// instruction), by alternating means until it stands. Input: some plans of a valid RunTrace. Output: per (stage,
-// instruction) its clocks, ascending, each with time, spread of the samples around the table, and their number.
-// A clock that was not run is interpolated (time linear in 1/clock between neighbours, the trend of the five nearest
-// below the lowest, the highest clock's time above). Errors: none. Cost: O(computations * rounds). Threads: plain
-// value.
+//          1-5 % faster at any clock (measured). A clock that only a first microbatch ran at would look too fast.
+// Method:  log time = effect of the clock + effect of the microbatch (of mean 0), a two-way table per (stage,
+//          instruction), by alternating means until convergence. It interpolates a clock without measurements (time
+//          linear in 1/clock between neighbors, the trend of the five nearest below the lowest, the highest clock's
+//          time above).
+// Input:   some plans of a valid RunTrace.
+// Output:  per (stage, instruction) its clocks, ascending, each with time, spread of the samples around the table, and
+//          number of samples.
+// Errors:  none.
+// Cost:    O(computations * rounds).
+// Threads: plain value.
 #pragma once
 
 #include <map>

@@ -1,11 +1,12 @@
-// Latencies, loading and tail with which a pipeline's makespan agrees with measured iteration times.
+// Fits latencies, loading and tail so that a pipeline's makespan agrees with measured iteration times.
 //
-// Relative errors of the iteration times follow Student's t with kDegreesOfFreedom, so that a few wrong runs do not
-// move the result. Priors with heavy tails let the data override them: loading takes the measured time +- 10 %
-// (normal), the tail is 0 +- 2 % of an iteration, and each latency is the median one +- 10 times it (Cauchy).
-//
-// Input:   per traced plan the durations that TimedPipeline wants and the measured time; values to start from, each
-//          with one number per unknown.
+// Model:   relative errors of the iteration times follow Student's t with kDegreesOfFreedom, so that a few wrong runs
+// do
+//          not move the result. Priors with heavy tails let the data override them: loading takes the measured time
+//          +- 10 % (normal), the tail is 0 +- 2 % of an iteration, and each latency is the median one +- 10 times it
+//          (Cauchy).
+// Input:   per traced plan the durations that TimedPipeline needs and the measured time; starting values, each with one
+//          number per unknown.
 // Output:  the unknowns, all >= 0, with their covariance; the scale of the errors.
 // Errors:  none.
 // Cost:    O(starts * steps * plans * computations).

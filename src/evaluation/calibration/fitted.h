@@ -1,4 +1,6 @@
-// A number out of a fit, and how well the data determine it. Threads: plain value.
+// A fitted number with its standard deviation.
+//
+// Threads: plain value.
 #pragma once
 
 namespace perseus::calibration {

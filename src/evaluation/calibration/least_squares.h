@@ -1,10 +1,13 @@
-// Weighted linear least squares with non-negative unknowns, and how well the data determine them.
+// Weighted linear least squares with non-negative unknowns, and their covariance.
 //
-// Problem: minimise sum_r weight_r^2 (sum_j a_rj x_j - b_r)^2 over x >= 0. Input: rows, one at a time, sparse.
-// Output: the unique minimiser (Lawson and Hanson's active sets on the normal equations; directions that no row
-// determines are settled by a relative ridge of 1e-12), and the covariance of the unknowns that are not held at 0.
-// Errors: none; non-finite input is a programmer's mistake. Cost: O(terms^2) a row, O(n^3) a pivot.
-// Threads: plain value. Source: Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
+// Problem: minimize sum_r weight_r^2 (sum_j a_rj x_j - b_r)^2 over x >= 0.
+// Input:   rows, one at a time, sparse.
+// Output:  the unique minimizer (Lawson and Hanson's active sets on the normal equations; a relative ridge of 1e-12
+//          settles directions that no row determines), and the covariance of the unknowns that are not held at 0.
+// Errors:  none; non-finite input is a programming error.
+// Cost:    O(terms^2) a row, O(n^3) a pivot.
+// Threads: plain value.
+// Source:  Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +26,7 @@ class LeastSquares {
   explicit LeastSquares(int unknowns);
   void add(std::span<const Term> terms, double target, double weight);
 
-  /// The minimiser; with `free` signs none is held at 0.
+  /// The minimizer; with `free` signs none is held at 0.
   [[nodiscard]] std::vector<double> solve() const;
   [[nodiscard]] std::vector<double> solve_non_negative() const;
   /// Inverse of the normal matrix over the unknowns with x > 0 (n x n, row by row; 0 elsewhere): the covariance, if

@@ -1,13 +1,16 @@
-// Power of each stage as a function of its clock, out of energies of whole iterations.
+// Fits the power of each stage as a function of its clock to energies of whole iterations.
 //
-// Problem: meters that are read once per iteration say what a stage used in total, not what its forward and backward
-// did. Model: while it computes, stage s draws P_s(f) watts, a piecewise-linear function of the clock that never falls
-// (forward and backward share it: the data cannot tell them apart); while it waits, P_blocking, the same for all.
-// Non-negative least squares over relative errors of the measured energies; changes of slope between knots are kept
-// small unless the data want them (their prior deviation: curvature_w).
-// Input: some plans of a valid RunTrace. Output: watts with standard deviations (posterior of the linear model, its
-// noise estimated from what the fit leaves over). Errors: none. Cost: O((stages * knots)^3). Threads: plain value.
-// Source: ../docs/fidelity.md.
+// Problem: meters read once per iteration give a stage's total energy, not that of its forward and backward.
+// Model:   while it computes, stage s draws P_s(f) watts, a piecewise-linear function of the clock that never falls
+//          (forward and backward share it: the data cannot separate them); while it waits, P_blocking, the same for all
+//          stages. Non-negative least squares over relative errors of the measured energies; a prior keeps changes of
+//          slope between knots small (their prior deviation: `curvature`).
+// Input:   some plans of a valid RunTrace.
+// Output:  watts with standard deviations (posterior of the linear model, its noise estimated from the residuals).
+// Errors:  none.
+// Cost:    O((stages * knots)^3).
+// Threads: plain value.
+// Source:  docs/fidelity.md.
 #pragma once
 
 #include <optional>

@@ -1,15 +1,14 @@
-// The makespan of a pipeline as a function of what its DAG does not know yet: latencies, loading, tail.
+// The makespan of a pipeline as a function of the unknowns of its DAG: latencies, loading, tail.
 //
-// A fit needs the makespan of every traced plan, and its derivative for each unknown, many times.
-//
+// Problem: a fit needs the makespan of every traced plan, and its derivative for each unknown, many times.
 // Input:   a valid ComputationDag with one stage per rank, built with a latency > 0 and with `load` and
 //          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
 //          seconds that its unknown scales; of a tail: ignored).
 // Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
 // Errors:  none.
 // Cost:    O(computations + dependencies) per call.
-// Threads: one object per thread.
-// Source:  docs/fidelity.md. The reported predictions come from planning/checker/plan_run.h, not from here.
+// Threads: one thread per object.
+// Source:  docs/fidelity.md. planning/checker/plan_run.h, not this file, makes the reported predictions.
 #pragma once
 
 #include <span>

@@ -1,15 +1,18 @@
-// The published artifact's folder of emulation inputs and results, as it is laid out.
+// Reads the published artifact's folder of emulation inputs and results.
 //
-// Problem: read whichever models and GPUs are there. Input: DATA_DIR with
-//   emulation/stage_profile/MODEL+GPU_bf16.csv[.gz]                     needed, at least one: times and energies
-//   emulation/envpipe_result.csv[.gz]                                   EnvPipe's iterations, may be absent
-//   emulation/iteration_time_energy/GPU/MODEL_bf16_mbM.csv[.gz]         published frontiers, may be absent
-// The artifact's profile is of one GPU and a tenth of a stage; EnvPipe's numbers are of the whole pipeline and are read
-// into the profile's scale (time / 10; energy / 10 / 8 tensor-parallel GPUs).
-// Output: profiles by model, then GPU. Units: s, J. A file or row that cannot be used does not stop the others: it is
-// left out, and `left_out` says which and why ("file:line: ..." for contents). Errors: of a folder without a usable
-// profile: not_found where there is none at all, naming the folder and what was expected, otherwise what is wrong with
-// the first. Cost: that of reading. Threads: pure functions.
+// Input:   DATA_DIR with any models and GPUs:
+//            emulation/stage_profile/MODEL+GPU_bf16.csv[.gz]               needed, at least one: times and energies
+//            emulation/envpipe_result.csv[.gz]                             EnvPipe's iterations, may be absent
+//            emulation/iteration_time_energy/GPU/MODEL_bf16_mbM.csv[.gz]   published frontiers, may be absent
+//          The artifact's profile is of one GPU and a tenth of a stage; EnvPipe's numbers are of the whole pipeline and
+//          are converted to the profile's scale (time / 10; energy / 10 / 8 tensor-parallel GPUs).
+// Output:  profiles by model, then GPU. An unusable file or row does not stop the others: `left_out` lists it with the
+//          reason ("file:line: ..." for contents).
+// Units:   s, J.
+// Errors:  of a folder without a usable profile: not_found if there is none at all, naming the folder and what is
+//          expected, otherwise the error of the first.
+// Cost:    that of reading.
+// Threads: pure functions.
 #pragma once
 
 #include <filesystem>

@@ -1,7 +1,10 @@
 // Bars of two parts that add up, in one SVG: the paper's figure 7.
 //
-// Input: groups of bars, in the order in which they stand; parts in percent, a negative one is drawn as nothing (the
-// number says it). Output: one SVG for light and dark pages, all bars to one scale. Errors: none. Cost: O(bars).
+// Input:   groups of bars, in drawing order; parts in percent. The chart omits a negative part's bar and prints its
+//          number.
+// Output:  one SVG for light and dark pages, all bars to one scale.
+// Errors:  none.
+// Cost:    O(bars).
 // Threads: pure function.
 #pragma once
 

@@ -1,22 +1,25 @@
-// One emulated pipeline planned by the paper's method and by ours, and what each saves, by both accountings.
+// One emulated pipeline planned by the paper's method and by Perseus' exact planner, with savings by both accountings.
 //
 // Problem: the paper's savings are of *planned* iterations: durations floored to tau, energies of the fits, both for
-// the plan and for the time of what it is compared with. A run pays the measured ones. Input: a valid ComputationDag,
-// tau, and EnvPipe's iteration where it was published. Output: savings in percent of the energy that everything at
-// maximum clock takes, for one pipeline that waits for T' (its own time where nobody is slower).
-//   * planned(): the paper's accounting. T is the fastest planned time, which the baseline is given too: its energy is
-//     sum(e - P t) of the measurements + N P T'. This is what table 6 holds.
-//   * the others: realised. T is the least time of any plan; everything at maximum clock takes its measured time.
-//     Our plan without a straggler is the default plan (planning/model/default_plan.h); the published method's is its
-//     fastest.
-// The baselines of ../baselines are planned on the same DAG and realised alike.
-// At the fastest point (T' not given) each realised plan and the baseline end at their own times.
-//   * of_cluster(): all pipelines of a job, one of which straggles, as figures 7 and 8 count them. The others wait for
-//     T' = slowdown * T. The straggler runs the plan without a straggler and takes `slowdown` times its energy. The
-//     paper's plan at T' is the one of least *planned total* energy at its own time among those that end by T', which
-//     is not always the slowest.
-// Errors: those of plan_perseus(). Cost: both planners' and the baselines'. Threads: pure functions.
-// Source: paper sections 6.3 and 3.1, tables 5 and 6, figures 7 and 8; ../docs/reproduction.md.
+//          the plan and for the time of its baseline. A run pays the measured ones.
+//            * planned(): the paper's accounting. T is the fastest planned time, also for the baseline: its energy is
+//              sum(e - P t) of the measurements + N P T', as in table 6.
+//            * the others: realized. T is the least time of any plan; everything at maximum clock takes its measured
+//              time. Our plan without a straggler is the default plan (planning/model/default_plan.h); the published
+//              method's is its fastest.
+//          The baselines of planning/baselines are planned on the same DAG and realized alike. At the fastest point (T'
+//          not given) each realized plan and the baseline end at their own times.
+//            * of_cluster(): all pipelines of a job, one of which is the straggler, as in figures 7 and 8. The others
+//              wait for T' = slowdown * T. The straggler runs the plan without a straggler and takes `slowdown` times
+//              its energy. The paper's plan at T' is the one of least *planned total* energy at its own time among
+//              those that end by T', which is not always the slowest.
+// Input:   a valid ComputationDag, tau, and EnvPipe's iteration if it was published.
+// Output:  savings in percent of the energy with everything at maximum clock, for one pipeline that waits for T' (its
+//          own time without a straggler).
+// Errors:  those of plan_perseus().
+// Cost:    both planners' and the baselines'.
+// Threads: pure functions.
+// Source:  paper sections 6.3 and 3.1, tables 5 and 6, figures 7 and 8; docs/reproduction.md.
 #pragma once
 
 #include <optional>
@@ -63,7 +66,7 @@ class EmulatedCase {
   /// The slowest published planned time: that of the first step (the starting schedule is not published).
   [[nodiscard]] Seconds planned_slowest() const;
   [[nodiscard]] Seconds fastest() const { return ours_.points.back().time; }
-  /// T of T'/T for everything that is realised: everything at maximum clock, or T_min where no plan is that fast.
+  /// T of T'/T for everything that is realized: everything at maximum clock, or T_min where no plan is that fast.
   [[nodiscard]] Seconds without_straggler() const { return model::time_without_straggler(ours_, all_max_.time); }
 
   struct Savings {
@@ -72,7 +75,7 @@ class EmulatedCase {
     double ours_realised_pct = 0;
     double ours_fastest_pct = 0;  ///< T_min instead of the default plan; with a straggler the same as ours_realised_pct
     double bound_pct = 0;
-    std::optional<double> envpipe_pct;  ///< as published, realised
+    std::optional<double> envpipe_pct;  ///< as published, realized
     /// As in baselines(); nothing where a method has no plan that ends by a straggler's T'.
     std::vector<std::optional<double>> baselines_pct;
   };
@@ -89,7 +92,7 @@ class EmulatedCase {
   };
   struct OfCluster {
     Shares paper_planned, paper_realised, ours_realised, bound;
-    std::optional<Shares> envpipe;           ///< as published, realised
+    std::optional<Shares> envpipe;           ///< as published, realized
     std::optional<Shares> envpipe_as_drawn;  ///< with the published slip: pipelines + 1 of them wait, not pipelines - 1
     std::vector<std::optional<Shares>> baselines;  ///< nothing where a method has no plan that ends by T'
   };

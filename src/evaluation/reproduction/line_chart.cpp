@@ -20,7 +20,7 @@ constexpr double left = 62, right = 16, top = 34, bottom = 34;  // around a pane
 constexpr double head = 94, foot = 34;                          // title and legend above, the x axis' name below
 constexpr double legend_line = 20;
 
-/// Classes of io/report/svg_page.h's style sheet, and dashes, so that colour is not all that tells lines apart.
+/// Classes of io/report/svg_page.h's style sheet, and dashes, so that color is not all that tells lines apart.
 struct Style {
   std::string_view css_class;
   std::string_view dashes;
@@ -36,7 +36,7 @@ const Style& style_of(const ChartSeries& series) { return styles[series.style % 
 double radius_of(const ChartSeries& series) { return 3.5 + 1.75 * (series.style % 3); }
 
 std::string stroke(const Style& style) {
-  // The fifth is brown on either page: the style sheet has four colours for lines.
+  // The fifth is brown on either page: the style sheet has four colors for lines.
   return fmt::format("{}stroke-dasharray=\"{}\"", style.css_class.empty() ? "stroke=\"#8a6d3b\" " : "", style.dashes);
 }
 

@@ -1,8 +1,10 @@
 // Panels of line charts in one SVG: the paper's figures, side by side for every scale.
 //
-// Input: panels with series of (x, y) points in ascending x; a series of one point is drawn as a dot. Series of one
-// `style` look the same in every panel and stand in the legend once. A panel may have a dotted vertical line at some x.
-// Output: one SVG for light and dark pages. Errors: none; panels without points are drawn empty. Cost: O(points).
+// Input:   panels with series of (x, y) points in ascending x; a series of one point becomes a dot. Series of one
+//          `style` look the same in every panel and appear in the legend once. A panel may have a dotted vertical line.
+// Output:  one SVG for light and dark pages.
+// Errors:  none; panels without points are drawn empty.
+// Cost:    O(points).
 // Threads: pure function.
 #pragma once
 

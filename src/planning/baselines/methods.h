@@ -1,9 +1,12 @@
-// The methods that a planner is compared with, as one table: what users call them, and their plans.
+// The table of baseline methods: names for users, and functions that make their plans.
 //
-// Input: a valid DAG. Output: plans in the order in which the method finds them; judge() turns plans into a frontier,
-// realised as everybody else's (planning/planner/realise.h). Errors: usage where a method is not defined for the DAG.
-// Cost: EnvPipe's steps, see planning/baselines/envpipe.h; the others are fast. Threads: pure. Source: paper
-// section 6.1.
+// Input:   a valid DAG.
+// Output:  plans in the order in which the method finds them; judge() turns plans into a frontier, realized as those of
+//          the planners (planning/planner/realise.h).
+// Errors:  usage: a method is not defined for the DAG.
+// Cost:    EnvPipe's steps, see planning/baselines/envpipe.h; the others are fast.
+// Threads: pure functions.
+// Source:  paper section 6.1.
 #pragma once
 
 #include <span>
@@ -20,7 +23,7 @@ namespace perseus::baselines {
 
 struct BaselinePlans {
   std::vector<model::Plan> plans;
-  std::string note;  ///< what is to be known about this result; may be empty
+  std::string note;  ///< remark about this result for the user; may be empty
 };
 
 struct BaselineMethod {
@@ -37,7 +40,7 @@ struct BaselineMethod {
 /// envpipe, zeus-global, zeus-per-stage, all-max, min-energy
 std::span<const BaselineMethod> baseline_methods();
 
-/// The Pareto set of the plans' realised times and energies, with `bound` as the lower bound.
+/// The Pareto set of the plans' realized times and energies, with `bound` as the lower bound.
 model::Frontier judge(const model::ComputationDag& dag, std::vector<model::Plan> plans, const model::LowerBound& bound);
 
 }  // namespace perseus::baselines

@@ -1,10 +1,13 @@
-// How often a plan changes clocks, and how soon after one another: what hardware must be able to do to follow it.
+// Counts a plan's clock changes and finds the shortest dwell: the demands of a plan on the hardware.
 //
-// Input: a plan that fits the DAG, and its simulation. Output: per rank. Of all computations of a rank, only those
-// whose option has a clock (not 0) count. The iteration repeats, so the first of them follows the last: a rank changes
-// its clock twice or more per iteration, or never. A change is requested at the moment when the computation before
-// it ends (see planning/checker/plan_run.h); dwell is the time from one request to the next of the same rank, around
-// the end of the iteration too. Errors: none. Cost: O(computations). Threads: any.
+// Input:   a plan that fits the DAG, and its simulation.
+// Output:  per rank; only computations whose option has a clock (not 0) count. The iteration repeats, so the first of
+//          them follows the last: a rank changes its clock twice or more per iteration, or never. A rank requests a
+//          change when the computation before it ends (see planning/checker/plan_run.h); dwell is the time from one
+//          request to the next of the same rank, also across the end of the iteration.
+// Errors:  none.
+// Cost:    O(computations).
+// Threads: safe concurrently.
 #pragma once
 
 #include <vector>
@@ -18,7 +21,7 @@ namespace perseus::checker {
 
 struct ClockChanges {
   int count = 0;           ///< requests per iteration
-  Seconds shortest_dwell;  ///< the makespan where the clock never changes
+  Seconds shortest_dwell;  ///< the makespan if the clock never changes
 };
 
 std::vector<ClockChanges> count_clock_changes(const model::ComputationDag& dag, const model::Plan& plan,

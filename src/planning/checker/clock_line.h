@@ -1,8 +1,7 @@
-// The clock of one rank while it changes, and how a computation runs meanwhile.
+// The clock of one rank during changes, and the computations that run meanwhile.
 //
-// A requested clock arrives later (planning/model/clock_timeline.h), so a computation may run at several clocks.
-// planning/checker/plan_run.h states the model.
-//
+// Problem: a requested clock arrives later (planning/model/clock_timeline.h), so a computation may run at several
+//          clocks. planning/checker/plan_run.h states the model.
 // Input:   requests in order of time; seconds on any common axis.
 // Output:  duration and energy of computations.
 // Cost:    O(options) per computation.
@@ -26,7 +25,7 @@ class ClockLine {
     Seconds duration;
     Joules energy;
   };
-  /// One computation of that type from `start` to its end, at the clocks that are here meanwhile.
+  /// One computation of that type from `start` to its end, at the clocks in effect meanwhile.
   Run run(const model::ComputationType& type, Seconds start);
 
   /// Moves the origin of time to `origin`: the next iteration begins.

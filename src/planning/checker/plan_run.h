@@ -1,23 +1,24 @@
-// What really happens when a plan runs: an event-driven simulation of one iteration.
+// Runs a plan: an event-driven simulation of one iteration.
 //
-// Problem: the makespan and energy of a plan, found in another way than the planner's longest paths: ranks that run
-// their orders, messages that take their latency, a clock that moves from event to event.
-// Input: a valid ComputationDag and a plan that fits it (see plan_fits). Output: Simulation, unique. Errors: none;
-// a plan that does not fit, or ranks that wait for each other forever, are a programmer's mistake and abort.
-// Cost: O((computations + dependencies) log ranks), allocations only for the result after the first run.
-// Threads: one Simulator per thread; it keeps a reference to its DAG.
-// Source: paper section 4.1, eq. (1).
+// Problem: compute the makespan and energy of a plan without the planner's longest paths: ranks run their orders,
+//          messages take their latency, and time advances from event to event.
+// Input:   a valid ComputationDag and a plan that fits it (see plan_fits).
+// Output:  Simulation, unique.
+// Errors:  none; a plan that does not fit, or a deadlock of ranks, is a programming error and aborts.
+// Cost:    O((computations + dependencies) log ranks), allocations only for the result after the first run.
+// Threads: one PlanRunner per thread; it keeps a reference to its DAG.
+// Source:  paper section 4.1, eq. (1).
 //
 // Clocks that arrive late (switch_latency > 0). A computation whose option has clock 0 is not clock-controlled: it
 // runs as measured and neither needs nor causes a change. On every rank, when a clock-controlled computation ends and
-// the next clock-controlled one of that rank needs another clock than the one last requested, that clock is requested
-// at once; it arrives switch_latency later. A rank's GPU makes one change at a time: a request during a change waits
-// until that change is done and then takes its own latency; a newer request replaces one that waits. Until then the
-// rank stays at its old clock f: a computation of type k that runs there progresses at 1/t of k's option at f and its
-// joules are those of that option, per part of the work done. If k was not measured at f, the option is that of the
-// highest measured clock below f, or the lowest clock of all. The iteration repeats: the first clock of the next
-// iteration is requested when the last clock-controlled computation of this one ends, and the next iteration starts
-// when all ranks are done. Reported is the second of two iterations, the first of which started with all clocks right.
+// the next clock-controlled one needs another clock than the one last requested, the rank requests that clock at once;
+// it arrives switch_latency later. A rank's GPU makes one change at a time: a request during a change waits until that
+// change is done and then takes its own latency; a newer request replaces a waiting one. Until then the rank stays at
+// its old clock f: a computation of type k that runs there progresses at 1/t of k's option at f, and its energy is that
+// of this option, per part of the work done. If k was not measured at f, the option is that of the highest measured
+// clock below f, or the lowest clock of all. The iteration repeats: a rank requests the first clock of the next
+// iteration when the last clock-controlled computation of this one ends, and the next iteration starts when all ranks
+// are done. The result is the second of two iterations; the first starts with all clocks right.
 #pragma once
 
 #include <vector>
@@ -38,14 +39,14 @@ struct Simulation {
   Seconds makespan;
   Joules computing_energy;     ///< sum of e
   Joules effective_energy;     ///< sum of e - P t
-  Joules energy;               ///< eq. (1) at T' = makespan: computing and waiting
+  Joules energy;               ///< eq. (1) at T' = makespan: computation and waiting
   std::vector<Seconds> busy;   ///< per rank: time spent computing
   std::vector<Seconds> start;  ///< per computation, from the iteration's start
   std::vector<Seconds> end;
   std::vector<Joules> energy_of;  ///< per computation; their sum is computing_energy
 };
 
-/// Ok if the plan has one option for every computation and each exists; an Error names the first that does not.
+/// Ok if the plan has one existing option for every computation; an Error names the first violation.
 Status plan_fits(const model::ComputationDag& dag, const model::Plan& plan);
 
 class PlanRunner {
@@ -87,7 +88,7 @@ class PlanRunner {
   std::vector<double> end_;
 };
 
-/// One run of a fresh Simulator.
+/// One run of a new PlanRunner.
 Simulation simulate(const model::ComputationDag& dag, const model::Plan& plan, const SimulationOptions& options = {});
 
 }  // namespace perseus::checker

@@ -1,10 +1,13 @@
-// Verifies a whole frontier against the pipeline that it was planned for, without knowing the planner.
+// Verifies a whole frontier against the DAG of its pipeline, with code that is independent of the planner.
 //
-// Problem: are the claimed times, energies, bounds and ends of a frontier true? Everything is recomputed from the
-// measurements by planning/checker/plan_run.h; bounds are checked with certificates where some are given.
-// Input: a valid ComputationDag (its order of options is what plans refer to), a frontier of at least one point.
-// Output: findings (none: verified), in the order of points, and summary numbers. Errors: none, all is a finding.
-// Cost: one simulation per point. Threads: any, none inside. Source: paper sections 3.1, 4.1, eq. (1).
+// Problem: are the claimed times, energies, bounds and ends of a frontier true? planning/checker/plan_run.h recomputes
+//          everything from the measurements; certificates, if given, check the bounds.
+// Input:   a valid ComputationDag (plans refer to its order of options), a frontier of at least one point.
+// Output:  findings in the order of points (none: verified), and summary numbers.
+// Errors:  none, every problem is a finding.
+// Cost:    one simulation per point.
+// Threads: safe concurrently.
+// Source:  paper sections 3.1, 4.1, eq. (1).
 #pragma once
 
 #include <span>
@@ -21,9 +24,9 @@ namespace perseus::checker {
 struct VerifyOptions {
   double tolerance = 1e-9;        ///< relative, of times and energies
   double bound_tolerance = 1e-6;  ///< relative to the iteration's energy, of bounds against certificates
-  Seconds switch_latency;         ///< the one that the claimed times and energies include
+  Seconds switch_latency;         ///< included in the claimed times and energies
   /// The frontier claims to reach both ends: the least makespan of all plans and the least effective energy of all
-  /// plans. Not so for baselines and for plans that respect a minimal dwell or switch latency.
+  /// plans. False for baselines and for plans with a minimum dwell or switch latency.
   bool reaches_both_ends = true;
 };
 
@@ -39,7 +42,7 @@ struct Finding {
 struct Verification {
   std::vector<Finding> findings;
   int points = 0;
-  int certificates = 0;        ///< that were valid
+  int certificates = 0;        ///< number of valid certificates
   Seconds fastest_time;        ///< recomputed, of the last point
   Seconds slowest_time;        ///< recomputed, of point 0
   Seconds least_makespan;      ///< of any plan: every computation at its fastest option
@@ -51,8 +54,8 @@ struct Verification {
   [[nodiscard]] bool ok() const { return findings.empty(); }
 };
 
-/// Checks the frontier. The bound is skipped where `frontier.bound` has no vertices; certificates are optional (see
-/// deadlines_to_certify() for where they prove most).
+/// Checks the frontier; skips the bound if `frontier.bound` has no vertices. Certificates are optional
+/// (deadlines_to_certify() returns the deadlines at which they prove most).
 Verification verify_frontier(const model::ComputationDag& dag, const model::Frontier& frontier,
                              std::span<const model::BoundCertificate> certificates = {},
                              const VerifyOptions& options = {});

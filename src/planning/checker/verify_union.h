@@ -1,12 +1,12 @@
-// Checks the frontier of several configurations' union: is it theirs, is nothing better left out, does the bound hold?
+// Checks the frontier of the union of several configurations: its points exist, none better is missing, the bound
+// holds.
 //
-// Input:   the frontiers of the configurations, checked by verify_frontier() each; the pipeline's blocking power; what
-// is
-//          claimed, slowest point first.
-// Output:  findings, one sentence each. Claims are compared one with one, without the planner's or the search's code.
+// Input:   the frontiers of the configurations, each checked by verify_frontier(); the pipeline's blocking power; the
+//          claims, slowest point first.
+// Output:  findings, one sentence each. It compares claims one by one, without the planner's or the search's code.
 // Errors:  none.
 // Cost:    O(claims * points of all configurations).
-// Threads: pure.
+// Threads: pure function.
 #pragma once
 
 #include <string>

@@ -1,10 +1,13 @@
 // A residual network and the augmentation of flow through it along shortest paths (Dinic's blocking flows).
 //
-// Problem: given what each arc can still carry forwards and backwards, send as much as possible from one node to
-// another. Input: int64 residual capacities >= 0, or unbounded. Output: how much was sent, the residual capacities that
-// remain, and the set of nodes that the source still reaches: the smallest source side of a minimum cut.
-// Errors: none; an arc path without any bound is an answer. Cost: O(V^2 E); O(V + E) when nothing can be sent.
-// Threads: one per object. Source: Dinic 1970.
+// Problem: given the residual capacity of each arc forward and backward, send the maximum flow between two nodes.
+// Input:   int64 residual capacities >= 0, or unbounded.
+// Output:  the amount sent, the remaining residual capacities, and the set of nodes that the source still reaches: the
+//          smallest source side of a minimum cut.
+// Errors:  none; a path of unbounded arcs is an answer.
+// Cost:    O(V^2 E); O(V + E) when nothing can be sent.
+// Threads: one thread per object.
+// Source:  Dinic 1970.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,7 @@ class ResidualNetwork {
 
   /// Sends the maximum and returns it, or nullopt if there is an unbounded path.
   std::optional<std::int64_t> augment(int source, int sink);
-  /// Whether the source of the last augment(), which sent all it could, still reaches the node.
+  /// True if the source of the last augment(), which sent the maximum, still reaches the node.
   [[nodiscard]] bool reached(int node) const { return level_[node] >= 0; }
 
  private:

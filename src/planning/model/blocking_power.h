@@ -1,7 +1,10 @@
-// What a waiting accelerator draws, where nobody measured it.
+// Estimates the blocking power of an accelerator, for profiles without a measured one.
 //
-// Input: a profile. Output: a fifth of the highest average power of any of its computations, of ONE accelerator; 0 for
-// a profile without computations. GPUs that wait on a transfer spin, and draw about that. Cost: linear. Threads: pure.
+// Input:   a profile.
+// Output:  a fifth of the highest average power of any of its computations, of ONE accelerator; 0 for a profile without
+//          computations. GPUs that wait on a transfer spin, and draw about that.
+// Cost:    O(measurements).
+// Threads: pure function.
 #pragma once
 
 #include "planning/model/profile.h"

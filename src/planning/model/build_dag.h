@@ -17,24 +17,23 @@
 
 namespace perseus::model {
 
-/// What a profile and a schedule leave open.
+/// Costs that neither the profile nor the schedule contains.
 struct PipelineCosts {
   Watts blocking_power;              ///< >= 0
   TransferLatency transfer_latency;  ///< of dependencies between two ranks
-  /// A rank that sends waits until its transfer is done (synchronous sends, as measured frameworks do); otherwise it
-  /// goes on computing meanwhile.
+  /// true: a sending rank waits until its transfer is done (synchronous sends, as measured frameworks do); false: it
+  /// computes meanwhile.
   bool blocking_transfers = false;
 };
 
 /// The DAG of `schedule` with `profile`'s options. Stage s of the profile is stage s of the schedule. Edges: F(s,m)
 /// after F(s-1,m); B or I(s,m) after that of s+1 and after F(s,m); W(s,m) after I(s,m); pure_backward(s,m) after
-/// recompute(s,m); each rank's own order. An edge that a rank's order implies is left out, so no pair has two edges.
-/// Constant-time instructions that the profile has and the schedule lacks are added: `load` before each forward of its
-/// stage, then at the end of each rank its stages' `all_reduce` and last their `optimizer_step`; those that the
-/// schedule has and the profile lacks are left out (nothing is known of their time). Where the schedule recomputes
-/// early and the profile has only forward and backward, the two missing instructions are derived, see
-/// planning/model/derived_instructions.h.
-/// Types are ordered by stage, then instruction; computations breadth-first from the ones that wait for nothing.
+/// recompute(s,m); each rank's own order. The DAG omits an edge that a rank's order implies, so no pair has two edges.
+/// The DAG adds constant-time instructions that the profile has and the schedule lacks: `load` before each forward of
+/// its stage, then at the end of each rank its stages' `all_reduce` and last their `optimizer_step`. It omits those
+/// that the schedule has and the profile lacks (their time is unknown). If the schedule recomputes early and the
+/// profile has only forward and backward, planning/model/derived_instructions.h derives the two missing instructions.
+/// Types are ordered by stage, then instruction; computations breadth-first from those without predecessors.
 /// A dependency between two ranks has the latency of their link, see planning/model/transfer_latency.h.
 /// Errors: stage counts that differ, ranks that send without a latency of their link, an instruction without
 /// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of

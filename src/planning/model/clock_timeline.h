@@ -1,8 +1,7 @@
 // Clock of one GPU over time: a GPU makes one clock change at a time.
 //
-// A requested clock arrives one latency after its change begins. A request during a change waits until that change is
-// done; of several requests that wait, the newest counts.
-//
+// Problem: a requested clock arrives one latency after its change begins. A request during a change waits until that
+//          change is done; of several waiting requests, the newest counts.
 // Input:   requests in order of time; seconds on any common axis.
 // Output:  the changes, in order of time.
 // Errors:  none.
@@ -26,12 +25,12 @@ class ClockTimeline {
   explicit ClockTimeline(Megahertz clock) : first_(clock), requested_(clock) {}
 
   void request(Megahertz clock, Seconds when, Seconds latency);
-  /// The clock at that time, and the changes that are known and not forgotten.
+  /// The clock at that time.
   [[nodiscard]] Megahertz at(Seconds when) const;
   [[nodiscard]] const std::deque<Change>& changes() const { return changes_; }
   /// The first change that arrives after `when`, or changes().end().
   [[nodiscard]] std::deque<Change>::const_iterator next_after(Seconds when) const;
-  /// Calls use(clock, from, to) for each part of that time in which the clock stays the same.
+  /// Calls use(clock, from, to) for each part of that interval with a constant clock.
   template <class Use>
   void for_each(Seconds from, Seconds to, Use&& use) const {
     Megahertz clock = at(from);
@@ -44,7 +43,7 @@ class ClockTimeline {
       from = until;
     }
   }
-  /// Forgets changes that have arrived by then: at() is not asked for an earlier time.
+  /// Forgets changes that have arrived by then; at() must not be called for an earlier time afterwards.
   void forget_before(Seconds when);
   /// Moves the origin of time to `origin`.
   void restart_time_at(Seconds origin);

@@ -1,11 +1,13 @@
-// Profiles of the pieces of a backward computation, where only the whole was measured.
+// Derives profiles of the parts of a backward computation from the profile of the whole.
 //
-// Early recomputation: recompute runs the forward again, so it takes forward's measurements as they are; pure_backward
-// is backward minus forward (time and energy) at each clock that both were measured at. Split backward: what share of
-// backward the input gradient takes is not in the profile, so the caller must say it.
-// Errors name the stage, and the clock whose difference is not positive. Stages that have the pieces already keep them.
-// Spread: that of recompute is forward's; the others' are unknown and 0. Threads: pure functions.
-// Source: paper section 4.4; Merak's early recomputation 1F1B.
+// Problem: schedules with early recomputation or a split backward need profiles of parts that were not measured.
+// Output:  early recomputation: recompute repeats the forward, so it takes the forward's measurements unchanged;
+//          pure_backward is backward minus forward (time and energy) at each clock at which both were measured.
+//          Split backward: the profile does not contain the input gradient's share, so the caller gives it. Stages that
+//          have the parts keep theirs. The spread of recompute is that of forward; the other spreads are unknown and 0.
+// Errors:  they name the stage, and the clock whose difference is not positive.
+// Threads: pure functions.
+// Source:  paper section 4.4; Merak's early recomputation 1F1B.
 #pragma once
 
 #include "base/result.h"

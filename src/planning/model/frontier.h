@@ -1,9 +1,10 @@
-// The iteration time-energy frontier as realised plans, and the lower bound that proves how good they are.
+// The iteration time-energy frontier as realized plans, and the lower bound that proves how good they are.
 //
-// Shape: a plan is one option index per computation of its ComputationDag. Frontier points are ordered slowest first
-// (point 0 is T*), strictly decreasing in time and strictly increasing in effective energy: a Pareto set.
-// Units: s, J. `energy` is that of one iteration at the point's own realised time (paper eq. (1) with T' = T).
-// Threads: plain values. Source: paper sections 3.1, 4.1.
+// Shape:   a plan is one option index per computation of its ComputationDag. Frontier points are ordered slowest first
+//          (point 0 is T*), strictly decreasing in time and strictly increasing in effective energy: a Pareto set.
+// Units:   s, J. `energy` is that of one iteration at the point's own realized time (paper eq. (1) with T' = T).
+// Threads: plain values.
+// Source:  paper sections 3.1, 4.1.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +33,10 @@ struct LowerBound {
   [[nodiscard]] Joules at(Seconds deadline) const;
 };
 
-/// What a noisy profile does to the time and energy of a plan; all 0 where the profile counts as exact.
+/// Effect of a noisy profile on the time and energy of a plan; all 0 if the profile counts as exact.
 struct ProfileNoise {
-  /// The expected makespan less that of the profile's means: the longest of many uncertain paths is later than the
-  /// longest by the means.
+  /// Expected makespan minus the makespan by the profile's means; the maximum over many uncertain paths exceeds the
+  /// longest path by the means.
   Seconds lateness;
   Seconds time_stddev;
   Joules energy_stddev;
@@ -43,22 +44,22 @@ struct ProfileNoise {
 };
 
 struct FrontierPoint {
-  Seconds time;             ///< realised makespan of the plan; expected where the profile is noisy
-  Joules energy;            ///< realised total at T' = time
+  Seconds time;             ///< realized makespan of the plan; its expected value if the profile is noisy
+  Joules energy;            ///< realized total at T' = time
   Joules effective_energy;  ///< sum of e - P t
   Joules bound;             ///< lower bound on `energy` over all plans no slower than `time`
   Plan plan;
-  Joules
-      clock_limit_cost{};  ///< what switch latency and dwell cost: `energy` above that of a plan without them, same T
-  ProfileNoise noise{};    ///< `time` and `energy` include its lateness
-  /// 0 where `energy` is the bound, be it 0 J; infinite above a bound of 0 J.
+  /// Cost of switch latency and dwell: `energy` minus that of a plan without these limits at the same T.
+  Joules clock_limit_cost{};
+  ProfileNoise noise{};  ///< `time` and `energy` include its lateness
+  /// 0 if `energy` equals the bound, even a bound of 0 J; infinite above a bound of 0 J.
   [[nodiscard]] double gap_pct() const { return energy == bound ? 0.0 : 100.0 * ((energy - bound) / bound); }
 };
 
 struct Frontier {
   std::vector<FrontierPoint> points;
-  LowerBound bound;                    ///< of the profile's means: expected times are no less
-  ProfileNoise maximum_clock_noise{};  ///< of everything at maximum clock
+  LowerBound bound;                    ///< by the profile's means: expected times are no less
+  ProfileNoise maximum_clock_noise{};  ///< of the plan with all computations at maximum clock
 };
 
 }  // namespace perseus::model

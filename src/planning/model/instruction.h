@@ -1,7 +1,7 @@
-// The instructions that pipeline schedules are made of, and their names in CSV, JSON, plan files and the C ABI.
+// The instructions of pipeline schedules, and their names in CSV, JSON, plan files and the C ABI.
 //
-// Source: paper section 4.4 (constant-time operations, other schedules); the names are those of Zeus where it has them.
 // Threads: constants.
+// Source:  paper section 4.4 (constant-time operations, other schedules); names are Zeus' names if Zeus has them.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@ namespace perseus::model {
 
 enum class Instruction : unsigned char {
   forward,
-  backward,         ///< full backward; includes the recomputation where activations are recomputed
+  backward,         ///< full backward, including recomputation if the stage recomputes
   input_gradient,   ///< first half of a split backward (zero-bubble schedules; "I" in PyTorch's tables)
   weight_gradient,  ///< second half ("W")
-  recompute,        ///< the forward run again, ahead of its backward (early recomputation 1F1B)
+  recompute,        ///< the forward again, ahead of its backward (early recomputation 1F1B)
   pure_backward,    ///< backward without its recomputation
   load,             ///< constant-time: batch loading, once per microbatch before the forward
-  all_reduce,       ///< constant-time: gradient synchronisation, once at the end of the iteration
-  optimizer_step,   ///< constant-time: once at the very end
+  all_reduce,       ///< constant-time: gradient synchronization, once at the end of the iteration
+  optimizer_step,   ///< constant-time: once, last of all
 };
 
 inline constexpr int num_instructions = 9;

@@ -1,8 +1,10 @@
-// The layers of a model, in the order in which data passes them: what a partition into stages is made of.
+// The layers of a model in data order; a partition assigns them to stages.
 //
-// Shape: per layer its costs at each clock, highest first; all layers have the same clocks. A single cost with clock 0
-// means "at whatever clock it ran". Units: s and J of one microbatch on one accelerator. What is not known is 0: then
-// all backward times, or all energies, are. Threads: plain values. Source: paper appendix B.1 (what counts as a layer).
+// Shape:   per layer its costs at each clock, highest first; all layers have the same clocks. A single cost with clock
+//          0 means that the clock is unknown. Unknown backward times or energies are 0 in all layers.
+// Units:   s and J of one microbatch on one accelerator.
+// Threads: plain values.
+// Source:  paper appendix B.1 (what counts as a layer).
 #pragma once
 
 #include <optional>
@@ -14,7 +16,7 @@
 
 namespace perseus::model {
 
-/// What frameworks need to know of a layer; `other` (a convolution block, an encoder) is a layer like any other.
+/// The kinds that frameworks distinguish; `other` is, for example, a convolution block or an encoder.
 enum class LayerKind : unsigned char { embedding, transformer, mtp, head, other };
 
 inline constexpr int num_layer_kinds = 5;

@@ -16,7 +16,7 @@
 
 namespace perseus::model {
 
-/// What a schedule generator needs. `chunks` is the number of stages per rank (V), 1 unless interleaved.
+/// Input of a schedule generator. `chunks` is the number of stages per rank (V), 1 unless interleaved.
 struct ScheduleShape {
   int num_ranks = 1;
   int num_microbatches = 1;

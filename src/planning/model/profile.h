@@ -1,13 +1,16 @@
 // A profile: time and energy of every computation of one training iteration at each clock, as measured.
 //
-// Shape: one entry per (stage, instruction), entries unique, ordered by stage then by first appearance; within an entry
-// one measurement per clock, highest clock first, clocks unique. Units: seconds, joules, MHz, of ONE accelerator; where
-// a stage's tensor/data-parallel ranks were profiled apart, times are their maximum, energies their sum, and
-// `accelerators` of that stage says how many they are (blocking power counts that often).
-// Measurements are kept as they are: dominated clocks and noise included. Filtering is the planner's business.
-// A clock without its pair (measured for a stage's forward but not for its backward, or the reverse) is kept: the two
-// are planned apart. A stage that has forward but no form of backward, or the reverse, is an error. Errors: validate()
-// names stage, instruction, value and what was allowed. Threads: plain value. Source: paper section 5 (Profiler).
+// Shape:   one entry per (stage, instruction), entries unique, ordered by stage, then by first appearance; within an
+//          entry one measurement per clock, highest clock first, clocks unique. Measurements stay as measured, with
+//          dominated clocks and noise; the planner filters them. A clock measured only for a stage's forward or only
+//          for its backward stays: the planner treats the two separately.
+// Units:   seconds, joules, MHz of ONE accelerator. If a stage's tensor- or data-parallel ranks were profiled
+//          separately, times are their maximum and energies their sum, and `accelerators` of that stage is their number
+//          (blocking power counts that often).
+// Errors:  validate() names stage, instruction, value and what is allowed. A stage with forward but without any form of
+//          backward, or the reverse, is an error.
+// Threads: plain value.
+// Source:  paper section 5 (Profiler).
 #pragma once
 
 #include <string>
@@ -23,14 +26,14 @@ struct Measurement {
   Megahertz clock;       ///< 0 for a constant-time operation that no clock affects
   Seconds time;          ///< > 0
   Joules energy;         ///< >= 0
-  Seconds time_stddev;   ///< spread of the averaged samples, 0 if there was one
-  Joules energy_stddev;  ///< likewise
+  Seconds time_stddev;   ///< of the averaged samples; 0 for a single sample
+  Joules energy_stddev;  ///< of the averaged samples; 0 for a single sample
   int samples = 1;
 };
 
 struct ProfileEntry {
   int stage = 0;
-  std::string instruction;  ///< see planning/model/instruction.h for the names the schedules use
+  std::string instruction;  ///< planning/model/instruction.h lists the names that schedules use
   std::vector<Measurement> measurements;
 };
 

@@ -1,10 +1,12 @@
-// What was measured while a training job ran under several frequency plans: the input of calibration.
+// Measurements of a training job that ran under several frequency plans: the input of calibration.
 //
-// Shape: one TracedPlan per frequency plan, ordered by id, ids unique; stages[s] is the execution order of stage s, the
-// same instructions and microbatches in every plan, one stage per rank. Units: s, J, MHz; times are means over the
-// plan's iterations, energies those of the stage's accelerators over a whole iteration. Errors: validate() names plan,
-// stage, position, value, and what was expected. Threads: plain value. Source: paper section 6.1 (testbed
-// measurements).
+// Shape:   one TracedPlan per frequency plan, ordered by id, ids unique; stages[s] is the execution order of stage s,
+//          the same instructions and microbatches in every plan, one stage per rank.
+// Units:   s, J, MHz; times are means over the plan's iterations, energies those of the stage's accelerators over a
+//          whole iteration.
+// Errors:  validate() names plan, stage, position, value, and the expected value.
+// Threads: plain value.
+// Source:  paper section 6.1 (testbed measurements).
 #pragma once
 
 #include <string>
@@ -26,12 +28,12 @@ struct TracedComputation {
 
 struct TracedPlan {
   int id = 0;
-  std::string kind;                                    ///< a word of whoever measured it: "perseus", "envpipe", ...
+  std::string kind;                                    ///< a label of the data set: "perseus", "envpipe", ...
   std::vector<std::vector<TracedComputation>> stages;  ///< per stage, in execution order
   Seconds iteration_time;                              ///< of the whole pipeline
   std::vector<Joules> energy;                          ///< per stage, of one iteration
   std::vector<Seconds> loading;                        ///< per stage: batch loading in one iteration, 0 if unknown
-  int iterations = 1;                                  ///< how many were averaged
+  int iterations = 1;                                  ///< number of averaged iterations
 
   [[nodiscard]] Joules total_energy() const;
 };
@@ -40,7 +42,7 @@ struct RunTrace {
   std::vector<TracedPlan> plans;
 
   [[nodiscard]] int num_stages() const { return static_cast<int>(plans.front().stages.size()); }
-  /// The order that all plans ran in. Requires validate().
+  /// The execution order of all plans. Requires validate().
   [[nodiscard]] Schedule schedule() const;
   [[nodiscard]] Status validate() const;
 };

@@ -1,10 +1,13 @@
-// A training job on a cluster, what befalls it, and for how long: the input of the emulator.
+// A scenario: a training job on a cluster, its stragglers and its duration; the input of the emulator.
 //
-// Shape: `kinds` are the different pipelines there are; kind k starts with `pipelines` replicas, which are numbered
-// through all kinds in their order, from 0. A kind with 0 replicas is what a failure leaves of another one.
-// `stragglers` are given ones in any order, `random` says from which distributions further ones are drawn.
-// Units: s, W of one accelerator. Errors: those of the reader (io/formats/scenario_toml.h); `where` of a straggler is
-// what a message about it starts with once profiles are known. Threads: plain values. Source: paper sections 2.2, 6.3.
+// Shape:   `kinds` are the different pipelines; kind k starts with `pipelines` replicas, numbered from 0 through all
+//          kinds in order. A kind with 0 replicas is what a failure leaves of another kind. `stragglers` lists given
+//          stragglers in any order, `random` the distributions from which the emulator draws further ones.
+// Units:   s, W of one accelerator.
+// Errors:  those of the reader (io/formats/scenario_toml.h); `where` of a straggler begins messages about it that need
+//          the profiles.
+// Threads: plain values.
+// Source:  paper sections 2.2, 6.3.
 #pragma once
 
 #include <cstdint>
@@ -18,20 +21,20 @@
 
 namespace perseus::model {
 
-/// thermal, power: the clock is lowered; storage: batches arrive late; failure: some of a pipeline's GPUs are gone.
+/// thermal, power: lower clock; storage: batches arrive late; failure: a pipeline lacks some of its GPUs.
 enum class StragglerCause { thermal, power, storage, failure };
 
 std::string_view name_of(StragglerCause cause);
 std::optional<StragglerCause> straggler_cause_named(std::string_view name);
 
-/// What a cause does to the pipeline that it befalls.
+/// Effect of a cause on a pipeline.
 struct Hardship {
   StragglerCause cause = StragglerCause::thermal;
   double slowdown = 1;       ///< thermal, power: of a computation's fastest time; storage: of the pipeline's fastest
-  std::optional<int> stage;  ///< thermal, power: the only one that is throttled; otherwise all are
-  std::optional<int> gpus;   ///< thermal, power: how many GPUs of each throttled stage; otherwise all
+  std::optional<int> stage;  ///< thermal, power: the throttled stage; nullopt: all stages
+  std::optional<int> gpus;   ///< thermal, power: number of throttled GPUs in each throttled stage; nullopt: all
   int becomes = -1;          ///< failure: the kind that runs meanwhile
-  Seconds restart;           ///< failure: how long nobody computes, at its beginning and at its end
+  Seconds restart;           ///< failure: how long no GPU computes, at its beginning and at its end
   std::string where;         ///< "scenario.toml:12: [[straggler]]", for messages
 };
 
@@ -42,14 +45,14 @@ struct Straggler {
   Seconds duration;  ///< until recovery
 };
 
-/// Stragglers of one cause on every pipeline: times between recovery and next onset, and durations, are exponential.
+/// Stragglers of one cause on every pipeline; times from recovery to the next onset, and durations, are exponential.
 struct RandomStragglers {
-  Hardship hardship;  ///< its slowdown and stage are drawn
+  Hardship hardship;  ///< the emulator draws its slowdown and stage
   Seconds mean_between;
   Seconds mean_duration;
-  double least_slowdown = 1;  ///< drawn evenly between these two, in whole percent
+  double least_slowdown = 1;  ///< slowdowns are uniform between these two, in whole percent
   double most_slowdown = 1;
-  bool one_stage = false;  ///< a stage is drawn; otherwise all are throttled
+  bool one_stage = false;  ///< true: throttles one stage, drawn at random; false: all stages
 };
 
 struct ScenarioKind {
@@ -62,28 +65,28 @@ struct ScenarioKind {
   std::string where;
 };
 
-/// What happens around the computations of an iteration.
+/// Durations of an iteration outside of its computations.
 struct ClusterTiming {
   TransferLatency transfer_latency;
   bool blocking_transfers = false;
-  Seconds load;                                ///< before each iteration, everybody waits
-  Seconds synchronisation;                     ///< after the slowest pipeline, gradients are summed
-  std::optional<Watts> synchronisation_power;  ///< of one GPU; blocking power where not given
-  Seconds optimizer;                           ///< then the optimizer's step
+  Seconds load;                                ///< before each iteration; all ranks wait
+  Seconds synchronisation;                     ///< all-reduce of gradients after the slowest pipeline
+  std::optional<Watts> synchronisation_power;  ///< of one GPU; default: blocking power
+  Seconds optimizer;                           ///< the optimizer's step after the all-reduce
   std::optional<Watts> optimizer_power;
 };
 
-/// How plans get from the server to the clocks.
+/// Delays between the onset of a straggler and the clocks of the plan for it.
 struct PlanDelivery {
-  Seconds notice_delay;    ///< from onset (and recovery) to the server's knowing of it; negative: known ahead
-  Seconds deploy;          ///< from there until a new plan is with the clients; they take it at their next iteration
+  Seconds notice_delay;    ///< from onset (and recovery) until the server receives notice; negative: notice ahead
+  Seconds deploy;          ///< from notice until clients have the new plan; they apply it at their next iteration
   Seconds switch_latency;  ///< of a clock change within an iteration
 };
 
 enum class Scaling { strong, weak };
 std::string_view name_of(Scaling scaling);
 
-/// Steady states of many sizes, with one pipeline that straggles as a whole.
+/// Steady states of several cluster sizes, in which one whole pipeline is a straggler.
 struct ScalingSweep {
   std::vector<Scaling> scaling;
   std::vector<int> gpus;
@@ -95,14 +98,14 @@ struct Scenario {
   std::vector<ScenarioKind> kinds;
   int tensor_parallel = 1;
   Watts blocking_power;
-  Watts idle_power;  ///< of a GPU that no pipeline uses
+  Watts idle_power;  ///< of a GPU outside of all pipelines
   ClusterTiming timing;
   PlanDelivery delivery;
   std::vector<std::string> methods;
   Seconds unit_time = Seconds(0.001);  ///< of the published method
-  double slowdown = 0;                 ///< tolerated by plans without stragglers, see planning/model/default_plan.h
+  double slowdown = 0;                 ///< allowed of plans without stragglers, see planning/model/default_plan.h
   std::uint64_t seed = 1;
-  std::optional<Seconds> duration;  ///< one of these two
+  std::optional<Seconds> duration;  ///< a scenario has either `duration` or `iterations`
   std::optional<long> iterations;
   std::vector<Straggler> stragglers;
   std::vector<RandomStragglers> random;

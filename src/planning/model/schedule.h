@@ -1,11 +1,12 @@
-// A pipeline schedule: which rank runs which computation of one iteration in which order.
+// A pipeline schedule: the execution order of each rank's computations in one iteration.
 //
-// Shape: ranks[r] is rank r's actions in execution order. A stage is a model chunk in forward order (PyTorch's
-// stage_index); a rank holds one stage, or several (interleaved: stages r, r+P, ...; V-shaped: r and 2P-1-r).
-// Microbatches count from 0. The ordering *between* ranks follows from the actions, see
-// planning/model/computation_dag.h, and from early_receives. Errors: validate() names rank, action, and what was
-// expected; deadlocks are found when the DAG is built. Threads: plain value. Source: paper section 4.4;
-// ../docs/schedules.md shows each as a picture.
+// Shape:   ranks[r] is rank r's actions in execution order. A stage is a model chunk in forward order (PyTorch's
+//          stage_index); a rank holds one stage, or several (interleaved: stages r, r+P, ...; V-shaped: r and 2P-1-r).
+//          Microbatches count from 0. The ordering *between* ranks follows from the actions, see
+//          planning/model/computation_dag.h, and from early_receives.
+// Errors:  validate() names rank, action, and the expected value; build_dag() finds deadlocks.
+// Threads: plain value.
+// Source:  paper section 4.4; docs/schedules.md shows a picture of each schedule.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-/// For messages: "forward of stage 2, microbatch 0".
+/// Text for messages: "forward of stage 2, microbatch 0".
 std::string text_of(const Action& action);
 
 /// A rank that receives a result before it needs it: its action `after` waits for `before` of another rank.

@@ -1,5 +1,8 @@
-// The generators behind make_schedule(), one file each. They are given a shape within the limits of their family and
-// return the ranks' actions; ../docs/schedules.md shows each as a picture.
+// The generators behind make_schedule(), one file each.
+//
+// Input:   a shape within the limits of the schedule's family.
+// Output:  the actions of each rank.
+// Source:  docs/schedules.md shows a picture of each schedule.
 #pragma once
 
 #include <vector>
@@ -19,8 +22,8 @@ Ranks zero_bubble(const ScheduleShape& shape);
 Ranks zbv(const ScheduleShape& shape);
 Ranks dualpipev(const ScheduleShape& shape);
 
-/// Microbatches that a rank runs through one chunk before it turns to the next: the interleaved schedules' round. At
-/// least the number of ranks where there are that many; the microbatches must be a multiple of it.
+/// The round of the interleaved schedules: microbatches that a rank runs through one chunk before it takes the next
+/// chunk. At least the number of ranks if there are that many microbatches, whose number must be a multiple of it.
 int microbatches_per_round(const ScheduleShape& shape);
 
 }  // namespace perseus::model::schedules

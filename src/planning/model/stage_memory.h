@@ -1,5 +1,6 @@
-// Memory that a pipeline stage needs on one accelerator, in GiB; planning/search/memory.h says how it adds up. Threads:
-// plain value.
+// Memory of a pipeline stage on one accelerator, in GiB; planning/search/memory.h defines the peak over a schedule.
+//
+// Threads: plain value.
 #pragma once
 
 #include <optional>
@@ -9,11 +10,11 @@ namespace perseus::model {
 struct StageMemory {
   double weights_gib = 0;      ///< with gradients and optimizer state
   double activations_gib = 0;  ///< of one microbatch
-  /// Of one microbatch whose activations are recomputed: the inputs of all layers where recompute_gib is given, that of
-  /// the stage otherwise.
+  /// Of one microbatch with recomputation: the inputs of all layers if recompute_gib is given, otherwise the input of
+  /// the stage.
   double checkpoint_gib = 0;
-  /// Held beside the checkpoint while a backward recomputes: that of a layer where layers recompute one by one.
-  /// Nothing: all activations, as a stage that is recomputed as a whole needs.
+  /// Activations in memory, beside the checkpoint, while a backward recomputes: those of one layer if layers recompute
+  /// one by one; nullopt: all activations, because the stage recomputes as a whole.
   std::optional<double> recompute_gib = {};
 };
 

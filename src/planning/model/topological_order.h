@@ -1,9 +1,11 @@
 // A topological order of a directed graph, or the cycle that prevents it.
 //
-// Input: nodes 0..num_nodes-1, edges as (before, after) pairs in any order; self-loops and repeats allowed. Output: all
-// nodes, breadth-first from those without predecessors (ties by number, so the result is unique); or, if there is no
-// such order, one cycle, each node before the next and the last before the first, starting at its lowest number.
-// Cost: O(nodes + edges). Threads: pure function.
+// Input:   nodes 0..num_nodes-1, edges as (before, after) pairs in any order; self-loops and repeats are allowed.
+// Output:  all nodes, breadth-first from those without predecessors (ties by number, so the result is unique); if there
+//          is no such order, one cycle, each node before the next and the last before the first, starting at its
+//          lowest number.
+// Cost:    O(nodes + edges).
+// Threads: pure function.
 #pragma once
 
 #include <utility>

@@ -1,10 +1,9 @@
 // Latency of the transfers between ranks: one value for all, or one per boundary and direction.
 //
-// Boundary b lies between ranks b and b + 1; boundary N - 1 of N ranks lies between the last rank and the first.
-// Schedules with several stages per rank use it (interleaved 1F1B). "forward" is the direction from rank b to rank
-// b + 1, "backward" the opposite one: in schedules with one stage per rank, activations go forward and gradients go
-// backward.
-//
+// Shape:   boundary b lies between ranks b and b + 1; boundary N - 1 of N ranks lies between the last rank and the
+//          first, for schedules with several stages per rank (interleaved 1F1B). "forward" is the direction from rank b
+//          to rank b + 1, "backward" the opposite one: in schedules with one stage per rank, activations go forward and
+//          gradients go backward.
 // Input:   seconds, finite and >= 0.
 // Errors:  check() and between() name the boundary or the ranks, the value and what is allowed.
 // Cost:    O(1) per transfer.
@@ -32,7 +31,7 @@ struct TransferLatency {
   TransferLatency(Seconds all) : common(all) {}  // NOLINT(google-explicit-constructor)
   explicit TransferLatency(std::vector<BoundaryLatency> each) : boundaries(std::move(each)) {}
 
-  Seconds common;                           ///< of every transfer, where `boundaries` is empty
+  Seconds common;                           ///< of every transfer if `boundaries` is empty
   std::vector<BoundaryLatency> boundaries;  ///< empty, or one per boundary; the last one, N - 1, may be missing
 
   /// Latency from rank `from` to rank `to` of a pipeline with `num_ranks`. Error: this pair of ranks has no boundary.
@@ -44,7 +43,7 @@ struct TransferLatency {
   bool operator==(const TransferLatency&) const = default;
 };
 
-/// For reports: "0.002 s", or "0.002 to 0.064 s, slowest: boundary 3, forward".
+/// Text for reports: "0.002 s", or "0.002 to 0.064 s, slowest: boundary 3, forward".
 std::string text_of(const TransferLatency& latency);
 
 }  // namespace perseus::model

@@ -10,13 +10,13 @@
 namespace perseus::partitioner {
 namespace {
 
-// Assumed for all GPUs, see ../docs/partition.md for how far the result is from measurements.
+// Assumed for all GPUs, see docs/partition.md for how far the result is from measurements.
 constexpr double matmul_efficiency = 0.8;
 constexpr double memory_efficiency = 0.8;
 constexpr double memory_activity = 0.7;  ///< dynamic power of a kernel that only moves bytes, compute-bound is 1
 constexpr Seconds launch_latency{5e-6};
 
-// Of each GPU, in the order of GpuModel's fields, and where it is from (../docs/partition.md has the same as a table):
+// Of each GPU, in the order of GpuModel's fields, and where it is from (docs/partition.md has the same as a table):
 //   clocks       A40, A100: the paper, section 6.2, and its profiles (every 15 MHz). H100, H200: 1980 MHz as the paper
 //                quotes NVIDIA's white paper. Lowest clock and step of Hopper, and all of Blackwell's but the 1965 MHz
 //                that its driver lists: assumed.

@@ -1,15 +1,20 @@
-// GPUs as a roofline with a clock: how fast they compute and move bytes, and what power that takes.
+// GPUs as a roofline with a clock: compute speed, memory speed and power of a kernel.
 //
-// Problem: estimate time and energy of a layer at every clock without having the GPU. Input: a layer's kernels
-// (planning/partitioner/layer_work.h). Output: LayerCosts at the asked clocks. Model, per kernel:
-//     time(f)  = max(flops / (matmul_efficiency * peak * f/f_max), bytes / (memory_efficiency * bandwidth))
-//                + link_bytes / link + launches * launch_latency
-//     power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + memory_activity * memory share);
-//                blocking power while it sends
-// V is constant up to the knee and linear from there. A layer whose mean power exceeds the limit runs as at the highest
-// clock that does not: that is what the hardware does about it. Peaks, bandwidths, limits and clocks are the vendor's
-// data sheets; the rest are assumptions, see ../docs/partition.md for sources and for how far off they are.
-// Cost: O(kernels * clocks). Errors: an unknown name (lists the known ones). Threads: pure.
+// Problem: estimate time and energy of a layer at every clock without having the GPU.
+// Model:   per kernel:
+//            time(f)  = max(flops / (matmul_efficiency * peak * f/f_max), bytes / (memory_efficiency * bandwidth))
+//                       + link_bytes / link + launches * launch_latency
+//            power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + memory_activity *
+//                       memory share); blocking power while it sends
+//          V is constant up to the knee and linear from there. A layer whose mean power exceeds the limit runs as at
+//          the highest clock within it, as the hardware does.
+// Input:   a layer's kernels (planning/partitioner/layer_work.h).
+// Output:  LayerCosts at the requested clocks.
+// Errors:  an unknown name (lists the known ones).
+// Cost:    O(kernels * clocks).
+// Threads: pure functions.
+// Source:  peaks, bandwidths, limits and clocks are from the vendor's data sheets; the rest are assumptions:
+//          docs/partition.md has the sources and the error of the estimates.
 #pragma once
 
 #include <span>
@@ -32,7 +37,7 @@ struct GpuModel {
   double link_bytes_per_s;  ///< to the other GPUs of its tensor-parallel group, one direction
   Watts power_limit;
   Watts static_power;
-  Watts dynamic_power;   ///< at the highest clock with everything busy; may be above what the limit leaves
+  Watts dynamic_power;   ///< at the highest clock and full load; static + dynamic may exceed the limit
   double voltage_knee;   ///< share of the highest clock up to which the voltage is lowest
   double voltage_floor;  ///< lowest voltage as a share of that at the highest clock
   Watts blocking_power;  ///< while waiting for another GPU

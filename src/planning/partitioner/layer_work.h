@@ -1,6 +1,7 @@
-// What a layer does, independent of the GPU that does it: its kernels, in FLOPs and bytes of one microbatch.
+// The work of a layer, independent of the GPU: its kernels, in FLOPs and bytes of one microbatch.
 //
-// Threads: plain values. Source: counted from the layers' definitions, see planning/partitioner/model_zoo.h.
+// Threads: plain values.
+// Source:  counted from the layers' definitions, see planning/partitioner/model_zoo.h.
 #pragma once
 
 #include <string>
@@ -14,17 +15,17 @@ enum class Precision : unsigned char { tf32, bf16 };
 
 constexpr double bytes_per_element(Precision precision) { return precision == Precision::tf32 ? 4 : 2; }
 
-/// Matrix products whose rows are no multiple of 16 bytes (GPT-3's 50257 words, BERT's 30522) cannot be loaded in the
-/// tensor cores' favourite way.
+/// Relative speed of matrix products whose rows are not a multiple of 16 bytes (GPT-3's 50257 words, BERT's 30522): the
+/// tensor cores cannot load them in the fastest way.
 inline constexpr double unaligned_speed = 0.75;
 
-/// Kernels that run one after the other; several of the same kind can be one entry.
+/// A kernel, or several of the same kind that run one after the other.
 struct Kernel {
-  double flops = 0;       ///< of matrix products; others are bound by memory anyway
+  double flops = 0;       ///< of matrix products; other kernels are memory-bound
   double bytes = 0;       ///< read and written
   double link_bytes = 0;  ///< sent to the tensor-parallel group
   int launches = 1;
-  double speed = 1;  ///< of its matrix products, as a share of the usual; see unaligned_speed
+  double speed = 1;  ///< of its matrix products, relative to the usual speed; see unaligned_speed
 };
 
 struct LayerWork {
@@ -32,7 +33,7 @@ struct LayerWork {
   model::LayerKind kind = model::LayerKind::transformer;
   std::vector<Kernel> forward;
   std::vector<Kernel> backward;
-  double parameters = 0;  ///< of the whole layer, on however many GPUs
+  double parameters = 0;  ///< of the whole layer, over all its GPUs
 };
 
 }  // namespace perseus::partitioner

@@ -1,16 +1,20 @@
 // The partition whose planned iteration needs the least energy.
 //
-// Problem: balance is a means; what costs is the energy of the whole iteration (1F1B, unless the goal makes another
-// DAG) once every computation has its best clock. Input: layers with clocks, backward times and energies; N stages; M
-// microbatches; the iteration time that is allowed. Output: of all partitions that were planned and are fast enough,
-// the one with the least lower bound on energy at the deadline (the exact planner's plans are within a fraction of a
-// percent of it), earlier stages larger on ties. Without a deadline it is the least iteration time of any partition
-// that was looked at: no slower, then least energy. Which are looked at: all partitions if there are at most
-// `max_planned`; else a descent from the best-balanced ones (by forward, and by forward + backward), whose steps move
-// one layer from one stage to another: first to the least iteration time, then to the least energy, planning at most
-// `max_planned` of them. `all_tried` says which: only then is the answer proven to be the best. Errors: those of
-// balance_layers() and profile_of(), and a deadline that no partition meets (says the least time). Cost: a lower-bound
-// curve per planned partition. Threads: none inside. Source: paper section 4.1 for the energy; the question is ours.
+// Problem: the cost of a partition is the energy of the whole iteration (1F1B, unless the goal makes another DAG) once
+//          every computation has its best clock; balance only approximates it.
+// Method:  it plans all partitions if there are at most `max_planned`. Otherwise it descends from the best-balanced
+// ones
+//          (by forward, and by forward + backward) in steps that move one layer between two stages: first to the least
+//          iteration time, then to the least energy, planning at most `max_planned` partitions. Only if `all_tried` is
+//          true is the answer proven to be the best.
+// Input:   layers with clocks, backward times and energies; N stages; M microbatches; the allowed iteration time.
+// Output:  of all planned partitions that are fast enough, the one with the least lower bound on energy at the deadline
+//          (the exact planner's plans are within a fraction of a percent of it), earlier stages larger on ties. The
+//          default deadline is the least iteration time of any planned partition: no slower, then least energy.
+// Errors:  those of balance_layers() and profile_of(), and a deadline that no partition meets (with the least time).
+// Cost:    a lower-bound curve per planned partition.
+// Threads: single-threaded.
+// Source:  paper section 4.1 for the energy; the problem is not in the paper.
 #pragma once
 
 #include <functional>
@@ -30,19 +34,19 @@ struct EnergyGoal {
   Watts blocking_power;
   std::optional<Seconds> deadline;
   int max_planned = 300;
-  /// The DAG of a partition's profile, always of the same shape; a partition for which it fails is out. Nothing: 1F1B
-  /// with `microbatches` and `blocking_power`.
+  /// Makes the DAG of a partition's profile, always of the same shape; a partition for which it fails is left out.
+  /// Empty: 1F1B with `microbatches` and `blocking_power`.
   std::function<Result<model::ComputationDag>(const model::Profile&)> make_dag = {};
 };
 
 struct LeastEnergy {
   Partition partition;
   Seconds fastest;   ///< least iteration time of this partition
-  Seconds deadline;  ///< given or, if not, the least of any
+  Seconds deadline;  ///< the given one; default: the least iteration time of any planned partition
   Joules energy;     ///< lower bound at the deadline
   int planned = 0;
   bool all_tried = false;
-  /// For comparison, the partition with the least imbalance ratio: at the deadline, or at its fastest if that is later.
+  /// For comparison, the partition of least imbalance ratio: at the deadline, or at its fastest time if that is later.
   Partition balanced;
   Seconds balanced_fastest;
   Joules balanced_energy;

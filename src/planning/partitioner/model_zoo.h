@@ -1,12 +1,15 @@
 // Models by name, as the work of their layers: FLOPs and bytes counted from the shapes.
 //
-// Input: a name such as "gpt3-1b" or "llama3-70b", and what training does with it (Workload). Output: layers in the
-// order of the data. A layer is what the paper calls one: a transformer layer, or a bottleneck block of a Wide-ResNet
-// (whose stem and classifier are layers too). The embedding is part of the first layer; the language-model head, with
-// its loss, is a layer of its own, the last. The paper's models run as the eager PyTorch code of their time does
-// (attention scores in memory, one kernel per element-wise operation), today's with fused kernels.
-// Errors: an unknown name (lists the known ones), a workload out of range. Cost: O(layers). Threads: pure.
-// Source: the models' published configurations; ../docs/partition.md has the counting rules.
+// Input:   a name such as "gpt3-1b" or "llama3-70b", and the training setup (Workload).
+// Output:  layers in data order. A layer is one in the paper's sense: a transformer layer, or a bottleneck block of a
+//          Wide-ResNet (whose stem and classifier are layers too). The embedding is part of the first layer; the
+//          language-model head, with its loss, is a separate layer, the last. The paper's models run like the eager
+//          PyTorch code of their time (attention scores in memory, one kernel per element-wise operation), today's
+//          models with fused kernels.
+// Errors:  an unknown name (lists the known ones), a workload out of range.
+// Cost:    O(layers).
+// Threads: pure functions.
+// Source:  the models' published configurations; docs/partition.md has the counting rules.
 #pragma once
 
 #include <optional>
@@ -33,15 +36,14 @@ struct Workload {
 struct ZooEntry {
   std::string_view name;
   std::string_view description;
-  Workload workload;  ///< what the model is usually trained with; that of the paper for the paper's models
+  Workload workload;  ///< the model's usual training setup; the paper's for the paper's models
 };
 
 const std::vector<ZooEntry>& zoo();
 Result<ZooEntry> zoo_entry(std::string_view name);
 Result<std::vector<LayerWork>> zoo_layers(std::string_view name, const Workload& workload);
-/// Per stage (planning/partitioner/transformer_memory.h). `layers_per_stage`: of transformer layers; one number: that
-/// many on each of `stages`. Errors, besides those above: usage, a model whose memory is not known, layers that do not
-/// add up.
+/// Memory per stage (planning/partitioner/transformer_memory.h). `layers_per_stage` counts transformer layers; a single
+/// number applies to each of `stages`. Further errors: usage: a model of unknown memory, layers that do not add up.
 Result<std::vector<model::StageMemory>> zoo_memory(std::string_view name, const Workload& workload, int stages,
                                                    std::vector<int> layers_per_stage);
 

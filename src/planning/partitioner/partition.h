@@ -1,8 +1,9 @@
 // A partition of a model's layers into pipeline stages: contiguous, none empty.
 //
-// Shape: N + 1 strictly increasing layer numbers, the first 0 and the last the number of layers; stage s has the layers
-// from boundaries[s] up to and without boundaries[s + 1]. Threads: plain value. Source: paper appendix B.1 and its
-// tables, which write partitions like this.
+// Shape:   N + 1 strictly increasing layer numbers, the first 0 and the last the number of layers; stage s has the
+//          layers from boundaries[s] up to and without boundaries[s + 1].
+// Threads: plain value.
+// Source:  paper appendix B.1 and its tables, which write partitions like this.
 #pragma once
 
 #include <span>
@@ -21,9 +22,9 @@ struct Partition {
   bool operator==(const Partition&) const = default;
 };
 
-/// Sum of each stage's layers. O(layers).
+/// Latency of each stage: the sum over its layers. O(layers).
 std::vector<Seconds> stage_latencies(std::span<const Seconds> layers, const Partition& partition);
-/// Longest over shortest stage, >= 1.
+/// Latency of the longest stage divided by that of the shortest, >= 1.
 double imbalance_ratio(std::span<const Seconds> layers, const Partition& partition);
 /// "0 6 12 19 25", as in the paper's tables.
 std::string text_of(const Partition& partition);

@@ -1,7 +1,10 @@
 // The profile of a partition: each stage's forward and backward are the sums of its layers', clock by clock.
 //
-// Input: layers with backward times and energies (else an Error), a partition of them. Output: a valid Profile.
-// Cost: O(layers * clocks). Threads: pure.
+// Input:   layers and a partition of them.
+// Output:  a valid Profile.
+// Errors:  layers without backward times or energies.
+// Cost:    O(layers * clocks).
+// Threads: pure function.
 #pragma once
 
 #include <vector>

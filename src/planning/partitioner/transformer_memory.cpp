@@ -21,7 +21,7 @@ std::vector<model::StageMemory> memory_of(const TransformerShape& shape, const W
   const double b = workload.microbatch_size, s = workload.sequence_length, h = shape.hidden;
   const double attention_size = static_cast<double>(shape.heads) * shape.head_size;
   const double sbh = s * b * h;
-  // Not divided: inputs of both normalisations, of QKV and of the MLP, two dropout masks.
+  // Not divided: inputs of both normalizations, of QKV and of the MLP, two dropout masks.
   const double replicated = (4 * e + 2) * sbh;
   // Divided: queries, keys, values, the projection's input; input and output of the MLP's activation.
   const double divided = share * e * s * b * (4 * attention_size + 2 * static_cast<double>(shape.ffn));

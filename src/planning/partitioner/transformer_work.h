@@ -1,6 +1,8 @@
 // The work of transformer layers: GPT-3, Bloom, BERT, Llama, Qwen, Mixtral, DeepSeek, and T5's encoder and decoder.
 //
-// Counting rules are in ../docs/partition.md. Errors: none, shapes are ours. Threads: pure.
+// Errors:  none, all shapes come from the model zoo.
+// Threads: pure functions.
+// Source:  counting rules in docs/partition.md.
 #pragma once
 
 #include <vector>
@@ -10,9 +12,9 @@
 
 namespace perseus::partitioner {
 
-/// How often element-wise operations pass over memory, per element (a read or a write is one pass).
+/// Memory passes of element-wise operations, per element (a read or a write is one pass).
 struct Passes {
-  double hidden = 0;      ///< over tokens * hidden: normalisations, residuals, dropouts, copies
+  double hidden = 0;      ///< over tokens * hidden: normalizations, residuals, dropouts, copies
   double activation = 0;  ///< over tokens * ffn
   double scores = 0;      ///< over heads * sequence^2; 0: fused attention, which keeps them on the chip
   int launches = 0;       ///< kernels of a layer besides its matrix products
@@ -22,7 +24,7 @@ struct TransformerShape {
   int layers = 0, hidden = 0, heads = 0, kv_heads = 0, head_size = 0, ffn = 0, vocabulary = 0;
   Passes passes;
   bool gated = false;           ///< three matrices in the MLP instead of two
-  bool causal = true;           ///< fused attention skips the upper half then
+  bool causal = true;           ///< if so, fused attention skips the upper half
   bool head_transform = false;  ///< BERT: one more hidden x hidden layer before the vocabulary
   bool shifted_labels = false;  ///< the loss copies the logits to shift them
   bool tied_embedding = true;

@@ -14,7 +14,7 @@ class BlockBuilder {
   explicit BlockBuilder(const Workload& workload)
       : workload_(workload), images_(workload.microbatch_size), element_(bytes_per_element(workload.precision)) {}
 
-  /// kernel x kernel convolution from `in` to `out` channels, then its batch normalisation.
+  /// kernel x kernel convolution from `in` to `out` channels, then its batch normalization.
   void convolution(double in, double out, double kernel, double side_in, double side_out) {
     const double share = 1.0 / workload_.tensor_parallel;
     const double weights = in * out * kernel * kernel;

@@ -1,6 +1,8 @@
 // The work of a Wide-ResNet's layers: the stem, bottleneck blocks (three convolutions and a skip), the classifier.
 //
-// Source: torchvision's resnet50/101 with width_per_group = 64 * width. Errors: none. Threads: pure.
+// Errors:  none.
+// Threads: pure function.
+// Source:  torchvision's resnet50/101 with width_per_group = 64 * width.
 #pragma once
 
 #include <array>

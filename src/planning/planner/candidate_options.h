@@ -1,11 +1,14 @@
-// Which clocks of a computation the published method considers, and how long each takes in units of tau.
+// The clocks of a computation that the published method considers, and the duration of each in units of tau.
 //
-// Problem: the method wants few, Pareto-optimal options with distinct whole durations. Input: measurements, any order;
-// the unit of time tau > 0. Output: candidates by falling duration, durations distinct. Dropped are options for which
-// another is both faster and takes less *raw* energy (energy while waiting is not yet counted), and, among options that
-// floor to the same number of units, all but the one with the most energy, which is the closest to the floored time.
-// Errors: none; there is always one candidate. Cost: O(n log n). Source: the published implementation (its text
-// says "Pareto-optimal measurements", appendix "Continuous Relaxation").
+// Problem: the method needs few, Pareto-optimal options with distinct whole durations.
+// Input:   measurements, in any order; the unit of time tau > 0.
+// Output:  candidates by falling duration, durations distinct. It drops options for which another is both faster and
+//          takes less *raw* energy (without the energy of waiting), and, among options that floor to the same number of
+//          units, all but the one with the most energy, which is the closest to the floored time.
+// Errors:  none; there is always one candidate.
+// Cost:    O(n log n).
+// Source:  the published implementation (its text says "Pareto-optimal measurements", appendix "Continuous
+// Relaxation").
 #pragma once
 
 #include <cstdint>
@@ -21,7 +24,7 @@ struct CandidateOption {
   std::int64_t units = 0;  ///< floor(time / tau)
 };
 
-/// floor(time / unit), where a time that is a whole multiple of the unit but for rounding is that multiple.
+/// floor(time / unit); a time that differs from a whole multiple of the unit only by rounding counts as that multiple.
 std::int64_t floor_to_units(Seconds time, Seconds unit);
 
 std::vector<CandidateOption> candidate_options(const std::vector<model::Measurement>& measurements, Seconds unit);

@@ -1,14 +1,17 @@
-// The edge-centric, critical, capacitated DAG of the published method, and the cut that tells what to change next.
+// The edge-centric, critical, capacitated DAG of the published method, and the minimum cut that gives the next change.
 //
 // Problem: given integer durations of all computations, which of them must become one unit shorter, and which may
-// become one unit longer, so that every critical path gets one unit shorter at least cost? It is the minimum cut
-// between start and end of the DAG in which each computation is an arc with capacities
-//     (0, faster)  at its slowest,   (slower, unbounded)  at its fastest,   (slower, faster)  otherwise,
-// the costs of one unit less and savings of one unit more. Computation i is the arc 2i -> 2i + 1, dependencies are arcs
-// without an upper bound; arcs that are not critical are closed (capacity 0), which is as good as removed.
-// Input: the DAG; durations in topological order of computations. Output: see the functions. Errors: none.
-// Cost: O(V + E) per call when few capacities have changed. Threads: one per object.
-// Source: paper section 4.3 and appendix "Full Details of GetNextSchedule"; Phillips & Dessouky 1977.
+//          become one unit longer, so that every critical path gets one unit shorter at least cost? It is the minimum
+//          cut between start and end of the DAG in which each computation is an arc with capacities
+//            (0, faster)  at its slowest,   (slower, unbounded)  at its fastest,   (slower, faster)  otherwise,
+//          the costs of one unit less and savings of one unit more. Computation i is the arc 2i -> 2i + 1; dependencies
+//          are arcs without an upper bound; arcs that are not critical have capacity 0, which equals removing them.
+// Input:   the DAG; durations in topological order of computations.
+// Output:  see the functions.
+// Errors:  none.
+// Cost:    O(V + E) per call when few capacities have changed.
+// Threads: one thread per object.
+// Source:  paper section 4.3 and appendix "Full Details of GetNextSchedule"; Phillips & Dessouky 1977.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +28,7 @@ class CapacityDag {
   /// Keeps a reference to curves.
   CapacityDag(const model::ComputationDag& dag, const CostCurves& curves, Seconds unit);
 
-  /// Longest path, in units. Leaves capacities alone.
+  /// Longest path, in units. Does not change capacities.
   std::int64_t iteration_time(const std::vector<std::int64_t>& durations);
   /// Finds the critical arcs and sets their capacities. Returns the iteration time.
   std::int64_t annotate(const std::vector<std::int64_t>& durations);
@@ -34,7 +37,7 @@ class CapacityDag {
     std::vector<int> speed_up;
     std::vector<int> slow_down;
   };
-  /// The least costly cut of the durations last annotated; false if there is no finite one: the time is minimal.
+  /// The minimum cut for the durations of the last annotate(); false if no cut is finite: the time is minimal.
   bool find_cut(Changes& changes);
 
  private:

@@ -1,13 +1,17 @@
 // The useful clocks of each kind of computation: the Pareto set in (time, effective energy), and its convex hull.
 //
-// Problem: of a computation's measured options most are noise or dominated. What a planner may pick is the Pareto set;
-// what the relaxation mixes is the lower convex hull of it.
-// Input: the options of every computation type and the blocking power of the rank that runs it; a *kind* is a distinct
-// pair of both. Output, per kind: choices from slowest (least effective energy) to fastest, times strictly decreasing,
-// effective energies strictly increasing; the hull as indices into them, first and last choice included, with strictly
-// increasing prices (J/s of speeding up) from vertex to vertex.
-// Effective energy (e - P t), not raw energy, is filtered: paper eq. (1); see docs/decisions for what that wins.
-// Errors: none for a valid DAG. Cost: O(options log options). Threads: plain values.
+// Problem: most of a computation's measured options are noise or dominated. A planner chooses from the Pareto set; the
+//          relaxation mixes vertices of its lower convex hull.
+// Input:   the options of every computation type and the blocking power of the rank that runs it; a *kind* is a
+// distinct
+//          pair of both.
+// Output:  per kind: choices from slowest (least effective energy) to fastest, times strictly decreasing, effective
+//          energies strictly increasing; the hull as indices into them, first and last choice included, with strictly
+//          increasing prices (J/s of speeding up) from vertex to vertex. The filter uses effective energy (e - P t),
+//          not raw energy: paper eq. (1); docs/decisions say what that saves.
+// Errors:  none for a valid DAG.
+// Cost:    O(options log options).
+// Threads: plain values.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +42,7 @@ struct Kinds {
   std::vector<ChoiceSet> sets;
   std::vector<int> of_computation;
 
-  /// What `choices`, an index into its pareto per computation, is as a plan.
+  /// Converts `choices`, per computation an index into the Pareto set of its kind, to a plan.
   [[nodiscard]] model::Plan plan_of(const std::vector<int>& choices) const;
 };
 Kinds make_kinds(const model::ComputationDag& dag);

@@ -211,7 +211,7 @@ bool ClockRuns::lengthen_runs(model::Plan& plan, const std::vector<double>& end_
       const auto shortest = std::ranges::min_element(runs, {}, &Run::dwell_s);
       if (shortest->dwell_s >= min_dwell.value()) break;
 
-      // Merge it with the neighbour that costs less, at the cheapest clock that slows nothing down, if there is one;
+      // Merge it with the neighbor that costs less, at the cheapest clock that slows nothing down, if there is one;
       // else at the clock with the least sum of times.
       struct Merge {
         std::size_t from, to;

@@ -1,20 +1,20 @@
-// Clocks that stay for a while: the cheapest clock per stretch of computations when changes must not follow quickly.
+// Plans clocks that stay for a minimum dwell: the cheapest clock per run of computations.
 //
 // Problem: hardware and drivers cannot follow a clock that alternates every few milliseconds. Given the relaxed optimum
-// at a deadline (what a second of each computation is worth), give each rank a sequence of clocks with at least
-// `min_dwell` between two changes.
-// Method: per rank, dynamic programming over its order: the least sum of e + price * t, where a run of computations at
-// one clock lasts at least min_dwell by the relaxed event times, and a clock that arrives late costs the time that the
-// next computation loses. Prices bring the deadline in; the plan found may miss
-// it somewhat, so callers judge plans by what they realise.
-//   lengthen_runs() then merges whatever runs are still shorter than min_dwell in realised time; a merge takes a clock
-//   at
-// which no computation of both runs gets slower where there is one, so that it costs energy and no time.
-// Input: every clock-controlled computation may run at any clock at which its type was measured. Output: plans whose
-// realised dwell is at least min_dwell on every rank, or that never change a rank's clock.
-// Errors: none; a rank whose types have no measured clock in common is left at the fastest option of each.
-// Cost: O(computations * clocks) per call. Threads: one object, one thread.
-// Source: beyond the paper (its section 5 sets a clock per computation); ../docs/decisions on clock changes.
+//          at a deadline (the price of a second of each computation), give each rank a sequence of clocks with at least
+//          `min_dwell` between two changes.
+// Method:  cheapest(): per rank, dynamic programming over its order for the least sum of e + price * t. A run of
+//          computations at one clock lasts at least min_dwell by the relaxed event times, and a clock that arrives late
+//          costs the time that the next computation loses. Prices stand for the deadline; the plan may miss it
+//          somewhat, so callers judge plans by their realized time and energy. lengthen_runs() merges runs that are
+//          still shorter than min_dwell in realized time. A merge takes, if there is one, a clock at which no
+//          computation of both runs gets slower, so that it costs energy and no time.
+// Input:   every clock-controlled computation may run at any clock at which its type was measured.
+// Output:  plans whose realized dwell is at least min_dwell on every rank, or that never change a rank's clock.
+// Errors:  none; a rank whose types have no measured clock in common stays at the fastest option of each.
+// Cost:    O(computations * clocks) per call.
+// Threads: one thread per object.
+// Source:  beyond the paper (its section 5 sets a clock per computation); docs/decisions on clock changes.
 #pragma once
 
 #include <vector>
@@ -33,13 +33,13 @@ class ClockRuns {
   struct Limits {
     Seconds min_dwell;
     Seconds switch_latency;
-    double price_factor = 1;  ///< above 1: hurry more than the relaxation does
+    double price_factor = 1;  ///< scales the relaxation's prices of time; above 1: faster plans
   };
-  /// The cheapest plan at the relaxation's current prices with runs of at least min_dwell; some plan if `check` stops
-  /// it.
+  /// The cheapest plan at the relaxation's current prices with runs of at least min_dwell; an arbitrary plan if `check`
+  /// stops it.
   model::Plan cheapest(const Relaxation& relaxation, const Limits& limits, StopCheck& check) const;
 
-  /// Every computation at its fastest option, whatever the changes.
+  /// Every computation at its fastest option, without limits on changes.
   model::Plan fastest_everywhere() const;
   /// One clock for a whole rank and iteration, the fastest: the sum of times on each rank is least.
   model::Plan fastest_without_changes() const;
@@ -50,12 +50,12 @@ class ClockRuns {
     std::size_t from, to;
     double dwell_s;
   };
-  /// The runs of a rank, or none if its clock never changes; ends and makespan as realised.
+  /// The runs of a rank, or none if its clock never changes; `end_s` and `makespan` are realized times.
   [[nodiscard]] std::vector<Run> runs(int rank, const model::Plan& plan, const std::vector<double>& end_s,
                                       Seconds makespan) const;
   [[nodiscard]] bool dwells(const model::Plan& plan, const std::vector<double>& end_s, Seconds makespan,
                             Seconds min_dwell) const;
-  /// The clocks common to all types of a rank, highest first, and how many computations it clocks.
+  /// The clocks common to all types of a rank, highest first.
   [[nodiscard]] const std::vector<Megahertz>& clocks(int rank) const { return ranks_[rank].clocks; }
   [[nodiscard]] std::size_t length(int rank) const { return ranks_[rank].order.size(); }
   [[nodiscard]] Megahertz clock_at(int rank, std::size_t position, const model::Plan& plan) const;
@@ -64,15 +64,15 @@ class ClockRuns {
     assign(plan, ranks_[rank].order, from, to, clock);
   }
 
-  /// Merges runs of `plan` that are shorter than min_dwell, judged by the ends of its computations in an iteration of
-  /// that makespan. True if something was merged: realise again, and call again.
+  /// Merges runs of `plan` that are shorter than min_dwell, by the ends of its computations in an iteration of that
+  /// makespan. True if it merged runs: realize the plan again, and call again.
   bool lengthen_runs(model::Plan& plan, const std::vector<double>& end_s, Seconds makespan, Seconds min_dwell) const;
 
  private:
   struct Rank {
     std::vector<int> order;         // its clock-controlled computations
-    std::vector<int> types;         // those that occur
-    std::vector<Megahertz> clocks;  // at which all of them were measured, highest first
+    std::vector<int> types;         // of these computations
+    std::vector<Megahertz> clocks;  // at which all these types were measured, highest first
   };
   [[nodiscard]] int option(int type, Megahertz clock) const;
   void cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits, model::Plan& plan,

@@ -1,12 +1,16 @@
-// The published method's continuous relaxation: what each planned duration of a computation costs, and its clock.
+// The published method's continuous relaxation: energy and clock of each planned duration of a computation.
 //
-// Problem: durations are planned in whole units of tau between a computation's fastest and slowest candidate; the
-// method needs the fitted effective energy at each, the energy that one unit more or less costs, and in the end a
-// clock. Input: a valid ComputationDag and tau. Output: one curve per (type, accelerators of the rank), shared by its
-// computations. Step costs are integers: fitted joules times one common factor, chosen so that sums over all
-// computations stay below 2^61. So equal costs are equal and the unit of energy does not matter. Step costs never fall
-// as durations shrink (the fit is convex).
-// Errors: none. Cost: O(curves * (clocks * 400 + units)). Threads: plain values. Source: paper section 4.1, appendices.
+// Problem: the method plans durations in whole units of tau between a computation's fastest and slowest candidate. It
+//          needs the fitted effective energy at each, the energy that one unit more or less costs, and finally a clock.
+// Input:   a valid ComputationDag and tau.
+// Output:  one curve per (type, accelerators of the rank), shared by its computations. Step costs are integers: fitted
+//          joules times one common factor, chosen so that sums over all computations stay below 2^61. So equal costs
+//          are equal and the unit of energy does not matter. Step costs never fall as durations shrink (the fit is
+//          convex).
+// Errors:  none.
+// Cost:    O(curves * (clocks * 400 + units)).
+// Threads: plain values.
+// Source:  paper section 4.1, appendices.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +24,8 @@ namespace perseus::planner {
 struct CostCurve {
   std::int64_t fastest = 0;  ///< units of tau
   std::int64_t slowest = 0;
-  std::vector<double> energy_j;         ///< fitted effective energy; this and the next two by units - fastest
-  std::vector<std::int64_t> step_cost;  ///< from this duration to one unit less; [0], which has no less, is 0
+  std::vector<double> energy_j;         ///< fitted effective energy; the index of all three arrays is units - fastest
+  std::vector<std::int64_t> step_cost;  ///< from this duration to one unit less; [0] is 0
   std::vector<std::uint16_t> option;    ///< of the slowest clock whose floored time is no longer
 
   [[nodiscard]] double energy_at(std::int64_t units) const { return energy_j[units - fastest]; }

@@ -26,8 +26,8 @@ namespace {
 constexpr std::array<Taste, 4> kTastes{{{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
 constexpr int kTastesInTurn = 2;
 
-// What an effort is worth: how many of the deadlines asked for it realises, how many more between two of them, and
-// whether a deadline gets all tastes, or one of the first, in turn. Each effort realises all that a lower one does.
+// What an effort is worth: how many of the deadlines asked for it realizes, how many more between two of them, and
+// whether a deadline gets all tastes, or one of the first, in turn. Each effort realizes all that a lower one does.
 struct EffortLevel {
   int every, between;
   bool all_tastes;
@@ -48,7 +48,7 @@ EffortLevel level_of(Effort effort) {
 // Relative error of sums over an iteration.
 constexpr double kLastDigits = 1e-10;
 
-// How many computations the descent of limited plans may realise, over all points: about a second.
+// How many computations the descent of limited plans may realize, over all points: about a second.
 constexpr double kDescentSteps = 4e7;
 
 // How many points per deadline asked for a frontier keeps at most.
@@ -74,7 +74,7 @@ class Candidates {
     kept_.push_back({makespan, energy_j, kinds_.plan_of(choices)});
   }
 
-  /// The Pareto set of what they realise; leaves this empty.
+  /// The Pareto set of what they realize; leaves this empty.
   std::vector<model::FrontierPoint> realise(Realiser& realiser, StopCheck& check) {
     std::vector<model::FrontierPoint> points;
     points.reserve(kept_.size());
@@ -104,7 +104,7 @@ struct Deadline {
 };
 constexpr int kAllTastes = -1;
 
-// The deadlines to realise, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
+// The deadlines to realize, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
 // sweep runs to its end.
 std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count, const EffortLevel& level,
                                         const std::vector<Seconds>& also) {
@@ -209,7 +209,7 @@ class Planner {
     return frontier;
   }
 
-  // Clocks arrive late, or must stay for a while. Prices guide the runs; what they realise decides.
+  // Clocks arrive late, or must stay for a while. Prices guide the runs; what they realize decides.
   model::Frontier plan_limited(const model::Frontier& free) {
     Relaxation relaxation(dag_, kinds_);
     LateClocks late(dag_, options_.switch_latency);

@@ -1,11 +1,13 @@
-// The exact planner: the whole lower-bound curve, and realised plans that come close to it.
+// The exact planner: the whole lower-bound curve, and realized plans that come close to it.
 //
 // Problem: given one iteration's ComputationDag, choose a clock per computation for every iteration time between the
-// fastest possible and T*, so that effective energy is least (paper section 4.1, NP-hard).
-// Output: Frontier: the exact curve of the linear relaxation (continuous durations along each computation's effective
-// energy hull), and the Pareto set of realised plans, slowest first. The fastest point has the least makespan that any
-// plan can have. Errors: none for a valid DAG (call ComputationDag::validate() first). Cost: see bench/.
-// Threads: none inside; progress is called on the caller's thread.
+//          fastest possible and T*, so that effective energy is least (paper section 4.1, NP-hard).
+// Output:  Frontier: the exact curve of the linear relaxation (continuous durations along each computation's effective
+//          energy hull), and the Pareto set of realized plans, slowest first. The fastest point has the least makespan
+//          of any plan.
+// Errors:  none for a valid DAG (call ComputationDag::validate() first).
+// Cost:    see bench/.
+// Threads: single-threaded; it calls `progress` on the caller's thread.
 #pragma once
 
 #include <functional>
@@ -20,18 +22,18 @@
 
 namespace perseus::planner {
 
-/// low realises a fifth of the deadlines; high four times as many, in five ways each, and keeps up to twice as many
-/// points. Each realises all that a lower one does, so its frontier is no worse unless points were left out.
+/// low realizes a fifth of the deadlines; high four times as many, in five ways each, and keeps up to twice as many
+/// points. Each effort realizes all plans of a lower one, so its frontier is no worse unless it drops points.
 enum class Effort { low, normal, high };
 
 struct PlannerOptions {
   Effort effort = Effort::normal;
-  int deadlines = 1000;            ///< how many deadlines between T_min and T* are realised, besides T_max and `also`
-  std::vector<Seconds> also = {};  ///< deadlines that are realised too, each with a point of its own if one is found
+  int deadlines = 1000;            ///< realized deadlines between T_min and T*, besides T_max and `also`
+  std::vector<Seconds> also = {};  ///< further deadlines to realize, each with a point of its own if one is found
   std::vector<model::Plan> candidates = {};  ///< of other methods: no point of the frontier is worse than any of them
-  Seconds switch_latency;                    ///< time a clock change takes to arrive; 0: clocks change at once
+  Seconds switch_latency;                    ///< time from request to arrival of a clock; 0: clocks change at once
   Seconds min_dwell;  ///< shortest time between two clock changes of a rank; raised to 1.1 switch latencies
-  std::function<void(double done)> progress;  ///< called now and then with 0..1; may be empty
+  std::function<void(double done)> progress;  ///< called repeatedly with 0..1; may be empty
 };
 
 model::Frontier plan_exact(const model::ComputationDag& dag, const PlannerOptions& options = {});
@@ -39,7 +41,7 @@ model::Frontier plan_exact(const model::ComputationDag& dag, const PlannerOption
 /// of check.stop() with 65,000 computations (docs/decisions/0033).
 Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const PlannerOptions& options, StopCheck& check);
 
-/// About how many CPU seconds plan_exact() takes, within a factor of some.
+/// Rough estimate of the CPU seconds of plan_exact().
 double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptions& options);
 
 }  // namespace perseus::planner

@@ -1,17 +1,16 @@
-// Time and energy of a plan when a clock change takes time to arrive.
+// Time and energy of a plan whose clock changes arrive late.
 //
-// Model: a rank requests the clock of its next clock-controlled computation when the one before it ends. The clock
-// arrives `switch_latency` later. A GPU makes one change at a time: a request during a change waits until that change
-// is done, and then takes its own latency; of several that wait, the newest counts. Until a clock arrives, the rank
-// computes at the clock it has, at the speed and power measured there (the highest measured clock not above it, where
-// that very clock was not measured). Computations without a clock neither request a change nor depend on one. The
-// iteration repeats; the second of two is reported. planning/checker/plan_run.h states the same model and checks it
-// with other code.
-//
+// Model:   a rank requests the clock of its next clock-controlled computation when the one before it ends. The clock
+//          arrives `switch_latency` later. A GPU makes one change at a time: a request during a change waits until that
+//          change is done, and then takes its own latency; of several waiting requests, the newest counts. Until a
+//          clock arrives, the rank computes at its current clock, at the speed and power measured there (if that clock
+//          was not measured: at the highest measured clock below it). Computations without a clock neither request a
+//          change nor depend on one. The iteration repeats; the result is the second of two.
+//          planning/checker/plan_run.h states the same model and checks it with other code.
 // Input:   a valid DAG and a plan.
 // Output:  time and effective energy, and the end of each computation.
 // Cost:    O(computations + dependencies) twice.
-// Threads: one object, one thread.
+// Threads: one thread per object.
 // Source:  docs/decisions/0030-clocks-at-device-time.md ("One change at a time").
 #pragma once
 
@@ -29,7 +28,7 @@ class LateClocks {
   LateClocks(const model::ComputationDag& dag, Seconds switch_latency);
 
   Realiser::Outcome realise(const model::Plan& plan);
-  /// End of each computation in the last realised iteration.
+  /// End of each computation in the last realized iteration.
   [[nodiscard]] const std::vector<double>& end_s() const { return end_s_; }
 
  private:

@@ -1,11 +1,15 @@
-// The plan for a straggler: what a pipeline should run when another one sets the pace.
+// Looks up the plan for a pipeline while a straggler sets the iteration time.
 //
-// Problem: all pipelines wait for the slowest, T' seconds; until then waiting burns blocking power. The least energy is
-// the slowest realised point with T <= T' (waiting is already in effective energy), and past the frontier's end, its
-// end: T_opt = min(T*, T').
-// Input: a frontier of at least one point and T'. Output: that point; if even the fastest point is slower than T',
-// the fastest. Cost: O(log points), no allocation. Errors: none. Threads: pure.
-// Source: paper section 3.1, with T* of *effective* energy.
+// Problem: all pipelines wait for the slowest, T' seconds; until then waiting takes blocking power. The slowest
+// realized
+//          point with T <= T' needs the least energy (effective energy includes waiting); beyond the end of the
+//          frontier it is that end: T_opt = min(T*, T').
+// Input:   a frontier of at least one point and T'.
+// Output:  that point; the fastest point if all points are slower than T'.
+// Errors:  none.
+// Cost:    O(log points), no allocation.
+// Threads: pure functions.
+// Source:  paper section 3.1, with T* of *effective* energy.
 #pragma once
 
 #include "base/units.h"

@@ -1,8 +1,11 @@
-// Time and energy that a plan really takes, from the measurements of the clocks it sets.
+// Time and energy of a plan, from the measurements at the clocks that it sets.
 //
-// Input: a valid DAG and a plan (option index per computation). Output: makespan and effective energy, in double
-// precision, by longest path in the DAG's own (topological) order. Cost: O(computations + dependencies).
-// Errors: none. Threads: pure. Source: paper eq. (1). verify/ computes the same by simulation, without this code.
+// Input:   a valid DAG and a plan (option index per computation).
+// Output:  makespan and effective energy, in double precision, by longest path in the DAG's own (topological) order.
+// Errors:  none.
+// Cost:    O(computations + dependencies).
+// Threads: one thread per object.
+// Source:  paper eq. (1). planning/checker computes the same by simulation, without this code.
 #pragma once
 
 #include <vector>
@@ -36,8 +39,8 @@ class Realiser {
   std::vector<double> ends_s_;  ///< [computation][lane]
 };
 
-/// The points that no other beats in both time and effective energy, slowest first; of equals, one. O(points log
-/// points).
+/// Keeps the points that are Pareto-optimal in time and effective energy, slowest first; one of equal points.
+/// O(points log points).
 void keep_pareto(std::vector<model::FrontierPoint>& points);
 
 }  // namespace perseus::planner

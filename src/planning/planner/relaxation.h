@@ -1,13 +1,16 @@
-// The continuous relaxation of energy minimisation, solved for every deadline by one sweep from T* down to T_min.
+// The continuous relaxation of energy minimization, solved for every deadline by one sweep from T* down to T_min.
 //
 // Problem: durations may vary continuously along each computation's effective-energy hull (planning/planner/choices.h);
-// find the least total effective energy for each deadline. Its value is a lower bound on every real plan. Input: a
-// valid DAG and its kinds. Output, after lower_deadline(T): event times (a window per computation that fits its relaxed
-// duration), the dual flow, and the bound's curve over all deadlines passed so far. Units: ticks inside (an integer
-// quantum of time chosen from T*, 2^-46 of it), seconds outside. Errors: none. Cost: O(1) amortised pivots of
-// planning/graph/parametric_longest_path.h per vertex of the curve. Threads: one object, one thread. Source: paper
-// section 4.1 and appendix on continuous relaxation, where an exponential fit stands in for the hull; Phillips &
-// Dessouky 1977.
+//          find the least total effective energy for each deadline. Its value is a lower bound on every real plan.
+// Input:   a valid DAG and its kinds.
+// Output:  after lower_deadline(T): event times (a window per computation that fits its relaxed duration), the dual
+//          flow, and the bound's curve over all deadlines passed so far.
+// Units:   ticks inside (an integer quantum of time chosen from T*, 2^-46 of it), seconds outside.
+// Errors:  none.
+// Cost:    O(1) amortized pivots of planning/graph/parametric_longest_path.h per vertex of the curve.
+// Threads: one thread per object.
+// Source:  paper section 4.1 and appendix on continuous relaxation, which uses an exponential fit instead of the hull;
+//          Phillips & Dessouky 1977.
 #pragma once
 
 #include <cmath>
@@ -30,19 +33,19 @@ class Relaxation {
   Relaxation(const Relaxation&) = delete;
   Relaxation& operator=(const Relaxation&) = delete;
 
-  /// Makespan with every computation at its least effective energy: where the sweep starts.
+  /// Makespan with every computation at its least effective energy: the start of the sweep.
   [[nodiscard]] Seconds t_star() const { return t_star_; }
   [[nodiscard]] Seconds deadline() const { return seconds(sweep_->deadline()); }
 
   /// Continues the sweep down to T, or to T_min if that comes first; false in the second case. T only ever falls.
-  /// If `check` stops the sweep, the deadline is somewhere before T.
+  /// If `check` stops the sweep, deadline() is still above T.
   bool lower_deadline(Seconds deadline, StopCheck& check);
   bool lower_deadline(Seconds deadline) {
     StopCheck never;
     return lower_deadline(deadline, never);
   }
 
-  /// When computation i starts at the earliest and ends at the latest in the relaxed optimum at the current deadline.
+  /// Earliest start and latest end of a computation in the relaxed optimum at the current deadline.
   [[nodiscard]] graph::Integer start_ticks(int computation) const { return sweep_->time(start_node_[computation]); }
   [[nodiscard]] graph::Integer end_ticks(int computation) const { return sweep_->time(end_node_[computation]); }
   [[nodiscard]] graph::Integer deadline_ticks() const { return sweep_->deadline(); }
@@ -52,7 +55,7 @@ class Relaxation {
   [[nodiscard]] Seconds seconds(graph::Integer ticks) const {
     return Seconds(static_cast<double>(ticks) * seconds_per_tick_);
   }
-  /// What the relaxed optimum gives computation i: one choice, or a mix of two (indices into ChoiceSet::pareto).
+  /// The relaxed optimum of a computation: one choice, or a mix of two (indices into ChoiceSet::pareto).
   struct Mix {
     int slower, faster;
   };
@@ -61,11 +64,11 @@ class Relaxation {
     const std::vector<int>& vertices = vertices_[kind_of_computation_[computation]];
     return {vertices[longer], vertices[shorter]};
   }
-  /// The price of time for computation i.
+  /// The price of time for a computation.
   [[nodiscard]] Watts price(int computation) const {
     return Watts(watts_per_unit_ * static_cast<double>(sweep_->flow(arc_of_computation_[computation])));
   }
-  /// The same for the integer times of this relaxation.
+  /// The price of time for a computation, per tick.
   [[nodiscard]] double joules_per_tick(int computation) const {
     return watts_per_unit_ * seconds_per_tick_ * static_cast<double>(sweep_->flow(arc_of_computation_[computation]));
   }

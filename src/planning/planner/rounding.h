@@ -1,20 +1,24 @@
-// From the relaxed optimum at one deadline to real clocks.
+// Rounds the relaxed optimum at one deadline to real clocks.
 //
-// Problem: the relaxation mixes two clocks for some computations; a real plan takes one each. Input: a Relaxation at
-// its current deadline. Output: a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at
-// about that deadline; no later if its taste is `punctual`. Method: three sweeps over the DAG.
-//   1. Forward: each computation starts as soon as it can and takes the slower of its two clocks if it still ends by
-//   its
-//      relaxed end; what one computation leaves of its window, the next ones on its paths can use. If that does not
-//      fit, the choice with the least e + price * t, where ending late costs more than the price (what comes next must
-//      hurry) and ending early wins less (some of the time left over is never used). Which of the two clocks of a mix
-//      comes out is for these two to say, since at the price alone both cost the same.
-//   2. Backward, from the deadline, or where sweep 1 is later from its end: slack is spent where it saves more than a
-//      discounted price of time.
-//   3. Forward again: whatever slack is left is spent on any slower clock that fits.
-// Errors: none. Cost: three passes over computations and dependencies, no allocation. Threads: one object, one thread.
-// Source: paper section 4.3 "Converting Back to GPU Frequencies" takes the slowest clock no slower than planned, and
-// stops there; what the rest wins is measured by bench/, docs/decisions/0006.
+// Problem: the relaxation mixes two clocks for some computations; a real plan takes one each.
+// Method:  three sweeps over the DAG.
+//          1. Forward: each computation starts as soon as it can and takes the slower of its two clocks if it
+//             still ends by its relaxed end; later computations on its paths can use what it leaves of its window. If
+//             that does not fit, it takes the choice with the least e + price * t, where ending late costs more than
+//             the price (later computations must hurry) and ending early gains less (some of the remaining time is
+//             never used). These two decide between the clocks of a mix, since at the price alone both cost the same.
+//          2. Backward, from the deadline, or from the end of sweep 1 if that is later: it spends slack where
+//             that saves more than a discounted price of time.
+//          3. Forward again: it spends the remaining slack on any slower clock that fits.
+// Input:   a Relaxation at its current deadline.
+// Output:  a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at about that deadline;
+// no
+//          later if its taste is `punctual`.
+// Errors:  none.
+// Cost:    three passes over computations and dependencies, no allocation.
+// Threads: one thread per object.
+// Source:  paper section 4.3 "Converting Back to GPU Frequencies" takes only the slowest clock no slower than planned;
+//          bench/ measures what the rest saves, docs/decisions/0006.
 #pragma once
 
 #include <vector>
@@ -25,11 +29,11 @@
 
 namespace perseus::planner {
 
-/// What a rounding thinks of seconds beside their price in the relaxation; all in parts of that price.
+/// Parameters of a rounding: weights of time, relative to its price in the relaxation.
 struct Taste {
-  double late;      ///< what a second after the relaxed end costs more
-  double early;     ///< what a second before it wins less
-  double discount;  ///< how much of the price counts where slack is spent
+  double late;      ///< extra cost of a second after the relaxed end
+  double early;     ///< reduction of the gain of a second before the relaxed end
+  double discount;  ///< share of the price that counts when a sweep spends slack
 };
 
 class Rounding {

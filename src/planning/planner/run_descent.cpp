@@ -6,7 +6,7 @@ namespace perseus::planner {
 namespace {
 
 constexpr double kDescentDigits = 1e-12;
-constexpr long kOperationsPerComputation = 40;  // of realising a plan twice
+constexpr long kOperationsPerComputation = 40;  // of realizing a plan twice
 
 // A stretch of a rank, and the clock that it would take.
 struct Move {

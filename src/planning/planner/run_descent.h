@@ -1,12 +1,16 @@
-// Slows down what still can be slowed down when clocks must stay for a while or arrive late.
+// Slows down the runs of a plan whose clocks must stay for a while or arrive late, as far as its slack allows.
 //
 // Problem: with such limits a plan found by prices leaves slack that no single computation may use; a run as a whole,
-// or a part of it next to a slower run, often may. Input: a plan with its realised outcome. Output: a plan of less
-// effective energy, no slower than `deadline`, that dwells at least `min_dwell` on every rank; the given one if none of
-// the moves helps. Method: first-improvement descent. Moves: a run takes a lower clock; a run of lower clock takes over
-// some computations at the edge of its neighbour; half a run takes a lower clock. Each is judged by realising the plan.
-// Errors: none. Cost: one realisation per move; `budget` realisations at most, counted down. Threads: one thread.
-// Source: beyond the paper, see planning/planner/clock_runs.h.
+//          or a part of it next to a slower run, often may.
+// Method:  first-improvement descent. Moves: a run takes a lower clock; a run of lower clock takes over some
+//          computations at the edge of its neighbor; half a run takes a lower clock. It realizes the plan of each move.
+// Input:   a plan with its realized outcome.
+// Output:  a plan of less effective energy, no slower than `deadline`, that dwells at least `min_dwell` on every rank;
+//          the given one if none of the moves helps.
+// Errors:  none.
+// Cost:    one realization per move; at most `budget` realizations, which it counts down.
+// Threads: single-threaded.
+// Source:  beyond the paper, see planning/planner/clock_runs.h.
 #pragma once
 
 #include "base/stop_check.h"

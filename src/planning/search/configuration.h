@@ -1,15 +1,15 @@
-// One configuration of a training job: schedule, recomputation and microbatches, as a ComputationDag that can be
-// planned.
+// Derives one configuration of a training job (schedule, recomputation, chunks) as a ComputationDag for planning.
 //
-// A profile measures one configuration. Others are derived from it, and every assumption that this takes is part of the
-// answer: how a backward splits (planning/search/configuration.cpp), chunks of a stage (stage_count.h), what
-// recomputation costs (recomputation.h), and what fits a memory limit (memory.h). Input:   a Job (what was measured and
-// what may not change) and a Choice (what may). Output:  a valid DAG of the Choice on the Job's ranks; memory per rank
-// where it is known. Errors:  usage or invalid_input, naming what does not allow this choice: a schedule's shape, the
-// memory limit, an
-//          unknown recomputation, whatever build_dag() says. A search leaves such a configuration out and shows why.
+// Problem: a profile measures one configuration. Others are derived from it, and the result lists every assumption
+//          behind that: how a backward splits (configuration.cpp), chunks of a stage (stage_count.h), the cost of
+//          recomputation (recomputation.h), and what fits a memory limit (memory.h).
+// Input:   a SearchedJob (the measurements and what must not change) and a ConfigurationChoice (what may change).
+// Output:  a valid DAG of the choice on the job's ranks; memory per rank if it is known.
+// Errors:  usage or invalid_input, with the reason against this choice: a schedule's shape, the memory limit, an
+// unknown
+//          recomputation, an error of build_dag(). A search leaves such a configuration out and shows the reason.
 // Cost:    O(computations).
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@
 
 namespace perseus::search {
 
-/// Does the backward of a profile include the recomputation of its forward?
+/// Whether the backward of a profile includes the recomputation of its forward.
 enum class MeasuredWith { unknown, recomputation, no_recomputation };
 
 struct SearchedJob {
@@ -31,17 +31,17 @@ struct SearchedJob {
   int num_ranks = 0;  ///< 0: a rank per stage of the profile
   int microbatches = 12;
   model::PipelineCosts costs;
-  std::optional<double> input_gradient_fraction;  ///< of a backward; nothing: kAssumedInputGradientFraction
+  std::optional<double> input_gradient_fraction;  ///< of a backward; nullopt: kAssumedInputGradientFraction
   MeasuredWith measured_with = MeasuredWith::unknown;
   std::vector<model::StageMemory> memory;  ///< per stage of the profile; empty: unknown
   std::optional<double> memory_limit_gib;  ///< of each rank; needs `memory`
-  // Where the profile is not what was measured (repartition.h):
+  // For a derived profile (repartition.h):
   std::string variant = {};  ///< "+partition-best", the end of its configurations' names
   std::vector<std::string> assumptions = {};
   bool is_derived = false;
 };
 
-/// Where neither measurements nor the operator say: both halves of a backward are two matrix products of one size.
+/// Default without measurements and options: the halves of a backward are two matrix products of one size.
 inline constexpr double kAssumedInputGradientFraction = 0.5;
 
 enum class Recomputing {
@@ -50,8 +50,8 @@ enum class Recomputing {
   all,
   /// Only stages whose activations do not fit. A stage that recomputes needs more time and energy at every clock, so no
   /// plan gets worse when it stops. Without a memory limit: every stage but those that are alone on their rank and hold
-  /// one microbatch at a time, since recomputing as a whole they need the same memory. With several stages on a rank,
-  /// those with the highest energy are tried first.
+  /// one microbatch at a time, since recomputing as a whole they need the same memory. If a rank has several stages,
+  /// those with the highest energy stop recomputing first if they fit.
   best,
 };
 
@@ -62,7 +62,7 @@ struct ConfigurationChoice {
 };
 
 struct Configuration {
-  std::string name;  ///< fit for a folder: "zero-bubble", "1f1b+recompute-best"
+  std::string name;  ///< usable as a folder name: "zero-bubble", "1f1b+recompute-best"
   ConfigurationChoice choice;
   model::ComputationDag dag;
   bool is_derived = false;  ///< some of its times and energies were not measured
@@ -75,7 +75,7 @@ struct Configuration {
 
 Result<Configuration> configure(const SearchedJob& job, const ConfigurationChoice& choice);
 
-/// "1f1b+recompute-best": how results of this choice are called.
+/// Name of a choice in results: "1f1b+recompute-best".
 std::string name_of(const ConfigurationChoice& choice);
 
 }  // namespace perseus::search

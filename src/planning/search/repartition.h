@@ -1,14 +1,16 @@
-// The same job cut at other layers, where only one partition was measured: the one with the least energy at a deadline.
+// Repartitions a job of which one partition was measured: finds the partition of least energy at a deadline.
 //
-// Layers: a measured stage is divided into as many equal layers as it has. A last stage that takes longer than its
-// layers would, by the stage before it, ends in a head that takes the rest. Other constant-time work stays with its
-// stage.
-// Input:   a Job with one accelerator count everywhere; layers per stage (without the head); a schedule with one stage
-//          per rank; the iteration time that is allowed.
-// Output:  the Job with the profile (and memory) of the partition that planning/partitioner/least_energy.h finds.
-// Errors:  invalid_input or usage: what the layers cannot be made from, no partition that is fast enough.
+// Problem: a measured stage counts as as many equal layers as it has. If the last stage takes longer than its layers
+//          would, by the stage before it, the rest of its time is a head. Other constant-time work stays with its
+//          stage.
+// Input:   a SearchedJob with one accelerator count everywhere; layers per stage (without the head); a schedule with
+// one
+//          stage per rank; the allowed iteration time.
+// Output:  the SearchedJob with the profile (and memory) of the partition that planning/partitioner/least_energy.h
+//          finds.
+// Errors:  invalid_input or usage: the profile cannot be divided into layers, or no partition is fast enough.
 // Cost:    a lower-bound curve per planned partition.
-// Threads: pure.
+// Threads: pure functions.
 #pragma once
 
 #include <vector>
@@ -22,7 +24,7 @@ namespace perseus::search {
 
 Result<std::vector<model::Layer>> layers_of(const model::Profile& profile, const std::vector<int>& layers_per_stage);
 
-/// The end of such a configuration's name.
+/// Suffix of the names of repartitioned configurations.
 inline constexpr const char* kPartitionVariant = "+partition-best";
 
 struct Repartitioned {
