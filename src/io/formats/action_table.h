@@ -6,10 +6,14 @@
 // SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD and RESHARD are accepted and left out: what must wait for what follows from
 // the computations, and transfer time is a cost of the DAG. A cell 1WAIT_F0 or 1WAIT_B0, which PyTorch does not have,
 // says that the rank's next computation waits for stage 1's forward or backward (or input gradient) of microbatch 0,
-// though it may not need it yet: some versions of PyTorch receive everything at once. Output: a Schedule that passes
-// validate(), with as many stages and microbatches as the table names. Errors: "name:line: cell N: text; what is
-// allowed", a stage or microbatch without all of its computations, no rows. Limits: stage < 65536, microbatch <
-// 1048576, 256 MiB. Cost: linear. Threads: pure functions. Source: torch.distributed.pipelining.
+// though it may not need it yet: some versions of PyTorch receive everything at once.
+//
+// Output:  a Schedule that passes validate(), with as many stages and microbatches as the table names.
+// Errors:  "name:line: cell N: text; what is allowed", a stage or microbatch without all of its computations, no
+//          rows. Limits: stage < 65536, microbatch < 1048576, 256 MiB.
+// Cost:    linear.
+// Threads: pure functions.
+// Source:  torch.distributed.pipelining.
 #pragma once
 
 #include <string>

@@ -1,9 +1,12 @@
 // Comma-separated values: one record after the other, as views into the text.
 //
-// Input: text with LF, CRLF or CR line ends, an optional byte order mark, optional quotes ("" inside quotes is one
-// quote). Output: the fields of one record, spaces around unquoted fields trimmed. A field with doubled quotes is
-// copied; all others point into the text. Errors: a quote that never ends, or text after a closing quote (name:line).
-// Cost: one pass. Threads: one reader per thread.
+// Input:   text with LF, CRLF or CR line ends, an optional byte order mark, optional quotes ("" inside quotes is one
+//          quote).
+// Output:  the fields of one record, spaces around unquoted fields trimmed. A field with doubled quotes is copied;
+//          all others point into the text.
+// Errors:  a quote that never ends, or text after a closing quote (name:line).
+// Cost:    one pass.
+// Threads: one reader per thread.
 #pragma once
 
 #include <deque>

@@ -1,16 +1,18 @@
 // Reads a generic DAG of computations from JSON: any job of tasks on machines whose clocks can be chosen.
 //
-// Format, documented in ../docs/formats.md:
-//     {"blocking_power_w": 30,
-//      "machines": [{"name": "a", "accelerators": 1, "order": ["read", "sort"]}, "b"],
-//      "types": [{"name": "sort", "options": [{"frequency_mhz": 2400, "time_s": 1.5, "energy_j": 90}]}],
-//      "computations": [{"id": "read", "type": "sort", "machine": "a"}],
-//      "dependencies": [{"before": "read", "after": "sort", "latency_s": 0.1}]}
-// A machine runs its computations one at a time, in the given `order`, or else in the order in which they are listed.
-// Output: a valid ComputationDag (rank = machine), its computations in topological order, and the names of both.
-// Options are sorted by clock, highest first. Errors: "name: JSON path: value; what is allowed", unknown keys among
-// them (a misspelt one must not be ignored), and cycles by the ids on them. Limits: depth 16, 65535 options a type, 256
-// MiB. Cost: linear but for sorting. Threads: pure functions. Source: paper section 4.4 (other DAGs of computations).
+// Format, documented in ../docs/formats.md: {"blocking_power_w": 30, "machines": [{"name": "a", "accelerators": 1,
+// "order": ["read", "sort"]}, "b"], "types": [{"name": "sort", "options": [{"frequency_mhz": 2400, "time_s": 1.5,
+// "energy_j": 90}]}], "computations": [{"id": "read", "type": "sort", "machine": "a"}], "dependencies": [{"before":
+// "read", "after": "sort", "latency_s": 0.1}]} A machine runs its computations one at a time, in the given `order`,
+// or else in the order in which they are listed.
+//
+// Output:  a valid ComputationDag (rank = machine), its computations in topological order, and the names of both.
+//          Options are sorted by clock, highest first.
+// Errors:  "name: JSON path: value; what is allowed", unknown keys among them (a misspelt one must not be ignored),
+//          and cycles by the ids on them. Limits: depth 16, 65535 options a type, 256 MiB.
+// Cost:    linear but for sorting.
+// Threads: pure functions.
+// Source:  paper section 4.4 (other DAGs of computations).
 #pragma once
 
 #include <string>

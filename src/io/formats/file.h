@@ -3,8 +3,8 @@
 // Input:   reading gunzips what starts with gzip's magic bytes; never more than max_file_bytes before or after.
 // Output:  a file appears under its name whole or not at all: written to a temporary neighbor, which is then renamed.
 //          A link, device or pipe of that name is written as it is.
-// Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for a
-//          file that is too large or broken gzip.
+// Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for
+//          a file that is too large or broken gzip.
 // Cost:    one copy.
 // Threads: any, on different paths.
 #pragma once

@@ -1,18 +1,17 @@
-// One plan as Zeus's server and clients read it: `freqs_pipeline_%05d.py`, a Python literal that nobody should eval().
+// One plan as Zeus's server and clients read it: `freqs_pipeline_%05d.py`, a Python literal that nobody should
+// eval().
 //
 // Shape: one list per rank, in execution order, of (instruction, MHz); a rank is a stage unless it holds several
-// (interleaved and V-shaped schedules), where one list has the instructions of all its stages as they run, since a rank
-// is what has a clock. Constant-time instructions (those whose option has clock 0) are left out. Example:
-//     [
-//     [('forward', 1410), ('backward', 1245)],
-//     [('forward', 1260), ('backward', 1185)],
-//     ]
-//     # any comment
-// Reading takes single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no
-// escapes, no arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it
-// is). Errors: "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
-// Cost: writing is one copy of about 20 bytes per computation. Threads: a writer per thread; functions any.
-// Source: the plan files of Zeus, lowtime and their kin.
+// (interleaved and V-shaped schedules), where one list has the instructions of all its stages as they run, since a
+// rank is what has a clock. Constant-time instructions (those whose option has clock 0) are left out. Example: [
+// [('forward', 1410), ('backward', 1245)], [('forward', 1260), ('backward', 1185)], ] # any comment Reading takes
+// single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no escapes, no
+// arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it is).
+//
+// Errors:  "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
+// Cost:    writing is one copy of about 20 bytes per computation.
+// Threads: a writer per thread; functions any.
+// Source:  the plan files of Zeus, lowtime and their kin.
 #pragma once
 
 #include <string>

@@ -1,11 +1,13 @@
 // JSON with exact numbers, and errors that say where.
 //
-// Input: a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, no key twice
-// in an object.
-// Output: JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded (Boost's
-// own conversion may be off by one unit in the last place, so that what was written would not read back). Errors:
-// "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values that are not
-// what a format wants; numbers must be finite. Cost: one parse, and a path per visited value. Threads: any, read-only.
+// Input:   a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, no key twice in an object.
+// Output:  JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded
+//          (Boost's own conversion may be off by one unit in the last place, so that what was written would not read
+//          back).
+// Errors:  "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values
+//          that are not what a format wants; numbers must be finite.
+// Cost:    one parse, and a path per visited value.
+// Threads: any, read-only.
 #pragma once
 
 #include <boost/json/fwd.hpp>

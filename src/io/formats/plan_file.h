@@ -1,11 +1,14 @@
 // The one compact file with a whole frontier: all plans, and all that is needed to look up, show and verify them
 // without the inputs that they were made from.
 //
-// Format: JSON, documented in ../docs/formats.md. Numbers are the shortest text that reads back as the same double, so
-// reading what was written gives equal values. Plans are run-length encoded along each rank and type.
-// Reading checks everything that can be checked without computing: shape, ranges, a valid DAG, plans that fit it,
-// points in the order of planning/model/frontier.h; whether times and energies are right is verify/'s question. Keys
-// that are not known are ignored. Errors: "name: JSON path: value; what is allowed". Limits: 256 MiB. Cost: linear.
+// Format: JSON, documented in ../docs/formats.md. Numbers are the shortest text that reads back as the same double,
+// so reading what was written gives equal values. Plans are run-length encoded along each rank and type. Reading
+// checks everything that can be checked without computing: shape, ranges, a valid DAG, plans that fit it, points in
+// the order of planning/model/frontier.h; whether times and energies are right is verify/'s question. Keys that are
+// not known are ignored.
+//
+// Errors:  "name: JSON path: value; what is allowed". Limits: 256 MiB.
+// Cost:    linear.
 // Threads: any.
 #pragma once
 

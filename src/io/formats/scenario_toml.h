@@ -1,10 +1,14 @@
 // Reads what the emulator runs: a cluster, its pipelines, and what befalls them, as TOML.
 //
-// Format, documented in ../docs/formats.md; ../data/sample_scenario.toml is one. Paths of profiles are relative to the
-// scenario's folder. Output: a Scenario whose names are resolved; stages and GPUs of stragglers are checked later, when
-// profiles are known (simulation/emulator/drawn_stragglers.h). Errors: "file:line: [table] key: VALUE; allowed:
-// ...", the first one; unknown keys too, since a misspelt one must not be ignored. Limits: 1 MiB, 65536 pipelines,
-// 10000 tables of each kind. Cost: linear. Threads: pure functions.
+// Format, documented in ../docs/formats.md; ../data/sample_scenario.toml is one. Paths of profiles are relative to
+// the scenario's folder.
+//
+// Output:  a Scenario whose names are resolved; stages and GPUs of stragglers are checked later, when profiles are
+//          known (simulation/emulator/drawn_stragglers.h).
+// Errors:  "file:line: [table] key: VALUE; allowed: ...", the first one; unknown keys too, since a misspelt one must
+//          not be ignored. Limits: 1 MiB, 65536 pipelines, 10000 tables of each kind.
+// Cost:    linear.
+// Threads: pure functions.
 #pragma once
 
 #include <string>

@@ -1,10 +1,12 @@
 // The fields of one TOML table, with errors that say where: shared by whatever is written as TOML.
 //
-// Input: a parsed table and what messages call it. Output: each getter's value, or a neutral one once something has
-// failed, so that a reader asks for all it needs and then looks at error() once: the first in the order of asking.
-// Errors: "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's where a key is
-// missing; reject_others() names the first key that nobody has asked for. Cost: a look-up per key. Threads: one reader,
-// one thread.
+// Input:   a parsed table and what messages call it.
+// Output:  each getter's value, or a neutral one once something has failed, so that a reader asks for all it needs
+//          and then looks at error() once: the first in the order of asking.
+// Errors:  "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's where a key is
+//          missing; reject_others() names the first key that nobody has asked for.
+// Cost:    a look-up per key.
+// Threads: one reader, one thread.
 #pragma once
 
 #define TOML_EXCEPTIONS 0

@@ -1,7 +1,8 @@
 // Text forms of a TransferLatency.
 //
-// JSON:         a number, or a list with one entry per boundary: a number for both directions, or [forward, backward].
-// Command line: "0.002", or "0.002,0.064/0.07,0.002": one entry per boundary, FORWARD/BACKWARD where they differ.
+// JSON:         a number, or a list with one entry per boundary: a number for both directions, or [forward,
+// backward]. Command line: "0.002", or "0.002,0.064/0.07,0.002": one entry per boundary, FORWARD/BACKWARD where they
+// differ.
 //
 // Output:  the value as it is written; planning/model/transfer_latency.h says which values are valid.
 // Errors:  "file: JSON path: found; expected", or the entry and what is allowed.

@@ -1,10 +1,11 @@
 // Counts what each remote address holds, to limit it.
 //
-// Input: an address as text. Output: whether it may take one more; an IPv6 address counts with its /64, which one host
-//   has to itself, and an IPv4 address that is mapped into IPv6 as itself. Loopback has no limit: ranks behind a proxy
-//   or a tunnel on the server's machine all come from there.
-// Errors: none; text that is no address counts as it is.
-// Cost: a look-up.
+// Input:   an address as text.
+// Output:  whether it may take one more; an IPv6 address counts with its /64, which one host has to itself, and an
+//          IPv4 address that is mapped into IPv6 as itself. Loopback has no limit: ranks behind a proxy or a tunnel
+//          on the server's machine all come from there.
+// Errors:  none; text that is no address counts as it is.
+// Cost:    a look-up.
 // Threads: one.
 #pragma once
 

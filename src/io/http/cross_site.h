@@ -1,13 +1,13 @@
 // Refuses what a web page of another site sends to this server through somebody's browser.
 //
-// Problem: a page from anywhere can send requests to a server on loopback, and read the answers if its own name is made
-//   to lead there (DNS rebinding).
-// Input: a request; the names by which clients know the server (none given: any, see below).
-// Output: nothing, or the refusal to answer with.
-// Errors: 403 for a host that is not known and for other sites' pages, 415 for a body that is not said to be JSON.
-// Cost: a look at four headers.
+// Problem: a page from anywhere can send requests to a server on loopback, and read the answers if its own name is
+//          made to lead there (DNS rebinding).
+// Input:   a request; the names by which clients know the server (none given: any, see below).
+// Output:  nothing, or the refusal to answer with.
+// Errors:  403 for a host that is not known and for other sites' pages, 415 for a body that is not said to be JSON.
+// Cost:    a look at four headers.
 // Threads: pure function.
-// Source: Fetch Metadata Request Headers (W3C), RFC 6454 (Origin). docs/security.md.
+// Source:  Fetch Metadata Request Headers (W3C), RFC 6454 (Origin). docs/security.md.
 #pragma once
 
 #include <optional>

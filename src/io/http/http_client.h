@@ -3,10 +3,9 @@
 // Input:   a server's URL, perhaps a bearer token, and what to ask.
 // Output:  the whole answer, whatever its status; or server-sent events one after another.
 // Errors:  unavailable naming the URL and why (no server there, time-out, bad certificate, told to stop); usage for
-// what
-//          is no URL.
-// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, with TLS some ten
-//          times cheaper.
+//          what is no URL.
+// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, with TLS some
+//          ten times cheaper.
 // Threads: blocks. The functions: any. An HttpConnection: one at a time.
 #pragma once
 

@@ -1,8 +1,11 @@
 // What an HTTP request and its answer are, apart from how they travel.
 //
-// Problem: routes and tests talk about requests without a socket or a library's types. Input: a target's text for
-// parse_target(). Output: HttpRequest with path and query decoded (percent signs, and '+' in the query), query pairs in
-// the order they came; HttpResponse whose body may be shared by thousands of answers. Errors: Result. Cost: one copy.
+// Problem: routes and tests talk about requests without a socket or a library's types.
+// Input:   a target's text for parse_target().
+// Output:  HttpRequest with path and query decoded (percent signs, and '+' in the query), query pairs in the order
+//          they came; HttpResponse whose body may be shared by thousands of answers.
+// Errors:  Result.
+// Cost:    one copy.
 // Threads: values.
 #pragma once
 

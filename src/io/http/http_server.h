@@ -1,13 +1,15 @@
 // An HTTP/1.1 server for very many mostly waiting clients.
 //
 // Problem: thousands of ranks keep a connection each, and most of them wait for an answer that comes minutes later.
-// Input: an io_context that one thread runs, and a handler that gets whole requests. Output: one answer a request, in
-// the order in which a connection's requests came, whenever the handler's Responder is used; or a stream of server-sent
-// events. What is not HTTP, too large or too slow is answered with 4xx and closed before the handler sees it.
-// Errors: only of listening. Cost: a waiting connection keeps about 1 kB (no buffers: bytes are read into one that all
-// connections share; TLS adds some 15 kB); a request some ten microseconds, most of them the kernel's.
+// Input:   an io_context that one thread runs, and a handler that gets whole requests.
+// Output:  one answer a request, in the order in which a connection's requests came, whenever the handler's Responder
+//          is used; or a stream of server-sent events. What is not HTTP, too large or too slow is answered with 4xx
+//          and closed before the handler sees it.
+// Errors:  only of listening.
+// Cost:    a waiting connection keeps about 1 kB (no buffers: bytes are read into one that all connections share; TLS
+//          adds some 15 kB); a request some ten microseconds, most of them the kernel's.
 // Threads: everything on the io_context's one thread; one more for each address accepts and nothing else. Decisions:
-// docs/decisions/0012, 0024.
+//          docs/decisions/0012, 0024.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,11 +1,13 @@
 // Takes connections off the kernel's queue at once, whatever the thread that serves them is doing.
 //
-// Problem: the queue of a listening socket is short (4096 or less), thousands of ranks connect in the same moment, and
-// whoever finds it full sends its first packet again only after a second. Input: a listening socket, and a function
-// that is called from the io_context when sockets have come. Output: take(), in the order in which they came. Errors:
-// where files or memory run out, accepting pauses for a tenth of a second. Cost: one system call a connection, on a
-// thread of its own; at most `most_waiting` accepted sockets wait to be taken, the rest stays in the kernel. Threads:
-// take() and destruction on the io_context's one. Decision: docs/decisions/0024.
+// Problem: the queue of a listening socket is short (4096 or less), thousands of ranks connect in the same moment,
+//          and whoever finds it full sends its first packet again only after a second.
+// Input:   a listening socket, and a function that is called from the io_context when sockets have come.
+// Output:  take(), in the order in which they came.
+// Errors:  where files or memory run out, accepting pauses for a tenth of a second.
+// Cost:    one system call a connection, on a thread of its own; at most `most_waiting` accepted sockets wait to be
+//          taken, the rest stays in the kernel.
+// Threads: take() and destruction on the io_context's one. Decision: docs/decisions/0024.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

@@ -1,9 +1,13 @@
 // One HTTP/1.1 request out of bytes that come in pieces.
 //
 // Problem: a request may come in one read or byte by byte, and what is not HTTP, too big, or may be read in two ways
-// must be answered with one clear 4xx. Input: bytes as they come, limits. Output: put() says how many bytes it took:
-// all of them until the request is complete, and never one of the next request. Errors: RequestError with the status to
-// answer; the connection cannot be read further after one. Cost: Boost.Beast's parser, one pass. Threads: one.
+//          must be answered with one clear 4xx.
+// Input:   bytes as they come, limits.
+// Output:  put() says how many bytes it took: all of them until the request is complete, and never one of the next
+//          request.
+// Errors:  RequestError with the status to answer; the connection cannot be read further after one.
+// Cost:    Boost.Beast's parser, one pass.
+// Threads: one.
 #pragma once
 
 #include <cstddef>

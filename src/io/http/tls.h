@@ -1,7 +1,10 @@
 // TLS settings of server and client from PEM files.
 //
-// Input: paths. Output: a context that speaks TLS 1.2 and 1.3. Errors: not_found or invalid_input naming the file and
-// what OpenSSL says about it. Cost: reading the files. Threads: make one, share it read-only.
+// Input:   paths.
+// Output:  a context that speaks TLS 1.2 and 1.3.
+// Errors:  not_found or invalid_input naming the file and what OpenSSL says about it.
+// Cost:    reading the files.
+// Threads: make one, share it read-only.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,9 @@
 // The time and energy axes that drawings of frontiers share.
 //
-// Input: points in seconds and joules. Output: their place in drawing units, y downwards, with some air around the
-// data; the grid with its labels as SVG. Errors: none. Threads: plain value.
+// Input:   points in seconds and joules.
+// Output:  their place in drawing units, y downwards, with some air around the data; the grid with its labels as SVG.
+// Errors:  none.
+// Threads: plain value.
 #pragma once
 
 #include <cmath>

@@ -1,11 +1,14 @@
 // Several methods on one pipeline: who is better than whom, over which share of T, and by how much.
 //
-// Problem: frontiers of different methods end at different times and cross. Input: a valid DAG and the methods'
-// frontiers, each with at least one point and all with the same lower bound. At equal T each runs its slowest point
-// that is no slower and waits for the rest (paper eq. (1)).
-// Output: for every unordered pair, first listed first, the shares of T where either is better, and what is saved. T
-// runs from T_min to T*, the range of deadlines in which there is something to decide. Units: s, J, %.
-// Errors: none. Cost: O(methods^2 * points). Threads: pure. Source: paper section 6.4 and figure 9.
+// Problem: frontiers of different methods end at different times and cross.
+// Input:   a valid DAG and the methods' frontiers, each with at least one point and all with the same lower bound. At
+//          equal T each runs its slowest point that is no slower and waits for the rest (paper eq. (1)).
+// Output:  for every unordered pair, first listed first, the shares of T where either is better, and what is saved. T
+//          runs from T_min to T*, the range of deadlines in which there is something to decide. Units: s, J, %.
+// Errors:  none.
+// Cost:    O(methods^2 * points).
+// Threads: pure.
+// Source:  paper section 6.4 and figure 9.
 #pragma once
 
 #include <string>

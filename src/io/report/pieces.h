@@ -1,6 +1,7 @@
 // Small appends gathered into pieces that are worth a write.
 //
-// Output: everything appended, in order, to the sink; the rest when it is destroyed. Threads: one owner.
+// Output:  everything appended, in order, to the sink; the rest when it is destroyed.
+// Threads: one owner.
 #pragma once
 
 #include <string>

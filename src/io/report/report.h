@@ -1,10 +1,12 @@
 // Everything that a plan can be shown as. The one header that callers of src/io/report need.
 //
 // Problem: show a frontier and the iterations behind its points to people (HTML, SVG, terminal) and to tools (trace).
-// Input: a valid DAG, and a Frontier with at least one point or plans that fit the DAG. Output: UTF-8 text through a
-// sink, in pieces of some tens of kB, so that nothing large is held in memory. Errors: none; the sink's owner writes
-// and reports. Cost: O(DAG) per drawn plan, plus O(points). Threads: pure functions.
-// Source: paper figures 1, 4 and 9; ../docs/decisions for the choice of the drawing library.
+// Input:   a valid DAG, and a Frontier with at least one point or plans that fit the DAG.
+// Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that nothing large is held in memory.
+// Errors:  none; the sink's owner writes and reports.
+// Cost:    O(DAG) per drawn plan, plus O(points).
+// Threads: pure functions.
+// Source:  paper figures 1, 4 and 9; ../docs/decisions for the choice of the drawing library.
 #pragma once
 
 #include <functional>
@@ -46,10 +48,10 @@ struct DrawnPlan {
 /// report.html: one self-contained page; works from file:// and without a network.
 void write_html(const ReportInput& input, const Sink& sink);
 
-/// frontier.svg: realised points, lower bound, the two reference points and, if given, T'.
+/// frontier.svg: realized points, lower bound, the two reference points and, if given, T'.
 void write_frontier_svg(const ReportInput& input, const Sink& sink);
 
-/// timeline.svg: the iterations below each other on one time axis, bars coloured by power.
+/// timeline.svg: the iterations below each other on one time axis, bars colored by power.
 void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
 
 /// Chrome/Perfetto trace: a process per plan, a thread per rank, power as counters.
@@ -62,7 +64,7 @@ struct TerminalStyle {
   TerminalColour colour = TerminalColour::none;
 };
 
-/// One iteration as text, a row per rank, block height and colour by power.
+/// One iteration as text, a row per rank, block height and color by power.
 std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style);
 
 }  // namespace perseus::report

@@ -1,9 +1,13 @@
 // The key figures of a frontier, as every report states them.
 //
-// Input: a valid DAG and a frontier with at least one point. Output: plain figures. Units: s, J, %.
-// Gap at T: (least effective energy of a point no slower than T, minus the bound's at T) over the bound's total energy
-// at T; mean and largest over T from the fastest point to the end of the frontier. Errors: none.
-// Cost: O(points log vertices + DAG). Threads: pure. Source: paper sections 3.1 and 6.2.
+// Input:   a valid DAG and a frontier with at least one point.
+// Output:  plain figures. Units: s, J, %. Gap at T: (least effective energy of a point no slower than T, minus the
+//          bound's at T) over the bound's total energy at T; mean and largest over T from the fastest point to the
+//          end of the frontier.
+// Errors:  none.
+// Cost:    O(points log vertices + DAG).
+// Threads: pure.
+// Source:  paper sections 3.1 and 6.2.
 #pragma once
 
 #include <optional>

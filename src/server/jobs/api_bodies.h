@@ -1,5 +1,7 @@
 // The bodies of /v1 requests, member by member: see server/jobs/json_fields.h. docs/openapi.json says the same in
-// words. Threads: templates.
+// words.
+//
+// Threads: templates.
 #pragma once
 
 #include "server/jobs/describe.h"

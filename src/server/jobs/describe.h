@@ -1,7 +1,9 @@
 // The members of what the server keeps and answers, under the names that they have in JSON: see
 // server/jobs/json_fields.h.
 //
-// Names, units and order here are the format of the event log, and of the same things in the API. Threads: templates.
+// Names, units and order here are the format of the event log, and of the same things in the API.
+//
+// Threads: templates.
 #pragma once
 
 #include "server/jobs/event.h"

@@ -1,9 +1,12 @@
 // What happens to a job, one value per thing that happened; and each as the JSON text that the store keeps.
 //
 // Problem: a job must survive a crash, be served by several processes and be watched from outside: its log of events
-// does all three (docs/decisions/0008). Output: parse_event(format_event(e)) equals e. Bodies carry no sequence
-// number, the store counts. Errors: parse_event() names the path, value and what was expected; an event kind that this
-// version does not know is an error too. Cost: linear in the text. Threads: pure functions.
+//          does all three (docs/decisions/0008).
+// Output:  parse_event(format_event(e)) equals e. Bodies carry no sequence number, the store counts.
+// Errors:  parse_event() names the path, value and what was expected; an event kind that this version does not know
+//          is an error too.
+// Cost:    linear in the text.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +46,7 @@ struct RankRegistered {
   std::optional<std::int64_t> process = std::nullopt;
   bool operator==(const RankRegistered&) const = default;
 };
-/// What a registered rank learnt while it ran; what is left out stays as it was.
+/// What a registered rank learned while it ran; what is left out stays as it was.
 struct RankMeasured {
   int rank = 0;
   std::optional<double> switch_latency_s, blocking_power_w;
@@ -52,7 +55,7 @@ struct RankMeasured {
   std::optional<std::string> control = std::nullopt, control_reason = std::nullopt;
   bool operator==(const RankMeasured&) const = default;
 };
-/// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.
+/// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterize.
 struct ProfileKnown {
   std::string input;
   std::string source;  ///< for people: the profile's name, "uploaded", "measured online"

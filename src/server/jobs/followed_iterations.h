@@ -1,9 +1,9 @@
 // The iterations that every rank reported, each with the plan that it followed and the energy that it took.
 //
 // Input:   reports of ranks: numbers of iterations, plan version (0: no plan from beginning to end), energies.
-// Output:  whole(): iterations that all ranks have reported and that all ranks with a plan followed, in order. Only one
-//          with an energy from every rank has an energy. kept(): everything that the next server needs; take() reads
-//          it.
+// Output:  whole(): iterations that all ranks have reported and that all ranks with a plan followed, in order. Only
+//          one with an energy from every rank has an energy. kept(): everything that the next server needs; take()
+//          reads it.
 // Errors:  none; an iteration that the rank has reported before, or one before the last that all ranks have reported,
 //          is ignored. The oldest are forgotten beyond 4096.
 // Cost:    O(log) an iteration of a report; kept() and take() O(iterations x ranks).

@@ -1,11 +1,11 @@
 // What an iteration of the whole job takes, from the energies and times that its ranks report.
 //
 // Input:   reports of ranks: which plan version the iterations followed (0: the highest clock), their energies and
-// times. Output:  take(): the median iteration of a version once all ranks have reported it, and again whenever twice
-// as many
-//          iterations are known. At the highest clock, with fewer than 8 iterations: the least one, since the first
-//          ones of a training were measured up to 0.9 % too high, and savings are credited against it. Energies are
-//          sums over ranks; the time is that of the slowest rank.
+//          times.
+// Output:  take(): the median iteration of a version once all ranks have reported it, and again whenever twice as
+//          many iterations are known. At the highest clock, with fewer than 8 iterations: the least one, since the
+//          first ones of a training were measured up to 0.9 % too high, and savings are credited against it. Energies
+//          are sums over ranks; the time is that of the slowest rank.
 // Errors:  none; values that are not positive numbers are left out.
 // Cost:    O(values); take() O(1), amortized over as many reports as there are ranks.
 // Threads: plain value.

@@ -49,7 +49,7 @@ constexpr std::array only_in{
     Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
     Transition{JobState::characterising, kind_of_type<Characterised>(), JobState::characterising},
     Transition{JobState::failed, kind_of_type<Characterised>(), JobState::failed},
-    // An older plan changed while a newer profile was characterised.
+    // An older plan changed while a newer profile was characterized.
     Transition{JobState::deployed, kind_of_type<Characterised>(), JobState::deployed},
 };
 

@@ -1,10 +1,13 @@
 // A job as the fold of its events: the one place that says what state a job is in and what it knows.
 //
-// Problem: memory and log must never tell different stories, across crashes, restarts and several servers. Input: the
-// events of one job in order. Output: a Job; folding the same events gives an equal one, whenever and wherever. Errors:
-// apply() refuses an event that the state machine does not allow (next_state()) or that speaks of what does not exist,
-// and then changes nothing: a log with such an event is broken. Cost: O(1) an event (amortised; plans O(pipelines)).
-// Threads: plain value. Source: paper section 3.2 (training lifecycle); docs/server.md has the states as a picture.
+// Problem: memory and log must never tell different stories, across crashes, restarts and several servers.
+// Input:   the events of one job in order.
+// Output:  a Job; folding the same events gives an equal one, whenever and wherever.
+// Errors:  apply() refuses an event that the state machine does not allow (next_state()) or that speaks of what does
+//          not exist, and then changes nothing: a log with such an event is broken.
+// Cost:    O(1) an event (amortized; plans O(pipelines)).
+// Threads: plain value.
+// Source:  paper section 3.2 (training lifecycle); docs/server.md has the states as a picture.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +30,7 @@ enum class JobState : unsigned char {
   profiling,       ///< windows are handed out and measured
   characterising,  ///< a frontier is being computed; an older plan may be in force
   deployed,        ///< a plan is in force
-  failed,          ///< characterisation failed: maximum clock, or the older plan
+  failed,          ///< characterization failed: maximum clock, or the older plan
   finished,
   expired,
 };

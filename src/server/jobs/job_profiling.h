@@ -1,15 +1,17 @@
 // Online profiling of one job: what its ranks need to begin, the profiler fed from the job's log, what comes next.
 //
 // Problem: which window follows takes a third of a second to find, too long for the io thread; and memory must stand
-// where the log stands, after a restart and on every server. Input: the job, its events as they become durable, the
-// time. Output: profiling_start(): the event that begins it, or says why it cannot be; JobProfiling: the profiler, and
-// what it left out; decide_profiling(): the next window, the profile, or why there is none.
-// The ranks of one pipeline measure; all pipelines without a profile run the same clocks, since they wait for each
-// other anyway. A window of which a result is missing for long (window_limit_s()) is over: the next one is at maximum
-// clock, and if that one is not reported either, profiling ends with what is known. Errors: a log that the profiler
-// does not take, from another version perhaps, ends profiling and says so. Cost: take() linear in a result;
-// decide_profiling() up to a second: run it away from the io thread. Threads: io thread; decide_profiling() any: while
-// a profiler is lent, it is not changed. Source: paper section 5 (Profiler).
+//          where the log stands, after a restart and on every server.
+// Input:   the job, its events as they become durable, the time.
+// Output:  profiling_start(): the event that begins it, or says why it cannot be; JobProfiling: the profiler, and
+//          what it left out; decide_profiling(): the next window, the profile, or why there is none. The ranks of one
+//          pipeline measure; all pipelines without a profile run the same clocks, since they wait for each other
+//          anyway. A window of which a result is missing for long (window_limit_s()) is over: the next one is at
+//          maximum clock, and if that one is not reported either, profiling ends with what is known.
+// Errors:  a log that the profiler does not take, from another version perhaps, ends profiling and says so.
+// Cost:    take() linear in a result; decide_profiling() up to a second: run it away from the io thread.
+// Threads: io thread; decide_profiling() any: while a profiler is lent, it is not changed.
+// Source:  paper section 5 (Profiler).
 #pragma once
 
 #include <deque>

@@ -1,12 +1,12 @@
 // Where in its training a job is, from what its ranks say.
 //
 // Problem: plans change at a common iteration in the near future. One rank that says a huge number, by a fault or on
-//   purpose, would put off every later plan.
-// Input: what ranks say, and when; the fastest that an iteration can be.
-// Output: the iteration that the job is at. Ranks iterate together: once two of them have spoken, what one of them says
-//   counts only as far as the time since allows. What no job can reach is not believed at all.
-// Errors: none; report() is false for what is not believed.
-// Cost: constant.
+//          purpose, would put off every later plan.
+// Input:   what ranks say, and when; the fastest that an iteration can be.
+// Output:  the iteration that the job is at. Ranks iterate together: once two of them have spoken, what one of them
+//          says counts only as far as the time since allows. What no job can reach is not believed at all.
+// Errors:  none; report() is false for what is not believed.
+// Cost:    constant.
 // Threads: io thread.
 #pragma once
 

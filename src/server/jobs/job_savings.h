@@ -1,15 +1,14 @@
 // What a job's plan saves against everything at maximum clock.
 //
 // Input:   the job, its plan, the frontiers; for counts, the last iteration that ranks have finished and the time.
-// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators) under
-//          the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the profiles.
-//          Nothing while a pipeline has no frontier. counted(): iterations since the last count, and what they saved:
-//          where reports do not say which plan was followed. By measured energies where all ranks report them, else by
-//          the estimate; by the numbers that ranks report, else by the time that has passed.
+// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators)
+//          under the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the
+//          profiles. Nothing while a pipeline has no frontier. counted(): iterations since the last count, and what
+//          they saved: where reports do not say which plan was followed. By measured energies where all ranks report
+//          them, else by the estimate; by the numbers that ranks report, else by the time that has passed.
 // Model:   a straggler is slow because its power is limited (a cap, or heat): its computations run at the highest
-// clocks
-//          that the limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks
-//          runs at maximum clock.
+//          clocks that the limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets
+//          no clocks runs at maximum clock.
 // Errors:  none.
 // Cost:    O(pipelines); once per straggler's degree and plan, O(computations * log clocks).
 // Threads: io thread (the straggler's cost is kept with the frontier).

@@ -1,10 +1,12 @@
 // One description of a struct's members that both writes it as JSON and reads it back.
 //
-// Problem: what is written and what is read drift apart when they are written down twice. Input: for a struct S a
-// function `template <class F, class S> void describe(F& f, S& s)` found by its argument, that calls f("member",
-// s.member) for each member; constness follows the direction. Output: an object of the members that differ from their
-// default (JsonWriter), and the struct again, absent members at their default (read_json). Numbers are the shortest
-// text that reads back the same. Errors: those of io/formats/json_reader.h, unknown members among them. Cost: linear.
+// Problem: what is written and what is read drift apart when they are written down twice.
+// Input:   for a struct S a function `template <class F, class S> void describe(F& f, S& s)` found by its argument,
+//          that calls f("member", s.member) for each member; constness follows the direction.
+// Output:  an object of the members that differ from their default (JsonWriter), and the struct again, absent members
+//          at their default (read_json). Numbers are the shortest text that reads back the same.
+// Errors:  those of io/formats/json_reader.h, unknown members among them.
+// Cost:    linear.
 // Threads: pure functions.
 #pragma once
 

@@ -1,9 +1,9 @@
 // A profile that has become known for a job: its event, and what the store keeps of it.
 //
-// Input: profile CSV and shape as a client gave them, or as they were measured; limits.
-// Output: known_input(): the event, and the blob "input/KEY".
-// Errors: those of complete(), after the source's name.
-// Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread.
+// Input:   profile CSV and shape as a client gave them, or as they were measured; limits.
+// Output:  known_input(): the event, and the blob "input/KEY".
+// Errors:  those of complete(), after the source's name.
+// Cost:    that of complete(): parses a profile and builds a DAG; keep it off the io thread.
 // Threads: pure functions.
 #pragma once
 

@@ -1,13 +1,16 @@
-// What a pipeline is, completely: a profile with its shape; and what becomes of it, a characterised pipeline.
+// What a pipeline is, completely: a profile with its shape; and what becomes of it, a characterized pipeline.
 //
 // Problem: frontiers are made once per distinct input and shared by jobs, servers and restarts, so an input needs a
-// text that is the same for the same thing and a key that follows from the text. Input: profile CSV and shape as
-// clients give them; `ranks`: the pp degree, 0 where no job is known yet. Output: complete() fills in all that is left
-// open; its text's hash is the key of the frontier. Errors: what is wrong with the profile, the schedule or the two
-// together; too_large: more computations than the limit. Cost: complete() parses the profile and builds the schedule
-// and DAG once (a millisecond for 8 stages of 24 microbatches); characterise() plans, seconds for large pipelines.
-// A pipeline that takes long to plan has two frontiers, a quick one and the full one, each under a key of its own.
-// Threads: pure functions. Source: paper sections 4.1 and 5.
+//          text that is the same for the same thing and a key that follows from the text.
+// Input:   profile CSV and shape as clients give them; `ranks`: the pp degree, 0 where no job is known yet.
+// Output:  complete() fills in all that is left open; its text's hash is the key of the frontier.
+// Errors:  what is wrong with the profile, the schedule or the two together; too_large: more computations than the
+//          limit.
+// Cost:    complete() parses the profile and builds the schedule and DAG once (a millisecond for 8 stages of 24
+//          microbatches); characterise() plans, seconds for large pipelines. A pipeline that takes long to plan has
+//          two frontiers, a quick one and the full one, each under a key of its own.
+// Threads: pure functions.
+// Source:  paper sections 4.1 and 5.
 #pragma once
 
 #include <memory>

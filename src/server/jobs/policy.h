@@ -1,13 +1,17 @@
 // Policies: how slow an operator wants a job to be, beyond what its stragglers leave room for.
 //
 // Problem: a power cap, a pinned iteration time, and a slowdown that is welcome while energy is dear all end in the
-// same: an iteration time T to plan for. Input: a job's policies, its pipelines' frontiers, T' of its slowest
-// straggler. Output: T >= T' (pinned: whatever was pinned) and one sentence why. Without a policy and with a tolerated
-// slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap: from there
-// on the *fastest* iteration time whose average power is under the cap, that is the slowest point that the cap makes
-// necessary; if even T* draws more, T*, and the sentence says so. A pin overrules both. Errors (check_policy): usage: a
-// value out of range, a signal out of order; conflict: a point that pipeline 0 does not have. Cost: O(points) with a
-// cap, else O(log). Threads: pure functions. Source: issue 3; paper section 3.1.
+//          same: an iteration time T to plan for.
+// Input:   a job's policies, its pipelines' frontiers, T' of its slowest straggler.
+// Output:  T >= T' (pinned: whatever was pinned) and one sentence why. Without a policy and with a tolerated
+//          slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap:
+//          from there on the *fastest* iteration time whose average power is under the cap, that is the slowest point
+//          that the cap makes necessary; if even T* draws more, T*, and the sentence says so. A pin overrules both.
+//          Errors (check_policy): usage: a value out of range, a signal out of order; conflict: a point that pipeline
+//          0 does not have.
+// Cost:    O(points) with a cap, else O(log).
+// Threads: pure functions.
+// Source:  issue 3; paper section 3.1.
 #pragma once
 
 #include <memory>

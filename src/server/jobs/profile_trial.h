@@ -1,13 +1,14 @@
 // Compares a learned profile with a job's own iterations before the job uses it.
 //
-// Problem: facts like the model's name do not say everything that a profile depends on (sequence length, driver, power
-//   cap, the split into stages), and whoever shares the namespace can have stored nonsense. The first iterations of
-//   online profiling run at the highest clock anyway, so the comparison costs nothing.
-// Input:   the profile with the job's shape, the highest clock of each stage, what the measuring ranks reported of one
-//   profiling window of kTrialIterations iterations at the highest clock.
+// Problem: facts like the model's name do not say everything that a profile depends on (sequence length, driver,
+//          power cap, the split into stages), and whoever shares the namespace can have stored nonsense. The first
+//          iterations of online profiling run at the highest clock anyway, so the comparison costs nothing.
+// Input:   the profile with the job's shape, the highest clock of each stage, what the measuring ranks reported of
+//          one profiling window of kTrialIterations iterations at the highest clock.
 // Output:  the verdict with the figure that decides. Per stage rank, medians over the iterations: the time of each
-//   instruction and the energy of all its computations, or of the iteration where only that was measured. Replicas
-//   count as in a profile: the slowest, and the sum. Nothing: a stage rank reported fewer than kLeastIterations.
+//          instruction and the energy of all its computations, or of the iteration where only that was measured.
+//          Replicas count as in a profile: the slowest, and the sum. Nothing: a stage rank reported fewer than
+//          kLeastIterations.
 // Errors:  none; a profile that cannot be read, or lacks the clock that ran, does not agree.
 // Cost:    builds the DAG once; linear in the values.
 // Threads: pure functions.

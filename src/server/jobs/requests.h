@@ -1,10 +1,12 @@
 // What the server can be asked and what it answers: plain values, known to every protocol in front of it.
 //
-// Problem: three HTTP protocols, the command line and the tests say the same things to the service in different words.
-// Units: typed inside; `_s` members are times of day, seconds since 1970 (UTC). A job's *ranks* are its processes,
-// 0 .. world_size - 1, each with its coordinates (dp, pp, tp); its *pipelines* are its data-parallel copies, numbered
-// by dp rank; a *stage rank* is a pp rank: what holds one list of clocks, shared by its tp copies and, where their
-// pipelines are alike, by all dp copies. Threads: plain values. Source: paper section 5, table of the client's API.
+// Problem: three HTTP protocols, the command line and the tests say the same things to the service in different
+//          words. Units: typed inside; `_s` members are times of day, seconds since 1970 (UTC). A job's *ranks* are
+//          its processes, 0 .. world_size - 1, each with its coordinates (dp, pp, tp); its *pipelines* are its
+//          data-parallel copies, numbered by dp rank; a *stage rank* is a pp rank: what holds one list of clocks,
+//          shared by its tp copies and, where their pipelines are alike, by all dp copies.
+// Threads: plain values.
+// Source:  paper section 5, table of the client's API.
 #pragma once
 
 #include <cstdint>
@@ -386,7 +388,7 @@ struct JobView {
     int points = 0;
     Seconds time;
     Joules energy;         ///< of all its accelerators, at its own time
-    std::string frontier;  ///< key; empty: not characterised
+    std::string frontier;  ///< key; empty: not characterized
   };
   std::vector<PipelineView> pipelines;
 

@@ -1,11 +1,14 @@
 // The clocks of one stage rank, from the point of the frontier that its pipeline runs.
 //
-// Input: the job's plan, the frontier that it names, or its profiling window; one rank. Output: one entry per
-// clock-controlled computation in execution order. A clock that the rank does not support becomes the next higher one
-// that it does (never slower than planned), else its highest. Where there is no frontier: the highest clock for every
-// instruction that is known of the rank (its own list, else the schedule's), 0 ("leave it") if its clocks are not
-// known. Errors: none. Cost: O(computations of the rank). Threads: pure functions. Source: paper section 4.4
-// (replicated to all of a stage).
+// Input:   the job's plan, the frontier that it names, or its profiling window; one rank.
+// Output:  one entry per clock-controlled computation in execution order. A clock that the rank does not support
+//          becomes the next higher one that it does (never slower than planned), else its highest. Where there is no
+//          frontier: the highest clock for every instruction that is known of the rank (its own list, else the
+//          schedule's), 0 ("leave it") if its clocks are not known.
+// Errors:  none.
+// Cost:    O(computations of the rank).
+// Threads: pure functions.
+// Source:  paper section 4.4 (replicated to all of a stage).
 #pragma once
 
 #include <memory>

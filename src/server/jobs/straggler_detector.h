@@ -1,12 +1,16 @@
 // Sees stragglers in the iteration times that ranks report.
 //
 // Problem: iteration times are noisy, profiles are off by the same few percent everywhere, and a plan that flips with
-// every hiccup is worse than none. Input: per pipeline, now and then, its measured over its planned iteration time
-// (without waiting for others). Output: the degree that a pipeline has changed to, seldom. A pipeline is judged by the
-// median of its last reports against the median of all pipelines; it becomes a straggler above `enter`, stops being one
-// below `leave`, changes its degree by more than `change`, each only after `reports` reports in a row (hysteresis).
-// Needs two pipelines that report. Errors: none. Cost: O(pipelines) a report. Threads: plain value.
-// Source: paper section 2.3 (who straggles and how much: 1.05 to 1.5).
+//          every hiccup is worse than none.
+// Input:   per pipeline, now and then, its measured over its planned iteration time (without waiting for others).
+// Output:  the degree that a pipeline has changed to, seldom. A pipeline is judged by the median of its last reports
+//          against the median of all pipelines; it becomes a straggler above `enter`, stops being one below `leave`,
+//          changes its degree by more than `change`, each only after `reports` reports in a row (hysteresis). Needs
+//          two pipelines that report.
+// Errors:  none.
+// Cost:    O(pipelines) a report.
+// Threads: plain value.
+// Source:  paper section 2.3 (who straggles and how much: 1.05 to 1.5).
 #pragma once
 
 #include <deque>

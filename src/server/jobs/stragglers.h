@@ -1,12 +1,17 @@
 // Straggler notices: who will be how much slower from when on, and what rules when several say something.
 //
-// Problem: set_straggler(id, delay, degree) comes from the infrastructure for an accelerator, a rank or a pipeline, at
-// any time, several at once, overlapping, twice, and is sometimes taken back. Input: the job and a request. Output: the
-// events that it makes, none for a request that says what is already so (a retry); when a notice is due. Rules, in
-// docs/server.md: per target the notice that took effect last rules and degree 1 ends it; a pipeline is as slow as its
-// slowest target; what is seen in iteration times (`detected`) and what is told are targets apart.
-// Errors: usage: not exactly one target, a degree or delay out of range; not_found: no such accelerator, rank,
-// pipeline, notice; conflict: the job is over. Cost: O(notices). Threads: pure functions. Source: paper section 5.
+// Problem: set_straggler(id, delay, degree) comes from the infrastructure for an accelerator, a rank or a pipeline,
+//          at any time, several at once, overlapping, twice, and is sometimes taken back.
+// Input:   the job and a request.
+// Output:  the events that it makes, none for a request that says what is already so (a retry); when a notice is due.
+//          Rules, in docs/server.md: per target the notice that took effect last rules and degree 1 ends it; a
+//          pipeline is as slow as its slowest target; what is seen in iteration times (`detected`) and what is told
+//          are targets apart.
+// Errors:  usage: not exactly one target, a degree or delay out of range; not_found: no such accelerator, rank,
+//          pipeline, notice; conflict: the job is over.
+// Cost:    O(notices).
+// Threads: pure functions.
+// Source:  paper section 5.
 #pragma once
 
 #include <optional>

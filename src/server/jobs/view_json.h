@@ -1,8 +1,10 @@
 // Jobs and their events as JSON: what /v1 answers and what the dashboard draws.
 //
-// Output: one JSON text. Members that are not known are left out; units are in the names; times of day are Unix
-// seconds. web/src/dashboard/api.js says which of them the dashboard reads. Errors: none. Cost: linear, some
-// microseconds plus a tenth of one per pipeline. Threads: pure functions.
+// Output:  one JSON text. Members that are not known are left out; units are in the names; times of day are Unix
+//          seconds. web/src/dashboard/api.js says which of them the dashboard reads.
+// Errors:  none.
+// Cost:    linear, some microseconds plus a tenth of one per pipeline.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>

@@ -1,16 +1,19 @@
 // Which clocks to run next: those that tell most about the plan.
 //
 // Problem: an iteration of M microbatches samples M clocks of each type. first_clocks(): nothing is known yet: spread
-// over the upper part of the range, each clock twice where there are enough occurrences, each stage somewhat apart from
-// the others. next_clocks(): a clock matters by how often plans between T_min and the slowest deadline run at it, over
-// the profiles that the samples leave possible (the clock that is best at the price of time that the relaxation puts on
-// each computation). Clocks are then taken one by one, each where a sample takes most of the variance of energy and of
-// time at its price, weighted that way; what ranks chosen before will measure counts as known. So clocks that no plan
-// would use, such as those below the least energy, are not tried again once that is known.
-// By iteration only one clock per type and iteration is chosen, as a mix would blur the sum.
-// Output: per type a clock index per occurrence, shuffled. Errors: none. Cost: one relaxation, and per sample
-// O(clocks^2). Threads: pure. Source: beyond the paper; Thompson sampling for the weights, A-optimal design for the
-// rest.
+//          over the upper part of the range, each clock twice where there are enough occurrences, each stage somewhat
+//          apart from the others. next_clocks(): a clock matters by how often plans between T_min and the slowest
+//          deadline run at it, over the profiles that the samples leave possible (the clock that is best at the price
+//          of time that the relaxation puts on each computation). Clocks are then taken one by one, each where a
+//          sample takes most of the variance of energy and of time at its price, weighted that way; what ranks chosen
+//          before will measure counts as known. So clocks that no plan would use, such as those below the least
+//          energy, are not tried again once that is known. By iteration only one clock per type and iteration is
+//          chosen, as a mix would blur the sum.
+// Output:  per type a clock index per occurrence, shuffled.
+// Errors:  none.
+// Cost:    one relaxation, and per sample O(clocks^2).
+// Threads: pure.
+// Source:  beyond the paper; Thompson sampling for the weights, A-optimal design for the rest.
 #pragma once
 
 #include <random>

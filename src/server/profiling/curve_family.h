@@ -1,15 +1,19 @@
 // Curves over clocks that resemble each other: the same instruction in all stages, known from noisy samples.
 //
 // Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula has, nearly the
-// same in all stages but for a factor. Of all members together much is measured, of one member at one clock little.
-// Model: member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock plus a
-// smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. How rough, and how far
-// each member may stray from the others, is what makes the data most likely (a member unlike the others is thus left
-// alone). Given that, the posterior is exact. Input: positions; per member any linear observations of its z with
-// independent Gaussian errors. Values should be centred: the prior mean is 0, its standard deviation 1 in height.
-// Output: mean and covariance of a member; joint draws of all of them. Errors: none. Cost: O(members * positions^3) to
-// fit and to draw. Threads: const functions are pure. Source: beyond the paper; Rasmussen and Williams, Gaussian
-// Processes for Machine Learning, 2006, chapters 2 and 5.
+//          same in all stages but for a factor. Of all members together much is measured, of one member at one clock
+//          little.
+// Model:   member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock
+//          plus a smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. How
+//          rough, and how far each member may stray from the others, is what makes the data most likely (a member
+//          unlike the others is thus left alone). Given that, the posterior is exact.
+// Input:   positions; per member any linear observations of its z with independent Gaussian errors. Values should be
+//          centerd: the prior mean is 0, its standard deviation 1 in height.
+// Output:  mean and covariance of a member; joint draws of all of them.
+// Errors:  none.
+// Cost:    O(members * positions^3) to fit and to draw.
+// Threads: const functions are pure.
+// Source:  beyond the paper; Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5.
 #pragma once
 
 #include <random>
@@ -21,7 +25,7 @@ namespace perseus::profiling {
 
 struct CurvePosition {
   double log_clock = 0;  ///< log of the clock's share of the highest: <= 0
-  int curve = 0;         ///< positions of one curve are neighbours; lone: not a clock's, the same for all members
+  int curve = 0;         ///< positions of one curve are neighbors; lone: not a clock's, the same for all members
 };
 inline constexpr int lone = -1;
 

@@ -1,9 +1,14 @@
 // Good plans at a few deadlines, where a whole frontier would cost several times as much.
 //
 // Problem: online profiling asks of each profile that is still possible what one would plan, knowing it: at two
-// deadlines. Input: a valid DAG; deadlines in any order. Output: the Pareto set of realised plans for T_min and for
-// each deadline, slowest first; look_up() finds the one for a deadline. Errors: none. Cost: one sweep of the
-// relaxation. Threads: pure. Source: planning/planner/relaxation.h, planning/planner/rounding.h.
+//          deadlines.
+// Input:   a valid DAG; deadlines in any order.
+// Output:  the Pareto set of realized plans for T_min and for each deadline, slowest first; look_up() finds the one
+//          for a deadline.
+// Errors:  none.
+// Cost:    one sweep of the relaxation.
+// Threads: pure.
+// Source:  planning/planner/relaxation.h, planning/planner/rounding.h.
 #pragma once
 
 #include <vector>

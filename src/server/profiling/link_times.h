@@ -1,17 +1,17 @@
 // Transfer latencies between the ranks of a pipeline, from the times at which its computations ran.
 //
-// Problem: a plan that slows the stages beside a slow link is late if the link's latency is not in the DAG. Ranks know
-//   their own clocks only; these may be seconds apart.
+// Problem: a plan that slows the stages beside a slow link is late if the link's latency is not in the DAG. Ranks
+//          know their own clocks only; these may be seconds apart.
 // Input:   a schedule; per iteration and rank, begin and end of each action, s, by the rank's own clock.
 // Output:  links(): the latency of each boundary, and whether senders wait. Of a boundary only the sum of both
-//   directions can be known, so each direction gets half of it. Where ranks never waited for a message, the latency is
-//   the largest with which they would not have waited either. Nothing: fewer than kLeastIterations, or ranks that do
-//   not exchange messages in both directions.
-// Method:  begin of the receiver minus end of the sender = latency + idle message + offset of the clocks. A message is
-//   not idle if its receiver waited for it, as most ranks do in every warm-up. So the least value of an iteration is
-//   latency + offset, and the sum of the least values of both directions is the round trip. Of iterations in which
-//   ranks waited in both directions, the median counts; else the least of all iterations. A sender waits if its next
-//   computation, whose inputs were there, begins more than half a latency later.
+//          directions can be known, so each direction gets half of it. Where ranks never waited for a message, the
+//          latency is the largest with which they would not have waited either. Nothing: fewer than kLeastIterations,
+//          or ranks that do not exchange messages in both directions. Method:  begin of the receiver minus end of the
+//          sender = latency + idle message + offset of the clocks. A message is not idle if its receiver waited for
+//          it, as most ranks do in every warm-up. So the least value of an iteration is latency + offset, and the sum
+//          of the least values of both directions is the round trip. Of iterations in which ranks waited in both
+//          directions, the median counts; else the least of all iterations. A sender waits if its next computation,
+//          whose inputs were there, begins more than half a latency later.
 // Errors:  none; an iteration of the wrong shape, or with values that are not finite, is left out.
 // Cost:    O(messages) per iteration.
 // Threads: plain value.

@@ -1,7 +1,7 @@
 // The links of a pipeline from its ranks' results, as these arrive.
 //
 // Problem: results come rank by rank and replica by replica; an iteration's messages need those of all ranks. Tensor
-//   parallel copies of a pipeline send at the same time; the slowest one counts.
+//          parallel copies of a pipeline send at the same time; the slowest one counts.
 // Input:   results of profiling windows; those without begins and ends are ignored.
 // Output:  links(): see link_times.h; of several replicas the largest latency of each boundary.
 // Errors:  none.

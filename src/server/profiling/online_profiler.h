@@ -1,23 +1,26 @@
 // Online profiling: which clock each computation runs at in the next iterations, and what the results say.
 //
 // Problem: a job starts without a profile. Clocks are varied while it trains; from the times and energies that ranks
-// report, find time and energy of every (stage, instruction) at every clock, well enough to plan with, in few
-// iterations. Input: the job (schedule, supported clocks per stage, replicas, pipeline costs), options; then, over and
-// over, a window handed out and the results of its ranks. A *rank* here is a pipeline rank, an index into
-// Schedule::ranks; its tensor- and data-parallel copies are its replicas 0 .. n-1, which all run the same clocks.
-// Output: the next window's clocks in execution order, or that profiling is done and why; a Profile with standard
-// deviations over all supported clocks; how much energy the plan made from it is expected to lose, and be late.
-// Units: s, J, MHz. A replica reports for itself; the profile is of one rank with all its replicas, as
-// planning/model/profile.h wants it: the time of the slowest, the sum of energies. State is a fold over what was handed
-// out and what was reported, in that order, and nothing else: a restarted server calls hand_out() and report() again
-// with what it has logged and stands where it stood; next() depends only on that state. Errors: create() names what is
-// wrong with the job; report() names what is wrong with the whole result (unknown window, lists of the wrong length)
-// and then changes nothing. Single values that cannot be right, throttled ones included, are left out one by one and
-// said to be: see Rejection. Cost: report() is linear in its values. next() and uncertainty() plan some twenty times
-// (0.3 s for 8 stages of 24 microbatches, see docs/online_profiling.md): keep them off an event loop. Threads: one
-// object, one thread at a time; const calls may run beside each other. Source: paper section 5 (Profiler): one clock
-// after another from the highest, stopping once energy rises: that is ProfilingMode::plain. The adaptive mode is beyond
-// the paper, see docs/online_profiling.md.
+//          report, find time and energy of every (stage, instruction) at every clock, well enough to plan with, in
+//          few iterations.
+// Input:   the job (schedule, supported clocks per stage, replicas, pipeline costs), options; then, over and over, a
+//          window handed out and the results of its ranks. A *rank* here is a pipeline rank, an index into
+//          Schedule::ranks; its tensor- and data-parallel copies are its replicas 0 .. n-1, which all run the same
+//          clocks.
+// Output:  the next window's clocks in execution order, or that profiling is done and why; a Profile with standard
+//          deviations over all supported clocks; how much energy the plan made from it is expected to lose, and be
+//          late. Units: s, J, MHz. A replica reports for itself; the profile is of one rank with all its replicas, as
+//          planning/model/profile.h wants it: the time of the slowest, the sum of energies. State is a fold over what
+//          was handed out and what was reported, in that order, and nothing else: a restarted server calls hand_out()
+//          and report() again with what it has logged and stands where it stood; next() depends only on that state.
+// Errors:  create() names what is wrong with the job; report() names what is wrong with the whole result (unknown
+//          window, lists of the wrong length) and then changes nothing. Single values that cannot be right, throttled
+//          ones included, are left out one by one and said to be: see Rejection.
+// Cost:    report() is linear in its values. next() and uncertainty() plan some twenty times (0.3 s for 8 stages of
+//          24 microbatches, see docs/online_profiling.md): keep them off an event loop.
+// Threads: one object, one thread at a time; const calls may run beside each other.
+// Source:  paper section 5 (Profiler): one clock after another from the highest, stopping once energy rises: that is
+//          ProfilingMode::plain. The adaptive mode is beyond the paper, see docs/online_profiling.md.
 #pragma once
 
 #include <cstdint>

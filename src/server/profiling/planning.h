@@ -1,10 +1,14 @@
 // From the model to planning problems: the mean profile's, and those of profiles that the samples leave possible.
 //
 // Problem: the plan is made from means, at clocks that were measured; what it may lose is judged on draws from the
-// posterior, whose clocks reach a little below the measured ones, so that what lies there can be missed.
-// Input: layout, model, samples. Output: for each type the clocks in question, a range of its clocks: `first` to `last`
-// for planning, to `reach` for judging; DAGs whose options are these, highest first, so that option i of the one is
-// option i of the other. Errors: none that a valid job could cause. Cost: O(types * clocks) per DAG. Threads: pure.
+//          posterior, whose clocks reach a little below the measured ones, so that what lies there can be missed.
+// Input:   layout, model, samples.
+// Output:  for each type the clocks in question, a range of its clocks: `first` to `last` for planning, to `reach`
+//          for judging; DAGs whose options are these, highest first, so that option i of the one is option i of the
+//          other.
+// Errors:  none that a valid job could cause.
+// Cost:    O(types * clocks) per DAG.
+// Threads: pure.
 #pragma once
 
 #include <random>

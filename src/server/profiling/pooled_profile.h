@@ -3,18 +3,17 @@
 // Problem: a planner that believes every measurement picks those that err in its favor (the winner's curse): with 1 %
 //          noise its plans are later and dearer than it claims.
 // Input:   a profile; how noisy one sample is, if the caller knows.
-// Output:  the same entries and clocks, with times and energies shrunk toward what the other clocks of the instruction
-//          and the same clock of other stages say, by how much the data allow; and the noise of a single sample that
-//          was assumed; draws of what the profile may really be, by which a plan's expected time is judged. Nothing
-//          changes where the noise of the means is less than kLeastNoise or kLeastEstimatedNoise: real steps
-//          (throttling at a power cap) stay in any case, since stages share them.
-//          At the highest clock, the end of the curve, the sum of an instruction's energies over stages is what was
-//          measured: everything at maximum clock is what savings are against, it is not selected by what was
-//          measured, and what a curve says at its end is biased where GPUs throttle near it.
+// Output:  the same entries and clocks, with times and energies shrunk toward what the other clocks of the
+//          instruction and the same clock of other stages say, by how much the data allow; and the noise of a single
+//          sample that was assumed; draws of what the profile may really be, by which a plan's expected time is
+//          judged. Nothing changes where the noise of the means is less than kLeastNoise or kLeastEstimatedNoise:
+//          real steps (throttling at a power cap) stay in any case, since stages share them. At the highest clock,
+//          the end of the curve, the sum of an instruction's energies over stages is what was measured: everything at
+//          maximum clock is what savings are against, it is not selected by what was measured, and what a curve says
+//          at its end is biased where GPUs throttle near it.
 // Model:   server/profiling/curve_family.h, a family per instruction for log time and one for log power. The noise is
-// known
-//          from repeats (samples > 1); without them it is estimated: how far each clock lies off the line between its
-//          neighbors bounds it, and of that bound and shares of it the most likely one counts.
+//          known from repeats (samples > 1); without them it is estimated: how far each clock lies off the line
+//          between its neighbors bounds it, and of that bound and shares of it the most likely one counts.
 // Errors:  none; a constant-time entry, and one of fewer than three clocks, is left as it is.
 // Cost:    O(clocks * stages) where nothing is to be done, else some hundred times O(stages * clocks^3).
 // Threads: pure.

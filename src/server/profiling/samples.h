@@ -1,18 +1,21 @@
 // What ranks reported, checked value by value and summed up: a fold over results.
 //
-// Input: results of windows handed out. Output: per (type, clock) count, mean and spread of log time and log energy;
-// per iteration its energy and how long its ranks waited; how much slower or hungrier each replica is than its rank.
-// A replica all of whose iterations are throttled in three windows in a row has a power cap below the clocks it was
-// asked for: from then on throttled iterations are used, since what it does at a clock is what it does under its cap.
-// Left out and said to be: values that are not positive numbers; other iterations the device calls throttled;
-// iterations whose computations take longer than themselves, or more energy; times and energies that lie far from what
-// the same computation took before at that clock, or in other stages there (but for a factor), or from what the nearest
-// clock allows, or, in a first result, from a quadratic through its own values. What is far: six standard deviations of
-// noise as seen so far, nine in the latter cases, but at least 3, 6 and 25 percent: real profiles have steps. A GPU is
-// slower than its clock promises when it throttles, but never faster. So where results contradict the earlier ones
-// wholesale, two windows in a row that are faster replace what was known; slower ones must persist for five. Errors:
-// take() names what is wrong with a result as a whole and then changes nothing. Cost: linear in the values, and in
-// stages times clocks. Threads: plain value.
+// Input:   results of windows handed out.
+// Output:  per (type, clock) count, mean and spread of log time and log energy; per iteration its energy and how long
+//          its ranks waited; how much slower or hungrier each replica is than its rank. A replica all of whose
+//          iterations are throttled in three windows in a row has a power cap below the clocks it was asked for: from
+//          then on throttled iterations are used, since what it does at a clock is what it does under its cap. Left
+//          out and said to be: values that are not positive numbers; other iterations the device calls throttled;
+//          iterations whose computations take longer than themselves, or more energy; times and energies that lie far
+//          from what the same computation took before at that clock, or in other stages there (but for a factor), or
+//          from what the nearest clock allows, or, in a first result, from a quadratic through its own values. What
+//          is far: six standard deviations of noise as seen so far, nine in the latter cases, but at least 3, 6 and
+//          25 percent: real profiles have steps. A GPU is slower than its clock promises when it throttles, but never
+//          faster. So where results contradict the earlier ones wholesale, two windows in a row that are faster
+//          replace what was known; slower ones must persist for five.
+// Errors:  take() names what is wrong with a result as a whole and then changes nothing.
+// Cost:    linear in the values, and in stages times clocks.
+// Threads: plain value.
 #pragma once
 
 #include <map>

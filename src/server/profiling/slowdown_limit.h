@@ -1,14 +1,14 @@
-// Bounds what a profiling window costs: places the chosen clocks where they delay the iteration least, and raises some.
+// Bounds what a profiling window costs: places the chosen clocks where they delay the iteration least, and raises
+// some.
 //
-// Input: the clocks that the next window wants to sample, per type; an upper estimate of each type's time at each
-// clock;
-//   the most that the iteration may be slower than with everything at the highest clock.
-// Output: as many clocks per type, the slowest of them at the computations with the most slack; the expected slowdown,
-//   at most the limit. Computations that share a clock keep on sharing it.
-// Errors: none.
-// Cost: O(computations log computations), times a few dozen passes.
+// Input:   the clocks that the next window wants to sample, per type; an upper estimate of each type's time at each
+//          clock; the most that the iteration may be slower than with everything at the highest clock.
+// Output:  as many clocks per type, the slowest of them at the computations with the most slack; the expected
+//          slowdown, at most the limit. Computations that share a clock keep on sharing it.
+// Errors:  none.
+// Cost:    O(computations log computations), times a few dozen passes.
 // Threads: pure functions.
-// Source: docs/decisions/0028.
+// Source:  docs/decisions/0028.
 #pragma once
 
 #include <vector>

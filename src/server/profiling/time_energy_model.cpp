@@ -9,7 +9,7 @@
 namespace perseus::profiling {
 namespace {
 
-// Noise of an iteration's energy, as tried; how often the sums are linearised anew.
+// Noise of an iteration's energy, as tried; how often the sums are linearized anew.
 constexpr double kIterationNoise[] = {0.002, 0.005, 0.01, 0.02, 0.05};
 constexpr int kLinearisations = 4;
 // Before anything is known: blocking power as a share of the average power, and by how many times of it that may be
@@ -260,7 +260,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
   rank_centre_ = std::log(std::max(1e-9, energy / time));
   const double first_power = power_known ? layout.job.blocking_power->value() : kBlockingShare * std::exp(rank_centre_);
 
-  // z is log power of computations minus the centre, and blocking power over its first guess minus 1.
+  // z is log power of computations minus the center, and blocking power over its first guess minus 1.
   std::vector<std::vector<double>> z(layout.num_ranks(), std::vector<double>(columns));
   for (int round = 0; round < kLinearisations; ++round) {
     std::vector<Observations> members(layout.num_ranks());

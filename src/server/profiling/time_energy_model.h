@@ -1,15 +1,19 @@
 // Time and energy of every type at every clock, with what is not known about them: the model behind the estimate.
 //
-// Problem: samples are noisy, few per clock, and many clocks have none. Input: samples; windows (which clocks an
-// iteration ran at). Output: per type the posterior of log time and log energy over its clocks, joint draws of all
-// types, and the blocking power. Model: one family of curves (server/profiling/curve_family.h) per instruction for log
-// time, and one for log energy minus the log time found, that is log power. Where iterations were not broken down, an
-// iteration's energy is the sum over its computations plus blocking power times waiting: linear in energies, so
-// linearised in their logarithms around the last estimate, a few times over. The curves of all instructions of a rank
-// then form one family member, the blocking power is one unknown of all of them, and the noise of an iteration's energy
-// is what makes the data most likely. Constant-time types are plain averages. Errors: none; each type needs a sample of
-// its time, and its rank one of energy. Cost: that of CurveFamily. Threads: const functions are pure. Source: beyond
-// the paper.
+// Problem: samples are noisy, few per clock, and many clocks have none.
+// Input:   samples; windows (which clocks an iteration ran at).
+// Output:  per type the posterior of log time and log energy over its clocks, joint draws of all types, and the
+//          blocking power.
+// Model:   one family of curves (server/profiling/curve_family.h) per instruction for log time, and one for log
+//          energy minus the log time found, that is log power. Where iterations were not broken down, an iteration's
+//          energy is the sum over its computations plus blocking power times waiting: linear in energies, so
+//          linearized in their logarithms around the last estimate, a few times over. The curves of all instructions
+//          of a rank then form one family member, the blocking power is one unknown of all of them, and the noise of
+//          an iteration's energy is what makes the data most likely. Constant-time types are plain averages.
+// Errors:  none; each type needs a sample of its time, and its rank one of energy.
+// Cost:    that of CurveFamily.
+// Threads: const functions are pure.
+// Source:  beyond the paper.
 #pragma once
 
 #include <optional>

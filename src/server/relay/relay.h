@@ -1,19 +1,21 @@
 // The ranks of a host behind one connection to the server.
 //
 // Problem: with a connection or two for each rank, and TLS, a cluster's server spends most of its memory and time on
-//   connections, and a notice has to leave by all of them. The ranks of a host talk to this relay instead, as if it
-//   were the server; it asks for all of them in one request at a time (POST /v1/exchange).
-// Input: the ranks' requests: those of /v1/jobs that a client sends. Each is passed on with its own token; the relay
-// has
-//   none. Output: the server's answers. A rank that waits for a plan is kept here; its wait, and reports of iterations,
-//   go with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling windows, is
-//   passed on at once over a second connection that is closed when it has been idle for some seconds.
-// Errors: 503 with the reason where the server does not answer, so that clients do what they do without a server; 404
-// for
-//   what a relay does not carry (dashboards, event streams, clients of Zeus); 403 for pages of other sites.
-// Cost: a host of 8 ranks: one request each 3 s; six threads that wait. More than four tokens at a time take turns.
+//          connections, and a notice has to leave by all of them. The ranks of a host talk to this relay instead, as
+//          if it were the server; it asks for all of them in one request at a time (POST /v1/exchange).
+// Input:   the ranks' requests: those of /v1/jobs that a client sends. Each is passed on with its own token; the
+//          relay has none.
+// Output:  the server's answers. A rank that waits for a plan is kept here; its wait, and reports of iterations, go
+//          with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling
+//          windows, is passed on at once over a second connection that is closed when it has been idle for some
+//          seconds.
+// Errors:  503 with the reason where the server does not answer, so that clients do what they do without a server;
+//          404 for what a relay does not carry (dashboards, event streams, clients of Zeus); 403 for pages of other
+//          sites.
+// Cost:    a host of 8 ranks: one request each 3 s; six threads that wait. More than four tokens at a time take
+//          turns.
 // Threads: everything on the io thread but the waiting for the server.
-// Source: docs/decisions/0036-one-connection-a-host.md.
+// Source:  docs/decisions/0036-one-connection-a-host.md.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

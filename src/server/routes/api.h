@@ -1,8 +1,11 @@
 // Everything that is asked of the server over HTTP: which path is which call, who may make it, and what it answers.
 //
-// Problem: /v1, the two existing protocols, the dashboard and the probes share a port. Input: requests. Output: each is
-// answered once; a call that waits is taken back when its client goes. Errors: {"detail": ..., "error": {"code",
-// "message"}} with the status of base/error_table; a body that is wrong changes nothing. Cost: a look-up and the call.
+// Problem: /v1, the two existing protocols, the dashboard and the probes share a port.
+// Input:   requests.
+// Output:  each is answered once; a call that waits is taken back when its client goes.
+// Errors:  {"detail": ..., "error": {"code", "message"}} with the status of base/error_table; a body that is wrong
+//          changes nothing.
+// Cost:    a look-up and the call.
 // Threads: io thread. docs/openapi.json describes /v1; decision 0013.
 #pragma once
 

@@ -1,12 +1,13 @@
-// What the ranks of a host say and wait for, in one request: who they are, reports of iterations, and waits for plans.
+// What the ranks of a host say and wait for, in one request: who they are, reports of iterations, and waits for
+// plans.
 //
-// Problem: a connection and a request for every rank is what a cluster's server spends most of its time and memory on;
-//          a relay on each host (docs/serve.md, "One connection a host") speaks for all of its ranks.
+// Problem: a connection and a request for every rank is what a cluster's server spends most of its time and memory
+//          on; a relay on each host (docs/serve.md, "One connection a host") speaks for all of its ranks.
 // Input:   ranks that register, reports and waits, of which each may be of another job; how long to wait.
 // Output:  one answer with what each part would have been answered alone: all ranks and reports, and the waits that
 //          have a plan or an error. It leaves as soon as one wait has; the others of that moment come with it. After
 //          `wait_s` it leaves without. Waits that are not in it go on with the relay's next request.
-// Errors:  of a part: in the answer, with its status. All of it: unauthorised, once the token is revoked.
+// Errors:  of a part: in the answer, with its status. All of it: unauthorized, once the token is revoked.
 // Cost:    that of its parts; one deadline an exchange.
 // Threads: io thread.
 #pragma once

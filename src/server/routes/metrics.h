@@ -1,9 +1,12 @@
 // What /metrics says, in Prometheus' text format.
 //
-// Problem: how long requests take and, since one thread serves all of them, what holds that thread up. Input: requests
-// that were answered, spans of the io thread's time by what they were spent on, and counts from elsewhere when asked.
-// Output: text/plain; version=0.0.4. Errors: none. Cost: a look-up and some 50 ns per observation; the text some
-// microseconds per route. Threads: io thread. Decision: docs/decisions/0023.
+// Problem: how long requests take and, since one thread serves all of them, what holds that thread up.
+// Input:   requests that were answered, spans of the io thread's time by what they were spent on, and counts from
+//          elsewhere when asked.
+// Output:  text/plain; version=0.0.4.
+// Errors:  none.
+// Cost:    a look-up and some 50 ns per observation; the text some microseconds per route.
+// Threads: io thread. Decision: docs/decisions/0023.
 #pragma once
 
 #include <prometheus/family.h>

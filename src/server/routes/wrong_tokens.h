@@ -1,12 +1,11 @@
 // A brake on guessing: how many wrong tokens an address has shown lately.
 //
 // Problem: every guess costs a hash and a line of the log, and nothing says that somebody is guessing.
-// Input: addresses that showed a wrong token, and when.
-// Output: whether an address has shown too many: it is then answered 429 until a minute is over. Right tokens are
-// always
-//   taken, so that one wrong rank does not keep out the others behind the same address.
-// Errors: none.
-// Cost: a look-up; at most 10,000 addresses are remembered.
+// Input:   addresses that showed a wrong token, and when.
+// Output:  whether an address has shown too many: it is then answered 429 until a minute is over. Right tokens are
+//          always taken, so that one wrong rank does not keep out the others behind the same address.
+// Errors:  none.
+// Cost:    a look-up; at most 10,000 addresses are remembered.
 // Threads: io thread.
 #pragma once
 

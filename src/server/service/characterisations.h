@@ -1,13 +1,12 @@
 // Frontiers by the key of their input: from memory, from the store, or computed, once for everybody who asks.
 //
-// Problem: planning takes up to minutes and must not be done twice: not for two jobs with the same pipeline, not by two
-// servers on one database, not again after a restart; and one job's planning must not keep the others from theirs.
-// A pipeline that takes long gets a quick frontier first, under a key of its own (quick_frontier_key()), and is refined
-// when nothing else waits, within a budget of planner seconds.
+// Problem: planning takes up to minutes and must not be done twice: not for two jobs with the same pipeline, not by
+//          two servers on one database, not again after a restart; and one job's planning must not keep the others
+//          from theirs. A pipeline that takes long gets a quick frontier first, under a key of its own
+//          (quick_frontier_key()), and is refined when nothing else waits, within a budget of planner seconds.
 // Input:   a key whose input is in the store ("input/KEY"), and who wants it.
 // Output:  to all who want it: the quick frontier if it has one, then the full one; each is then also in the store
-//          ("frontier/KEY"). On the io thread, inside want() only
-//          while the store does not answer.
+//          ("frontier/KEY"). On the io thread, inside want() only while the store does not answer.
 // Errors:  `unavailable`: the store is away, ask again; others: this input has no (full) frontier, and why. Work that
 //          another server has claimed is waited for: its result is looked for again every quarter of a lease, and its
 //          lease ends if it dies. Planning that nobody wants any more is stopped.

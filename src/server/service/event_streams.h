@@ -3,8 +3,7 @@
 // Problem: a notice in 5,000 jobs makes 15,000 events; 200 streams must not cost the request 3 million steps.
 // Input:   events as text; streams.
 // Output:  every stream gets all events from now on, in order; events of 20 ms, or 48 KiB of them, are one text that
-// all
-//          streams share.
+//          all streams share.
 // Errors:  none.
 // Cost:    an event: a copy of its text, whatever the number of streams. A text: a pointer per stream.
 // Threads: io thread.

@@ -1,7 +1,7 @@
 // Calls that are kept open: waits for plans and event streams, by whose they are.
 //
 // Problem: a token that is revoked or expires must not go on hearing what it was allowed to hear when it asked; one
-//   token or one address must not hold everything that there is room for.
+//          token or one address must not hold everything that there is room for.
 // Input:   who asked and from where, and what ends the call.
 // Output:  end_unless() ends all whose identity holds no longer; full() says why there is no room for one more.
 // Errors:  none.

@@ -2,8 +2,8 @@
 //
 // Problem: if every dashboard loads the list again after each event, some dozens of them fill the server.
 // Input:   word that the list has changed; streams.
-// Output:  one event "jobs" with all rows that changed since the last one, at most two a second, formatted once for all
-//          streams that see every job: {"jobs":[ROW...],"removed":[ID...]}.
+// Output:  one event "jobs" with all rows that changed since the last one, at most two a second, formatted once for
+//          all streams that see every job: {"jobs":[ROW...],"removed":[ID...]}.
 // Errors:  none.
 // Cost:    the rows that changed, and a pointer per stream; nothing while there is no stream.
 // Threads: io thread.

@@ -1,8 +1,10 @@
 // What is told of a job to those who look at it.
 //
-// Input: the job in memory and the time. Output: its view: state, plan, stragglers and policies in words, savings so
-// far; and what a list says of it. Errors: none. Cost: O(pipelines + notices), O(points) under a power cap. Threads: io
-// thread.
+// Input:   the job in memory and the time.
+// Output:  its view: state, plan, stragglers and policies in words, savings so far; and what a list says of it.
+// Errors:  none.
+// Cost:    O(pipelines + notices), O(points) under a power cap.
+// Threads: io thread.
 #pragma once
 
 #include "server/service/live_jobs.h"

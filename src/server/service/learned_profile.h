@@ -1,12 +1,12 @@
 // Profiles that jobs have learned, for later runs of the same training set-up in the same team.
 //
-// Input: what a job says of itself: degrees, facts, the pipeline's shape; its team is the fact "team", set by the
-// server. Output: learned_key(): where the store keeps the profile of such a set-up, whatever the number of its
-// pipelines and
-//   microbatches; empty if too little is said of it to know it again. Two teams have two keys. A job whose iterations
-//   agreed with the profile, or did not, is noted with it (server/jobs/profile_trial.h).
-// Errors: invalid_input for what is kept under a key and cannot be read.
-// Cost: a hash.
+// Input:   what a job says of itself: degrees, facts, the pipeline's shape; its team is the fact "team", set by the
+//          server.
+// Output:  learned_key(): where the store keeps the profile of such a set-up, whatever the number of its pipelines
+//          and microbatches; empty if too little is said of it to know it again. Two teams have two keys. A job whose
+//          iterations agreed with the profile, or did not, is noted with it (server/jobs/profile_trial.h).
+// Errors:  invalid_input for what is kept under a key and cannot be read.
+// Cost:    a hash.
 // Threads: pure functions.
 #pragma once
 

@@ -1,16 +1,18 @@
 // The jobs in memory, and the one way in which they change: decide, fold, append to the store, and only then answer.
 //
-// Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds and
-// thousands of ranks register at once; a store that hangs must hold up nobody who asks for what is known.
+// Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds
+//          and thousands of ranks register at once; a store that hangs must hold up nobody who asks for what is
+//          known.
 // Input:   commands: functions from a job to the events that a request makes.
-// Output:  `done` after the commit of these events, and of everything that they were decided on. Per job one append is
-//   under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
-//   commit). If another server was first, the job is read again and the commands decide again.
-// Errors:  a command's own: nothing happens; not_found: no such job; those of the store: memory forgets what it did not
-//   take and the commands answer its error; unavailable: it has not answered within its time, so that nobody knows.
-//   While the store does not take what time has made due, the job has a shadow, see LiveJob.
+// Output:  `done` after the commit of these events, and of everything that they were decided on. Per job one append
+//          is under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards
+//          (group commit). If another server was first, the job is read again and the commands decide again.
+// Errors:  a command's own: nothing happens; not_found: no such job; those of the store: memory forgets what it did
+//          not take and the commands answer its error; unavailable: it has not answered within its time, so that
+//          nobody knows. While the store does not take what time has made due, the job has a shadow, see LiveJob.
 // Cost:    O(1) a command beside its events; reading a job O(its events), on the executor. The first change that a
-//   client waits for while nothing else is under way copies the job, O(ranks), unless it is only a rank or a count.
+//          client waits for while nothing else is under way copies the job, O(ranks), unless it is only a rank or a
+//          count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once

@@ -5,7 +5,8 @@
 // kHalfLife), then the one who came first. An owner who used more than the quota within an hour is over it: what only
 // such owners want is planned in the turns of refinements, after all those of others.
 //
-// Input:   a quota of planner seconds; keys with all owners who want them, the planner seconds that each planning took.
+// Input:   a quota of planner seconds; keys with all owners who want them, the planner seconds that each planning
+//          took.
 // Output:  the next key, and the owner in whose name it is planned: the one whose turn it is.
 // Cost:    O(waiting keys * their owners) per take(); there are few.
 // Threads: one.

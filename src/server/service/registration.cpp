@@ -41,7 +41,7 @@ bool says_more(const std::optional<double>& measured, const std::optional<double
   return measured && !(known && std::abs(*measured - *known) <= same_within * std::abs(*known));
 }
 
-/// What a rank that says it again has learnt since.
+/// What a rank that says it again has learned since.
 std::optional<jobs::EventBody> decide_measured(const jobs::Job& job, const jobs::Rank& known,
                                                const jobs::RankMeasured& now) {
   jobs::RankMeasured measured{now.rank, {}, {}, {}, {}, {}, {}};

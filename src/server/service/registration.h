@@ -1,10 +1,13 @@
 // Who may be what in a job: the checks on registering jobs and ranks.
 //
-// Input: a request, and for a rank the job as it is. Output: the event that it makes; nothing for a rank that registers
-// again as it did before (a retry, or a restarted process). Errors: usage: out of range, with what is allowed;
-// conflict: the rank's number or place is taken by another, or held by a later process; the job is over; too_large:
-// more ranks than the limit. Cost: O(1) a rank, beside the length of its lists. Threads: pure functions. Source: paper
-// section 4.4 (3D parallelism).
+// Input:   a request, and for a rank the job as it is.
+// Output:  the event that it makes; nothing for a rank that registers again as it did before (a retry, or a restarted
+//          process).
+// Errors:  usage: out of range, with what is allowed; conflict: the rank's number or place is taken by another, or
+//          held by a later process; the job is over; too_large: more ranks than the limit.
+// Cost:    O(1) a rank, beside the length of its lists.
+// Threads: pure functions.
+// Source:  paper section 4.4 (3D parallelism).
 #pragma once
 
 #include <optional>

@@ -1,13 +1,16 @@
 // The server without its protocols: jobs, plans, stragglers and policies, behind one class that every route calls.
 //
-// Problem: see docs/server.md. Input: requests (server/jobs/requests.h). Output: every mutation answers once, after
-// what it says is durable in the store; reads answer at once if what they ask for is in memory. Same request twice: the
-// same answer and no second effect, where the request names what it makes (a rank, a profile, a job's key). Errors:
-// usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's state does not allow it;
-// too_large: a limit; unavailable: the store. An error changes nothing, but a change that the store has not answered in
-// time may still be made. Cost: O(1) per rank and request; looking a plan up O(pipelines + log points); planning runs
-// on the executor. Threads: one, the io thread: every call, every answer, every callback. Answers may come inside the
-// call or later. Source: paper sections 3.2 and 5; docs/decisions/0008.
+// Problem: see docs/server.md.
+// Input:   requests (server/jobs/requests.h).
+// Output:  every mutation answers once, after what it says is durable in the store; reads answer at once if what they
+//          ask for is in memory. Same request twice: the same answer and no second effect, where the request names
+//          what it makes (a rank, a profile, a job's key).
+// Errors:  usage/invalid_input: the request; not_found: job, rank, profile, notice; conflict: the job's state does
+//          not allow it; too_large: a limit; unavailable: the store. An error changes nothing, but a change that the
+//          store has not answered in time may still be made.
+// Cost:    O(1) per rank and request; looking a plan up O(pipelines + log points); planning runs on the executor.
+// Threads: one, the io thread: every call, every answer, every callback. Answers may come inside the call or later.
+// Source:  paper sections 3.2 and 5; docs/decisions/0008.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +74,7 @@ struct ServiceOptions {
   int max_ranks = 1 << 17;                ///< of a job
   int max_computations = 1 << 17;         ///< of a pipeline's iteration
   double rank_lease_s = 60;               ///< another process takes over a rank that has been silent for so long
-  double lease_s = 20;                    ///< of a claimed characterisation, or search for a profiling window
+  double lease_s = 20;                    ///< of a claimed characterization, or search for a profiling window
   double profiling_window_s = 600;        ///< a profiling window that is not reported by then is over
   double profiling_tolerance_pct = 0.15;  ///< energy that the plan of an online profile may be expected to lose
   int profiling_iterations = 100;         ///< after so many, profiling ends with what it has

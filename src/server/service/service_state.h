@@ -1,9 +1,12 @@
 // What the service knows and does besides answering: what follows from time and news, plans, profiling.
 //
-// Service (server/service/service.h) is the facade over this. Input: jobs that change (server/service/live_jobs.h), the
-// time. Output: events that follow by themselves, answers to ranks that wait, news to subscribers, work for the
-// executor. Errors: of the store: tried again later. Cost: O(1) a rank and event beside looking up a plan. Threads: io
-// thread.
+// Service (server/service/service.h) is the facade over this.
+//
+// Input:   jobs that change (server/service/live_jobs.h), the time.
+// Output:  events that follow by themselves, answers to ranks that wait, news to subscribers, work for the executor.
+// Errors:  of the store: tried again later.
+// Cost:    O(1) a rank and event beside looking up a plan.
+// Threads: io thread.
 #pragma once
 
 #include <algorithm>

@@ -2,8 +2,9 @@
 //
 // Input:   a store whose reads block; an executor with threads for Kind::store; a clock.
 // Output:  `done` of each call, once, on the io thread, inside the call or later.
-// Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still be done later, so its caller
-//          says that it does not know. While a call is that late, the next ones fail at once, so that nothing piles up.
+// Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still be done later, so its
+//          caller says that it does not know. While a call is that late, the next ones fail at once, so that nothing
+//          piles up.
 // Cost:    one map entry a call.
 // Threads: io thread. The io thread has no other way to the store, so it cannot block on a read.
 // Source:  docs/decisions/0032.

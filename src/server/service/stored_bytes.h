@@ -1,7 +1,7 @@
 // How much of the database each token's jobs take: their logs, and the blobs that they hold.
 //
-// Input:   what is written, as it is sent to the store; now and then the whole index and what jobs hold, which corrects
-//          the sum. A blob that several jobs of a token hold counts once for it.
+// Input:   what is written, as it is sent to the store; now and then the whole index and what jobs hold, which
+//          corrects the sum. A blob that several jobs of a token hold counts once for it.
 // Output:  bytes by token. What jobs hold through others' work (a frontier) counts from the next correction on.
 // Errors:  while the store does not answer, the sum stays as it is.
 // Cost:    a table entry per token; one scan of the index at the start, and every ten minutes on the executor.

@@ -1,20 +1,16 @@
 // Who may do what: bearer tokens, of which only the hashes are kept.
 //
 // Problem: training jobs, the infrastructure and dashboards share one server; a job must not reach another one.
-// Input: the Authorization header, "Bearer TOKEN", or "Basic" with the token as the password (for clients that only
-// take
-//   a URL); the time now.
-// Output: whose it is. Roles: `infrastructure` may do everything; `read-only` may look at everything; `job` may
-// register
-//   jobs and reaches those that it registered, or only the one that it was made for.
-// Whether tokens are required is kept beside them: from the first one on they are, also when none is left. Only a
-// server
-//   that this machine alone reaches may have them off; everybody is `infrastructure` there, and makes the first token
-//   with first_secret().
-// Errors: unauthorised: no token, an unknown or an expired one; usage: a role that does not exist; conflict: the last
-// token
-//   of the role infrastructure is not revoked.
-// Cost: one SHA-256 a request.
+// Input:   the Authorization header, "Bearer TOKEN", or "Basic" with the token as the password (for clients that only
+//          take a URL); the time now.
+// Output:  whose it is. Roles: `infrastructure` may do everything; `read-only` may look at everything; `job` may
+//          register jobs and reaches those that it registered, or only the one that it was made for. Whether tokens
+//          are required is kept beside them: from the first one on they are, also when none is left. Only a server
+//          that this machine alone reaches may have them off; everybody is `infrastructure` there, and makes the
+//          first token with first_secret().
+// Errors:  unauthorized: no token, an unknown or an expired one; usage: a role that does not exist; conflict: the
+//          last token of the role infrastructure is not revoked.
+// Cost:    one SHA-256 a request.
 // Threads: io thread.
 #pragma once
 

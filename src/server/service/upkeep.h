@@ -1,11 +1,15 @@
 // Keeps the database small: removes jobs that ended, packs logs, removes blobs that nothing needs.
 //
-// Problem: a server that runs for years must not grow without bound, and must answer while it tidies up. Input: what to
-// keep; the store's index, read now and then on the executor. Output: jobs that ended too long ago are removed, and the
-// oldest ended ones until all logs together are small enough; logs of ended jobs, and long ones, are packed; blobs that
-// nothing has held for so long are removed. Errors: what the store does not do is tried again with the next look;
-// damaged jobs are left alone, for somebody to look at. Cost: one scan of the index every ten minutes, on the executor;
-// then up to 200 short writes a second until all is done. Threads: io thread.
+// Problem: a server that runs for years must not grow without bound, and must answer while it tidies up.
+// Input:   what to keep; the store's index, read now and then on the executor.
+// Output:  jobs that ended too long ago are removed, and the oldest ended ones until all logs together are small
+//          enough; logs of ended jobs, and long ones, are packed; blobs that nothing has held for so long are
+//          removed.
+// Errors:  what the store does not do is tried again with the next look; damaged jobs are left alone, for somebody to
+//          look at.
+// Cost:    one scan of the index every ten minutes, on the executor; then up to 200 short writes a second until all
+//          is done.
+// Threads: io thread.
 #pragma once
 
 #include <cstdint>

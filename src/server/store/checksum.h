@@ -1,9 +1,10 @@
 // The checksum that a store keeps beside each row, so that damaged content is refused and never served.
 //
-// Input: the values of a row, one after the other; each with its type and length, so that ("ab", "c") differs from
-// ("a", "bc"). Output: a CRC-32.
-// Errors: none. Of random damage one in 4,000,000,000 goes unnoticed.
-// Cost: zlib's crc32: about 1 GB/s.
+// Input:   the values of a row, one after the other; each with its type and length, so that ("ab", "c") differs from
+//          ("a", "bc").
+// Output:  a CRC-32.
+// Errors:  none. Of random damage one in 4,000,000,000 goes unnoticed.
+// Cost:    zlib's crc32: about 1 GB/s.
 // Threads: plain value.
 #pragma once
 

@@ -1,10 +1,12 @@
 // The writer thread of a store: writes that wait while others are being committed go to disk together.
 //
-// Problem: a durable commit costs a disk flush or a network round trip, whatever is in it; 8,192 ranks that register at
-// once must not pay for one each. Input: writes, each a piece of work inside a transaction; a Commit that runs some of
-// them in one transaction. Output: `done` of every write, posted in the order of add(), after its commit. Errors: a
-// failed commit changed nothing and fails all its writes, but where a single write is what the database does not take
-// (invalid_input) each is tried again alone, so that it hurts nobody else. Cost: a lock and a wake-up per write.
+// Problem: a durable commit costs a disk flush or a network round trip, whatever is in it; 8,192 ranks that register
+//          at once must not pay for one each.
+// Input:   writes, each a piece of work inside a transaction; a Commit that runs some of them in one transaction.
+// Output:  `done` of every write, posted in the order of add(), after its commit.
+// Errors:  a failed commit changed nothing and fails all its writes, but where a single write is what the database
+//          does not take (invalid_input) each is tried again alone, so that it hurts nobody else.
+// Cost:    a lock and a wake-up per write.
 // Threads: add() from any; `run` and Commit on the writer's own. The destructor commits what is waiting.
 #pragma once
 

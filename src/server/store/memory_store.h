@@ -1,11 +1,12 @@
 // A store that forgets: for tests, and the plainest statement of what every store does.
 //
 // Problem: the server's tests need a store without disk, thread or time, two servers on one database, and a database
-// that fails. Input: stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says;
-// while `database.failure` is set, every call fails with it and changes nothing;
-// `write_failure` does that to writes. A write is done when Post runs it, at
-// any later time on the one thread, never inside the call; what it has not run when the store goes is lost, as in a
-// crash. Cost: a map.
+//          that fails.
+// Input:   stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says; while
+//          `database.failure` is set, every call fails with it and changes nothing; `write_failure` does that to
+//          writes. A write is done when Post runs it, at any later time on the one thread, never inside the call;
+//          what it has not run when the store goes is lost, as in a crash.
+// Cost:    a map.
 #pragma once
 
 #include <map>

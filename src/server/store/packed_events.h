@@ -1,8 +1,10 @@
 // Events of a job's log, many in one compressed row.
 //
-// Problem: most of a large job's log says the same thing of thousands of ranks. Input: bodies of events in a row.
-// Output: their bytes; unpack_events() gives the same bodies back. Errors: nothing where the bytes are not what
-// pack_events() made. Cost: about 100 MB/s to pack at zlib's fastest level, 400 MB/s to unpack.
+// Problem: most of a large job's log says the same thing of thousands of ranks.
+// Input:   bodies of events in a row.
+// Output:  their bytes; unpack_events() gives the same bodies back.
+// Errors:  nothing where the bytes are not what pack_events() made.
+// Cost:    about 100 MB/s to pack at zlib's fastest level, 400 MB/s to unpack.
 // Threads: pure functions.
 #pragma once
 

@@ -182,7 +182,7 @@ void PostgresConnection::fail(const PGresult* result) const {
   const char* field = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const std::string_view state = field == nullptr ? "" : field;
   const std::string_view kind = state.substr(0, 2);
-  failure.retry = state == "40001" || state == "40P01";  // could not serialise; deadlock
+  failure.retry = state == "40001" || state == "40P01";  // could not serialize; deadlock
   // Data exception, constraint, program limit: the values'. All else (connection, disk, shutdown) may pass.
   const bool of_value = kind == "22" || kind == "23" || kind == "54";
   failure.error.code = of_value ? ErrorCode::invalid_input : ErrorCode::unavailable;

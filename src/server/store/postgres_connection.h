@@ -1,9 +1,13 @@
 // One connection to PostgreSQL: the only place that knows libpq.
 //
-// Problem: prepared statements, parameters and failures of libpq in the shape that the store needs. Input: SQL with $1,
-// $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array literals. Output: rows of text
-// or of bytes. Errors: thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input where a
-// value is what the database does not take. Cost: a round trip a call. Threads: one at a time.
+// Problem: prepared statements, parameters and failures of libpq in the shape that the store needs.
+// Input:   SQL with $1, $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array
+//          literals.
+// Output:  rows of text or of bytes.
+// Errors:  thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input where a value is
+//          what the database does not take.
+// Cost:    a round trip a call.
+// Threads: one at a time.
 #pragma once
 
 #include <libpq-fe.h>

@@ -2,20 +2,23 @@
 // tokens.
 //
 // Problem: an answer may be sent only after what it says is durable, several servers may share one database, and one
-// commit per request would cost a disk flush each. So every write is asynchronous: writes that are waiting while
-// another commits go to disk together, in the order of the calls, in one transaction (group commit); `done` comes after
-// it. Input: bodies are one JSON text each, UTF-8, not looked into; keys and names are UTF-8 without NUL; times are
-// seconds since 1970. Output: events in the order of their sequence, 1, 2, 3 ... per job without a gap; jobs, tokens
-// and keys sorted. Errors: `unavailable` (disk full, database gone): the same call may succeed later, the store
-// recovers by itself, and a failed write is there as a whole or not at all. Almost always not at all; where the
-// connection broke during the commit nobody can say, so drop what you knew of the job and read it again. Other writes
-// are not affected by one that the database does not take (invalid_input). Cost: a write some microseconds and its
-// share of a disk flush; a read a look-up. jobs() is one scan of the index, so that a server is ready without folding
-// every log. Damage: a row is kept with a checksum and read only if it is what was written; otherwise `internal`, and
-// the message says what is damaged. Everything else goes on. Threads: any. `done` and the foreign-change callbacks run
-// where Post puts them, each write's once, in order. Reads block as long as the database does, so the server's io
-// thread must not call them: it has server/service/store_access.h. The destructor commits everything that is waiting,
-// and posts its `done`s.
+//          commit per request would cost a disk flush each. So every write is asynchronous: writes that are waiting
+//          while another commits go to disk together, in the order of the calls, in one transaction (group commit);
+//          `done` comes after it.
+// Input:   bodies are one JSON text each, UTF-8, not looked into; keys and names are UTF-8 without NUL; times are
+//          seconds since 1970.
+// Output:  events in the order of their sequence, 1, 2, 3 ... per job without a gap; jobs, tokens and keys sorted.
+// Errors:  `unavailable` (disk full, database gone): the same call may succeed later, the store recovers by itself,
+//          and a failed write is there as a whole or not at all. Almost always not at all; where the connection broke
+//          during the commit nobody can say, so drop what you knew of the job and read it again. Other writes are not
+//          affected by one that the database does not take (invalid_input).
+// Cost:    a write some microseconds and its share of a disk flush; a read a look-up. jobs() is one scan of the
+//          index, so that a server is ready without folding every log. Damage: a row is kept with a checksum and read
+//          only if it is what was written; otherwise `internal`, and the message says what is damaged. Everything
+//          else goes on.
+// Threads: any. `done` and the foreign-change callbacks run where Post puts them, each write's once, in order. Reads
+//          block as long as the database does, so the server's io thread must not call them: it has
+//          server/service/store_access.h. The destructor commits everything that is waiting, and posts its `done`s.
 #pragma once
 
 #include <cstdint>
@@ -134,7 +137,7 @@ class Store {
   /// Also gives space back to the file system, a little at a time. True: call again, there is more to do.
   virtual void sweep(Sweep sweep, Done<bool> done) = 0;
 
-  // Work that exactly one server does at a time, such as a characterisation.
+  // Work that exactly one server does at a time, such as a characterization.
   /// True if `owner` has the work until now_s + lease_s: it was free, its lease was over, or it is already the owner's
   /// (so claiming again renews). Clocks of servers may differ: a lease must be much longer than that.
   virtual void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) = 0;
