@@ -4,7 +4,7 @@
 // Input:   row by row.
 // Output:  solutions, the determinant's logarithm, and L z for sampling.
 // Errors:  a matrix that is not positive definite gets the least addition to its diagonal that makes it so (rounding,
-//          or a clock whose prior is nil); other sizes are a programmer's mistake.
+//          or a clock with zero prior variance); mismatched sizes are a programming error.
 // Cost:    O(n^3) to factor, O(n^2) per solution.
 // Threads: plain values.
 #pragma once
