@@ -25,7 +25,7 @@ class CsvReader {
   /// Reads the next record into fields(); false at the end of the text.
   Result<bool> next();
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
-  /// All fields are empty: a blank line.
+  /// True for a blank line: all fields are empty.
   [[nodiscard]] bool blank() const;
   /// Line on which the record starts, from 1.
   [[nodiscard]] int line() const { return line_; }
