@@ -1,6 +1,6 @@
-// Small appends gathered into pieces that are worth a write.
+// Collects small appends into pieces large enough to write.
 //
-// Output:  everything appended, in order, to the sink; the rest when it is destroyed.
+// Output:  everything appended, in order, to the sink; the rest at destruction.
 // Threads: one owner.
 #pragma once
 

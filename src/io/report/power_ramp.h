@@ -1,8 +1,9 @@
-// The colors that stand for power: dark-and-light variants of one perceptually uniform ramp.
+// The colors for power: dark and light variants of one perceptually uniform ramp.
 //
-// The ramp is "inferno" (Smith & van der Walt, CC0): its lightness rises evenly, so that it reads in gray and with any
-// color vision. More power always means more contrast to the page: dark on a light page, bright on a dark one. The
-// ends that would vanish into the page are cut off. web/src/power-ramp.js is the same ramp (a test compares them).
+// The ramp is "inferno" (Smith & van der Walt, CC0): its lightness increases evenly, so that it is readable in gray
+// and with any color vision. More power always means more contrast to the page: dark on a light page, bright on a
+// dark one. The ends that would be invisible on the page are cut off. web/src/power-ramp.js is the same ramp (a test
+// compares them).
 #pragma once
 
 #include <array>

@@ -1,12 +1,12 @@
-// Everything that a plan can be shown as. The one header that callers of src/io/report need.
+// All presentations of a plan. The one header that callers of src/io/report need.
 //
 // Problem: show a frontier and the iterations behind its points to people (HTML, SVG, terminal) and to tools (trace).
 // Input:   a valid DAG, and a Frontier with at least one point or plans that fit the DAG.
-// Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that nothing large is held in memory.
+// Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that memory use stays small.
 // Errors:  none; the sink's owner writes and reports.
 // Cost:    O(DAG) per drawn plan, plus O(points).
 // Threads: pure functions.
-// Source:  paper figures 1, 4 and 9; ../docs/decisions for the choice of the drawing library.
+// Source:  paper figures 1, 4 and 9; docs/decisions for the choice of the drawing library.
 #pragma once
 
 #include <functional>
@@ -24,7 +24,7 @@ namespace perseus::report {
 
 using Sink = std::function<void(std::string_view)>;
 
-/// A line of "what went in": {"schedule", "1f1b"}, {"profile", "gpt3.csv"}.
+/// A line of the list of inputs: {"schedule", "1f1b"}, {"profile", "gpt3.csv"}.
 struct ReportFact {
   std::string name;
   std::string value;
@@ -35,7 +35,7 @@ struct ReportInput {
   const model::Frontier& frontier;
   std::string title;                 ///< for example the profile's file name
   std::vector<ReportFact> inputs;    ///< in the order in which they are shown
-  std::optional<Seconds> straggler;  ///< T', drawn where it lands if given
+  std::optional<Seconds> straggler;  ///< T', drawn if given
   model::DefaultRule rule = {};      ///< of the default plan
 };
 

@@ -1,7 +1,7 @@
-// What both drawings share: the SVG element with title, description and colors for dark and light pages.
+// The common part of both drawings: the SVG element with title, description and colors for dark and light pages.
 //
-// Colors are written as plain class rules with a prefers-color-scheme override (no CSS variables), since viewers
-// other than browsers do not know these.
+// Colors are plain class rules with a prefers-color-scheme override (no CSS variables), since viewers other than
+// browsers do not support these.
 //
 // Threads: pure.
 #pragma once

@@ -1,4 +1,4 @@
-// When each computation of one iteration runs under a plan, what it draws, and which ones decide the iteration time.
+// The timeline of one iteration under a plan: when each computation runs, its power, and the critical path.
 //
 // Input:   a valid ComputationDag and one option index per computation.
 // Output:  one bar per computation in the DAG's order: earliest start, slack (how much later it could start without a

@@ -83,7 +83,7 @@ void write_columns(const Block& b, const Sink& sink) {
   }
 }
 
-/// Along the bottom of its bars, and from rank to rank where it changes them. Points closer than a unit are left out.
+/// Drawn along the bottom of its bars, with lines between ranks. Points closer than a unit are left out.
 void write_critical_path(const Block& b, const Sink& sink) {
   if (b.timeline.critical_path.empty()) return;
   std::string d;
