@@ -74,7 +74,7 @@ std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, con
       return error_response(403, fmt::format("a web page of '{}' may not ask this", shown(*origin)));
     }
   }
-  // Browsers send other content types across origins only after a preflight request.
+  // An HTML form can send types other than JSON without a preflight request.
   if (!request.body.empty()) {
     const std::string_view type = request.header("Content-Type").value_or("");
     if (!is_json(type)) {

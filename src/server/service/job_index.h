@@ -32,7 +32,7 @@ class JobIndex {
     return rows_[id];
   }
   void emplace(const std::string& /*id*/, store::JobIndexRow row) {
-    const std::string id = row.job;  // copied: `row` was moved from
+    const std::string id = row.job;  // copied: the caller's id may be in the row that is moved here
     if (rows_.emplace(id, std::move(row)).second) note(id);
   }
   void try_emplace(const std::string& id, store::JobIndexRow row) { emplace(id, std::move(row)); }
