@@ -1,9 +1,12 @@
 // Comma-separated values: one record after the other, as views into the text.
 //
-// Input: text with LF, CRLF or CR line ends, an optional byte order mark, optional quotes ("" inside quotes is one
-// quote). Output: the fields of one record, spaces around unquoted fields trimmed. A field with doubled quotes is
-// copied; all others point into the text. Errors: a quote that never ends, or text after a closing quote (name:line).
-// Cost: one pass. Threads: one reader per thread.
+// Input:   text with LF, CRLF or CR line ends, an optional byte order mark, optional quotes ("" inside quotes is one
+//          quote).
+// Output:  the fields of one record, spaces around unquoted fields trimmed. A field with doubled quotes is copied;
+//          all others point into the text.
+// Errors:  a quote that never ends, or text after a closing quote (name:line).
+// Cost:    one pass.
+// Threads: one reader per thread.
 #pragma once
 
 #include <deque>
@@ -22,7 +25,7 @@ class CsvReader {
   /// Reads the next record into fields(); false at the end of the text.
   Result<bool> next();
   [[nodiscard]] const std::vector<std::string_view>& fields() const { return fields_; }
-  /// All fields are empty: a blank line.
+  /// True for a blank line: all fields are empty.
   [[nodiscard]] bool blank() const;
   /// Line on which the record starts, from 1.
   [[nodiscard]] int line() const { return line_; }

@@ -94,7 +94,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
 }
 
 Status write_file(const std::string& path, std::string_view content) {
-  // As root, a rename would put a file in the place of /dev/null.
+  // For root, a rename would replace /dev/null by a file.
   if (struct stat there{}; ::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     return write_in_place(path, content);
   }

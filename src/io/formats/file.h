@@ -1,10 +1,10 @@
-// Reads and writes whole files: the one place of wire/ that touches the file system.
+// Reads and writes whole files; the one part of io/formats that uses the file system.
 //
-// Input:   reading gunzips what starts with gzip's magic bytes; never more than max_file_bytes before or after.
-// Output:  a file appears under its name whole or not at all: written to a temporary neighbor, which is then renamed.
-//          A link, device or pipe of that name is written as it is.
-// Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for a
-//          file that is too large or broken gzip.
+// Input:   reading gunzips a file that starts with gzip's magic bytes; at most max_file_bytes before and after.
+// Output:  a file appears under its name complete or not at all: it is written to a temporary neighbor, which is then
+//          renamed. An existing link, device or pipe of that name is written directly.
+// Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for
+//          a file that is too large or broken gzip.
 // Cost:    one copy.
 // Threads: any, on different paths.
 #pragma once

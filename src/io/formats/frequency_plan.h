@@ -1,18 +1,23 @@
-// One plan as Zeus's server and clients read it: `freqs_pipeline_%05d.py`, a Python literal that nobody should eval().
+// One plan in the form of Zeus's server and clients: `freqs_pipeline_%05d.py`, a Python literal that must not be
+// passed to eval().
 //
-// Shape: one list per rank, in execution order, of (instruction, MHz); a rank is a stage unless it holds several
-// (interleaved and V-shaped schedules), where one list has the instructions of all its stages as they run, since a rank
-// is what has a clock. Constant-time instructions (those whose option has clock 0) are left out. Example:
-//     [
+// Format: one list per rank, in execution order, of (instruction, MHz). A rank is a stage unless it holds several
+// (interleaved and V-shaped schedules); then its list has the instructions of all its stages in execution order,
+// since a rank has one clock. Constant-time instructions (those whose option has clock 0) are left out. Example:
+//
+//   [
 //     [('forward', 1410), ('backward', 1245)],
 //     [('forward', 1260), ('backward', 1185)],
-//     ]
-//     # any comment
-// Reading takes single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no
-// escapes, no arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it
-// is). Errors: "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
-// Cost: writing is one copy of about 20 bytes per computation. Threads: a writer per thread; functions any.
-// Source: the plan files of Zeus, lowtime and their kin.
+//   ]
+//   # any comment
+//
+// Input:   single or double quotes, any whitespace, trailing commas, comments after #, and nothing else: no escapes,
+//          no arithmetic. Instruction names are 1..64 of [A-Za-z0-9_-], clocks 0..1000000 (0: leave the clock as it
+//          is).
+// Errors:  "name:line: what was found, what was expected"; to_plan() names rank, position and the nearest clocks.
+// Cost:    writing is one copy of about 20 bytes per computation.
+// Threads: a writer per thread; functions any.
+// Source:  the plan files of Zeus and lowtime.
 #pragma once
 
 #include <string>
@@ -35,7 +40,7 @@ struct ClockedInstruction {
 /// frequencies[r]: rank r's instructions in execution order.
 using FrequencyPlan = std::vector<std::vector<ClockedInstruction>>;
 
-/// Formats many plans of one DAG fast: every piece of text is made once, beforehand.
+/// Formats many plans of one DAG fast: every piece of text is made once, in advance.
 class FrequencyPlanWriter {
  public:
   explicit FrequencyPlanWriter(const model::ComputationDag& dag);
@@ -62,7 +67,7 @@ FrequencyPlan frequency_plan_of(const model::ComputationDag& dag, const model::P
 Result<FrequencyPlan> parse_frequency_plan(std::string_view text, const std::string& name);
 Result<FrequencyPlan> read_frequency_plan(const std::string& path);
 
-/// The plan of `dag` that these clocks are. Where two options of a type have the same clock (generic DAGs), the first.
+/// The plan of `dag` with these clocks. If two options of a type have the same clock (generic DAGs), the first.
 /// Errors: ranks or lengths that differ, another instruction at a position, a clock that was not measured.
 Result<model::Plan> to_plan(const FrequencyPlan& frequencies, const model::ComputationDag& dag);
 

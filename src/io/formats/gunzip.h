@@ -1,7 +1,9 @@
-// gzip's bytes as what they were.
+// Decompresses gzip.
 //
-// Input: one or more gzip members (RFC 1952); `name` stands for them in messages. Errors: invalid_input: broken, cut
-// short, or more than `limit` bytes. Cost: linear, some hundred megabytes a second. Threads: pure function.
+// Input:   one or more gzip members (RFC 1952); `name` identifies them in messages.
+// Errors:  invalid_input: broken, truncated, or more than `limit` bytes.
+// Cost:    linear, some hundred megabytes per second.
+// Threads: pure function.
 #pragma once
 
 #include <cstddef>

@@ -1,11 +1,14 @@
-// JSON with exact numbers, and errors that say where.
+// JSON with exact numbers, and errors that give the location.
 //
-// Input: a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, no key twice
-// in an object.
-// Output: JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded (Boost's
-// own conversion may be off by one unit in the last place, so that what was written would not read back). Errors:
-// "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values that are not
-// what a format wants; numbers must be finite. Cost: one parse, and a path per visited value. Threads: any, read-only.
+// Input:   a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, without duplicate keys in an
+//          object.
+// Output:  JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded
+//          (Boost's own conversion may be off by one unit in the last place, so that written numbers would not read
+//          back).
+// Errors:  "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values
+//          that do not fit a format; numbers must be finite.
+// Cost:    one parse, and a path per visited value.
+// Threads: any, read-only.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -21,7 +24,7 @@
 
 namespace perseus::formats {
 
-/// One value and where it is.
+/// A value and its path.
 class JsonReader {
  public:
   JsonReader(const boost::json::value& value, const std::string& name, std::string path)
@@ -51,13 +54,13 @@ class JsonReader {
   std::string path_;
 };
 
-/// The members of one object. Each getter returns a neutral value once something has failed, so that a reader asks for
-/// all it needs and then looks at error() once.
+/// The members of one object. After an error each getter returns a neutral value, so that a reader gets all it needs
+/// and then checks error() once.
 class JsonFields {
  public:
   explicit JsonFields(JsonReader object);
 
-  /// The member, or an error that it is missing (and a reader of the object in its stead).
+  /// The member, or an error that it is missing (and a reader of the object instead).
   JsonReader value(std::string_view key);
   /// The member, or nothing.
   std::optional<JsonReader> optional(std::string_view key);
@@ -66,7 +69,7 @@ class JsonFields {
   int integer(std::string_view key);
   std::vector<double> numbers(std::string_view key);
   std::vector<int> integers(std::string_view key);
-  /// An error for the first member that nobody has asked for.
+  /// An error for the first member that no getter has read.
   void reject_others();
 
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }

@@ -1,4 +1,4 @@
-// The largest values that files may hold: far beyond any cluster, and small enough that no arithmetic overflows.
+// Upper bounds of values in files: far beyond any cluster, and small enough to avoid arithmetic overflow.
 #pragma once
 
 namespace perseus::formats {

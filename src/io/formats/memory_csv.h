@@ -1,11 +1,12 @@
 // Reads the memory of pipeline stages as CSV.
 //
-//     stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib
-//     0,18.2,1.9,0.1,
+//   stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib
+//   0,18.2,1.9,0.1,
+//
 // Input:   a header and one row per stage 0..N-1, columns and rows in any order. weights_gib (with gradients and
-// optimizer
-//          state) and activations_gib (of one microbatch) are required; checkpoint_gib and recompute_gib may be left
-//          out or empty (planning/model/stage_memory.h). All of one accelerator. Other columns are an error.
+//          optimizer state) and activations_gib (of one microbatch) are required; checkpoint_gib and recompute_gib
+//          may be left out or empty (planning/model/stage_memory.h). All values are of one accelerator. Other columns
+//          are an error.
 // Output:  one StageMemory per stage.
 // Errors:  "file:line: column: value; allowed", the first one in the file.
 // Cost:    O(rows). At most 65536 stages, 256 MiB.

@@ -1,4 +1,6 @@
-// Numbers in text, complete or not at all. Locale does not matter. Threads: pure functions.
+// Numbers in text, complete or not at all. Locale does not matter.
+//
+// Threads: pure functions.
 #pragma once
 
 #include <charconv>

@@ -1,12 +1,15 @@
-// What a pipeline's DAG needs besides profile and schedule, as a small JSON file: calibration writes it, planning
-// reads.
+// The inputs of a pipeline's DAG besides profile and schedule, as a small JSON file: calibration writes it, planning
+// reads it.
 //
-// Format, documented in ../docs/formats.md; schedule is left out where it has no name, stddevs where nothing was
-// fitted:
-//     {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
-//      "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": true}
-// A latency is a number, or a list with one entry per boundary, see io/formats/transfer_latency_text.h.
-// Errors: "file: JSON path: found; expected", unknown keys among them. Cost: linear. Threads: pure functions.
+// Format, documented in docs/formats.md; schedule is left out if it has no name, stddevs if nothing was fitted. A
+// latency is a number, or a list with one entry per boundary, see io/formats/transfer_latency_text.h:
+//
+//   {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
+//    "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": true}
+//
+// Errors:  "file: JSON path: found; expected", including unknown keys.
+// Cost:    linear.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>

@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view format_name = "perseus-plans";
 constexpr int format_version = 1;
 
-/// The order in which a plan's options are written: along each rank, type by type, in execution order. Neighbours in it
+/// The order in which a plan's options are written: along each rank, type by type, in execution order. Neighbors in it
 /// mostly have the same option.
 std::vector<int> encoding_order(const model::ComputationDag& dag) {
   std::vector<int> order;

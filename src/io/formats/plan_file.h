@@ -1,11 +1,13 @@
-// The one compact file with a whole frontier: all plans, and all that is needed to look up, show and verify them
-// without the inputs that they were made from.
+// The compact file of a whole frontier: all plans, and the data to look up, show and verify them without their
+// inputs.
 //
-// Format: JSON, documented in ../docs/formats.md. Numbers are the shortest text that reads back as the same double, so
-// reading what was written gives equal values. Plans are run-length encoded along each rank and type.
-// Reading checks everything that can be checked without computing: shape, ranges, a valid DAG, plans that fit it,
-// points in the order of planning/model/frontier.h; whether times and energies are right is verify/'s question. Keys
-// that are not known are ignored. Errors: "name: JSON path: value; what is allowed". Limits: 256 MiB. Cost: linear.
+// Format: JSON, documented in docs/formats.md. Numbers are the shortest text that reads back as the same double, so
+// reading a written file gives equal values. Plans are run-length encoded along each rank and type. Reading checks
+// everything that needs no computation: shape, ranges, a valid DAG, plans that fit it, points in the order of
+// planning/model/frontier.h; planning/checker checks times and energies. Unknown keys are ignored.
+//
+// Errors:  "name: JSON path: value; what is allowed". Limits: 256 MiB.
+// Cost:    linear.
 // Threads: any.
 #pragma once
 
@@ -19,7 +21,7 @@
 
 namespace perseus::formats {
 
-/// Free text about where the plans come from: profile, schedule, options, ...
+/// Free text on the origin of the plans: profile, schedule, options, ...
 using Metadata = std::map<std::string, std::string>;
 
 struct PlanFile {

@@ -167,7 +167,7 @@ class RowReader {
     return least;
   }
 
-  /// 0 where nothing is said; data frames write the spread of a single sample as nan.
+  /// 0 without a value; data frames write the spread of a single sample as nan.
   double spread(int column, const char* name, double most, const char* allowed) {
     const std::string_view text = field(column);
     if (text.empty() || text == "nan" || text == "NaN") return 0;
@@ -207,7 +207,7 @@ Spread spread_of(std::span<const Row> rows, double Row::*quantity, double Row::*
   double squares = 0;
   for (const Row& row : rows) {
     const double off = row.*quantity - spread.mean;
-    // Of a row that is one sample, a spread is how well it is known.
+    // For a row with one sample, its spread is its uncertainty.
     squares += row.samples * off * off + std::max(row.samples - 1, 1) * (row.*stddev) * (row.*stddev);
   }
   spread.stddev = std::sqrt(squares / (count - 1));

@@ -150,7 +150,7 @@ Status read_iterations(const NamedText& file, const std::string& ops_name, Plans
     PlanRows& rows = found->second;
     const int num_stages = static_cast<int>(rows.plan.stages.size());
     const int stage = table.integer("stage", -1, num_stages - 1);
-    // Hiccups of single iterations move the mean but not the median.
+    // Outliers of single iterations change the mean but not the median.
     const auto median_or_mean = [&](std::string_view mean, std::string_view median) {
       return table.field(median).empty() ? mean : median;
     };

@@ -1,14 +1,18 @@
 // Reads traces of training runs from two CSV files: every computation, and the iterations as a whole.
 //
-// Input, header lines and columns in any order, others ignored, gzip allowed:
+// Header lines and columns in any order, others ignored, gzip allowed:
+//
 //   OPS    plan, stage, op, instruction, microbatch, frequency_mhz, time_s: one row per computation; `op` counts from 0
-//          within (plan, stage), in execution order, and the rows of one stage come in that order;
+//          within (plan, stage), in execution order, and the rows of one stage come in that order.
 //   ITERS  plan, stage, iter_time_s, iter_energy_j, and where known kind, load_total_s, n_iters: one row per stage, and
-//          one with stage -1 for the pipeline as a whole (its time counts; without it, the longest of the stages').
-// Output: a valid RunTrace, plans ordered by id. A plan of one file that the other lacks is an error.
-// Errors: "file:line: column: value; what is allowed"; what no line can be blamed for names the file and the plan.
-// Limits: plan < 1e6, stage < 65536, microbatch < 2^20. Cost: O(rows log plans). Threads: pure functions.
-// Source: the published artifact of the paper; ../docs/formats.md.
+//          one with stage -1 for the whole pipeline (its time counts; without it, the longest of the stages').
+//
+// Output:  a valid RunTrace, plans ordered by id. A plan of one file that the other lacks is an error.
+// Errors:  "file:line: column: value; what is allowed"; errors without a line name the file and the plan. Limits:
+//          plan < 1e6, stage < 65536, microbatch < 2^20.
+// Cost:    O(rows log plans).
+// Threads: pure functions.
+// Source:  the published artifact of the paper; docs/formats.md.
 #pragma once
 
 #include <string>
@@ -19,7 +23,7 @@
 
 namespace perseus::formats {
 
-/// One file's content and the name that stands for it in messages.
+/// A file's content, and its name in messages.
 struct NamedText {
   std::string_view text;
   std::string name;

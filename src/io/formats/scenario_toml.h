@@ -1,10 +1,14 @@
-// Reads what the emulator runs: a cluster, its pipelines, and what befalls them, as TOML.
+// Reads an emulator scenario from TOML: a cluster, its pipelines, and its stragglers.
 //
-// Format, documented in ../docs/formats.md; ../data/sample_scenario.toml is one. Paths of profiles are relative to the
-// scenario's folder. Output: a Scenario whose names are resolved; stages and GPUs of stragglers are checked later, when
-// profiles are known (simulation/emulator/drawn_stragglers.h). Errors: "file:line: [table] key: VALUE; allowed:
-// ...", the first one; unknown keys too, since a misspelt one must not be ignored. Limits: 1 MiB, 65536 pipelines,
-// 10000 tables of each kind. Cost: linear. Threads: pure functions.
+// Format, documented in docs/formats.md; data/sample_scenario.toml is an example. Paths of profiles are relative to
+// the scenario's folder.
+//
+// Output:  a Scenario with resolved names; stages and GPUs of stragglers are checked later, when profiles are known
+//          (simulation/emulator/drawn_stragglers.h).
+// Errors:  "file:line: [table] key: VALUE; allowed: ...", the first one; unknown keys too, since a misspelled one
+//          must not be ignored. Limits: 1 MiB, 65536 pipelines, 10000 tables of each kind.
+// Cost:    linear.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -15,7 +19,7 @@
 
 namespace perseus::formats {
 
-/// `name` stands for the file in messages, `folder` is where profiles are ("" for here).
+/// `name` identifies the file in messages, `folder` contains the profiles ("" for the working directory).
 Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder = "");
 Result<model::Scenario> read_scenario(const std::string& path);
 

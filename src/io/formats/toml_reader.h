@@ -1,16 +1,18 @@
-// The fields of one TOML table, with errors that say where: shared by whatever is written as TOML.
+// The fields of one TOML table, with errors that give the location: used by all TOML formats.
 //
-// Input: a parsed table and what messages call it. Output: each getter's value, or a neutral one once something has
-// failed, so that a reader asks for all it needs and then looks at error() once: the first in the order of asking.
-// Errors: "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's where a key is
-// missing; reject_others() names the first key that nobody has asked for. Cost: a look-up per key. Threads: one reader,
-// one thread.
+// Input:   a parsed table and its name in messages.
+// Output:  each getter's value, or a neutral one after an error, so that a reader gets all it needs and then checks
+//          error() once: the first error in the order of the getters.
+// Errors:  "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's if a key is
+//          missing; reject_others() names the first key that no getter has read.
+// Cost:    a lookup per key.
+// Threads: one reader, one thread.
 #pragma once
 
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_ASSERT(expression) \
-  static_cast<void>(0)  // some abort on text that is no TOML; the parser goes on to say so
+  static_cast<void>(0)  // some abort on text that is not TOML; the parser reports the error instead
 #include <toml++/toml.h>
 
 #include <optional>

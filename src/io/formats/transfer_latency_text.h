@@ -1,10 +1,11 @@
 // Text forms of a TransferLatency.
 //
-// JSON:         a number, or a list with one entry per boundary: a number for both directions, or [forward, backward].
-// Command line: "0.002", or "0.002,0.064/0.07,0.002": one entry per boundary, FORWARD/BACKWARD where they differ.
+//   JSON:         a number, or a list with one entry per boundary: a number for both directions, or [forward,
+//   backward]. Command line: "0.002", or "0.002,0.064/0.07,0.002": one entry per boundary, FORWARD/BACKWARD if they
+//   differ.
 //
-// Output:  the value as it is written; planning/model/transfer_latency.h says which values are valid.
-// Errors:  "file: JSON path: found; expected", or the entry and what is allowed.
+// Output:  the value as written; planning/model/transfer_latency.h defines the valid values.
+// Errors:  "file: JSON path: found; expected", or the entry and the allowed form.
 // Cost:    linear.
 // Threads: pure functions.
 // Source:  docs/formats.md.
@@ -22,9 +23,9 @@ namespace perseus::formats {
 Result<model::TransferLatency> read_transfer_latency(const JsonReader& json);
 std::string format_transfer_latency(const model::TransferLatency& latency);
 
-/// Of the command line. Values are finite and >= 0.
+/// Parses the command-line form. Values are finite and >= 0.
 Result<model::TransferLatency> parse_transfer_latency(std::string_view text);
-/// What parse_transfer_latency() reads.
+/// The form that parse_transfer_latency() reads.
 std::string transfer_latency_option(const model::TransferLatency& latency);
 
 }  // namespace perseus::formats

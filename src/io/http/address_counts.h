@@ -1,10 +1,11 @@
-// Counts what each remote address holds, to limit it.
+// Counts connections per remote address, to limit them.
 //
-// Input: an address as text. Output: whether it may take one more; an IPv6 address counts with its /64, which one host
-//   has to itself, and an IPv4 address that is mapped into IPv6 as itself. Loopback has no limit: ranks behind a proxy
-//   or a tunnel on the server's machine all come from there.
-// Errors: none; text that is no address counts as it is.
-// Cost: a look-up.
+// Input:   an address as text.
+// Output:  whether the address may hold one more. An IPv6 address counts with its /64, which belongs to one host, and
+//          an IPv4 address mapped into IPv6 as IPv4. Loopback has no limit: ranks behind a proxy or a tunnel on the
+//          server's machine all connect from it.
+// Errors:  none; text that is not an address counts as it is.
+// Cost:    a lookup.
 // Threads: one.
 #pragma once
 
@@ -19,7 +20,7 @@ std::string counted_address(const std::string& address);
 
 class AddressCounts {
  public:
-  /// False, and nothing is counted: the address holds `most` already.
+  /// False, without counting, if the address already holds `most`.
   bool take(const std::string& address, std::size_t most);
   void give_back(const std::string& address);
 

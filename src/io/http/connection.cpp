@@ -10,9 +10,9 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-/// Requests that a client sends ahead of its answers; more stays in the kernel.
+/// Limit on pipelined request bytes read ahead of the answers; more stays in the kernel.
 constexpr std::size_t most_pending_bytes = std::size_t{16} << 10U;
-/// Of events that a stream writes in one turn.
+/// Bytes of events that a stream writes in one turn.
 constexpr std::size_t kTurnBytes = std::size_t{64} << 10U;
 constexpr auto linger_time = 2s;
 
@@ -93,7 +93,7 @@ void Connection::drain() {
   } else if (idle() && !reader_ && !goes_on_) {
     close();
   } else if (!active_ && !reader_) {
-    last_ = true;  // an answer is on its way out
+    last_ = true;  // an answer is being written
   }
 }
 
@@ -233,7 +233,7 @@ std::string Connection::head_of(const HttpResponse& response, std::size_t length
   fmt::format_to(out, "HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason_phrase(response.status), core_->date);
   if (!has_no_body(response.status)) {
     fmt::format_to(out, "Content-Type: {}\r\n", response.content_type);
-    // The answer to a HEAD need not be made to be measured.
+    // A HEAD answer need not be built to know its length.
     if (response.body || !head_only_) fmt::format_to(out, "Content-Length: {}\r\n", length);
   }
   for (const auto& [name, value] : response.headers) fmt::format_to(out, "{}: {}\r\n", name, value);
@@ -301,7 +301,7 @@ void Connection::stream_in_turn() {
 }
 
 void Connection::pump() {
-  if (closed_ || !outgoing_.empty()) return;  // written() goes on
+  if (closed_ || !outgoing_.empty()) return;  // written() continues
   auto& events = stream_->events;
   if (events.empty()) {
     if (stream_->ending) end_stream();

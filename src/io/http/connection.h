@@ -1,12 +1,13 @@
-// One client's connection to the server: requests in, answers out, in order, within their times.
+// One client's connection to the server: reads requests and writes answers, in order, within time limits.
 //
-// Problem: requests come in pieces or several at once, answers come late or never, clients are slow or vanish.
-// Input:   what the socket gives.
+// Problem: requests arrive in pieces or several at once, answers are late or never ready, clients are slow or
+//          disconnect.
+// Input:   the socket's bytes.
 // Output:  calls of the server's handler, one request at a time. A connection reads its next request after the client
-//          took the answer before it, and gives up the thread in between. Requests of readers, and what event streams
-//          have to write, wait for their turn (io/http/turns.h).
-// Errors:  answered with 4xx and closed, leaving the client time to read why.
-// Cost:    no buffer while nothing is half read or half written.
+//          has received the previous answer, and yields the thread in between. Requests of readers, and writes of
+//          event streams, wait for their turn (io/http/turns.h).
+// Errors:  answered with 4xx and closed, leaving the client time to read the reason.
+// Cost:    no buffer while no request or answer is incomplete.
 // Threads: the server's one.
 #pragma once
 
@@ -32,7 +33,7 @@ namespace perseus::http {
 class Connection;
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-/// What the connections of one server share.
+/// State that all connections of a server share.
 class ServerCore : public std::enable_shared_from_this<ServerCore> {
  public:
   ServerCore(boost::asio::io_context& context, HttpServerOptions settings, HttpHandler request_handler);
@@ -42,8 +43,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   void close_all();
   void forget(Connection& connection);
-  /// Has it write what it has to say: at once, or, where many did so since bytes last came in, after whoever has
-  /// something to ask. So nobody is held up while thousands that waited get their answers.
+  /// Lets the connection write its pending answer: at once, or, if many connections did so since bytes last arrived,
+  /// after pending requests. So requests are not delayed while thousands of waiting clients get their answers.
   void flush_in_turn(Connection& connection);
   void begin_turn() { flushed_ = 0; }
   [[nodiscard]] HttpServerCounts counts() const;
@@ -54,9 +55,9 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool draining = false;
   HttpServerCounts totals;
   Turns turns;
-  std::size_t unfinished_bytes = 0;  ///< of bodies that have not come to their end
-  std::string date;                  ///< of the Date header, renewed once a second
-  /// What a plain connection reads into; it is done with the bytes before another one reads.
+  std::size_t unfinished_bytes = 0;  ///< of incomplete bodies
+  std::string date;                  ///< value of the Date header, renewed once a second
+  /// Read buffer of plain connections; a connection has consumed the bytes before another one reads.
   std::array<char, std::size_t{64} << 10U> read_buffer;
 
  private:
@@ -81,7 +82,8 @@ class ServerCore : public std::enable_shared_from_this<ServerCore> {
   bool will_flush_ = false;
 };
 
-/// One request and its answer; what a Responder shares. Knows its connection only as long as that is there.
+/// One request and its answer; shared by the copies of a Responder. It refers to its connection only while that
+/// exists.
 class PendingAnswer {
  public:
   explicit PendingAnswer(const std::shared_ptr<Connection>& connection);
@@ -104,19 +106,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection& operator=(const Connection&) = delete;
   virtual ~Connection() { drop_reader(); }
 
-  /// Until bytes can be read.
+  /// Waits until bytes can be read.
   virtual void begin() = 0;
   void close();
   void check_time(SteadyTime now);
   void drain();
-  /// Writes, unless it is writing already.
+  /// Writes, unless a write is in progress.
   void flush();
 
   void answer(PendingAnswer& exchange, const HttpResponse& response);
   void open_stream(PendingAnswer& exchange);
-  /// Kept until the stream has its turn.
+  /// Queues the event until the stream's turn.
   bool stream_event(std::shared_ptr<const std::string> event);
-  /// After the events that wait.
+  /// Ends the stream after the queued events.
   void end_stream();
 
   [[nodiscard]] bool active() const { return active_; }
@@ -132,7 +134,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   virtual void read_some() = 0;
   /// Writes all of it; ends in written() or lost().
   virtual void write(const Buffers& buffers) = 0;
-  /// Tells the client that nothing more will come; what it still sends is read.
+  /// Signals the end of output to the client; its further input is still read.
   virtual void shut_down() = 0;
   virtual void close_socket() = 0;
 
@@ -149,33 +151,33 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::string_view tail;  ///< a literal
     [[nodiscard]] std::size_t size() const { return head.size() + (body ? body->size() : 0) + tail.size(); }
   };
-  /// An open event stream: what it has yet to send.
+  /// An open event stream and its unsent events.
   struct Stream {
     std::deque<std::shared_ptr<const std::string>> events;
     std::size_t bytes = 0;
-    bool chunked = false;  ///< its framing; without, its end is the connection's
+    bool chunked = false;  ///< chunked framing; otherwise the end of the connection ends the stream
     bool in_turn = false;  ///< it waits for its turn
     bool ending = false;
   };
 
-  /// Nothing to answer and nothing to write: the next request may be looked at.
+  /// True if there is nothing to answer and nothing to write: the next request may be processed.
   [[nodiscard]] bool idle() const { return !active_ && outgoing_.empty(); }
   [[nodiscard]] bool has_pending() const { return taken_ < pending_.size(); }
   void keep_pending(std::string_view bytes);
   void read_more();
-  /// Takes one request at most; how many bytes it took.
+  /// Processes at most one request; returns the number of bytes used.
   std::size_t work(std::string_view bytes);
-  /// Looks at the next pipelined request when the others had their turn.
+  /// Processes the next pipelined request after the others' turn.
   void go_on_in_turn();
-  /// Gives a complete request to the handler, or lets it wait for its turn.
+  /// Passes a complete request to the handler, or queues it for its turn.
   void dispatch();
   void stream_in_turn();
   /// Writes the next events of the stream, or its end.
   void pump();
   void reject(const HttpResponse& response);
-  /// Looks at what has come of a request: who may not ask, or asks for too much room, is answered at once.
+  /// Checks an incomplete request: one that is not authorized, or too large, is answered at once.
   void check_unfinished();
-  /// The request is complete or given up.
+  /// Call when the request is complete or abandoned.
   void drop_reader();
   std::string head_of(const HttpResponse& response, std::size_t length, bool closing);
   void push(Outgoing outgoing);
@@ -186,7 +188,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::string peer_;
   bool while_draining_;
   std::unique_ptr<RequestReader> reader_;  ///< of a request that is not complete yet
-  std::string pending_;                    ///< bytes behind the request that is being answered, from `taken_` on
+  std::string pending_;                    ///< bytes after the request being answered, from `taken_` on
   std::size_t taken_ = 0;
   std::vector<Outgoing> outgoing_;
   std::weak_ptr<PendingAnswer> exchange_;
@@ -200,11 +202,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool head_only_ = false;  ///< the request was a HEAD
   bool http_1_0_ = false;
   bool last_ = false;       ///< close when everything is written
-  bool lingering_ = false;  ///< all is said: reading on only so that the client gets to read it
+  bool lingering_ = false;  ///< response sent; drain input so that closing does not reset the connection
   bool reading_ = false;
   bool writing_ = false;
   bool working_ = false;
-  bool begun_ = false;  ///< has had bytes; before: TLS handshake or silence
+  bool begun_ = false;  ///< bytes have arrived; before: TLS handshake or silence
   bool closed_ = false;
 };
 

@@ -9,7 +9,7 @@
 namespace perseus::http {
 namespace {
 
-/// "q=0", "q=0.0": the client does not want it.
+/// "q=0", "q=0.0": the client refuses the coding.
 bool is_refused(std::string_view parameter) {
   if (!parameter.starts_with("q=") && !parameter.starts_with("Q=")) return false;
   return parameter.find_first_not_of("0.", 2) == std::string_view::npos;

@@ -1,9 +1,12 @@
-// gzip as a content coding: whether a client takes it, and a body in it.
+// gzip as a content coding: negotiation, and compression of a body.
 //
-// Problem: the dashboard is 0.7 MB of text, and is opened over slow links. Input: a request; a body. Output: RFC 9110
-// 12.5.3 (names without case, q=0 means no); gzip (RFC 1952), the same bytes for the same text and level (1: fastest,
-// 9: smallest). Errors: none. Cost: tens of milliseconds a megabyte, a quarter of that at level 1: compress what is
-// sent often once. Threads: pure.
+// Problem: the dashboard is 0.7 MB of text, and is opened over slow links.
+// Input:   a request; a body.
+// Output:  negotiation by RFC 9110 12.5.3 (case-insensitive names, q=0 means no); gzip (RFC 1952), the same bytes for
+//          the same text and level (1: fastest, 9: smallest).
+// Errors:  none.
+// Cost:    tens of milliseconds per megabyte, a quarter of that at level 1: compress frequently sent content once.
+// Threads: pure.
 #pragma once
 
 #include <string>

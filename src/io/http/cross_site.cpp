@@ -11,7 +11,7 @@ namespace {
 
 std::string shown(std::string_view text) { return std::string(text.substr(0, 100)); }
 
-/// Without port, brackets and the dot that ends a full name; empty if it is none of that.
+/// Without port, brackets and the dot that ends a full name; empty if it is invalid.
 std::string_view name_in(std::string_view host) {
   const bool bracketed = host.starts_with('[');
   const std::size_t name_end = bracketed ? host.find(']') : host.find(':');
@@ -25,7 +25,7 @@ std::string_view name_in(std::string_view host) {
   return host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
 }
 
-/// Without the port that the scheme implies, which some proxies add.
+/// Without the scheme's default port, which some proxies add.
 std::string_view without_port_of(std::string_view scheme, std::string_view host) {
   const std::string_view port = scheme == "https" ? ":443" : ":80";
   return host.ends_with(port) ? host.substr(0, host.size() - port.size()) : host;
@@ -50,7 +50,7 @@ bool KnownHosts::has(std::string_view host) const {
   if (same_without_case(name, local)) return true;
   if (name.size() > local.size() + 1 && same_without_case(name.substr(name.size() - local.size() - 1), ".localhost"))
     return true;
-  if (is_address(std::string(name))) return true;  // it leads nowhere else
+  if (is_address(std::string(name))) return true;  // an address cannot be rebound to another host
   return std::ranges::any_of(names, [&](const std::string& known) { return same_without_case(known, name); });
 }
 
@@ -74,7 +74,7 @@ std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, con
       return error_response(403, fmt::format("a web page of '{}' may not ask this", shown(*origin)));
     }
   }
-  // A form can send other types without the browser asking first.
+  // An HTML form can send types other than JSON without a preflight request.
   if (!request.body.empty()) {
     const std::string_view type = request.header("Content-Type").value_or("");
     if (!is_json(type)) {

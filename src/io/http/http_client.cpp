@@ -25,7 +25,7 @@ using boost::system::error_code;
 
 constexpr std::uint64_t most_body_bytes = std::uint64_t{1} << 30U;
 
-/// Where an operation's outcome goes; each is started and then waited for.
+/// Receives the outcome of an operation that the caller starts and then waits for.
 class Waited {
  public:
   Waited(asio::io_context& io, const std::stop_token& stop)
@@ -52,14 +52,14 @@ using Request = http::request<http::string_body>;
 using OnHead = std::function<bool(int status, std::string_view content_type)>;
 using OnBytes = std::function<bool(std::string_view)>;
 
-/// How far an exchange came, and whether the connection can be used for another.
+/// Progress of an exchange, and whether the connection is reusable.
 struct Outcome {
   error_code problem;
-  bool answered = false;  ///< a byte of an answer came
+  bool answered = false;  ///< a byte of an answer arrived
   bool reusable = false;
 };
 
-/// Sends the request and gives the answer's body in pieces, as long as `on_bytes` wants them.
+/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false.
 template <class Stream>
 Outcome exchange(Stream& stream, Waited& waited, const Request& request, bool endless, const OnHead& on_head,
                  const OnBytes& on_bytes) {
@@ -89,7 +89,7 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, bool en
 
 }  // namespace
 
-/// A connection, or none at the moment, to one server.
+/// A connection to one server, or none at present.
 class HttpConnection::Transport {
  public:
   explicit Transport(HttpPeer peer) : peer_(std::move(peer)) {}
@@ -105,7 +105,7 @@ class HttpConnection::Transport {
   Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
               bool endless, bool keep, const std::stop_token& stop) {
     bool reusable = false;
-    // Also after an exception: an operation that was begun and not waited for is never continued.
+    // Also after an exception: a pending operation is never continued.
     const auto tidy = std::unique_ptr<bool, std::function<void(bool*)>>(&reusable, [this](const bool* keeps) {
       if (!*keeps) close();
     });
@@ -133,7 +133,7 @@ class HttpConnection::Transport {
 
   void close() {
     drop_streams();
-    io_.reset();  // with what may still be under way
+    io_.reset();  // with any pending operations
   }
 
  private:
@@ -180,7 +180,8 @@ class HttpConnection::Transport {
     if ((problem = waited.wait())) return failure(problem);
     error_code ignored;
     stream.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
-    (void)fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);  // it may outlive many programs that are started
+    // the connection may outlive many child processes
+    (void)fcntl(stream.socket().native_handle(), F_SETFD, FD_CLOEXEC);
     ++connections_;
     if (!url_.tls) {
       plain_.emplace(std::move(stream));
@@ -244,7 +245,7 @@ Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCa
   try {
     const Status done = transport.talk(call, {}, on_head, on_bytes, false, keep, stop);
     if (!done) return done.error();
-  } catch (const std::exception& error) {  // no descriptors or no memory: for a while, as a rule
+  } catch (const std::exception& error) {  // usually a temporary lack of descriptors or memory
     return transport.unavailable(fmt::format("cannot connect: {}", error.what()));
   }
   return reply;
@@ -301,7 +302,7 @@ std::optional<ServerSentEvent> EventReader::next() {
     if (line.empty()) {
       if (!std::exchange(has_data_, false)) continue;
       ServerSentEvent event = std::exchange(event_, {});
-      event_.id = event.id;  // holds until another one comes
+      event_.id = event.id;  // remains until another one arrives
       return event;
     }
     const std::size_t colon = line.find(':');

@@ -1,12 +1,11 @@
-// HTTP requests from a program that waits for the answer: one at a time, or one after another on a kept connection.
+// Blocking HTTP requests: single ones, or several on a kept connection.
 //
-// Input:   a server's URL, perhaps a bearer token, and what to ask.
+// Input:   a server's URL, optionally a bearer token, and the request.
 // Output:  the whole answer, whatever its status; or server-sent events one after another.
-// Errors:  unavailable naming the URL and why (no server there, time-out, bad certificate, told to stop); usage for
-// what
-//          is no URL.
-// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, with TLS some ten
-//          times cheaper.
+// Errors:  unavailable with the URL and the reason (no server, time-out, invalid certificate, stop requested); usage
+//          for an invalid URL.
+// Cost:    http_call() and follow_events(): a connection each. HttpConnection: one for all its calls, about ten times
+//          cheaper with TLS.
 // Threads: blocks. The functions: any. An HttpConnection: one at a time.
 #pragma once
 
@@ -47,20 +46,20 @@ struct ServerSentEvent {
   std::string id, name, data;
 };
 
-/// Connects when it is first used, and again after the server has closed the connection (idle, restarted) or a call has
-/// failed. A request that finds a kept connection closed before the first byte of an answer is sent once more: the
-/// server may have seen it twice, so calls must bear that.
+/// Connects at first use, and again after the server has closed the connection (idle, restarted) or a call has
+/// failed. If a kept connection turns out to be closed before the first byte of an answer, the request is sent again:
+/// the server may see it twice, so calls must be idempotent.
 class HttpConnection {
  public:
   explicit HttpConnection(HttpPeer peer);
   HttpConnection(HttpConnection&&) noexcept;
   HttpConnection& operator=(HttpConnection&&) noexcept;
   ~HttpConnection();
-  /// As http_call(). The peer's time-out holds from the call on, connecting included.
+  /// Like http_call(). The peer's time-out covers the whole call, connecting included.
   Result<HttpReply> call(const HttpCall& call, const std::stop_token& stop = {});
-  /// Of the calls from now on.
+  /// Applies to later calls.
   void set_timeout(std::chrono::milliseconds timeout);
-  /// Times that a connection was made.
+  /// Number of connections made.
   [[nodiscard]] int connections() const;
   void close();
 
@@ -70,15 +69,15 @@ class HttpConnection {
   std::unique_ptr<Transport> transport_;
 };
 
-/// Gives up at once when `stop` says so, but for the look-up of the server's name.
+/// Returns at once when `stop` is requested, except during the lookup of the server's name.
 Result<HttpReply> http_call(const HttpPeer& peer, const HttpCall& call, const std::stop_token& stop = {});
 
-/// Follows an event stream after the event `after` (if any) until `on_event` says false or the stream ends. An answer
-/// that is no stream is returned; the status of one that was is 200 with an empty body.
+/// Follows an event stream after the event `after` (if any) until `on_event` returns false or the stream ends. An
+/// answer other than a stream is returned; for a stream the result is status 200 with an empty body.
 Result<HttpReply> follow_events(const HttpPeer& peer, const std::string& target, const std::string& after,
                                 const std::function<bool(const ServerSentEvent&)>& on_event);
 
-/// Cuts a text/event-stream into events; bytes may come in any pieces.
+/// Splits a text/event-stream into events; bytes may arrive in any pieces.
 class EventReader {
  public:
   void put(std::string_view bytes);

@@ -1,8 +1,11 @@
-// What an HTTP request and its answer are, apart from how they travel.
+// HTTP requests and responses as values, independent of the transport.
 //
-// Problem: routes and tests talk about requests without a socket or a library's types. Input: a target's text for
-// parse_target(). Output: HttpRequest with path and query decoded (percent signs, and '+' in the query), query pairs in
-// the order they came; HttpResponse whose body may be shared by thousands of answers. Errors: Result. Cost: one copy.
+// Problem: routes and tests need requests without a socket or a library's types.
+// Input:   a target's text for parse_target().
+// Output:  HttpRequest with decoded path and query (percent signs, and '+' in the query), query pairs in order of
+//          arrival; HttpResponse, whose body may be shared by thousands of answers.
+// Errors:  Result.
+// Cost:    one copy.
 // Threads: values.
 #pragma once
 
@@ -33,7 +36,7 @@ struct HttpRequest {
   std::string body;
   std::string peer;  ///< the client's address, without port
   bool tls = false;
-  bool while_draining = false;  ///< its connection was opened after the server was told to stop
+  bool while_draining = false;  ///< its connection was opened after drain() began
 
   /// The first value of a query parameter.
   [[nodiscard]] std::optional<std::string_view> parameter(std::string_view name) const;
@@ -52,15 +55,15 @@ HttpResponse json_response(int status, std::string body);
 /// {"detail": MESSAGE, "error": {"code", "message"}}, the code of that status in base/error_table.h, usage for others.
 HttpResponse error_response(int status, std::string_view message);
 
-/// As names of headers and hosts are compared: ASCII letters only.
+/// Case-insensitive comparison of header and host names: ASCII letters only.
 bool same_without_case(std::string_view a, std::string_view b);
 std::string_view reason_phrase(int status);
-/// What stands between a path's slashes; views into it.
+/// The segments between a path's slashes; views into it.
 std::vector<std::string_view> path_segments(std::string_view path);
 Result<HttpTarget> parse_target(std::string_view target);
 /// For paths and query values: everything but letters, digits and -._~ becomes %XX.
 std::string percent_encode(std::string_view text);
-/// With its quotes; bytes that are no UTF-8 become '?'.
+/// Includes the quotes; bytes that are not UTF-8 become '?'.
 std::string json_quoted(std::string_view text);
 
 struct Url {
@@ -70,9 +73,9 @@ struct Url {
   std::string path;      ///< without a trailing '/': "" or "/prefix"
   std::string password;  ///< of "user:password@", decoded: a token
 };
-/// http:// or https://, a host, perhaps a port and a path.
+/// http:// or https://, a host, optionally a port and a path.
 Result<Url> parse_url(std::string_view url);
-/// The URL for logs and errors: what stands before '@' may be a token.
+/// The URL for logs and errors, without the part before '@', which may be a token.
 std::string without_user(std::string_view url);
 
 struct HostPort {
@@ -81,9 +84,9 @@ struct HostPort {
 };
 /// "127.0.0.1:7787", "[::1]:7787", "localhost:0".
 Result<HostPort> parse_host_port(std::string_view text);
-/// Whether only this machine can connect to a listener there.
+/// True if only this machine can connect to a listener there.
 bool is_loopback_host(std::string_view host);
-/// The same text again: an IPv6 address in brackets.
+/// The inverse of parse_host_port(): an IPv6 address in brackets.
 std::string format_host_port(const HostPort& address);
 
 }  // namespace perseus::http

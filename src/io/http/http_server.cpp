@@ -20,14 +20,14 @@ using boost::system::error_code;
 using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-/// In a row; half a millisecond or so. Then others have their turn.
+/// Flushes in a row, about half a millisecond; then other work has its turn.
 constexpr int most_flushes = 64;
 constexpr int most_taken_in = 64;
 
 template <int name>
 using TcpSetting = asio::detail::socket_option::integer<IPPROTO_TCP, name>;
-/// A host that is gone, without a word, is noticed within a minute: it says nothing when asked three times, or does not
-/// take what was sent. Linux's own numbers are two hours and a quarter of one.
+/// TCP keep-alive detects a dead host within a minute: three probes without an answer, or data that are not
+/// acknowledged. Linux's defaults are two hours and a quarter of an hour.
 constexpr int keep_alive_after_s = 30, keep_alive_every_s = 10, keep_alive_times = 3;
 constexpr auto taken_within = 60s;
 
@@ -57,7 +57,7 @@ Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address
   tcp::acceptor taken(io);
   taken.open(endpoint.protocol(), problem);
   if (!problem) taken.set_option(asio::socket_base::reuse_address(true), problem);
-  // On Linux what is accepted inherits these.
+  // On Linux accepted sockets inherit these.
   if (!problem) taken.set_option(tcp::no_delay(true), problem);
   if (!problem) taken.set_option(asio::socket_base::keep_alive(true), problem);
   if (!problem) taken.set_option(TcpSetting<TCP_KEEPIDLE>(keep_alive_after_s), problem);
@@ -201,7 +201,7 @@ void ServerCore::drain(std::chrono::milliseconds grace, std::function<void()> do
 }
 
 void ServerCore::finish_drain() {
-  if (!connections_.empty()) return;  // somebody came meanwhile
+  if (!connections_.empty()) return;  // a connection was opened meanwhile
   listeners_.clear();
   if (const auto done = std::exchange(drained_, {})) done();
 }
@@ -293,7 +293,7 @@ std::shared_ptr<const std::string> event_text(std::string_view id, std::string_v
   std::string text;
   if (!id.empty()) text += fmt::format("id: {}\n", id);
   if (!name.empty()) text += fmt::format("event: {}\n", name);
-  while (true) {  // a line of data each
+  while (true) {  // one "data:" line per line of text
     const std::size_t end = data.find('\n');
     text += fmt::format("data: {}\n", data.substr(0, end));
     if (end == std::string_view::npos) break;

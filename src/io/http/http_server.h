@@ -1,13 +1,15 @@
 // An HTTP/1.1 server for very many mostly waiting clients.
 //
 // Problem: thousands of ranks keep a connection each, and most of them wait for an answer that comes minutes later.
-// Input: an io_context that one thread runs, and a handler that gets whole requests. Output: one answer a request, in
-// the order in which a connection's requests came, whenever the handler's Responder is used; or a stream of server-sent
-// events. What is not HTTP, too large or too slow is answered with 4xx and closed before the handler sees it.
-// Errors: only of listening. Cost: a waiting connection keeps about 1 kB (no buffers: bytes are read into one that all
-// connections share; TLS adds some 15 kB); a request some ten microseconds, most of them the kernel's.
-// Threads: everything on the io_context's one thread; one more for each address accepts and nothing else. Decisions:
-// docs/decisions/0012, 0024.
+// Input:   an io_context that one thread runs, and a handler that receives whole requests.
+// Output:  one answer per request, in the order of a connection's requests, whenever the handler's Responder is used;
+//          or a stream of server-sent events. Input that is not HTTP, too large or too slow is answered with 4xx and
+//          closed before the handler sees it.
+// Errors:  only of listening.
+// Cost:    a waiting connection keeps about 1 kB (no buffers: all connections share one read buffer; TLS adds some 15
+//          kB); a request some ten microseconds, most of them the kernel's.
+// Threads: everything on the io_context's one thread, except one thread per address that only accepts.
+// Source:  docs/decisions/0012, 0024.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,15 +38,15 @@ class Responder {
   explicit Responder(std::shared_ptr<PendingAnswer> exchange) : exchange_(std::move(exchange)) {}
 
   void send(HttpResponse response) const;
-  /// Calls back once if the client goes away before its answer or before the stream has ended.
+  /// Calls back once if the client disconnects before its answer or before the end of the stream.
   void on_closed(std::function<void()> closed) const;
-  /// What the request is called in statistics, for example "/v1/jobs/{id}"; must live as long as the server.
+  /// Name of the request in statistics, for example "/v1/jobs/{id}"; must live as long as the server.
   void name(std::string_view route) const;
 
-  /// Answers with a text/event-stream that stays open; comment lines keep it alive while nothing happens.
+  /// Answers with a text/event-stream that stays open; comment lines keep it alive while there are no events.
   void open_stream() const;
-  /// One server-sent event as event_text() formats it, which any number of streams may share. It is sent in a later
-  /// turn. False: the client is gone (or too slow to be waited for).
+  /// Sends a server-sent event formatted by event_text(), which any number of streams may share, in a later turn.
+  /// False: the client has disconnected (or is too slow).
   bool event(std::shared_ptr<const std::string> text) const;
   bool event(std::string_view id, std::string_view name, std::string_view data) const;
   void end_stream() const;
@@ -60,9 +62,9 @@ std::shared_ptr<const std::string> event_text(std::string_view id, std::string_v
 
 using HttpHandler = std::function<void(HttpRequest, Responder)>;
 
-/// What was answered, for metrics and logs.
+/// An answered request, for metrics and logs.
 struct ServedRequest {
-  std::string_view route;  ///< see Responder::name(); "" for what never reached the handler
+  std::string_view route;  ///< see Responder::name(); "" for requests that never reached the handler
   int status;
   double took_s;
 };
@@ -71,17 +73,18 @@ struct HttpServerOptions {
   RequestLimits limits;
   std::size_t connections = 20000;
   std::size_t connections_per_address = SIZE_MAX;  ///< see io/http/address_counts.h; loopback has no limit
-  /// Requests that wait until those of ranks that have arrived are answered.
+  /// True for requests that wait until pending requests of ranks are answered.
   std::function<bool(const HttpRequest&)> is_reader;
-  std::size_t unfinished_bytes = 128U << 20U;  ///< of all bodies that have not come to their end, together
-  /// Asked when a head has come whose body has not: an answer, after which the connection is closed, or nothing.
+  std::size_t unfinished_bytes = 128U << 20U;  ///< of all incomplete bodies together
+  /// Called when a head has arrived without its body: returns an answer, after which the connection is closed, or
+  /// nothing.
   std::function<std::optional<HttpResponse>(const HttpRequest& head)> refuse;
   std::chrono::milliseconds request_time{20000};   ///< from a request's first byte to its last; TLS handshake too
-  std::chrono::milliseconds response_time{30000};  ///< for the client to take what was sent
-  std::size_t slowest_bytes_per_s = 64U << 10U;    ///< more time for large answers: their size over this
+  std::chrono::milliseconds response_time{30000};  ///< for the client to receive the answer
+  std::size_t slowest_bytes_per_s = 64U << 10U;    ///< extends the time for large answers: size divided by this
   std::chrono::milliseconds idle_time{900000};     ///< without any request
-  std::chrono::milliseconds comment_time{15000};   ///< between signs of life on a stream
-  std::size_t stream_bytes = 4U << 20U;            ///< that may wait for a stream's reader before it is cut off
+  std::chrono::milliseconds comment_time{15000};   ///< between keep-alive comments on a stream
+  std::size_t stream_bytes = 4U << 20U;            ///< may wait for a stream's reader before the stream is cut
   TlsContext tls;                                  ///< none: plain HTTP
   std::function<void(const ServedRequest&)> served;
 };
@@ -97,8 +100,7 @@ struct HttpServerCounts {
   std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
 };
 
-/// An address of our own from now on, of which listen() makes use later: until then whoever connects there is refused.
-/// Error: unavailable.
+/// Binds an address, on which listen() accepts later: until then connections are refused. Error: unavailable.
 Result<boost::asio::ip::tcp::acceptor> take_address(boost::asio::io_context& io, const HostPort& address);
 
 class HttpServer {
@@ -111,13 +113,13 @@ class HttpServer {
   /// May be called for several addresses; port 0 takes a free one. Returns the port.
   Result<std::uint16_t> listen(const HostPort& address);
   Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
-  /// Closes idle connections, ends streams; the others close after their answer, or after `grace`. Connections are
-  /// accepted until then, for probes; the handler sees HttpRequest::while_draining and refuses what is not for them.
+  /// Closes idle connections and ends streams; the others close after their answer, or after `grace`. Connections are
+  /// accepted until then, for probes; the handler sees HttpRequest::while_draining and rejects other requests.
   void drain(std::chrono::milliseconds grace, std::function<void()> done);
   [[nodiscard]] HttpServerCounts counts() const;
-  /// For connections from now on, of a server that began with a certificate.
+  /// Applies to new connections of a server that started with a certificate.
   void use_certificate(TlsContext tls);
-  /// Takes over the limits of requests and connections, and the time for a request, for what comes from now on.
+  /// Applies the limits of requests and connections, and the time for a request, from now on.
   void set_limits(const HttpServerOptions& options);
 
  private:

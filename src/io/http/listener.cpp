@@ -27,7 +27,7 @@ Listener::~Listener() {
     stopping_ = true;
   }
   changed_.notify_one();
-  ::shutdown(listening_, SHUT_RD);  // on Linux this ends accept4() and refuses whoever comes
+  ::shutdown(listening_, SHUT_RD);  // on Linux this ends accept4() and refuses new connections
   thread_.join();
   ::close(listening_);
   for (const Waiting& left : waiting_) ::close(left.socket);
@@ -43,7 +43,7 @@ void Listener::accept_all() {
       next.peer.resize(length);
       put(std::move(next));
     } else if (problem != EINTR && problem != ECONNABORTED) {
-      pause();  // until others have closed
+      pause();  // until other connections close
     }
     const std::lock_guard lock(mutex_);
     if (stopping_) return;

@@ -1,4 +1,4 @@
-// A connection without TLS: waits for bytes without a buffer, reads and writes at once where the kernel lets it.
+// A connection without TLS: waits for bytes without a buffer, and reads and writes immediately if the kernel can.
 #include <boost/asio/write.hpp>
 
 #include "io/http/connection.h"
@@ -54,7 +54,7 @@ class PlainConnection final : public Connection {
   }
 
   void shut_down() override {
-    error_code ignored;  // the client may be gone already
+    error_code ignored;  // the client may have disconnected
     socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   }
 

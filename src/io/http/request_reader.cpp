@@ -21,7 +21,7 @@ constexpr std::size_t last_chunk_bytes = 5;
 constexpr std::size_t most_framing_bytes = 16U
                                            << 10U;  // a chunk's extensions; and how much the frames of a body may add
 
-/// Whether a header goes on in the next line; `text` begins within the head or at its end.
+/// True if a header continues in the next line; `text` begins within the head or at its end.
 bool has_folded_line(std::string_view text) {
   if (text.starts_with("\r\n")) return false;
   const std::string_view head = text.substr(0, text.find("\r\n\r\n"));
@@ -124,7 +124,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
   if (had_head) behind_head_ += taken;
   if (done()) return taken - std::min(taken, before);
   unparsed_.assign(text.substr(taken));
-  // Trailers and the extensions of chunks are framing, too.
+  // Trailers and chunk extensions count as framing too.
   const bool framed = parser_->beast.is_header_done() && parser_->beast.chunked();
   if (framed && (unparsed_.size() > most_framing_bytes || behind_head_ > 2 * limits_.body_bytes + most_framing_bytes)) {
     fail(413, "the request's chunks have too large frames");

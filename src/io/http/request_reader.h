@@ -1,9 +1,13 @@
-// One HTTP/1.1 request out of bytes that come in pieces.
+// Parses one HTTP/1.1 request from bytes that arrive in pieces.
 //
-// Problem: a request may come in one read or byte by byte, and what is not HTTP, too big, or may be read in two ways
-// must be answered with one clear 4xx. Input: bytes as they come, limits. Output: put() says how many bytes it took:
-// all of them until the request is complete, and never one of the next request. Errors: RequestError with the status to
-// answer; the connection cannot be read further after one. Cost: Boost.Beast's parser, one pass. Threads: one.
+// Problem: a request may arrive in one read or byte by byte; input that is not HTTP, too large, or ambiguous must be
+//          answered with one clear 4xx.
+// Input:   bytes as they arrive, limits.
+// Output:  put() returns the number of bytes used: all of them until the request is complete, and none of the next
+//          request.
+// Errors:  RequestError with the status to answer; after one, the connection cannot be read further.
+// Cost:    Boost.Beast's parser, one pass.
+// Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -33,22 +37,23 @@ class RequestReader {
   RequestReader& operator=(const RequestReader&) = delete;
   ~RequestReader();
 
-  /// How many of the bytes belong to this request; not to be called after done() or error().
+  /// Number of the bytes that belong to this request; do not call after done() or error().
   std::size_t put(std::string_view bytes);
   [[nodiscard]] bool done() const;
   [[nodiscard]] const std::optional<RequestError>& error() const { return error_; }
 
-  /// The request without its body, once: when its head is there and its body is not. Who may not ask need not send it.
+  /// The request without its body, once: when the head is complete and the body is not. An unauthorized client need
+  /// not send the body.
   std::optional<HttpRequest> take_head();
-  /// Of the body so far, and what was sent around it.
+  /// Bytes of the body so far, including its framing.
   [[nodiscard]] std::size_t held_bytes() const;
 
   /// True once, if the client waits for "100 Continue" before it sends the body.
   bool wants_continue();
-  /// Of a complete request: may another one follow on the same connection?
+  /// For a complete request: true if another one may follow on the same connection.
   [[nodiscard]] bool keep_alive() const;
   [[nodiscard]] bool http_1_0() const;
-  /// Whether the method is HEAD, whose answers have no body, errors included.
+  /// True for the method HEAD, whose answers have no body, errors included.
   [[nodiscard]] bool is_head() const;
   /// The complete request, without peer and tls.
   HttpRequest take();
@@ -56,12 +61,12 @@ class RequestReader {
  private:
   struct Parser;
   void fail(int status, std::string message);
-  /// What the parser takes and others may read otherwise.
+  /// Rejects heads that the parser accepts and other parsers may read differently.
   void check_head();
   [[nodiscard]] HttpRequest request_without_body() const;
 
   std::unique_ptr<Parser> parser_;
-  std::string unparsed_;  ///< the beginning of a head, until its end has come
+  std::string unparsed_;  ///< the beginning of an incomplete head
   std::optional<RequestError> error_;
   HttpTarget target_;
   RequestLimits limits_;

@@ -1,7 +1,10 @@
 // TLS settings of server and client from PEM files.
 //
-// Input: paths. Output: a context that speaks TLS 1.2 and 1.3. Errors: not_found or invalid_input naming the file and
-// what OpenSSL says about it. Cost: reading the files. Threads: make one, share it read-only.
+// Input:   paths.
+// Output:  a context for TLS 1.2 and 1.3.
+// Errors:  not_found or invalid_input with the file and OpenSSL's message.
+// Cost:    reads the files.
+// Threads: make one, share it read-only.
 #pragma once
 
 #include <memory>
@@ -20,9 +23,9 @@ using TlsContext = std::shared_ptr<boost::asio::ssl::context>;
 
 /// A certificate chain and its private key, both PEM.
 Result<TlsContext> server_tls(const std::string& certificate_file, const std::string& key_file);
-/// When the certificate of a server's context is valid no longer, Unix seconds; nothing: it has none.
+/// Expiry of the certificate of a server's context, Unix seconds; nothing: no certificate.
 std::optional<double> certificate_end_s(const TlsContext& context);
-/// Trusts the system's certificates, or only those in `ca_file` where one is given.
+/// Trusts the system's certificates, or only those in `ca_file` if given.
 Result<TlsContext> client_tls(const std::string& ca_file = {});
 
 }  // namespace perseus::http

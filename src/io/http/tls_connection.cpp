@@ -1,7 +1,7 @@
-// A connection with TLS: OpenSSL on the socket itself, which keeps no buffers while nothing is half read or written.
+// A connection with TLS: OpenSSL directly on the socket, without buffers while no message is incomplete.
 //
-// Boost.Asio's TLS stream keeps four buffers of 17 kB for as long as it lives; thousands of ranks that wait would need
-// 75 kB each. OpenSSL writes with write(2): the process must ignore SIGPIPE.
+// Boost.Asio's TLS stream keeps four buffers of 17 kB for its lifetime; thousands of waiting ranks would need 75 kB
+// each. OpenSSL writes with write(2): the process must ignore SIGPIPE.
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -42,7 +42,8 @@ class TlsConnection final : public Connection {
  private:
   std::shared_ptr<TlsConnection> self() { return std::static_pointer_cast<TlsConnection>(shared_from_this()); }
 
-  /// After a call of OpenSSL that did not succeed: once more when the socket lets it, or the connection is lost.
+  /// After an unsuccessful OpenSSL call: repeats the call when the socket is ready, or reports the connection as
+  /// lost.
   void again(int result, void (TlsConnection::*call)()) {
     const int why = SSL_get_error(ssl_.get(), result);
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return lost();
@@ -57,7 +58,7 @@ class TlsConnection final : public Connection {
   }
 
   void read_some() override {
-    if (SSL_pending(ssl_.get()) > 0) {  // of a record that was read before
+    if (SSL_pending(ssl_.get()) > 0) {  // of a record that has already been read
       return asio::post(socket_.get_executor(), [me = self()] {
         if (!me->closed()) me->read_now();
       });
@@ -80,7 +81,7 @@ class TlsConnection final : public Connection {
 
   void write_now() {
     while (asio::buffer_size(to_write_) > 0) {
-      // Head and body together: one record, one call of the kernel.
+      // Head and body together: one record, one system call.
       std::array<char, record_bytes>
           record;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
       const std::size_t size = asio::buffer_copy(asio::buffer(record), to_write_);
@@ -99,7 +100,7 @@ class TlsConnection final : public Connection {
 
   void shut_down() override {
     ERR_clear_error();
-    (void)SSL_shutdown(ssl_.get());  // the goodbye; the client may be gone already
+    (void)SSL_shutdown(ssl_.get());  // sends close_notify; the client may have disconnected
     error_code ignored;
     socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   }
@@ -109,7 +110,7 @@ class TlsConnection final : public Connection {
     socket_.close(ignored);
   }
 
-  TlsContext tls_;  ///< outlives what is made of it
+  TlsContext tls_;  ///< outlives the objects made from it
   asio::ip::tcp::socket socket_;
   std::unique_ptr<SSL, FreeSsl> ssl_;
   Buffers to_write_{};

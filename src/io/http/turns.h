@@ -1,14 +1,14 @@
-// Takes turns on the io thread: work of ranks first, then of readers, then of event streams.
+// Schedules work on the io thread: work of ranks first, then of readers, then of event streams.
 //
-// Problem: one thread serves everything, and a client that pipelines requests, a list of thousands of jobs, or hundreds
-//   of event streams must not delay a rank by more than one piece of that work.
-// Input: pieces of work, each short, of one of three kinds.
-// Output: each piece runs later, in the order of its kind. A turn runs up to 16 pieces of ranks, then one of a reader
-//   or a stream; between two turns the io_context serves every socket that is ready.
-// Errors: none; a piece of work must not throw.
-// Cost: one post() a turn.
+// Problem: one thread serves everything; a client that pipelines requests, a list of thousands of jobs, or hundreds
+//          of event streams must not delay a rank by more than one piece of that work.
+// Input:   pieces of work, each short, of one of three kinds.
+// Output:  each piece runs later, in the order of its kind. A turn runs up to 16 pieces of ranks, then one of a
+//          reader or a stream; between two turns the io_context serves every socket that is ready.
+// Errors:  none; a piece of work must not throw.
+// Cost:    one post() per turn.
 // Threads: the io_context's one.
-// Source: docs/decisions/0034.
+// Source:  docs/decisions/0034.
 #pragma once
 
 #include <array>

@@ -1,7 +1,10 @@
-// The time and energy axes that drawings of frontiers share.
+// The time and energy axes shared by drawings of frontiers.
 //
-// Input: points in seconds and joules. Output: their place in drawing units, y downwards, with some air around the
-// data; the grid with its labels as SVG. Errors: none. Threads: plain value.
+// Input:   points in seconds and joules.
+// Output:  their position in drawing units, y downwards, with a margin around the data; the grid with its labels as
+//          SVG.
+// Errors:  none.
+// Threads: plain value.
 #pragma once
 
 #include <cmath>
@@ -11,7 +14,7 @@
 
 namespace perseus::report {
 
-/// Where the axes are within a drawing.
+/// Position of the axes within a drawing.
 struct AxesFrame {
   double left, right, top, bottom;  ///< edges of the plotted area
 };
@@ -21,7 +24,7 @@ class TimeEnergyAxes {
   explicit TimeEnergyAxes(const AxesFrame& frame) : frame_(frame) {}
 
   void include(Seconds t, Joules e);
-  /// After the last include().
+  /// Adds the margin; call after the last include().
   void add_air();
 
   [[nodiscard]] double x(Seconds t) const {

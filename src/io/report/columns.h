@@ -1,8 +1,11 @@
-// A timeline seen from afar: one iteration cut into equal columns of time, one row per rank.
+// A timeline at low resolution: one iteration divided into equal columns of time, one row per rank.
 //
-// Problem: 65,536 bars do not fit on 1,000 pixels or 100 characters. Input: a timeline, the time span that the columns
-// share, their number. Output: per rank and column, how busy it is, the mean power while busy, and whether the marked
-// critical path passes. Cost: O(bars + ranks * columns + columns that bars cover). Threads: pure.
+// Problem: 65,536 bars do not fit on 1,000 pixels or 100 characters.
+// Input:   a timeline, the time span of the columns, their number.
+// Output:  per rank and column, the busy share, the mean power while busy, and whether the marked critical path
+//          passes.
+// Cost:    O(bars + ranks * columns + columns that bars cover).
+// Threads: pure.
 #pragma once
 
 #include <vector>

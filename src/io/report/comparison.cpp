@@ -25,7 +25,7 @@ std::optional<Joules> effective_energy_at(const model::Frontier& frontier, Secon
   return frontier.points[point_for(frontier, within)].effective_energy;
 }
 
-/// Is `a` at every T as fast and cheap as `b`?
+/// True if `a` is as fast and needs no more energy than `b` at every T.
 bool covers(const model::Frontier& a, const model::Frontier& b) {
   return std::ranges::all_of(b.points, [&](const model::FrontierPoint& point) {
     const std::optional<Joules> energy = effective_energy_at(a, point.time);
@@ -33,7 +33,7 @@ bool covers(const model::Frontier& a, const model::Frontier& b) {
   });
 }
 
-/// The T between which nothing changes but the cost of waiting.
+/// The T between which only the cost of waiting changes.
 std::vector<Seconds> breakpoints(const model::Frontier& a, const model::Frontier& b) {
   const Seconds from = a.bound.t_min(), to = a.bound.t_star();
   std::vector<Seconds> all{from, to};
@@ -55,7 +55,7 @@ class PairMeter {
     const std::vector<Seconds> at = breakpoints(a_, b_);
     const double width_s = (at.back() - at.front()).value();
     for (std::size_t k = 0; k + 1 < at.size(); ++k) {
-      // Where T_min is T* there is one deadline, and it has all the weight.
+      // If T_min equals T* there is one deadline, with the whole weight.
       const double share = width_s > 0 ? (at[k + 1] - at[k]).value() / width_s : 1;
       if (share > 0) measure(at[k], at[k + 1], share);
     }

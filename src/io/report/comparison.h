@@ -1,11 +1,14 @@
-// Several methods on one pipeline: who is better than whom, over which share of T, and by how much.
+// Compares several methods on one pipeline: which is better, over which share of T, and by how much.
 //
-// Problem: frontiers of different methods end at different times and cross. Input: a valid DAG and the methods'
-// frontiers, each with at least one point and all with the same lower bound. At equal T each runs its slowest point
-// that is no slower and waits for the rest (paper eq. (1)).
-// Output: for every unordered pair, first listed first, the shares of T where either is better, and what is saved. T
-// runs from T_min to T*, the range of deadlines in which there is something to decide. Units: s, J, %.
-// Errors: none. Cost: O(methods^2 * points). Threads: pure. Source: paper section 6.4 and figure 9.
+// Problem: frontiers of different methods end at different times and cross.
+// Input:   a valid DAG and the methods' frontiers, each with at least one point and all with the same lower bound. At
+//          equal T each runs its slowest point that is no slower and waits for the rest (paper eq. (1)).
+// Output:  for every unordered pair, in the order of the list, the shares of T where either is better, and the
+//          savings. T runs from T_min to T*, the range of useful deadlines. Units: s, J, %.
+// Errors:  none.
+// Cost:    O(methods^2 * points).
+// Threads: pure.
+// Source:  paper section 6.4 and figure 9.
 #pragma once
 
 #include <string>
@@ -24,13 +27,13 @@ struct ComparedMethod {
   model::Frontier frontier;
 };
 
-/// What one of a pair has over the other.
+/// Advantage of one method of a pair over the other.
 struct Advantage {
   bool dominates = false;  ///< at every T at least as good, at some better; T past T* included
   double better_pct = 0;   ///< share of T where it needs less energy, or the other cannot be that fast
-  double only_pct = 0;     ///< of that: the other cannot be that fast
-  double largest_pct = 0;  ///< most saved at one T, in % of the other's energy; 0 if nowhere
-  Seconds largest_at;      ///< where
+  double only_pct = 0;     ///< part of better_pct where the other cannot be that fast
+  double largest_pct = 0;  ///< largest saving at one T, in % of the other's energy; 0 if there is none
+  Seconds largest_at;      ///< the T of that saving
 };
 
 struct PairComparison {
@@ -49,11 +52,11 @@ struct ComparisonInput {
   const std::vector<ComparedMethod>& methods;
   std::string title;
   std::vector<ReportFact> inputs;
-  double slowdown = 0;  ///< tolerated beyond T_max where every method's plan "in time" is shown
+  double slowdown = 0;  ///< tolerated beyond T_max for the plan shown as "in time"
 };
 
-/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock, and the
-/// tolerance), its ends, and what they save against everything at maximum clock.
+/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock plus the
+/// tolerance), its ends, and their savings against everything at maximum clock.
 std::string terminal_methods(const ComparisonInput& input);
 /// A line per pair.
 std::string terminal_pairs(const ComparisonInput& input, const std::vector<PairComparison>& pairs);

@@ -31,7 +31,7 @@ std::string cross(double x, double y, double r) {
   return fmt::format("M{0:.1f} {1:.1f}l{2:.2f} {2:.2f}M{0:.1f} {3:.1f}l{2:.2f} -{2:.2f}", x - r, y - r, 2 * r, y + r);
 }
 
-/// A shape per series, r units large; they are told apart without colour, too.
+/// A shape per series, r units large; they are told apart without color, too.
 std::string marker(int series, double x, double y, double r) {
   switch (series % svg_series_classes) {
     case 0:

@@ -10,7 +10,7 @@
 namespace perseus::report {
 
 std::string dashboard_page() {
-  constexpr std::string_view place = "{{charts}}";  // web/build.mjs leaves it
+  constexpr std::string_view place = "{{charts}}";  // placeholder left by web/build.mjs
   const std::string_view frame = dashboard_frame();
   const std::size_t at = frame.find(place);
   PERSEUS_CHECK(at != std::string_view::npos, "web/dist/dashboard.html has no place for the charts");
@@ -23,7 +23,7 @@ std::string dashboard_page() {
 }
 
 std::string entity_tag(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037U;  // FNV-1a: tells versions apart, and is nobody's secret
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a: distinguishes versions; not a secret
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return fmt::format("\"{:016x}\"", hash);
 }

@@ -1,8 +1,11 @@
-// The server's dashboard as one page: HTML, style and scripts in one text that asks for nothing but the server's /v1.
+// The server's dashboard as one page: HTML, style and scripts in one text that requests only the server's /v1.
 //
-// Output: UTF-8 HTML with its own content policy (only its own scripts, by hash; requests to its own server only). It
-// holds no data and no secret, so it may be sent to anyone. Errors: none. Cost: 0.6 MB copied: make it once and keep
-// it. Threads: pure. Source: web/src/dashboard, of which api.js says what the page asks for; docs/dashboard.md.
+// Output:  UTF-8 HTML with its own content policy (only its own scripts, by hash; requests to its own server only).
+//          It contains no data and no secret, so it may be sent to any client.
+// Errors:  none.
+// Cost:    copies 0.6 MB: make it once and keep it.
+// Threads: pure.
+// Source:  web/src/dashboard, where api.js lists the page's requests; docs/dashboard.md.
 #pragma once
 
 #include <string>

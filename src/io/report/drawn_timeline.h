@@ -1,7 +1,8 @@
-// timeline.svg of iterations that were measured, where report.h draws plans.
+// timeline.svg of measured iterations; report.h draws plans.
 //
-// Input: a valid DAG; per drawing one bar per computation in the DAG's order. Slack is not drawn, a critical path where
-// one is given. Output, errors, cost, threads: as io/report/report.h.
+// Input:   a valid DAG; per drawing one bar per computation in the DAG's order. Slack is not drawn; a critical path
+//          is drawn if given.
+// Output:  as in io/report/report.h, like errors, cost and threads.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 namespace perseus::report {
 namespace {
 
-/// What one measured number does to an iteration.
+/// Effect of one measured number on an iteration.
 struct Uses {
   int count = 0;
   int critical = 0;

@@ -1,7 +1,10 @@
-// Names from files, made safe for the languages that reports are written in.
+// Escapes names from files for the languages of reports.
 //
-// Input: any bytes. Output: valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped
-// for its place. Errors: none. Cost: O(bytes). Threads: pure.
+// Input:   any bytes.
+// Output:  valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped for its context.
+// Errors:  none.
+// Cost:    O(bytes).
+// Threads: pure.
 #pragma once
 
 #include <string>

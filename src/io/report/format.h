@@ -1,6 +1,9 @@
-// Figures as people read them, the same in every report.
+// Formats quantities for people, the same in every report.
 //
-// Input: a quantity. Output: ASCII text with unit, thousands apart by commas. Errors: none. Threads: pure.
+// Input:   a quantity.
+// Output:  ASCII text with unit, thousands separated by commas.
+// Errors:  none.
+// Threads: pure.
 #pragma once
 
 #include <string>

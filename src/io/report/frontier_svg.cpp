@@ -26,7 +26,7 @@ Axes axes_for(const model::Frontier& frontier, const ReportSummary& s) {
   return axes;
 }
 
-/// The bound on total energy, which rises again past T*: waiting costs too.
+/// The bound on total energy, which increases again past T*: waiting needs energy too.
 std::string bound_line(const Axes& a, const ReportInput& input) {
   const Watts waiting = input.dag.total_blocking_power();
   const Seconds from = input.frontier.bound.t_min();

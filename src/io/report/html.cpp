@@ -1,5 +1,5 @@
-// report.html: what every reader can use without a script (title, inputs, key figures, a description), the places that
-// the script fills, the data, and the script itself. The content policy forbids the page every request.
+// report.html: the content that needs no script (title, inputs, key figures, a description), the elements that the
+// script fills, the data, and the script itself. The content policy forbids the page every request.
 #include <fmt/format.h>
 
 #include <algorithm>

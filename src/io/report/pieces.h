@@ -1,6 +1,7 @@
-// Small appends gathered into pieces that are worth a write.
+// Collects small appends into pieces large enough to write.
 //
-// Output: everything appended, in order, to the sink; the rest when it is destroyed. Threads: one owner.
+// Output:  everything appended, in order, to the sink; the rest at destruction.
+// Threads: one owner.
 #pragma once
 
 #include <string>

@@ -1,8 +1,9 @@
-// The colours that stand for power: dark-and-light variants of one perceptually uniform ramp.
+// The colors for power: dark and light variants of one perceptually uniform ramp.
 //
-// The ramp is "inferno" (Smith & van der Walt, CC0): its lightness rises evenly, so that it reads in grey and with any
-// colour vision. More power always means more contrast to the page: dark on a light page, bright on a dark one. The
-// ends that would vanish into the page are cut off. web/src/power-ramp.js is the same ramp (a test compares them).
+// The ramp is "inferno" (Smith & van der Walt, CC0): its lightness increases evenly, so that it is readable in gray
+// and with any color vision. More power always means more contrast to the page: dark on a light page, bright on a
+// dark one. The ends that would be invisible on the page are cut off. web/src/power-ramp.js is the same ramp (a test
+// compares them).
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ inline constexpr std::array<Rgb, 10> inferno_stops = {{{0x00, 0x00, 0x04},
                                                        {0xf7, 0xd1, 0x3d},
                                                        {0xfc, 0xff, 0xa4}}};
 
-/// The colour of `position` in 0..1 (see PowerRange::position).
+/// The color of `position` in 0..1 (see PowerRange::position).
 Rgb power_colour(double position, Theme theme);
 
 }  // namespace perseus::report

@@ -1,10 +1,12 @@
-// Everything that a plan can be shown as. The one header that callers of src/io/report need.
+// All presentations of a plan. The one header that callers of src/io/report need.
 //
 // Problem: show a frontier and the iterations behind its points to people (HTML, SVG, terminal) and to tools (trace).
-// Input: a valid DAG, and a Frontier with at least one point or plans that fit the DAG. Output: UTF-8 text through a
-// sink, in pieces of some tens of kB, so that nothing large is held in memory. Errors: none; the sink's owner writes
-// and reports. Cost: O(DAG) per drawn plan, plus O(points). Threads: pure functions.
-// Source: paper figures 1, 4 and 9; ../docs/decisions for the choice of the drawing library.
+// Input:   a valid DAG, and a Frontier with at least one point or plans that fit the DAG.
+// Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that memory use stays small.
+// Errors:  none; the sink's owner writes and reports.
+// Cost:    O(DAG) per drawn plan, plus O(points).
+// Threads: pure functions.
+// Source:  paper figures 1, 4 and 9; docs/decisions for the choice of the drawing library.
 #pragma once
 
 #include <functional>
@@ -22,7 +24,7 @@ namespace perseus::report {
 
 using Sink = std::function<void(std::string_view)>;
 
-/// A line of "what went in": {"schedule", "1f1b"}, {"profile", "gpt3.csv"}.
+/// A line of the list of inputs: {"schedule", "1f1b"}, {"profile", "gpt3.csv"}.
 struct ReportFact {
   std::string name;
   std::string value;
@@ -33,7 +35,7 @@ struct ReportInput {
   const model::Frontier& frontier;
   std::string title;                 ///< for example the profile's file name
   std::vector<ReportFact> inputs;    ///< in the order in which they are shown
-  std::optional<Seconds> straggler;  ///< T', drawn where it lands if given
+  std::optional<Seconds> straggler;  ///< T', drawn if given
   model::DefaultRule rule = {};      ///< of the default plan
 };
 
@@ -46,10 +48,10 @@ struct DrawnPlan {
 /// report.html: one self-contained page; works from file:// and without a network.
 void write_html(const ReportInput& input, const Sink& sink);
 
-/// frontier.svg: realised points, lower bound, the two reference points and, if given, T'.
+/// frontier.svg: realized points, lower bound, the two reference points and, if given, T'.
 void write_frontier_svg(const ReportInput& input, const Sink& sink);
 
-/// timeline.svg: the iterations below each other on one time axis, bars coloured by power.
+/// timeline.svg: the iterations below each other on one time axis, bars colored by power.
 void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
 
 /// Chrome/Perfetto trace: a process per plan, a thread per rank, power as counters.
@@ -62,7 +64,7 @@ struct TerminalStyle {
   TerminalColour colour = TerminalColour::none;
 };
 
-/// One iteration as text, a row per rank, block height and colour by power.
+/// One iteration as text, a row per rank, block height and color by power.
 std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style);
 
 }  // namespace perseus::report

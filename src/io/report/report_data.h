@@ -1,10 +1,14 @@
-// What the pages draw, as JSON for their scripts: a whole report, or the two parts that the server sends its dashboard.
+// The data of the pages as JSON for their scripts: a whole report, or the two parts that the server sends its
+// dashboard.
 //
-// Input: as write_html(). Output: one JSON object, safe inside <script>; web/src/iteration.js reads it. Everything that
-// follows from something else is left to the reader: durations from options, starts from durations. `computations` and
-// `dependencies` are columns (the dependencies along a rank's order are left out; the others sorted by `after`, each
-// column a difference); `plans.runs` are, for some evenly spread points, run lengths [count, option, count, option ...]
-// over the computations sorted by (type, index). Cost: O(DAG + points + drawn plans); a few MB at most. Threads: pure.
+// Input:   as write_html().
+// Output:  one JSON object, safe inside <script>; web/src/iteration.js reads it. The reader computes everything that
+//          can be derived: durations from options, starts from durations. `computations` and `dependencies` are
+//          columns (the dependencies along a rank's order are left out; the others sorted by `after`, each column a
+//          difference); `plans.runs` are, for some evenly spread points, run lengths [count, option, count, option
+//          ...] over the computations sorted by (type, index).
+// Cost:    O(DAG + points + drawn plans); a few MB at most.
+// Threads: pure.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,10 @@
-// Bars made of parts, one below the other on one scale: where energy went, method by method.
+// Stacked bars, one below the other on one scale, for example the parts of each method's energy.
 //
-// Input: the parts' names, and bars with a value >= 0 for each part, in one unit; a negative value is drawn as nothing.
-// Output: one SVG for light and dark pages; each bar says its sum, and each part that is wide enough its share. Errors:
-// none. Cost: O(bars * parts). Threads: pure function.
+// Input:   the parts' names, and bars with a value >= 0 for each part, in one unit; a negative value is not drawn.
+// Output:  one SVG for light and dark pages; each bar shows its sum, and each part that is wide enough its share.
+// Errors:  none.
+// Cost:    O(bars * parts).
+// Threads: pure function.
 #pragma once
 
 #include <string>
@@ -13,7 +15,7 @@ namespace perseus::report {
 
 struct PartsBar {
   std::string name;
-  std::string sum;  ///< as people read it
+  std::string sum;  ///< formatted for people
   std::vector<double> parts;
 };
 

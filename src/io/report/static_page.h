@@ -1,8 +1,11 @@
 // A page of headings, drawings, tables and notes: self-contained, without scripts, for light and dark.
 //
-// Input: a title, what went in, and sections in the order in which they are shown; drawings are SVG as our writers make
-// them (several may stand on one page: their element ids are told apart). Output: HTML through a sink. The page forbids
-// itself every request. Errors: none. Cost: O(text). Threads: pure function.
+// Input:   a title, the list of inputs, and sections in the order shown; drawings are SVG from the writers of this
+//          module (several may be on one page: their element ids are made distinct).
+// Output:  HTML through a sink. The page's content policy forbids every request.
+// Errors:  none.
+// Cost:    O(text).
+// Threads: pure function.
 #pragma once
 
 #include <string>
@@ -22,7 +25,7 @@ struct PageSection {
 };
 
 struct StaticPage {
-  std::string kicker;  ///< what kind of page it is
+  std::string kicker;  ///< the kind of page
   std::string title;
   std::vector<ReportFact> facts;
   std::vector<PageSection> sections;

@@ -1,9 +1,13 @@
 // The key figures of a frontier, as every report states them.
 //
-// Input: a valid DAG and a frontier with at least one point. Output: plain figures. Units: s, J, %.
-// Gap at T: (least effective energy of a point no slower than T, minus the bound's at T) over the bound's total energy
-// at T; mean and largest over T from the fastest point to the end of the frontier. Errors: none.
-// Cost: O(points log vertices + DAG). Threads: pure. Source: paper sections 3.1 and 6.2.
+// Input:   a valid DAG and a frontier with at least one point.
+// Output:  plain figures. Units: s, J, %. Gap at T: (least effective energy of a point no slower than T, minus the
+//          bound's at T) over the bound's total energy at T; mean and largest over T from the fastest point to the
+//          end of the frontier.
+// Errors:  none.
+// Cost:    O(points log vertices + DAG).
+// Threads: pure.
+// Source:  paper sections 3.1 and 6.2.
 #pragma once
 
 #include <optional>
@@ -23,7 +27,7 @@ struct IterationCost {
   Joules effective_energy;
 };
 
-/// The plan that a straggler with iteration time T' leaves room for.
+/// The plan for a straggler with iteration time T'.
 struct StragglerChoice {
   Seconds deadline;       ///< T'
   int point = 0;          ///< slowest point with time <= T', or the fastest if none is
@@ -32,7 +36,7 @@ struct StragglerChoice {
   double saving_pct = 0;
 };
 
-/// What one more tolerated slowdown would save.
+/// Savings of one more tolerated slowdown.
 struct ToleranceAdvice {
   double slowdown_pct = 0;  ///< tolerated
   int point = 0;
@@ -48,7 +52,7 @@ struct ReportSummary {
   IterationCost all_max;                    ///< everything at maximum clock
   IterationCost min_energy;                 ///< every computation at its least effective energy
   Seconds t_min;                            ///< no plan is faster
-  Seconds t_star;                           ///< nothing is won by being slower
+  Seconds t_star;                           ///< slower plans need no less energy
   double saving_pct = 0;                    ///< default plan against everything at maximum clock, each at its own time
   double fastest_saving_pct = 0;            ///< the same of the fastest point
   std::vector<ToleranceAdvice> tolerances;  ///< by rising slowdown, only those that save more

@@ -1,7 +1,9 @@
-// What both drawings share: the SVG element with title, description and colours for dark and light pages.
+// The common part of both drawings: the SVG element with title, description and colors for dark and light pages.
 //
-// Colours are written as plain class rules with a prefers-color-scheme override (no CSS variables), since viewers other
-// than browsers do not know these. Threads: pure.
+// Colors are plain class rules with a prefers-color-scheme override (no CSS variables), since viewers other than
+// browsers do not support these.
+//
+// Threads: pure.
 #pragma once
 
 #include <string>

@@ -1,8 +1,11 @@
 // Aligned columns of text for a terminal.
 //
-// Input: a header and rows of as many cells (UTF-8, each code point one column wide). Output: lines ending in \n,
-// columns two spaces apart; the first column left-aligned, the others right-aligned (numbers). Errors: none.
-// Cost: O(cells). Threads: plain value.
+// Input:   a header and rows of as many cells (UTF-8, each code point one column wide).
+// Output:  lines ending in \n, columns two spaces apart; the first column left-aligned, the others right-aligned
+//          (numbers).
+// Errors:  none.
+// Cost:    O(cells).
+// Threads: plain value.
 #pragma once
 
 #include <string>

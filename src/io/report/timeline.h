@@ -1,10 +1,13 @@
-// When each computation of one iteration runs under a plan, what it draws, and which ones decide the iteration time.
+// The timeline of one iteration under a plan: when each computation runs, its power, and the critical path.
 //
-// Input: a valid ComputationDag and one option index per computation. Output: one bar per computation in the DAG's
-// order: earliest start, slack (how much later it could start without a longer iteration) and whether it lies on the
-// marked critical path: one longest path, preferring to stay on a rank where several are equally long. Units: s, J, W
-// of a whole rank. Errors: none for a plan that fits its DAG (checked). Cost: O(computations + dependencies).
-// Threads: pure functions. Source: paper sections 3.1 and 4.1, eq. (1).
+// Input:   a valid ComputationDag and one option index per computation.
+// Output:  one bar per computation in the DAG's order: earliest start, slack (how much later it could start without a
+//          longer iteration) and whether it lies on the marked critical path: one longest path, preferring to stay on
+//          a rank where several are equally long. Units: s, J, W of a whole rank.
+// Errors:  none for a plan that fits its DAG (checked).
+// Cost:    O(computations + dependencies).
+// Threads: pure functions.
+// Source:  paper sections 3.1 and 4.1, eq. (1).
 #pragma once
 
 #include <vector>
@@ -35,7 +38,7 @@ struct Timeline {
 
 Timeline timeline_of(const model::ComputationDag& dag, const model::Plan& plan);
 
-/// The powers that colours stand for: from that of a waiting rank to the highest of any bar.
+/// The powers that colors stand for: from that of a waiting rank to the highest of any bar.
 struct PowerRange {
   Watts low;
   Watts high;

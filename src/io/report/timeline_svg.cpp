@@ -1,4 +1,4 @@
-// timeline.svg: iterations below each other, a row per rank, bars coloured by power.
+// timeline.svg: iterations below each other, a row per rank, bars colored by power.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ void write_single_bars(const Block& b, const Sink& sink) {
   }
 }
 
-/// One path per rank, power class and share of busy time; neighbouring columns that look alike are one stroke.
+/// One path per rank, power class and share of busy time; neighboring columns that look alike are one stroke.
 void write_columns(const Block& b, const Sink& sink) {
   constexpr int shares = 4;
   const auto rows = columns_of(b.dag, b.timeline, b.span, columns);
@@ -83,7 +83,7 @@ void write_columns(const Block& b, const Sink& sink) {
   }
 }
 
-/// Along the bottom of its bars, and from rank to rank where it changes them. Points closer than a unit are left out.
+/// Drawn along the bottom of its bars, with lines between ranks. Points closer than a unit are left out.
 void write_critical_path(const Block& b, const Sink& sink) {
   if (b.timeline.critical_path.empty()) return;
   std::string d;

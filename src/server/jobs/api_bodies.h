@@ -1,5 +1,6 @@
-// The bodies of /v1 requests, member by member: see server/jobs/json_fields.h. docs/openapi.json says the same in
-// words. Threads: templates.
+// Request bodies of /v1, described member by member (server/jobs/json_fields.h); docs/openapi.json documents them.
+//
+// Threads: templates.
 #pragma once
 
 #include "server/jobs/describe.h"
@@ -9,7 +10,7 @@ namespace perseus::jobs {
 
 struct JobBody {
   RegisterJob job;
-  std::map<std::string, std::string> profile_of;  ///< pipeline number, as JSON has it -> named profile
+  std::map<std::string, std::string> profile_of;  ///< pipeline number as a JSON string -> named profile
 };
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, JobBody>
@@ -64,7 +65,7 @@ void describe(F& f, S& s) {
   f("end_s", s.end_s);
   f("epoch", s.epoch);
 }
-/// What a rank sends alone to its job's path: a RegisterRank or a ReportIterations.
+/// Body of a request that one rank sends to its job's path: a RegisterRank or a ReportIterations.
 struct BodyFor {
   std::string job;
   std::string body;  ///< JSON
@@ -107,7 +108,7 @@ void describe(F& f, S& s) {
   f("promised_time_s", s.promised);
   f("epoch", s.epoch);
 }
-/// A profile as it is sent; the name is in the path.
+/// A profile as clients send it; its name is in the path.
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, NamedProfile>
 void describe(F& f, S& s) {
@@ -117,7 +118,7 @@ void describe(F& f, S& s) {
 }
 struct ProfileBody {
   NamedProfile profile;
-  std::vector<int> pipelines;  ///< of the job; empty: all
+  std::vector<int> pipelines;  ///< pipelines of the job; empty: all
 };
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ProfileBody>

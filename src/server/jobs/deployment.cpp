@@ -13,7 +13,7 @@
 namespace perseus::jobs {
 namespace {
 
-/// The job's pipelines by what they run: groups with a frontier, and per pipeline its group (-1: maximum clock).
+/// The job's pipelines grouped by input: groups with a frontier, and per pipeline its group (-1: maximum clock).
 struct Grouped {
   std::vector<PolicyScope> groups;
   std::vector<std::string> inputs;  ///< per group
@@ -31,7 +31,7 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
       int group = -1;
       if (job.characterised.contains(input) && !job.dropped.contains(std::string(input_of_frontier(input)))) {
         const auto frontier = frontiers.find(input);
-        if (frontier == frontiers.end()) return std::nullopt;  // still being read
+        if (frontier == frontiers.end()) return std::nullopt;  // the frontier is still being read
         group = static_cast<int>(grouped.groups.size());
         grouped.groups.push_back({frontier->second.get(), scale_of(job, *frontier->second), 0, 0});
         grouped.inputs.push_back(input);
@@ -136,7 +136,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   for (const PolicyScope& group : grouped->groups) {
     if (group.count > 0) slowest_useful = std::max(slowest_useful, t_star(group));
   }
-  if (slowest_useful == Seconds(0)) slowest_useful = pace.time;  // everybody straggles
+  if (slowest_useful == Seconds(0)) slowest_useful = pace.time;  // all pipelines straggle
   plan.t_straggler_s = pace.t_straggler ? std::optional(pace.t_straggler->value()) : std::nullopt;
   plan.t_opt_s = std::min(target.time, slowest_useful).value();
   plan.reason = reason_of(pace, degrees, *grouped, target, slowest_useful);

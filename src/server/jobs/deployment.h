@@ -1,13 +1,18 @@
-// Which point of its frontier each pipeline of a job should run now, and why.
+// Chooses the frontier point that each pipeline of a job should run now, and gives the reason.
 //
-// Problem: paper section 3.1's T_opt = min(T*, T'), for a job whose pipelines may differ, some of which straggle, under
-// an operator's policies. Input: the job, the frontiers that are known. Output: the deployment; nothing while a
-// pipeline is without a frontier and not failed. Every pipeline waits for the slowest straggler, T' = max over those of
-// degree * T. All others run the time of least total energy that is not slower than T' and T_max of the slowest
-// pipeline (planning/model/default_plan.h), each its slowest realised point within it; a policy may allow or ask for
-// more. A pipeline that straggles keeps its own plan for T. While a newer profile is characterised, or failed to be,
-// the older frontier rules. Pipelines that never had one run at maximum clock. Errors: none. Cost: O(pipelines +
-// notices + log points), O(points) under a power cap. Threads: pure functions.
+// Problem: paper section 3.1's T_opt = min(T*, T'), for a job whose pipelines may differ, some of which straggle,
+//          under an operator's policies.
+// Input:   the job, and the frontiers that are known.
+// Output:  the deployment; nothing while a pipeline has neither a frontier nor a failure. Every pipeline waits for
+//          the slowest straggler, T' = max over stragglers of degree * T. The other pipelines run the time of least
+//          total energy that is no slower than T' and T_max of the slowest pipeline (planning/model/default_plan.h),
+//          each at its slowest realized point within that time; a policy may allow or require more. A straggling
+//          pipeline keeps its own plan for T. While a newer profile is being characterized, or if its
+//          characterization failed, the older frontier applies. Pipelines that never had a frontier run at maximum
+//          clock.
+// Errors:  none.
+// Cost:    O(pipelines + notices + log points), O(points) under a power cap.
+// Threads: pure functions.
 #pragma once
 
 #include <map>
@@ -21,29 +26,29 @@
 
 namespace perseus::jobs {
 
-/// By frontier key: see quick_frontier_key().
+/// Frontiers by key: see quick_frontier_key().
 using Frontiers = std::map<std::string, std::shared_ptr<const CharacterisedPipeline>, std::less<>>;
 
-/// The key of the frontier that rules a pipeline now (of an input that failed, the input); empty: it has none yet.
+/// Key of the frontier that applies to a pipeline now (if characterization failed: its input's key); empty: none yet.
 const std::string& ruling_frontier(const Job& job, int pipeline);
 
-/// Accelerators of one pipeline of the job over those that the frontier counts.
+/// Accelerators of one pipeline of the job divided by those that the frontier counts.
 double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
 
-/// T, an iteration that waits for no other pipeline: T_max, the time with everything at the highest clock, or T_min
-/// where no plan is that fast, or a faster time that needs less energy.
+/// T, the time of an iteration that waits for no other pipeline: T_max, the time with everything at the highest
+/// clock, or T_min where no plan is that fast, or a faster time that needs less energy.
 Seconds time_without_straggler(const CharacterisedPipeline& pipeline);
 
-/// Without version and first iteration. `default_slowdown`: see Room.
+/// The deployment without version and first iteration. `default_slowdown`: see Room.
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s);
 
-/// The plan in force says something else.
+/// True if the plan in force differs from the desired one.
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);
 
-/// Keys that the job's plan needs and that are characterised.
+/// Keys of the characterized frontiers that the job's plan needs.
 std::vector<std::string> frontiers_needed(const Job& job);
-/// Inputs that are not characterised yet and did not fail; the quick frontier alone does not count.
+/// Inputs that are neither characterized nor failed; a quick frontier alone does not count as characterized.
 std::vector<std::string> characterisations_needed(const Job& job);
 
 }  // namespace perseus::jobs

@@ -1,7 +1,8 @@
-// The members of what the server keeps and answers, under the names that they have in JSON: see
-// server/jobs/json_fields.h.
+// JSON member names of what the server stores and answers (server/jobs/json_fields.h).
 //
-// Names, units and order here are the format of the event log, and of the same things in the API. Threads: templates.
+// Names, units and order here define the format of the event log and of the same objects in the API.
+//
+// Threads: templates.
 #pragma once
 
 #include "server/jobs/event.h"
@@ -87,7 +88,7 @@ void describe(F& f, S& s) {
   f("max_slowdown", s.max_slowdown);
 }
 PolicyMembers members_of(const Policy& policy);
-/// Nothing unless there is exactly one member.
+/// The policy if there is exactly one member; otherwise nothing.
 std::optional<Policy> policy_of(const PolicyMembers& members);
 
 template <class F, class S>

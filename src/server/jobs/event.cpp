@@ -50,7 +50,7 @@ inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> ||
 
 }  // namespace
 
-// ---- The members of each kind, as they stand in the log.
+// ---- The members of each kind, as the log has them.
 
 template <class F, class S>
 requires is_one_of<S, JobRegistered>
@@ -309,7 +309,7 @@ template <class F, class S>
 requires is_one_of<S, PolicySetMembers>
 void describe(F& f, S& e) { f.always("policy", e.policy); }
 
-/// Reads a body of the kind with that number, from the members beside "kind" and "at_s".
+/// Reads a body of the kind with that number from the members beside "kind" and "at_s".
 template <std::size_t kind = 0>
 Result<EventBody> read_body(std::size_t wanted, JsonMembers& members, const formats::JsonReader& json) {
   if constexpr (kind == num_event_kinds) {
@@ -362,7 +362,7 @@ Event event_in_log(std::string_view text) {
   return event;
 }
 
-// ---- For people.
+// ---- Text for people.
 
 std::string text_of(const StragglerTarget& target) {
   if (target.pipeline) return fmt::format("pipeline {}", *target.pipeline);

@@ -1,9 +1,12 @@
-// What happens to a job, one value per thing that happened; and each as the JSON text that the store keeps.
+// Events of a job, one value per event, and their JSON text in the store.
 //
-// Problem: a job must survive a crash, be served by several processes and be watched from outside: its log of events
-// does all three (docs/decisions/0008). Output: parse_event(format_event(e)) equals e. Bodies carry no sequence
-// number, the store counts. Errors: parse_event() names the path, value and what was expected; an event kind that this
-// version does not know is an error too. Cost: linear in the text. Threads: pure functions.
+// Problem: a job must survive a crash, be served by several processes and be observable from outside; its log of
+//          events serves all three (docs/decisions/0008).
+// Output:  parse_event(format_event(e)) equals e. Bodies carry no sequence number; the store counts.
+// Errors:  parse_event() names the path, the value and what it expected; an event kind that this version does not
+//          know is an error too.
+// Cost:    linear in the text.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,8 @@ struct JobRegistered {
   std::map<std::string, std::string> facts;
   bool detect_stragglers = false;
   std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
-  std::optional<double> switch_latency_s = std::nullopt;  ///< given, whatever profiles and ranks say
+  std::optional<double> switch_latency_s = std::nullopt;  ///< given by the job: overrides profiles and ranks'
+                                                          ///< measurements
   bool operator==(const JobRegistered&) const = default;
 };
 struct RankRegistered {
@@ -37,63 +41,63 @@ struct RankRegistered {
   std::string accelerator, host;
   std::optional<double> transfer_latency_s, switch_latency_s;
   std::vector<std::string> instructions;
-  std::int64_t epoch = 0;                         ///< as RegisterRank's; greater than before: the rank has restarted
-  std::string control = {}, control_reason = {};  ///< as RegisterRank's; empty: it sets clocks
-  /// What the process called itself, where the server gave it `epoch`; 0: nothing.
+  std::int64_t epoch = 0;                         ///< as in RegisterRank; greater than before: the rank has restarted
+  std::string control = {}, control_reason = {};  ///< as in RegisterRank; empty: the rank sets clocks
+  /// The process's own identifier, where the server assigned `epoch`; 0: none.
   std::optional<std::int64_t> process = std::nullopt;
   bool operator==(const RankRegistered&) const = default;
 };
-/// What a registered rank learnt while it ran; what is left out stays as it was.
+/// What a registered rank measured while it ran; absent members stay as they were.
 struct RankMeasured {
   int rank = 0;
   std::optional<double> switch_latency_s, blocking_power_w;
   std::vector<std::string> instructions;
-  std::vector<int> clocks_mhz;  ///< of one that could set none when it registered
+  std::vector<int> clocks_mhz;  ///< of a rank that could set none when it registered
   std::optional<std::string> control = std::nullopt, control_reason = std::nullopt;
   bool operator==(const RankMeasured&) const = default;
 };
-/// The pipelines (empty: all) run what the blob "input/KEY" says; from now on it is what to characterise.
+/// The pipelines (empty: all) run the input in the blob "input/KEY", which is characterized from now on.
 struct ProfileKnown {
   std::string input;
   std::string source;  ///< for people: the profile's name, "uploaded", "measured online"
   std::vector<int> pipelines;
   std::string schedule;  ///< for people
   int microbatches = 0;
-  std::string text;  ///< of a profile measured online: how good it is
-  /// That it is planned with; fixed: what ranks measure does not change it.
+  std::string text;  ///< quality of a profile measured online
+  /// Switch latency to plan with; fixed: ranks' measurements do not change it.
   std::optional<double> switch_latency_s = std::nullopt;
   bool fixed_latency = false;
   bool operator==(const ProfileKnown&) const = default;
 };
-/// A profile that an earlier job of the same set-up learned. It is compared with this job's first iterations at the
-/// highest clock before it is used (server/jobs/profile_trial.h).
+/// A profile that an earlier job of the same setup learned. The server compares it with this job's first iterations
+/// at the highest clock before it uses it (server/jobs/profile_trial.h).
 struct ProfileOnTrial {
-  ProfileKnown profile;       ///< becomes the job's if they agree
+  ProfileKnown profile;       ///< becomes the job's profile if they agree
   std::string learned;        ///< key of the learned profile
-  std::string learned_input;  ///< LearnedProfile::input when it was read
+  std::string learned_input;  ///< LearnedProfile::input at the time of reading
   std::string learned_by;     ///< the job that learned it
   bool operator==(const ProfileOnTrial&) const = default;
 };
 struct TrialEnded {
   bool agreed = false;
-  std::string text;  ///< for people: the figures that decided
+  std::string text;  ///< for people: the figures behind the verdict
   bool operator==(const TrialEnded&) const = default;
 };
-/// These pipelines have no profile: all run the windows' clocks, the first one's ranks measure.
+/// These pipelines have no profile: all of them run the windows' clocks, and the ranks of the first one measure.
 struct ProfilingStarted {
   std::vector<int> pipelines;
   std::vector<std::vector<int>> clocks_mhz;  ///< per stage, highest first
   bool operator==(const ProfilingStarted&) const = default;
 };
 struct WindowHandedOut {
-  std::int64_t version = 0;  ///< of the plan, as PlanDeployed's
+  std::int64_t version = 0;  ///< of the plan, as in PlanDeployed
   int number = 0, iterations = 1;
   bool warm_up = false, confirming = false;
   std::vector<std::vector<int>> clocks_mhz;  ///< per stage rank, per action
-  std::string overdue;                       ///< what the window before it ended without; empty: all reported
-  std::optional<double> uncertainty_pct;     ///< see JobView::Profiling; what made this window necessary
+  std::string overdue;                       ///< results missing from the window before it; empty: all ranks reported
+  std::optional<double> uncertainty_pct;     ///< see JobView::Profiling; the uncertainty that required this window
   std::string text;                          ///< the same as a sentence
-  std::int64_t from_iteration = 0;           ///< as PlanDeployed's
+  std::int64_t from_iteration = 0;           ///< as in PlanDeployed
   int rest = 0;                              ///< iterations at the highest clock before it
   double slowdown_pct = 0;                   ///< expected
   bool highest = false;                      ///< everything at the highest clock
@@ -108,7 +112,7 @@ struct ResultReported {
   ReportIterations::Breakdown begin_s = {}, end_s = {};
   bool operator==(const ResultReported&) const = default;
 };
-/// Nothing can be planned from what was measured: the job runs at maximum clock until somebody uploads a profile.
+/// The measurements do not suffice for planning: the job runs at maximum clock until a client uploads a profile.
 struct ProfilingFailed {
   std::string why;
   bool operator==(const ProfilingFailed&) const = default;
@@ -117,8 +121,8 @@ struct CharacterisationStarted {
   std::vector<std::string> inputs;
   bool operator==(const CharacterisationStarted&) const = default;
 };
-/// The blob "frontier/KEY" is a frontier of an input: the full one if KEY is the input's, else the quick one, and the
-/// full one is still to come (server/jobs/pipeline_input.h).
+/// The blob "frontier/KEY" is a frontier of an input: the full one if KEY is the input's, otherwise the quick one,
+/// which the full one will follow (server/jobs/pipeline_input.h).
 struct Characterised {
   std::string input;  ///< KEY
   int points = 0;
@@ -154,34 +158,34 @@ struct PolicyCleared {
   bool operator==(const PolicyCleared&) const = default;
 };
 struct PlanDeployed {
-  /// Per pipeline; -1: maximum clock, for want of a frontier.
+  /// Point per pipeline; -1: maximum clock, since there is no frontier.
   struct Choice {
     std::string input;
     int point = -1;
     bool operator==(const Choice&) const = default;
   };
   std::int64_t version = 0, from_iteration = 0;
-  std::vector<Choice> choices;  ///< the distinct ones
+  std::vector<Choice> choices;  ///< the distinct choices
   std::vector<int> choice_of;   ///< per pipeline
   std::optional<double> t_straggler_s, t_opt_s;
   std::string reason;
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };
-/// Iterations that ran under the plan in force since the last such event.
+/// Iterations under the plan in force since the last such event.
 struct IterationsCounted {
   std::int64_t iterations = 0;
   double saved_j = 0, all_max_energy_j = 0;
   bool from_reports = false;        ///< otherwise estimated from elapsed time
-  std::int64_t last_iteration = 0;  ///< up to which was counted; 0: not known
+  std::int64_t last_iteration = 0;  ///< last iteration included in the count; 0: not known
   bool measured = false;            ///< energies as measured; otherwise estimated
   bool operator==(const IterationsCounted&) const = default;
 };
-/// Somebody asked about the job: it is not idle. Written now and then.
+/// A client asked about the job: it is not idle. Written from time to time.
 struct JobSeen {
   bool operator==(const JobSeen&) const = default;
 };
-/// A rank's iterations under the plan were slower than promised, and it went to its highest clock.
+/// A rank's iterations under the plan were slower than promised, so it switched to its highest clock.
 struct PlanDropped {
   int rank = 0;
   std::int64_t version = 0;
@@ -189,31 +193,33 @@ struct PlanDropped {
   double measured_s = 0, promised_s = 0;
   bool operator==(const PlanDropped&) const = default;
 };
-/// An iteration of the whole job, as the counters of all its ranks have it: medians.
+/// An iteration of the whole job as measured by all ranks' counters: medians.
 struct EnergyMeasured {
   std::int64_t version = 0;     ///< of the plan that it followed; 0: everything at the highest clock
-  std::int64_t iterations = 0;  ///< of the rank with the fewest
+  std::int64_t iterations = 0;  ///< of the rank with the fewest iterations
   double energy_j = 0, time_s = 0;
   bool operator==(const EnergyMeasured&) const = default;
 };
-/// Ranks report which plan their iterations followed. A server that stops keeps here what it has not counted.
+/// Reports that name the plan followed and are not counted yet; a server writes them when it stops.
 struct ReportsKept {
-  /// Iterations in a row that the same ranks reported alike.
+  /// Consecutive iterations with the same reporting ranks and plan.
   struct Run {
     std::int64_t first = 0;
-    std::int64_t version = 0;  ///< of the plan that they followed; 0: no rank with a plan reported; -1: not one plan
+    std::int64_t version = 0;  ///< of the plan that they followed; 0: no rank with a plan reported; -1: several
+                               ///< plans
     bool straggles = false;
-    std::vector<int> ranks;          ///< that reported; empty: all
+    std::vector<int> ranks;          ///< the reporting ranks; empty: all
     std::vector<double> energies_j;  ///< by iteration, the sum over these ranks; < 0: not known
     bool operator==(const Run&) const = default;
   };
   std::int64_t closed = -1,
-               last_followed = -1;  ///< iterations: no report up to it is used; a plan was followed; -1: none
+               last_followed = -1;  ///< iterations: reports up to it are not used; the last that followed a plan;
+                                    ///< -1: none
   std::vector<int> measure;         ///< ranks that have reported an energy
   std::vector<Run> runs;
   bool operator==(const ReportsKept&) const = default;
 };
-/// The input keeps its quick frontier: the full one was not found. Only a new profile starts planning again.
+/// The input keeps its quick frontier, since the full one was not found. Only a new profile restarts planning.
 struct RefinementEnded {
   std::string input, why;
   bool operator==(const RefinementEnded&) const = default;
@@ -224,11 +230,11 @@ struct JobFinished {
 struct JobExpired {
   bool operator==(const JobExpired&) const = default;
 };
-/// A rank of an expired job has asked for its plan, registered or reported: the job is what it was before.
+/// A rank of an expired job requested its plan, registered or reported: the job returns to its previous state.
 struct JobRevived {
   bool operator==(const JobRevived&) const = default;
 };
-/// Something that a later version of Perseus wrote, and this one does not know. Never written.
+/// An event of a later version of Perseus, which this version does not know. Never written.
 struct UnknownEvent {
   std::string kind;
   bool operator==(const UnknownEvent&) const = default;
@@ -247,7 +253,7 @@ struct Event {
   bool operator==(const Event&) const = default;
 };
 
-/// The names of the kinds in the order of EventBody: "job_registered", ...
+/// Names of the kinds in the order of EventBody: "job_registered", ...
 inline constexpr std::size_t num_event_kinds = std::variant_size_v<EventBody>;
 std::string_view kind_name(std::size_t kind);
 inline std::string_view kind_of(const Event& event) { return kind_name(event.body.index()); }
@@ -256,10 +262,10 @@ inline std::string_view kind_of(const Event& event) { return kind_name(event.bod
 std::string text_of(const Event& event);
 
 std::string format_event(const Event& event);
-/// `name` stands for the log in messages.
+/// `name` identifies the log in messages.
 Result<Event> parse_event(std::string_view text, const std::string& name);
-/// What parse_event() refuses is an UnknownEvent: the store has found that it is what was written, so a later version
-/// wrote it.
+/// The event, or an UnknownEvent where parse_event() fails: the store's checksum matched, so a later version wrote
+/// it.
 Event event_in_log(std::string_view text);
 
 /// "accelerator GPU-1", "rank 5", "pipeline 2"
@@ -271,7 +277,7 @@ std::string text_of(const PlanDropped& dropped);
 /// "rank 3 cannot set its clock: insufficient permissions"
 std::string text_of_control(int rank, const std::string& control, const std::string& reason);
 
-// Parts that other formats use as well.
+// Parts that other formats use too.
 std::string format_shape(const PipelineShape& shape);
 
 }  // namespace perseus::jobs

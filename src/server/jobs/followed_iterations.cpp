@@ -51,7 +51,7 @@ void FollowedIterations::counted_to(std::int64_t iteration) {
 
 namespace {
 
-/// Adds an iteration to the last run if only its number and its energy differ.
+/// Adds an iteration: extends the last run if only number and energy differ.
 void add(std::vector<ReportsKept::Run>& runs, ReportsKept::Run one) {
   if (!runs.empty()) {
     ReportsKept::Run& last = runs.back();

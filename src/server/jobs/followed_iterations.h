@@ -1,12 +1,12 @@
-// The iterations that every rank reported, each with the plan that it followed and the energy that it took.
+// Iterations that every rank reported, each with the plan that it followed and its energy.
 //
-// Input:   reports of ranks: numbers of iterations, plan version (0: no plan from beginning to end), energies.
-// Output:  whole(): iterations that all ranks have reported and that all ranks with a plan followed, in order. Only one
-//          with an energy from every rank has an energy. kept(): everything that the next server needs; take() reads
-//          it.
-// Errors:  none; an iteration that the rank has reported before, or one before the last that all ranks have reported,
-//          is ignored. The oldest are forgotten beyond 4096.
-// Cost:    O(log) an iteration of a report; kept() and take() O(iterations x ranks).
+// Input:   reports of ranks: iteration numbers, plan version (0: no plan from beginning to end), energies.
+// Output:  whole(): iterations that all ranks have reported and that all ranks with a plan followed, in order. Only
+//          an iteration with an energy from every rank has an energy. kept(): the state that the next server needs;
+//          take() reads it.
+// Errors:  none; an iteration that the rank has already reported, or one before the last that all ranks have
+//          reported, is ignored. Beyond 4096 iterations the oldest are dropped.
+// Cost:    O(log) per iteration of a report; kept() and take() O(iterations x ranks).
 // Threads: plain value.
 #pragma once
 
@@ -31,36 +31,36 @@ class FollowedIterations {
   };
   struct Report {
     int rank = 0, ranks = 0;  ///< `ranks`: of the job
-    bool has_plan = true;     ///< false: the plan asks nothing of this rank, it follows any
+    bool has_plan = true;     ///< false: the plan has no clocks for this rank, which follows any plan
     std::int64_t version = 0;
-    std::int64_t last = 0, count = 0;  ///< numbers of the iterations: the `count` ones up to `last`
+    std::int64_t last = 0, count = 0;  ///< the report covers `count` iterations up to `last`
     std::vector<Joules> energies = {};
     bool straggles = false;
   };
   void report(const Report& report);
-  /// Forgets what is counted.
+  /// Drops the iterations that have been counted.
   void counted_to(std::int64_t iteration);
 
-  /// What is not counted if everything up to that iteration is.
+  /// The state that remains if every iteration up to that one is counted.
   [[nodiscard]] ReportsKept kept(std::int64_t counted_to) const;
-  /// Adds what another server kept. An iteration of which both have reports of one rank stays as it is here.
+  /// Adds the state of another server. Where both have a report of the same rank and iteration, this server's stays.
   void take(const ReportsKept& kept, int ranks);
 
   [[nodiscard]] const std::deque<Whole>& whole() const { return whole_; }
-  /// Reports say which plan the iterations followed.
+  /// True if reports name the plan that the iterations followed.
   [[nodiscard]] bool known() const { return known_; }
   /// Every rank has reported an energy.
   [[nodiscard]] bool measures(int ranks) const { return static_cast<int>(measure_.size()) == ranks; }
-  /// From this iteration on no rank followed a plan, nor just before it, as far as is reported.
+  /// From this iteration on, no rank reported a plan, neither for the iteration nor just before it.
   [[nodiscard]] std::int64_t settled_from() const { return last_followed_ < 0 ? 0 : last_followed_ + settling + 1; }
 
  private:
-  static constexpr std::int64_t settling = 2;  ///< iterations that a switch to the highest clock may reach into
+  static constexpr std::int64_t settling = 2;  ///< iterations that a switch to the highest clock may still affect
   static constexpr std::size_t most_kept = 4096;
   static constexpr std::int64_t not_one_plan = -1;
   struct Partial {
     std::vector<bool> reported;  ///< by rank
-    int ranks = 0;               ///< that reported
+    int ranks = 0;               ///< number that reported
     std::int64_t version = 0;    ///< 0: no rank with a plan has reported
     double energy_j = 0;
     bool unmeasured = false, straggles = false;
@@ -71,7 +71,7 @@ class FollowedIterations {
 
   Partials partial_;
   std::deque<Whole> whole_;
-  std::int64_t closed_ = -1;  ///< up to here no report is waited for: ranks report in order
+  std::int64_t closed_ = -1;  ///< no reports are awaited up to here: ranks report in order
   std::set<int> measure_;
   std::int64_t last_followed_ = -1;
   bool known_ = false;

@@ -1,8 +1,11 @@
-// Names that nobody can guess, and names that follow from content.
+// Unguessable identifiers, and identifiers derived from content.
 //
-// Output: random_hex_id(): 128 bits of the kernel's randomness as 32 hex digits; content_key(): the first 128 bits of
-// the bytes' SHA-256, likewise: same bytes, same key. Errors: none; without the kernel's randomness the program ends.
-// Cost: a system call; linear. Threads: any. Source: getrandom(2).
+// Output:  random_hex_id(): 128 bits of the kernel's randomness as 32 hex digits. content_key(): the first 128 bits
+//          of the bytes' SHA-256 in the same form: same bytes, same key.
+// Errors:  none; without the kernel's randomness the program ends.
+// Cost:    a system call; linear.
+// Threads: any.
+// Source:  getrandom(2).
 #pragma once
 
 #include <string>

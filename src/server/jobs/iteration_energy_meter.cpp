@@ -44,7 +44,7 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
   if (fewest < std::max<std::int64_t>(1, 2 * known.taken)) return std::nullopt;
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0};
-  // What is credited is measured against this: of a few iterations, the least.
+  // Savings are credited against this value: with few iterations, the least one is used.
   const bool least = version == 0 && fewest < enough_of_highest;
   for (const auto& [rank, own] : known.ranks) {
     measured.energy_j += least ? std::ranges::min(own.energies_j) : median(own.energies_j);

@@ -19,7 +19,7 @@ struct Transition {
   JobState to;
 };
 
-// Events that change the state. All others leave it as it is, and need a live job.
+// Events that change the state. All others keep it, and need a live job.
 constexpr std::array transitions{
     Transition{JobState::none, kind_of_type<JobRegistered>(), JobState::registered},
     Transition{JobState::registered, kind_of_type<ProfilingStarted>(), JobState::profiling},
@@ -43,13 +43,13 @@ constexpr std::array transitions{
     Transition{JobState::failed, kind_of_type<PlanDeployed>(), JobState::failed},
 };
 
-// Kinds that only some states allow, and that change nothing there.
+// Kinds that only some states allow, without changing the state.
 constexpr std::array only_in{
     Transition{JobState::profiling, kind_of_type<WindowHandedOut>(), JobState::profiling},
     Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
     Transition{JobState::characterising, kind_of_type<Characterised>(), JobState::characterising},
     Transition{JobState::failed, kind_of_type<Characterised>(), JobState::failed},
-    // An older plan changed while a newer profile was characterised.
+    // An older plan changed while a newer profile was characterized.
     Transition{JobState::deployed, kind_of_type<Characterised>(), JobState::deployed},
 };
 
@@ -58,7 +58,7 @@ constexpr bool has_own_rows(std::size_t kind) {
          std::ranges::any_of(only_in, [=](const Transition& t) { return t.kind == kind; });
 }
 
-/// What somebody from outside wants, as opposed to what follows from it or from time.
+/// Requests from outside, in contrast to events that follow from them or from time.
 constexpr bool is_wanted(std::size_t kind) {
   constexpr std::array wanted{
       kind_of_type<JobRegistered>(),  kind_of_type<RankRegistered>(),     kind_of_type<ProfileKnown>(),
@@ -84,7 +84,7 @@ int intern(std::vector<T>& values, const T& value) {
 
 constexpr std::size_t most_earlier_plans = 4;
 
-/// Everything that an event changes but state, sequence and times. Errors change nothing.
+/// Applies an event to everything but state, sequence and times. An error changes nothing.
 struct Fold {
   Job& job;
   double at_s;
@@ -136,13 +136,13 @@ struct Fold {
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
     note_latency(e.rank);
     job.joined_s = at_s;
-    // Training does not run before all ranks are there.
+    // Training starts only when all ranks are registered.
     const bool begins = job.plan && job.ranks_registered == d.world_size() && job.total.iterations == 0;
     if (begins) job.counted_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
   }
-  /// A client that names its process reports the switch latency once it has measured it, if it sets clocks.
+  /// A client that names its process and sets clocks reports the switch latency once it has measured it.
   void note_latency(int index) {
     const Rank& rank = *job.ranks[index];
     const bool awaited = rank.names_process() && rank.control.empty() && !job.clock_sets[rank.clock_set].empty() &&
@@ -153,7 +153,7 @@ struct Fold {
       job.without_latency.erase(index);
     }
   }
-  /// Another process of a known rank: it counts iterations from 0, and may run on another GPU.
+  /// Another process of a known rank: it counts iterations from 0 and may run on another GPU.
   Status restarted(const RankRegistered& e, int there) {
     Rank& rank = *job.ranks[e.rank];
     if (e.epoch <= rank.epoch || there != e.rank) return broken(fmt::format("rank {} does not fit", e.rank));
@@ -184,7 +184,7 @@ struct Fold {
     }
     note_latency(e.rank);
     if (++rank.restarts <= job.restarts) return Ok{};
-    // The first rank of the job's new start. The plan in force holds from its beginning.
+    // The first rank after the job's restart. The plan in force applies from the beginning.
     job.restarts = rank.restarts;
     job.counted_to = 0;
     job.all_measure = false;
@@ -229,7 +229,7 @@ struct Fold {
     std::erase_if(job.planned_with, [&](const auto& planned) {
       return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
     });
-    // Nobody waits for frontiers of profiles that no pipeline has any more.
+    // Drops frontiers of profiles that no pipeline uses any more.
     std::erase_if(job.characterising, [&](const std::string& input) {
       return std::ranges::find(job.input_of, input) == job.input_of.end();
     });
@@ -297,7 +297,7 @@ struct Fold {
     }
     return Ok{};
   }
-  /// Adds the last window, which all ranks have reported, to what profiling costs.
+  /// Adds the last window, which all ranks have reported, to the cost of profiling.
   void count_window_cost() {
     const WindowHandedOut& window = job.windows.back();
     double time_s = 0, worst_s = 0, energy_j = 0;
@@ -367,7 +367,7 @@ struct Fold {
     ++job.notices_ever;
     return Ok{};
   }
-  /// What was said of the same target before is over; "back to normal" has then done all it does.
+  /// Earlier notices of the same target end; "back to normal" then has no further effect.
   Status operator()(const StragglerTookEffect& e) {
     const auto found = std::ranges::find(job.notices, e.id, &Notice::id);
     if (found == job.notices.end() || found->in_force) return broken(fmt::format("no pending notice {}", e.id));
@@ -429,7 +429,7 @@ struct Fold {
   Status operator()(const PlanDropped& e) {
     const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
     if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
-    // The whole profile is doubted: at any deadline it promises what it does not keep.
+    // The whole profile is doubted: its predictions fail at any deadline.
     const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
     if (choice.point >= 0) job.dropped.try_emplace(std::string(input_of_frontier(choice.input)), text_of(e));
     add(job.total, job.predicted, -1);
@@ -474,7 +474,7 @@ std::string_view name_of(JobState state) { return state_names[static_cast<std::s
 std::optional<JobState> next_state(JobState state, std::size_t kind) {
   if (kind == kind_of_type<JobFinished>()) return is_live(state) ? std::optional(JobState::finished) : std::nullopt;
   if (kind == kind_of_type<JobExpired>()) return is_live(state) ? std::optional(JobState::expired) : std::nullopt;
-  // apply() puts the state from before the expiry in its place.
+  // apply() restores the state from before the expiry.
   if (kind == kind_of_type<JobRevived>()) {
     return state == JobState::expired ? std::optional(JobState::registered) : std::nullopt;
   }
@@ -514,7 +514,7 @@ Status apply_known(Job& job, const Event& event) {
 Status apply(Job& job, const Event& event) {
   if (!std::holds_alternative<UnknownEvent>(event.body)) {
     Status folded = apply_known(job, event);
-    // What follows something unknown need not fit what is known.
+    // Events after an unknown one may conflict with what is known.
     if (folded || job.unknown_events == 0) return folded;
   }
   job.updated_s = std::max(job.updated_s, event.at_s);

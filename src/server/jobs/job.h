@@ -1,10 +1,13 @@
-// A job as the fold of its events: the one place that says what state a job is in and what it knows.
+// A job as the fold of its events: the single definition of a job's state and data.
 //
-// Problem: memory and log must never tell different stories, across crashes, restarts and several servers. Input: the
-// events of one job in order. Output: a Job; folding the same events gives an equal one, whenever and wherever. Errors:
-// apply() refuses an event that the state machine does not allow (next_state()) or that speaks of what does not exist,
-// and then changes nothing: a log with such an event is broken. Cost: O(1) an event (amortised; plans O(pipelines)).
-// Threads: plain value. Source: paper section 3.2 (training lifecycle); docs/server.md has the states as a picture.
+// Problem: memory and log must agree across crashes, restarts and several servers.
+// Input:   the events of one job, in order.
+// Output:  a Job; folding the same events always gives an equal one.
+// Errors:  apply() rejects an event that the state machine does not allow (next_state()) or that refers to something
+//          nonexistent, and then changes nothing: a log with such an event is broken.
+// Cost:    O(1) per event (amortized; plans O(pipelines)).
+// Threads: plain value.
+// Source:  paper section 3.2 (training lifecycle); docs/server.md draws the states.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +27,10 @@ namespace perseus::jobs {
 enum class JobState : unsigned char {
   none,            ///< before its first event
   registered,      ///< no profile yet
-  profiling,       ///< windows are handed out and measured
+  profiling,       ///< profiling windows are being run and measured
   characterising,  ///< a frontier is being computed; an older plan may be in force
   deployed,        ///< a plan is in force
-  failed,          ///< characterisation failed: maximum clock, or the older plan
+  failed,          ///< characterization failed: maximum clock, or the older plan
   finished,
   expired,
 };
@@ -44,7 +47,7 @@ constexpr std::size_t kind_of_type() {
   }
 }
 
-/// The state after an event of that kind (its index in EventBody), or nothing if it cannot happen there.
+/// The state after an event of that kind (its index in EventBody); nothing if the event is not allowed there.
 std::optional<JobState> next_state(JobState state, std::size_t kind);
 
 struct Rank {
@@ -56,9 +59,9 @@ struct Rank {
   std::int64_t epoch = 0;  ///< of its process
   int restarts = 0;
   std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
-  std::optional<std::int64_t> process = std::nullopt;  ///< as RankRegistered's
+  std::optional<std::int64_t> process = std::nullopt;  ///< as in RankRegistered
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
-  /// A process of that epoch registered it last.
+  /// True if the process with that epoch was the last to register the rank.
   [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
   bool operator==(const Rank&) const = default;
 };
@@ -80,7 +83,7 @@ struct FrontierFacts {
   bool operator==(const FrontierFacts&) const = default;
 };
 
-/// A rank, or the place of one that has not registered, which costs 8 bytes: degrees are only words.
+/// A rank, or an 8-byte placeholder for a rank that has not registered: the declared degrees may be large.
 class RankSlot {
  public:
   RankSlot() = default;
@@ -108,13 +111,14 @@ class RankSlot {
 struct Job {
   std::string id;
   std::int64_t sequence = 0;  ///< events folded
-  /// Of them, those that a later version wrote, and what could not follow them: the rest of this may be wrong.
+  /// Number of events from a later version, and of later events that did not apply: the rest of this object may be
+  /// wrong.
   std::int64_t unknown_events = 0;
   JobState state = JobState::none;
   JobState state_before_expiry = JobState::none;
-  std::string reason;  ///< why it is in this state; empty: nothing to say
+  std::string reason;  ///< why it is in this state; may be empty
   double created_s = 0, updated_s = 0;
-  double active_s = 0;  ///< when somebody last wanted something of it, as far as the log knows
+  double active_s = 0;  ///< time of the last request from outside, according to the log
   JobRegistered spec;
 
   std::vector<RankSlot> ranks;  ///< by rank
@@ -127,15 +131,16 @@ struct Job {
   std::set<int> uncontrolled;     ///< ranks that set no clocks
   double switch_latency_s = 0;    ///< the largest that a rank measured; 0: none
   std::set<int> without_latency;  ///< ranks whose client measures their switch latency and has not reported it
-  double joined_s = 0;            ///< when the last rank registered that had not been there before
+  double joined_s = 0;            ///< when the last new rank registered
 
-  std::vector<std::string> input_of;     ///< per pipeline: key of what it runs; empty: not known
+  std::vector<std::string> input_of;     ///< per pipeline: key of its input; empty: not known
   std::string profile_source, schedule;  ///< for people
   int microbatches = 0;
   std::set<std::string> characterising;                ///< inputs whose full frontier is being planned
-  std::map<std::string, FrontierFacts> characterised;  ///< by frontier: an input may have a quick and a full one
+  std::map<std::string, FrontierFacts> characterised;  ///< by frontier: an input may have a quick and a full
+                                                       ///< frontier
   std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
-  std::map<std::string, std::string> unrefined;        ///< by input: why it has no other than the quick frontier
+  std::map<std::string, std::string> unrefined;        ///< by input: why it has only the quick frontier
 
   struct Trial {
     ProfileOnTrial candidate;
@@ -144,58 +149,60 @@ struct Job {
   };
   std::optional<Trial> trial;  ///< of a learned profile
   std::optional<ProfilingStarted> profiling;
-  std::int64_t profiling_since = 0;      ///< number of the event that began it
+  std::int64_t profiling_since = 0;      ///< sequence of the event that started profiling
   std::vector<WindowHandedOut> windows;  ///< both dropped when profiling ends
   std::vector<ResultReported> results;
   std::set<int> reported;  ///< ranks that have reported the last window
   double window_s = 0;     ///< when the last window was handed out
   double longest_window_s = 0;
-  int windows_overdue = 0;  ///< in a row, up to the one before the last
-  /// What is left of it.
+  int windows_overdue = 0;  ///< consecutive, up to the one before the last
+  /// Summary that stays after profiling.
   struct Profiled {
     int windows = 0, iterations = 0;
     std::optional<double> uncertainty_pct;
     std::string text;
     // As measured, of the windows that were reported.
     double highest_s = 0, highest_j = 0;  ///< an iteration at the highest clock; 0: not known
-    double extra_s = 0, extra_j = 0;      ///< of the ranks that measure, against that
+    double extra_s = 0, extra_j = 0;      ///< of the measuring ranks, against the highest clock
     double worst_slowdown_pct = 0;
     std::int64_t first_iteration = 0, last_iteration = 0;  ///< of the phase; 0: not known
     bool operator==(const Profiled&) const = default;
   };
   Profiled profiled;
   bool unprofiled = false;     ///< profiling failed: pipelines without a profile run at maximum clock
-  bool profile_again = false;  ///< a rank can set its clock by now
+  bool profile_again = false;  ///< a rank is now able to set its clock
 
-  std::vector<Notice> notices;  ///< pending and in force, in the order in which they came
+  std::vector<Notice> notices;  ///< pending and in force, in order of arrival
   int notices_ever = 0;
   std::map<std::string, Policy> policies;  ///< by kind
 
   std::optional<PlanDeployed> plan;
-  std::vector<PlanDeployed> earlier_plans;  ///< the last ones before it: iterations under them are still reported
+  std::vector<PlanDeployed> earlier_plans;  ///< the last ones before it: reports of iterations under them may still
+                                            ///< arrive
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
 
   std::map<std::string, std::string>
-      dropped;  ///< by input: plans from its frontiers are slower than promised, in words
+      dropped;  ///< by input: sentences on plans from its frontiers that were slower than promised
   struct Planned {
     std::optional<double> switch_latency_s;
     bool fixed = false;
     bool operator==(const Planned&) const = default;
   };
-  std::map<std::string, Planned> planned_with;  ///< by input that a pipeline has: ProfileKnown's latency
+  std::map<std::string, Planned> planned_with;  ///< by input of a pipeline: the latency in ProfileKnown
 
   std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
   std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
 
-  bool all_measure = false;         ///< each rank has reported energies of iterations since the job's (re)start
-  std::optional<ReportsKept> kept;  ///< reports name the plan that they followed; what a server kept at its end
+  bool all_measure = false;         ///< every rank has reported energies of iterations since the job's (re)start
+  std::optional<ReportsKept> kept;  ///< reports that name their plan; written by a server when it stopped
   bool names_processes = false;     ///< a rank has named its epoch: its client reports the plan that it follows
   IterationsCounted total;          ///< sums; `measured`: nothing of them is estimated
-  IterationsCounted estimated;      ///< the part of them that is not measured
-  IterationsCounted predicted;      ///< the part of that under the plan in force: taken back if it is dropped
-  double counted_s = 0;             ///< until when
-  std::int64_t counted_to = 0;      ///< up to which iteration, 0: not known
+  IterationsCounted estimated;      ///< the part of the sums that is not measured
+  IterationsCounted predicted;      ///< the part of `estimated` under the plan in force: subtracted if the plan is
+                                    ///< dropped
+  double counted_s = 0;             ///< time up to which iterations are counted
+  std::int64_t counted_to = 0;      ///< iteration up to which they are counted; 0: not known
 
   [[nodiscard]] bool live() const {
     return state != JobState::none && state != JobState::finished && state != JobState::expired;
@@ -205,13 +212,13 @@ struct Job {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
   }
   [[nodiscard]] const Notice* notice(std::string_view notice_id) const;
-  /// A learned profile is being compared with the job's iterations.
+  /// True while a learned profile is being compared with the job's iterations.
   [[nodiscard]] bool tries_profile() const { return trial && !trial->ended; }
-  /// The ranks of this pipeline measure while the job is profiled.
+  /// The pipeline whose ranks measure while the job is profiled.
   [[nodiscard]] int measured_pipeline() const { return profiling->pipelines.front(); }
-  /// A rank that sets no clocks; -1: there is none.
+  /// A rank that sets no clocks; -1: none.
   [[nodiscard]] int uncontrolled_rank() const { return uncontrolled.empty() ? -1 : *uncontrolled.begin(); }
-  /// They all have reported the last window, or there was none yet.
+  /// True if all measuring ranks have reported the last window, or if there is no window yet.
   [[nodiscard]] bool all_reported() const {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;
   }

@@ -24,7 +24,7 @@ profiling::ProfilingOptions options_of(const Job& job) {
   return options;
 }
 
-/// Clocks that all of these ranks have, highest first.
+/// Clocks that all of these ranks support, highest first.
 Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank) {
   std::optional<std::vector<int>> common;
   for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
@@ -66,12 +66,12 @@ Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::v
   profiled.schedule = *std::move(schedule);
   profiled.clocks = std::move(clocks);
   profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
-  // Not what ranks measured meanwhile: a restarted server must stand where this one stands.
+  // Not the ranks' newer measurements: a restarted server must reach the same state.
   profiled.blocking_power = job.spec.shape->blocking_power;
   profiled.transfer_latency = shape.transfer_latency.value_or(model::TransferLatency());
   profiled.blocking_transfers = shape.blocking_transfers;
   profiled.measure_links = !shape.transfer_latency;
-  // This may differ after a restart: it only affects windows that are still to come.
+  // This may differ after a restart: it only affects future windows.
   profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));
   return profiled;
 }
@@ -93,7 +93,7 @@ std::vector<std::vector<int>> numbers_of(const std::vector<std::vector<Megahertz
   return converted<int, Megahertz>(clocks, [](Megahertz clock) { return clock.value(); });
 }
 
-/// Ok if the rank runs what the schedule says, or has not said what it runs.
+/// Ok if the rank's instructions match the schedule, or if it named none.
 Status check_instructions(const Job& job, int rank, const model::Schedule& schedule) {
   std::vector<std::string> wanted;
   for (const model::Action& action : schedule.ranks[job.ranks[rank]->pp_rank]) {
@@ -117,13 +117,13 @@ bool without_profile(const Job& job) {
   return std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
 }
 
-/// Instructions of one iteration of a rank that has no clock to choose there, as its client names them.
+/// True for instructions of a rank that the client names and that have no clock to choose.
 bool is_known_besides(const Job& job, const Rank& rank, const std::string& instruction) {
   const std::vector<std::string>& own = job.instruction_sets[rank.instruction_set];
   return std::ranges::find(own, instruction) != own.end();
 }
 
-/// A rank's result as the profiler takes it: without what the client measured of instructions that no plan is made for.
+/// A rank's result in the profiler's form, without measurements of instructions that plans do not cover.
 profiling::RankResult rank_result(const Job& job, const ResultReported& reported, const model::Schedule& schedule) {
   const Rank& rank = *job.ranks[reported.rank];
   profiling::RankResult result;
@@ -149,7 +149,7 @@ profiling::RankResult rank_result(const Job& job, const ResultReported& reported
   return result;
 }
 
-/// Plans count on the links that ranks measured, unless the job says what its links are.
+/// Uses the links that ranks measured, unless the job specifies its links.
 void use_links(PipelineShape& shape, const std::optional<profiling::MeasuredLinks>& links) {
   if (!links || shape.transfer_latency) return;
   shape.transfer_latency = links->latency;
@@ -225,7 +225,7 @@ EventBody profiling_start(const Job& job) {
 
 double window_limit_s(const Job& job, double most_s) {
   if (job.longest_window_s == 0) return most_s;
-  // The iterations at the highest clock that come first, and some until ranks hear of it.
+  // The iterations at the highest clock that come first, and a margin until ranks receive the window.
   const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
   return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s) +
          2 * rest * job.profiled.highest_s;
@@ -247,7 +247,7 @@ std::string text_of_cost(const Job& job) {
 namespace {
 
 using NextStep = decltype(ProfilingDecision::next);
-/// Nothing where `check` stopped the search.
+/// Nothing if `check` stopped the search.
 std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question,
                                   StopCheck& check) {
   WindowHandedOut window;
@@ -293,8 +293,8 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
   return ProfileMeasured{*std::move(known)};
 }
 
-/// A learned profile was measured on other links. Nothing: the job says what its links are, its ranks did not measure
-/// them, or they are those of the profile.
+/// A learned profile was measured on other links. Nothing: the job specifies its links, its ranks did not measure
+/// them, or they equal those of the profile.
 std::optional<KnownInput> with_own_links(const ProfilingQuestion& question) {
   if (question.shape.transfer_latency) return std::nullopt;
   const auto learned = parse_input(question.trial->input, "profile");

@@ -1,15 +1,18 @@
-// Online profiling of one job: what its ranks need to begin, the profiler fed from the job's log, what comes next.
+// Online profiling of one job: its start, the profiler fed from the job's log, and the decision on the next step.
 //
-// Problem: which window follows takes a third of a second to find, too long for the io thread; and memory must stand
-// where the log stands, after a restart and on every server. Input: the job, its events as they become durable, the
-// time. Output: profiling_start(): the event that begins it, or says why it cannot be; JobProfiling: the profiler, and
-// what it left out; decide_profiling(): the next window, the profile, or why there is none.
-// The ranks of one pipeline measure; all pipelines without a profile run the same clocks, since they wait for each
-// other anyway. A window of which a result is missing for long (window_limit_s()) is over: the next one is at maximum
-// clock, and if that one is not reported either, profiling ends with what is known. Errors: a log that the profiler
-// does not take, from another version perhaps, ends profiling and says so. Cost: take() linear in a result;
-// decide_profiling() up to a second: run it away from the io thread. Threads: io thread; decide_profiling() any: while
-// a profiler is lent, it is not changed. Source: paper section 5 (Profiler).
+// Problem: finding the next window takes a third of a second, too long for the io thread; and memory must match the
+//          log, after a restart and on every server.
+// Input:   the job, its events as they become durable, the time.
+// Output:  profiling_start(): the event that starts profiling, or that names the reason why it cannot start.
+//          JobProfiling: the profiler, and the values that it left out. decide_profiling(): the next window, the
+//          profile, or the reason why there is none. The ranks of one pipeline measure; all pipelines without a
+//          profile run the same clocks, since they wait for each other anyway. A window with a result missing for too
+//          long (window_limit_s()) ends; the next one runs at maximum clock, and if its results do not arrive either,
+//          profiling ends with what is known.
+// Errors:  a log that the profiler rejects, for example one from another version, ends profiling with that reason.
+// Cost:    take() is linear in a result; decide_profiling() takes up to a second: run it off the io thread.
+// Threads: io thread; decide_profiling() any thread: a lent profiler does not change.
+// Source:  paper section 5 (Profiler).
 #pragma once
 
 #include <deque>
@@ -27,53 +30,54 @@
 
 namespace perseus::jobs {
 
-/// A profile is wanted, is not known, and nobody has begun to measure it.
+/// True if the job needs a profile that is not known and whose measurement has not started.
 bool awaits_profiling(const Job& job);
-/// Measuring is under way.
+/// True while measuring.
 bool is_profiled(const Job& job);
-/// Those without a profile.
+/// Pipelines without a profile.
 std::vector<int> unprofiled_pipelines(const Job& job);
 /// ProfilingStarted or ProfilingFailed; every rank must be registered.
 EventBody profiling_start(const Job& job);
-/// Why no window can be measured: a rank that sets no clocks. Nothing: all that are known do.
+/// Why no window can be measured: a rank sets no clocks. Nothing: all known ranks do.
 std::optional<ProfilingFailed> profiling_impossible(const Job& job);
-/// The first iteration of a window that is decided now: no earlier than ranks can have it (`earliest`, 0: not known, at
-/// once), and after the iterations at the highest clock that must come before it.
+/// The first iteration of a window that is decided now: no earlier than ranks can receive it (`earliest`; 0: not
+/// known, at once), and after the iterations at the highest clock that must precede it.
 std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest);
 
-/// After so long a window is over: ten times the longest one so far, but between a tenth of `most_s` and that; and
-/// twice the iterations at the highest clock that come before it.
+/// The time after which a window ends: ten times the longest so far, within `most_s` / 10 .. `most_s`, plus twice the
+/// iterations at the highest clock that precede it.
 double window_limit_s(const Job& job, double most_s);
 
-/// What profiling cost so far, for the end of a sentence; empty: not known.
+/// Cost of profiling so far, as the end of a sentence; empty: not known.
 std::string text_of_cost(const Job& job);
 
-/// What a decision rests on besides the profiler.
+/// Inputs of a decision besides the profiler.
 struct ProfilingQuestion {
-  int window = 0;  ///< number of the one wanted
+  int window = 0;  ///< number of the window wanted
   bool plain = false;
-  std::string overdue;  ///< why the last window is over though not reported; empty: it is reported
+  std::string overdue;  ///< why the last window ended without all results; empty: it has them
   bool give_up = false;
   std::vector<std::vector<int>> maximum_clocks;  ///< per stage rank, per action
-  std::vector<int> pipelines;                    ///< that want the profile; empty: all
+  std::vector<int> pipelines;                    ///< that need the profile; empty: all
   PipelineShape shape;
   bool fixed_latency = false;  ///< see ProfileKnown
   InputLimits limits;
-  /// A learned profile is on trial: what it is, and the last window's results if they can be compared with it.
+  /// The learned profile on trial, and the last window's results if they can be compared with it.
   std::optional<TrialQuestion> trial;
 };
 struct ProfileMeasured {
   KnownInput known;
 };
-/// The job's profile is the one that was on trial.
+/// The profile on trial becomes the job's.
 struct ProfileConfirmed {
-  std::optional<KnownInput> own_links;  ///< the same with the links that this job's ranks measured; nothing: as it was
+  std::optional<KnownInput> own_links;  ///< the same with the links that this job's ranks measured; nothing:
+                                        ///< unchanged
 };
 struct ProfilingDecision {
   std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed, ProfileConfirmed> next;
   std::optional<TrialEnded> trial = std::nullopt;
 };
-/// Nothing where `check` stopped the search.
+/// Nothing if `check` stopped the search.
 std::optional<ProfilingDecision> decide_profiling(const profiling::OnlineProfiler& profiler,
                                                   const ProfilingQuestion& question, StopCheck& check);
 
@@ -86,16 +90,16 @@ struct ProfilingLimits {
 
 class JobProfiling {
  public:
-  /// From a job all of whose events are durable, or that has no window yet.
-  /// The job's own budget comes before the server's; the plain mode has none of all this.
+  /// Starts from a job whose events are all durable, or that has no window yet. The job's own budget takes precedence
+  /// over the server's; the plain mode uses neither.
   static Result<std::shared_ptr<JobProfiling>> create(const Job& job, const ProfilingLimits& limits);
   JobProfiling(const JobProfiling&) = delete;
   JobProfiling& operator=(const JobProfiling&) = delete;
   /// Stops the search for the next window.
   ~JobProfiling() { search.request_stop(); }
 
-  /// An event became durable. Kept for later while the profiler is lent; those from before profiling began (again) are
-  /// another's.
+  /// Call when an event became durable. While the profiler is lent, the event is kept for later; events from before
+  /// the current start of profiling are ignored.
   void take(const Job& job, std::int64_t sequence, const Event& event);
   [[nodiscard]] std::int64_t since() const { return since_; }  ///< Job::profiling_since
   /// What is wrong with the result as a whole.
@@ -109,17 +113,17 @@ class JobProfiling {
   void give_back(const Job& job);
   [[nodiscard]] bool lent() const { return lent_; }
 
-  /// What was left out of that rank's result, in words.
+  /// Values of that rank's result that were left out, as sentences.
   [[nodiscard]] std::vector<std::string> rejections(int rank, int window) const;
   [[nodiscard]] std::int64_t rejected() const { return rejected_; }
   [[nodiscard]] const std::deque<std::string>& last_rejections() const { return last_rejections_; }
-  /// Why the log cannot be gone on with; empty: it can.
+  /// Why the log cannot be continued; empty: it can.
   [[nodiscard]] const std::string& broken() const { return broken_; }
 
-  bool deciding = false;               ///< somebody works on the next window
-  std::stop_source search;             ///< stops that work, if it is this server's
-  double planner_s = 0;                ///< spent on it by this server, since it began or started
-  std::optional<double> look_again_s;  ///< another server does
+  bool deciding = false;               ///< the next window is being computed
+  std::stop_source search;             ///< stops that computation, if it is this server's
+  double planner_s = 0;                ///< this server's planner time since profiling or the server started
+  std::optional<double> look_again_s;  ///< another server computes it: when to check again
 
  private:
   JobProfiling(std::int64_t since, model::Schedule schedule, profiling::OnlineProfiler profiler);

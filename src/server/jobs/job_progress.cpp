@@ -6,8 +6,10 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::int64_t together = 64;         // iterations that ranks may be apart: reports wait, and come together
-constexpr std::int64_t believed = 1'000'000;  // and that a rank may be ahead of what time allows, to be believed at all
+constexpr std::int64_t together = 64;         // iterations that ranks may be apart: reports wait, and arrive in
+                                              // batches
+constexpr std::int64_t believed = 1'000'000;  // iterations that a rank may be ahead of what time allows before its
+                                              // report is rejected
 constexpr double least_time_s = 1e-3;
 
 std::int64_t iterations_in(double seconds, double fastest_s) {
@@ -20,7 +22,7 @@ bool JobProgress::report(int rank, std::int64_t iteration, std::int64_t finished
   const Said now{rank, iteration, now_s};
   const Said start = agreed_.value_or(Said{0, 0, began_s_});
   if (iteration > start.iteration + believed + iterations_in(now_s - start.at_s, fastest_s)) {
-    // Of a job that is older than this server knows, another rank says about the same.
+    // The job is older than this server knows if another rank confirms the number.
     const bool confirmed = doubted_ && doubted_->rank != rank && std::abs(doubted_->iteration - iteration) <= together;
     doubted_ = now;
     if (!confirmed) return false;

@@ -17,7 +17,7 @@ namespace {
 
 std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers,
                                                 CountedRanks ranks) {
-  // Few choices, many pipelines.
+  // There are few choices and many pipelines.
   struct OfChoice {
     const CharacterisedPipeline* pipeline;
     int point;
@@ -99,7 +99,7 @@ const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {
 
 namespace {
 
-/// What the iterations counted saved.
+/// Savings of the counted iterations.
 void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIteration& cost) {
   const auto n = static_cast<double>(count.iterations);
   const std::vector<double> degrees = degrees_in_force(job);
@@ -114,7 +114,7 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   }
 }
 
-/// What the job's plan of that version promises, unless ranks have dropped it.
+/// Predicted cost of the job's plan of that version, unless ranks have dropped it.
 std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
   const PlanDeployed* const plan = plan_of_version(job, version);
   const auto dropped = [&](const PlanDeployed::Choice& choice) {
@@ -127,7 +127,7 @@ std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontie
   return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;
 }
 
-/// A frontier of the plan in force is being read from the store: nothing can be estimated yet.
+/// True while a frontier of the plan in force is being read from the store: no estimate is possible yet.
 bool awaits_frontiers(const Job& job, const Frontiers& frontiers) {
   return job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
            return choice.point >= 0 && !frontiers.contains(choice.input);
@@ -186,14 +186,14 @@ std::optional<IterationsCounted> counted(const Job& job, const Frontiers& fronti
   const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;
-  // What ran before the first plan is not counted.
+  // Iterations before the first plan do not count.
   const std::int64_t counted_to =
       job.counted_to > 0 ? job.counted_to : std::max<std::int64_t>(0, job.plan->from_iteration - 1);
   if (finished && counted_to > 0) {
     count.iterations = std::max<std::int64_t>(0, *finished - counted_to);
     count.from_reports = true;
   } else if (job.total.from_reports || job.ranks_registered < job.spec.degrees.world_size()) {
-    return std::nullopt;  // the next report says how many they were; or training has not begun
+    return std::nullopt;  // the next report gives the number; or training has not begun
   } else {
     count.iterations = static_cast<std::int64_t>(std::max(0.0, (now_s - job.counted_s) / cost->time.value()));
   }

@@ -1,15 +1,15 @@
-// What a job's plan saves against everything at maximum clock.
+// Savings of a job's plan against everything at maximum clock.
+//
+// A straggler is modeled as limited in power (a cap, or heat): its computations run at the highest clocks that the
+// limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks runs at maximum
+// clock.
 //
 // Input:   the job, its plan, the frontiers; for counts, the last iteration that ranks have finished and the time.
-// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators) under
-//          the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the profiles.
-//          Nothing while a pipeline has no frontier. counted(): iterations since the last count, and what they saved:
-//          where reports do not say which plan was followed. By measured energies where all ranks report them, else by
-//          the estimate; by the numbers that ranks report, else by the time that has passed.
-// Model:   a straggler is slow because its power is limited (a cap, or heat): its computations run at the highest
-// clocks
-//          that the limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks
-//          runs at maximum clock.
+// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators)
+//          under the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the
+//          profiles. Nothing while a pipeline has no frontier. counted(): iterations since the last count and their
+//          savings, for reports that do not name the plan followed. It uses measured energies where all ranks report
+//          them, otherwise the estimate; and the iteration numbers that ranks report, otherwise the elapsed time.
 // Errors:  none.
 // Cost:    O(pipelines); once per straggler's degree and plan, O(computations * log clocks).
 // Threads: io thread (the straggler's cost is kept with the frontier).
@@ -24,7 +24,7 @@
 namespace perseus::jobs {
 
 enum class CountedRanks : unsigned char {
-  all_follow,   ///< as if every rank could set clocks: what the plan would save
+  all_follow,   ///< as if every rank could set clocks: the potential savings
   as_they_are,  ///< ranks that set no clocks run at maximum clock
 };
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
@@ -33,22 +33,21 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
 /// The plan in force or one of the last ones before it; null: no plan has that version, or it is too old.
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
 
-/// Why the plan saves nothing, or less than it could: ranks that set no clocks. Empty: all set them.
+/// Why the plan saves nothing, or less than possible: ranks that set no clocks. Empty: all ranks set clocks.
 std::string without_control(const Job& job, const Frontiers& frontiers);
 
-/// Nothing if there is nothing to count. `finished`: the last iteration that is known to have run.
+/// Nothing if there is nothing to count. `finished`: the last iteration known to have finished.
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
                                          std::optional<std::int64_t> finished, double now_s);
 
-/// The first report under a plan: its own iterations, so that all later ones are counted from its last one.
+/// The first report under a plan: counts its own iterations, so that later counts start from its last one.
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
                                              std::int64_t iterations);
 
-/// The same where reports say which plan the iterations followed, in pieces of one kind: measured iterations, against
-/// the measured highest clock, or iterations that are estimated because no energy can be known or compared. Iterations
-/// that did not follow a plan are not counted, nor are those without an energy in a job whose ranks all measure, nor
-/// estimates of a plan that was dropped or was replaced more than four plans ago. Nothing while a frontier of the plan
-/// in force is being read.
+/// The same for reports that name the plan followed, split by kind: measured iterations, against the measured highest
+/// clock, or estimated iterations, whose energy is unknown or not comparable. Not counted: iterations that followed
+/// no plan, iterations without an energy in a job whose ranks all measure, and estimates of a plan that was dropped
+/// or replaced more than four plans ago. Nothing while a frontier of the plan in force is being read.
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed);
 

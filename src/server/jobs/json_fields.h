@@ -1,10 +1,13 @@
-// One description of a struct's members that both writes it as JSON and reads it back.
+// One description of a struct's members, used to write it as JSON and to read it back.
 //
-// Problem: what is written and what is read drift apart when they are written down twice. Input: for a struct S a
-// function `template <class F, class S> void describe(F& f, S& s)` found by its argument, that calls f("member",
-// s.member) for each member; constness follows the direction. Output: an object of the members that differ from their
-// default (JsonWriter), and the struct again, absent members at their default (read_json). Numbers are the shortest
-// text that reads back the same. Errors: those of io/formats/json_reader.h, unknown members among them. Cost: linear.
+// Problem: a writer and a reader that are written separately drift apart.
+// Input:   for a struct S, a function `template <class F, class S> void describe(F& f, S& s)` found by
+//          argument-dependent lookup that calls f("member", s.member) for each member; constness follows the
+//          direction.
+// Output:  an object of the members that differ from their default (JsonWriter), and the struct again with absent
+//          members at their default (read_json). Numbers are the shortest text that reads back the same.
+// Errors:  those of io/formats/json_reader.h, including unknown members.
+// Cost:    linear.
 // Threads: pure functions.
 #pragma once
 
@@ -209,7 +212,7 @@ Status read_json(const formats::JsonReader& json, T& value) {
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
     const auto number = json.number();
     if (!number) return number.error();
-    constexpr double most = 9007199254740992.0;  // 2^53: beyond it, doubles skip integers
+    constexpr double most = 9007199254740992.0;  // 2^53: above it, doubles skip integers
     if (*number != std::floor(*number) || std::abs(*number) > most) {
       return json.error("an integer from -9007199254740992 to 9007199254740992");
     }
@@ -231,7 +234,7 @@ Status read_json(const formats::JsonReader& json, T& value) {
   }
 }
 
-/// A struct as json_text() writes it; `name` stands for the text in messages.
+/// Reads a struct written by json_text(); `name` identifies the text in messages.
 template <class T>
 Result<T> parse_json_as(std::string_view text, const std::string& name) {
   const auto document = formats::parse_json(text, name);

@@ -11,7 +11,7 @@ namespace perseus::jobs {
 
 namespace {
 
-// A latency that was measured must differ by so much from the one that was planned with, to plan again.
+// A measured latency must differ by this much from the planned one to trigger planning again.
 constexpr double kLatencyShare = 0.2, kLatencyS = 0.0005;
 
 }  // namespace

@@ -1,9 +1,9 @@
-// A profile that has become known for a job: its event, and what the store keeps of it.
+// A profile that becomes known for a job: its event, and its blob in the store.
 //
-// Input: profile CSV and shape as a client gave them, or as they were measured; limits.
-// Output: known_input(): the event, and the blob "input/KEY".
-// Errors: those of complete(), after the source's name.
-// Cost: that of complete(): parses a profile and builds a DAG; keep it off the io thread.
+// Input:   profile CSV and shape, given by a client or measured; limits.
+// Output:  known_input(): the event, and the blob "input/KEY".
+// Errors:  those of complete(), prefixed with the source's name.
+// Cost:    that of complete(): parses a profile and builds a DAG; run it off the io thread.
 // Threads: pure functions.
 #pragma once
 
@@ -23,21 +23,22 @@ struct KnownInput {
 Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shape, const InputLimits& limits,
                                std::string source, std::vector<int> pipelines, bool fixed_latency = false);
 
-/// A measured latency as plans count on it: two digits, upwards. Jobs that measure nearly the same share a frontier,
-/// and no plan counts on less than was measured. Not positive: 0.
+/// A measured latency as plans use it: two digits, rounded up. Jobs with nearly equal measurements then share a
+/// frontier, and no plan assumes less than was measured. Not positive: 0.
 Seconds rounded_latency(Seconds measured);
 
-/// The switch latency that the input must be planned with again, since the ranks measured another one; nothing: none.
+/// The measured switch latency with which the input must be planned again; nothing: no need.
 std::optional<Seconds> latency_to_plan_with(const Job& job, const std::string& input);
 
-/// Plans should wait for switch latencies: ranks that measure them, or have not registered, have not reported theirs,
-/// and the last rank that registered did so less than `patience_s` ago. Never if profile or job give the latency.
+/// True if plans should wait for switch latencies: some ranks that measure them, or have not registered, have not
+/// reported theirs, and the last registration was less than `patience_s` ago. Never if profile or job give the
+/// latency.
 bool awaits_latencies(const Job& job, double now_s, double patience_s);
 
-/// A job's shape with what it leaves open as the profile has it: links, blocking power, switch latency.
+/// A job's shape, completed from the profile: links, blocking power, switch latency.
 PipelineShape with_constants_of(PipelineShape shape, const PipelineShape& profile);
 
-/// The shape with what the job's ranks measured in place of what it leaves open: latencies, blocking power.
+/// The shape, completed by the job's ranks' measurements: latencies, blocking power.
 PipelineShape with_measurements(PipelineShape shape, const Job& job);
 
 }  // namespace perseus::jobs

@@ -44,7 +44,7 @@ constexpr int interleaved_chunks = 2;
 constexpr std::string_view quick_suffix = ".quick";
 constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
 
-/// With the instructions that the schedule needs beyond those measured.
+/// The profile, with derived instructions that the schedule needs beyond the measured ones.
 Result<model::Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
   Result<model::Profile> profile = formats::parse_profile_csv(csv, "profile");
   if (profile && shape.split_backward) return model::split_backward(*std::move(profile), *shape.split_backward);
@@ -223,7 +223,7 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
   const auto drawn = profiling::drawn_types(pooled.draws, split, *schedule, costs, check);
   if (!drawn) return drawn.error();
   planner::PlannerOptions options;
-  // More plans of so many computations fit neither memory nor a file.
+  // More plans of that many computations exceed memory and file limits.
   options.deadlines =
       std::clamp(most_planned_clocks / static_cast<int>(dag->computations.size()), least_deadlines, input.deadlines);
   options.switch_latency = input.shape.switch_latency.value_or(Seconds(0));
@@ -265,7 +265,7 @@ std::string format_frontier(const CharacterisedPipeline& pipeline) {
 Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text) {
   const std::string name = "frontier/" + key;
   std::string unpacked;
-  if (text.starts_with(formats::gzip_magic)) {  // older servers kept it as it is
+  if (text.starts_with(formats::gzip_magic)) {  // older servers stored it uncompressed
     auto plain = formats::gunzipped(text, name, formats::max_file_bytes);
     if (!plain) return plain.error();
     unpacked = *std::move(plain);

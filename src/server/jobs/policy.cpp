@@ -88,7 +88,7 @@ Seconds least_energy_time(const std::vector<PolicyScope>& groups, Seconds stragg
   return perseus::model::least_energy_time(followers, others, straggler, allowed);
 }
 
-/// As slow as allowed without a tolerance, and as slow as `slow` allows where that needs less energy.
+/// As slow as allowed without a tolerance, or as slow as `slow` allows where that needs less energy.
 Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups, const Room& room) {
   const Seconds accepted = slow.slowdown * room.allowed;
   const Seconds without = least_energy_time(groups, room.straggler, room.allowed);

@@ -1,13 +1,17 @@
-// Policies: how slow an operator wants a job to be, beyond what its stragglers leave room for.
+// Policies: iteration times that an operator allows or requires beyond the slack that stragglers leave.
 //
-// Problem: a power cap, a pinned iteration time, and a slowdown that is welcome while energy is dear all end in the
-// same: an iteration time T to plan for. Input: a job's policies, its pipelines' frontiers, T' of its slowest
-// straggler. Output: T >= T' (pinned: whatever was pinned) and one sentence why. Without a policy and with a tolerated
-// slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap: from there
-// on the *fastest* iteration time whose average power is under the cap, that is the slowest point that the cap makes
-// necessary; if even T* draws more, T*, and the sentence says so. A pin overrules both. Errors (check_policy): usage: a
-// value out of range, a signal out of order; conflict: a point that pipeline 0 does not have. Cost: O(points) with a
-// cap, else O(log). Threads: pure functions. Source: issue 3; paper section 3.1.
+// Problem: a power cap, a pinned iteration time, and a slowdown accepted while energy is expensive all yield the same
+//          result: an iteration time T to plan for.
+// Input:   a job's policies, its pipelines' frontiers, T' of its slowest straggler.
+// Output:  T >= T' (pinned: the pinned time) and one sentence with the reason. Without a policy, or with a tolerated
+//          slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap:
+//          from there on the *fastest* iteration time whose average power is under the cap; if even T* draws more,
+//          T*, and the sentence states that. A pin overrides both.
+// Errors:  of check_policy(): usage: a value out of range, a signal out of order; conflict: a point that pipeline 0
+//          does not have.
+// Cost:    O(points) with a cap, otherwise O(log).
+// Threads: pure functions.
+// Source:  paper section 3.1.
 #pragma once
 
 #include <memory>
@@ -21,10 +25,10 @@
 
 namespace perseus::jobs {
 
-/// Pipelines that do the same: what policies need to know of them.
+/// Pipelines with the same input, as policies see them.
 struct PolicyScope {
   const CharacterisedPipeline* pipeline = nullptr;
-  double scale = 1;    ///< accelerators of one pipeline over those that the frontier counts
+  double scale = 1;    ///< accelerators of one pipeline divided by those that the frontier counts
   int count = 0;       ///< pipelines that follow T
   int stragglers = 0;  ///< pipelines that run their default plan
 };
@@ -34,7 +38,7 @@ struct Target {
   std::string reason;  ///< empty: no policy changes anything
 };
 
-/// Between what is the iteration time chosen?
+/// Bounds of the chosen iteration time.
 struct Room {
   Seconds straggler;            ///< T' of the slowest straggler; 0: there is none
   Seconds allowed;              ///< T_max of the slowest pipeline

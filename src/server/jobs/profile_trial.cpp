@@ -12,7 +12,7 @@
 namespace perseus::jobs {
 namespace {
 
-/// What a stage rank's computations take in one iteration at the highest clock.
+/// Time and power of a stage rank's computations in one iteration at the highest clock.
 struct OfRank {
   std::map<std::string, double> time_s;  ///< by instruction
   double energy_j = 0;
@@ -87,7 +87,7 @@ class Worst {
   std::string text_;
 };
 
-/// False: the rank's results say too little.
+/// False if the rank reported too few values.
 bool compare_rank(const TrialQuestion& question, int rank, const OfRank& own, double blocking_w, Worst& worst) {
   std::map<std::string, double> time_s;
   double computing_j = 0, iteration_j = 0, waiting_s = 0;

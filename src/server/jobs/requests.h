@@ -1,10 +1,14 @@
-// What the server can be asked and what it answers: plain values, known to every protocol in front of it.
+// The server's requests and answers as plain values, independent of the protocol.
 //
-// Problem: three HTTP protocols, the command line and the tests say the same things to the service in different words.
-// Units: typed inside; `_s` members are times of day, seconds since 1970 (UTC). A job's *ranks* are its processes,
-// 0 .. world_size - 1, each with its coordinates (dp, pp, tp); its *pipelines* are its data-parallel copies, numbered
-// by dp rank; a *stage rank* is a pp rank: what holds one list of clocks, shared by its tp copies and, where their
-// pipelines are alike, by all dp copies. Threads: plain values. Source: paper section 5, table of the client's API.
+// Units are typed inside; `_s` members are times of day, seconds since 1970 (UTC). A job's *ranks* are its processes,
+// 0 .. world_size - 1, each with its coordinates (dp, pp, tp). Its *pipelines* are its data-parallel copies, numbered
+// by dp rank. A *stage rank* is a pp rank: it has one list of clocks, shared by its tp copies and, where their
+// pipelines are alike, by all dp copies.
+//
+// Problem: three HTTP protocols, the command line and the tests send the same requests to the service in different
+//          forms.
+// Threads: plain values.
+// Source:  paper section 5, table of the client's API.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +31,14 @@ namespace perseus::jobs {
 
 // ---- Pipelines and profiles
 
-/// What a profile leaves open of a pipeline. What is not given is taken from the ranks' own measurements where they
-/// have some (latencies, blocking power), else guessed as `perseus plan` does (blocking power: a fifth of the highest).
+/// Properties of a pipeline that a profile leaves open. Missing values come from the ranks' own measurements where
+/// they exist (latencies, blocking power), otherwise from the defaults of `perseus plan` (blocking power: a fifth of
+/// the highest).
 struct PipelineShape {
   std::string schedule = "1f1b";  ///< one of schedule_names()
   std::string action_table;       ///< PyTorch's CSV instead of `schedule` and `microbatches`, if not empty
   int microbatches = 0;
-  int chunks = 0;  ///< stages per rank; 0: what the schedule fixes, else profile stages / pp degree
+  int chunks = 0;  ///< stages per rank; 0: as the schedule fixes, else profile stages / pp degree
   std::optional<Watts> blocking_power;
   std::optional<model::TransferLatency> transfer_latency;
   bool blocking_transfers = false;
@@ -69,19 +74,19 @@ struct Degrees {
 struct RegisterJob {
   std::string name;  ///< for people; may be empty
   Degrees degrees;
-  int world_size = 0;                     ///< must be the degrees' product; 0: that product
-  std::string id_prefix;                  ///< the id is this and a random part; empty: "j_"
-  std::string profile;                    ///< a named profile; empty: none is known
-  std::map<int, std::string> profile_of;  ///< pipelines (dp ranks) that have another named profile
+  int world_size = 0;                     ///< must be the product of the degrees; 0: that product
+  std::string id_prefix;                  ///< prefix of the id, before a random part; empty: "j_"
+  std::string profile;                    ///< a named profile; empty: none
+  std::map<int, std::string> profile_of;  ///< pipelines (dp ranks) with a different named profile
   std::optional<PipelineShape> shape;     ///< instead of the named profile's
   bool profile_online = false;            ///< measure a profile if none is known; needs `shape`
-  bool plain_profiling = false;           ///< the published way, one uniform clock after another
-  /// Budget of online profiling, in percent: of all iterations in the mean, and of one; nothing: the server's.
+  bool plain_profiling = false;           ///< the published order: one uniform clock after another
+  /// Budget of online profiling, in percent: mean of all iterations, and a single one; nothing: the server's.
   std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
-  std::optional<Seconds> switch_latency = std::nullopt;  ///< instead of the profile's and of what ranks measure
+  std::optional<Seconds> switch_latency = std::nullopt;  ///< overrides the profile's and the ranks' measurements
   std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
   bool detect_stragglers = false;            ///< from reported iteration times
-  /// A key that the client makes up, with the hash of what it sent: the same key again is the same job. Empty: none.
+  /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
 };
 struct RegisteredJob {
@@ -89,15 +94,15 @@ struct RegisteredJob {
   std::string state;
 };
 
-/// Once, and again whenever the rank knows more of itself than it said: latencies, blocking power, instructions.
+/// Registers a rank. Sent again when the rank knows more about itself: latencies, blocking power, instructions.
 struct RegisterRank {
   std::string job;
   int rank = 0;
   int dp_rank = 0;
   int pp_rank = 0;
   int tp_rank = 0;
-  std::vector<int> clocks_mhz;  ///< supported, in any order; empty: not known, every clock is taken
-  std::string accelerator;      ///< its id, as the infrastructure calls it (GPU-...); may be empty
+  std::vector<int> clocks_mhz;  ///< supported, in any order; empty: not known, every clock is accepted
+  std::string accelerator;      ///< its id in the infrastructure (GPU-...); may be empty
   std::string host;             ///< may be empty
   std::optional<Seconds> transfer_latency;
   std::optional<Seconds> switch_latency;
@@ -105,28 +110,28 @@ struct RegisterRank {
   std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
   std::string control = {};  ///< "clocks" (also if empty), "advice" (it sets none, by choice) or "none" (it cannot)
   std::string control_reason = {};  ///< for people: why it sets none
-  /// Of the rank's process: a later process has a greater one, counts iterations from 0, and may run elsewhere. 0: not
-  /// known.
+  /// Epoch of the rank's process: a later process has a greater one, counts iterations from 0, and may run on another
+  /// host. 0: not known.
   std::int64_t epoch = 0;
-  bool with_plan = false;  ///< the answer has the rank's plan, if there is one by then
-  bool replaces = false;   ///< it takes the rank over, though its epoch is not greater: the clocks of hosts differ
+  bool with_plan = false;  ///< include the rank's plan in the answer, if there is one
+  bool replaces = false;   ///< take the rank over even without a greater epoch: clocks of hosts differ
 };
 
 // ---- Plans
 
-/// What one stage rank runs. Made once per plan version, stage rank and set of supported clocks, and shared by all who
-/// ask for it. `rendered` is the callers' place to keep the texts that they make of it, by their own names.
+/// The clocks of one stage rank. Made once per plan version, stage rank and set of supported clocks, and shared by
+/// all callers. `rendered` is where callers cache the texts that they make of it, by their own names.
 struct StageSchedule {
   enum class Kind { plan, profiling_window, maximum_clock };
   Kind kind = Kind::maximum_clock;
   std::int64_t version = 0;         ///< of the job's plan; grows with every change for any of its ranks
-  std::int64_t from_iteration = 0;  ///< the first iteration that runs it; 0: at once
+  std::int64_t from_iteration = 0;  ///< the first iteration to follow it; 0: at once
   int iterations = 0;               ///< of a profiling window, then the highest clock; 0: until the next version
   int window = -1;                  ///< number of the profiling window
   int pipeline = 0;                 ///< the first one that has this schedule
   int stage_rank = 0;
   std::vector<formats::ClockedInstruction> clocks;  ///< with constant-time instructions left out, in execution order
-  /// Which computation each of `clocks` is for; empty: not known.
+  /// The computation that each of `clocks` is for; empty: not known.
   struct ComputationId {
     int microbatch = -1;
     int chunk = 0;  ///< index of its stage among those of the rank
@@ -134,23 +139,23 @@ struct StageSchedule {
   std::vector<ComputationId> computations = {};
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
   std::optional<Seconds> all_max_time;    ///< everything at maximum clock
-  bool slower_on_purpose = false;         ///< than it need be: `reason` says why (a straggler, a policy)
-  std::string reason;                     ///< why this plan, one sentence for people
+  bool slower_on_purpose = false;         ///< than necessary: `reason` names the cause (a straggler, a policy)
+  std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
 };
 
-/// Waits until the job's plan has another version than `have_version`. A rank that has run that version says 0 again to
-/// get it a second time at once.
+/// Waits until the job's plan has another version than `have_version`. A rank that has run that version sends 0 to
+/// get it again at once.
 struct WaitForPlan {
   std::string job;
   int rank = 0;
   std::int64_t have_version = 0;
-  std::optional<std::int64_t> iteration;  ///< the one that this rank is in
+  std::optional<std::int64_t> iteration;  ///< the iteration that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
-  std::int64_t epoch = 0;  ///< as RegisteredRank's; one that is no longer the rank's is refused. 0: not known
-  /// The client asks at its start and never again, and waits for the answer: before long it gets the highest clocks,
-  /// unless the job is being profiled.
+  std::int64_t epoch = 0;  ///< as in RegisteredRank; an epoch that no longer holds the rank is rejected. 0: not known
+  /// The client asks only once, at its start, and waits for the answer: after a short time it gets the highest
+  /// clocks, unless the job is being profiled.
   bool asks_once = false;
 };
 struct PlanAnswer {
@@ -162,50 +167,51 @@ struct PlanAnswer {
 struct RegisteredRank {
   int registered = 0;  ///< ranks so far
   int expected = 0;
-  /// Of the process that holds the rank now, the one that has registered. It names itself by this from now on.
+  /// Epoch of the process that holds the rank now. The process that registered uses it in later requests.
   std::int64_t epoch = 0;
   std::optional<PlanAnswer> plan = std::nullopt;
 };
 
-/// Handle of a parked call, to take it back when its connection closes.
+/// Handle of a parked call, to cancel it when its connection closes.
 using WaitId = std::uint64_t;
 
-/// Iterations that a rank has run: for profiling (a window's), for savings, and for straggler detection.
+/// Iterations that a rank has run: for profiling (of a window), savings, and straggler detection.
 struct ReportIterations {
   using Breakdown = std::map<std::string, std::vector<std::vector<double>>>;
   std::string job;
   int rank = 0;
-  std::optional<int> window;                   ///< of profiling; nothing: the last one that this rank was handed
+  std::optional<int> window;                   ///< of profiling; nothing: the last window handed out to this rank
   std::optional<std::int64_t> last_iteration;  ///< number of the last one in the lists
-  /// That these iterations followed from beginning to end; 0: none, the highest clock; nothing: not known.
+  /// The version that these iterations followed from beginning to end; 0: none, the highest clock; nothing: not
+  /// known.
   std::optional<std::int64_t> plan_version = std::nullopt;
-  std::string missed = {};  ///< of a window: it was run and nothing could be measured, and why; the lists are empty
+  std::string missed = {};  ///< the window ran but nothing could be measured: the reason; the lists are empty
   std::vector<Seconds> iteration_time;   ///< of this pipeline alone: without waiting for others, if known
   std::vector<Joules> iteration_energy;  ///< of this accelerator
   Breakdown time_s;                      ///< instruction -> per iteration -> per occurrence
   Breakdown energy_j;
   std::vector<bool> throttled;  ///< per iteration; empty: not known
-  std::int64_t epoch = 0;       ///< as WaitForPlan's
-  /// When each occurrence began and ended, by any clock of the rank: for the latencies of links; empty: not known.
+  std::int64_t epoch = 0;       ///< as in WaitForPlan
+  /// When each occurrence began and ended, by any clock of the rank: for link latencies; empty: not known.
   Breakdown begin_s = {}, end_s = {};
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
 };
 
-/// A rank went to its highest clock because its iterations under a plan were slower than promised.
+/// A rank switched to its highest clock because its iterations under a plan were slower than promised.
 struct DropPlan {
   std::string job;
   int rank = 0;
   std::int64_t version = 0;
   std::string reason;  ///< for people; may be empty
   Seconds measured, promised;
-  std::int64_t epoch = 0;  ///< as WaitForPlan's
+  std::int64_t epoch = 0;  ///< as in WaitForPlan
 };
 
 // ---- Stragglers
 
-/// Who is slow: exactly one of the three.
+/// The slow component: exactly one of the three.
 struct StragglerTarget {
   std::string accelerator;
   std::optional<int> rank;
@@ -214,7 +220,7 @@ struct StragglerTarget {
 };
 
 struct SetStraggler {
-  std::string job;  ///< may be empty where the target is an accelerator: then every job that has it
+  std::string job;  ///< may be empty for an accelerator: then every job that has it
   StragglerTarget target;
   Seconds delay;
   double degree = 1;  ///< times slower, 1 .. 1000; 1: back to normal
@@ -225,7 +231,7 @@ struct StragglerSet {
     std::string id;  ///< within the job
     int pipeline = 0;
     double at_s = 0;                ///< when it takes effect
-    std::string nothing_done = {};  ///< why there is no notice: back to normal, and no notice says otherwise
+    std::string nothing_done = {};  ///< why there is no notice: degree 1, and no notice to end
   };
   std::vector<Notice> notices;
 };
@@ -234,36 +240,37 @@ struct WithdrawStraggler {
   std::string id;
 };
 
-// ---- Profiles that jobs have learned
+// ---- Learned profiles
 
-/// What is kept of one: whose it is, where it comes from, and which input it leads to.
+/// A stored learned profile: its owner, its origin, and its input.
 struct LearnedProfile {
-  std::string id;  ///< the key without its prefix; not part of what is kept
+  std::string id;  ///< the key without its prefix; not stored
   std::string input, team, model, job;
   double learned_at_s = 0;
   int confirmed = 0;            ///< jobs whose iterations agreed with it
-  std::string doubted_by = {};  ///< a job whose iterations did not: it is not tried again
+  std::string doubted_by = {};  ///< a job whose iterations disagreed: the profile is not tried again
   std::string doubted_because = {};
 };
 
 // ---- Policies
 
-/// The job (all pipelines together) draws at most this on average: the fastest iteration that does.
+/// Limit on the average power of the job (all pipelines together): the fastest iteration within it.
 struct PowerCap {
   Watts average;
   bool operator==(const PowerCap&) const = default;
 };
-/// This iteration time, whatever stragglers and other policies say; or the time of that point of pipeline 0's frontier.
+/// This iteration time, regardless of stragglers and other policies; or the time of that point of pipeline 0's
+/// frontier.
 struct Pin {
   std::optional<Seconds> time;
   std::optional<int> point;
   bool operator==(const Pin&) const = default;
 };
-/// `slowdown` times T_max is accepted: always, or where there is a signal (a price, a carbon intensity), while it is
-/// above the threshold.
+/// Accepts `slowdown` times T_max: always, or where there is a signal (a price, a carbon intensity), while the signal
+/// is above the threshold.
 struct MaxSlowdown {
   struct Sample {
-    double from_s = 0;  ///< holds until the next one's; the last one holds on
+    double from_s = 0;  ///< valid until the next entry's; the last one has no end
     double value = 0;
     bool operator==(const Sample&) const = default;
   };
@@ -287,15 +294,15 @@ struct ClearPolicy {
   std::string kind;
 };
 
-// ---- What is known of a job
+// ---- Views of a job
 
-/// Of a pipeline under a power limit: see server/jobs/under_power_limit.h.
+/// A pipeline under a power limit: see server/jobs/under_power_limit.h.
 struct LimitedPower {
   Joules plan, all_max;  ///< effective
   Seconds all_max_time;
 };
 
-/// A frontier with what it was made from; shared by all jobs with the same profile, pipeline and options.
+/// A frontier with its inputs; shared by all jobs with the same profile, pipeline and options.
 struct CharacterisedPipeline {
   std::string key;  ///< of the frontier: same key, same frontier
   model::ComputationDag dag;
@@ -309,7 +316,7 @@ struct JobRow {
   std::string job, name, state;
   double created_s = 0, updated_s = 0;
 };
-/// What a list of jobs says of one beside its row. Kept in the store's index, as it was at the last event.
+/// A job's entry in a list beside its row. Stored in the store's index, as of the last event.
 struct JobSummary {
   int ranks = 0, ranks_registered = 0, pipelines = 0;
   int stragglers = 0;                     ///< pipelines that straggle
@@ -323,7 +330,7 @@ struct ListedJob {
   JobSummary summary;
 };
 
-/// What it cost against everything at the highest clock, as measured; negative: it saved.
+/// Cost of profiling against everything at the highest clock, as measured; negative: it saved.
 struct ProfilingCost {
   std::int64_t iterations = 0;  ///< of the whole phase, those between windows included
   Seconds time;
@@ -345,25 +352,25 @@ struct JobView {
   int ranks_waiting = 0;  ///< for a plan, at this server
   std::map<std::string, std::string> facts;
   bool detect_stragglers = false;
-  /// Of a job that is, or was, profiled online.
+  /// Of a job that is or was profiled online.
   struct Profiling {
     bool over = false;
     int windows = 0, iterations = 0;  ///< handed out
-    /// Energy that the plan loses, or time that it is late, at most, with 90 % confidence; the worst of both, and of
-    /// all deadlines looked at.
+    /// Energy that the plan loses, or time by which it is late, at most, with 90 % confidence; the worst of both, and
+    /// of all deadlines examined.
     std::optional<double> uncertainty_pct;
-    std::string text;                     ///< the same as a sentence; what went wrong
+    std::string text;                     ///< the same as a sentence; the failure, if any
     std::vector<int> waiting_for;         ///< ranks that have yet to report the last window
     std::int64_t rejected = 0;            ///< values left out, as far as this server knows
     std::vector<std::string> rejections;  ///< the last of them, and why
     std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
-  /// Of a learned profile, see server/jobs/profile_trial.h.
+  /// Trial of a learned profile, see server/jobs/profile_trial.h.
   struct ProfileTrial {
     std::string state;       ///< under_way, confirmed, doubted
     std::string learned_by;  ///< job
-    std::string text;        ///< the figures that decided
+    std::string text;        ///< the deciding figures
   };
   std::optional<ProfileTrial> profile_trial;
 
@@ -376,7 +383,7 @@ struct JobView {
     std::string reason;
   };
   std::optional<PlanInForce> plan;
-  /// Plans that ranks dropped; their profile is not planned with again.
+  /// Plans that ranks dropped; no new plan uses their profile.
   std::vector<std::string> dropped;
 
   struct PipelineView {
@@ -386,7 +393,7 @@ struct JobView {
     int points = 0;
     Seconds time;
     Joules energy;         ///< of all its accelerators, at its own time
-    std::string frontier;  ///< key; empty: not characterised
+    std::string frontier;  ///< key; empty: not characterized
   };
   std::vector<PipelineView> pipelines;
 
@@ -409,7 +416,7 @@ struct JobView {
     Seconds time, all_max_time;
   };
   std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force: an estimate from the profile
-  /// As the ranks' own counters have it; nothing until all ranks have reported.
+  /// Measured by the ranks' own counters; nothing until all ranks have reported.
   struct Measured {
     Joules energy;
     Seconds time;
@@ -423,7 +430,7 @@ struct JobView {
     Joules saved, all_max_energy;
     bool from_reports = false;              ///< otherwise estimated from elapsed time
     bool measured = false;                  ///< nothing of it is estimated from the profile
-    std::int64_t estimated_iterations = 0;  ///< of them
+    std::int64_t estimated_iterations = 0;  ///< part of the iterations
     Joules estimated_saved;
   };
   std::optional<TotalSavings> total;
@@ -446,10 +453,10 @@ struct JobEvent {
   std::string text;  ///< one sentence for people
 };
 using SubscriptionId = std::uint64_t;
-/// The kind of a job's last event, which is in no log: the job was removed.
+/// Kind of the last event sent for a removed job; no log contains it.
 inline constexpr std::string_view kJobRemoved = "job_removed";
-/// Told to the reader of a long past after each part of it, in no log: nothing follows, ask again from the last
-/// sequence.
+/// Sent to a subscriber after each part of a long past, in no log: the stream ends here; the reader subscribes again
+/// from the last sequence.
 inline constexpr std::string_view kPartOver = "part_over";
 
 }  // namespace perseus::jobs

@@ -58,7 +58,7 @@ std::vector<formats::ClockedInstruction> maximum_clocks(const Job& job, const Ra
   return clocks;
 }
 
-/// All but the clocks.
+/// All members except the clocks.
 std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank, StageSchedule::Kind kind) {
   auto schedule = std::make_shared<StageSchedule>();
   schedule->kind = kind;
@@ -78,7 +78,7 @@ std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank
 
 Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) {
   if (supported.empty()) return planned;
-  // Highest first: the first one below the planned clock ends those that are no slower.
+  // Highest first: the first clock below the planned one ends the range.
   const auto slower = std::ranges::lower_bound(supported, planned.value() - 1, std::greater{});
   return Megahertz(slower == supported.begin() ? supported.front() : *(slower - 1));
 }

@@ -1,11 +1,14 @@
-// The clocks of one stage rank, from the point of the frontier that its pipeline runs.
+// The clocks of one stage rank at the frontier point that its pipeline runs.
 //
-// Input: the job's plan, the frontier that it names, or its profiling window; one rank. Output: one entry per
-// clock-controlled computation in execution order. A clock that the rank does not support becomes the next higher one
-// that it does (never slower than planned), else its highest. Where there is no frontier: the highest clock for every
-// instruction that is known of the rank (its own list, else the schedule's), 0 ("leave it") if its clocks are not
-// known. Errors: none. Cost: O(computations of the rank). Threads: pure functions. Source: paper section 4.4
-// (replicated to all of a stage).
+// Input:   the job's plan, the frontier that it names, or its profiling window; one rank.
+// Output:  one entry per clock-controlled computation in execution order. A clock that the rank does not support
+//          becomes the next higher supported clock (never slower than planned), or its highest. Without a frontier:
+//          the highest clock for every instruction known of the rank (its own list, otherwise the schedule's), or 0
+//          ("leave the clock") if its clocks are not known.
+// Errors:  none.
+// Cost:    O(computations of the rank).
+// Threads: pure functions.
+// Source:  paper section 4.4 (the clocks apply to all replicas of a stage).
 #pragma once
 
 #include <memory>
@@ -16,17 +19,17 @@
 
 namespace perseus::jobs {
 
-/// What the plan has for that rank, whose pipeline it has a point for.
+/// The plan's schedule for that rank; the plan must have a point for the rank's pipeline.
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
                                                         const CharacterisedPipeline& pipeline);
-/// The highest clocks; `shape` says what runs, if known.
+/// The highest clocks; `shape` gives the computations, if known.
 std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
                                                                  const PipelineShape* shape);
 /// The clocks of the job's last profiling window.
 std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const Rank& rank,
                                                           const model::Schedule& schedule);
 
-/// The lowest supported clock that is no slower, else the highest; `supported` highest first, empty: all.
+/// The lowest supported clock that is no slower, or the highest; `supported` highest first, empty: all.
 Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported);
 
 }  // namespace perseus::jobs

@@ -1,12 +1,16 @@
-// Sees stragglers in the iteration times that ranks report.
+// Detects stragglers from the iteration times that ranks report.
 //
-// Problem: iteration times are noisy, profiles are off by the same few percent everywhere, and a plan that flips with
-// every hiccup is worse than none. Input: per pipeline, now and then, its measured over its planned iteration time
-// (without waiting for others). Output: the degree that a pipeline has changed to, seldom. A pipeline is judged by the
-// median of its last reports against the median of all pipelines; it becomes a straggler above `enter`, stops being one
-// below `leave`, changes its degree by more than `change`, each only after `reports` reports in a row (hysteresis).
-// Needs two pipelines that report. Errors: none. Cost: O(pipelines) a report. Threads: plain value.
-// Source: paper section 2.3 (who straggles and how much: 1.05 to 1.5).
+// Problem: iteration times are noisy, profiles are off by the same few percent everywhere, and a plan that changes
+//          with every outlier is worse than none.
+// Input:   per pipeline, at intervals, its measured over its planned iteration time (without waiting for others).
+// Output:  the new degree of a pipeline, rarely. The median of a pipeline's last reports is compared with the median
+//          of all pipelines. It becomes a straggler above `enter`, stops being one below `leave`, and changes its
+//          degree by more than `change`, each only after `reports` reports in a row (hysteresis). Needs two pipelines
+//          that report.
+// Errors:  none.
+// Cost:    O(pipelines) per report.
+// Threads: plain value.
+// Source:  paper section 2.3 (causes and degrees of stragglers: 1.05 to 1.5).
 #pragma once
 
 #include <deque>
@@ -27,9 +31,9 @@ class StragglerDetector {
 
   /// The pipeline's new degree if it has changed; 1: back to normal.
   std::optional<double> report(int pipeline, double measured_over_planned);
-  /// Other clocks run now: what was measured under the old ones says nothing.
+  /// Call when clocks change: times measured under the old ones no longer apply.
   void forget_times();
-  /// What is already in force, after a restart.
+  /// Sets the degree already in force, after a restart.
   void assume(int pipeline, double degree);
 
  private:

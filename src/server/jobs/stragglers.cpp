@@ -9,9 +9,9 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr double retry_window_s = 1;  // the same notice within it is the same notice, sent again
+constexpr double retry_window_s = 1;  // a repeated notice within this time is a retry
 
-/// The pipelines that a target is part of.
+/// The pipelines that a target belongs to.
 Result<std::set<int>> pipelines_of(const Job& job, const StragglerTarget& target) {
   const int named = int{!target.accelerator.empty()} + int{target.rank.has_value()} + int{target.pipeline.has_value()};
   if (named != 1) {
@@ -35,7 +35,8 @@ Result<std::set<int>> pipelines_of(const Job& job, const StragglerTarget& target
   return Error{ErrorCode::not_found, fmt::format("job {}: {} is not registered", job.id, text_of(target))};
 }
 
-/// Of a target that no notice names; what else is known to slow its pipeline, since that is what may have been meant.
+/// Message for a target without a notice; it names other known causes of a slow pipeline, which the caller may have
+/// meant.
 std::string nothing_to_end(const Job& job, const StragglerTarget& target, int pipeline) {
   std::string text = fmt::format("no notice of {} was known, so there was nothing to end", text_of(target));
   for (const Notice& notice : job.notices) {
@@ -51,7 +52,7 @@ NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipel
   const auto same_target = [&](const Notice& notice) {
     return notice.target == request.target && notice.pipeline == pipeline && notice.detected == detected;
   };
-  // What this notice comes after: the last one of the target that takes effect no later.
+  // The predecessor of this notice: the target's last one that takes effect no later.
   const Notice* before = nullptr;
   bool anything_later = false;
   for (const Notice& notice : job.notices) {

@@ -1,12 +1,17 @@
-// Straggler notices: who will be how much slower from when on, and what rules when several say something.
+// Straggler notices: which target will be slower, by how much and from when; and the precedence of several notices.
 //
-// Problem: set_straggler(id, delay, degree) comes from the infrastructure for an accelerator, a rank or a pipeline, at
-// any time, several at once, overlapping, twice, and is sometimes taken back. Input: the job and a request. Output: the
-// events that it makes, none for a request that says what is already so (a retry); when a notice is due. Rules, in
-// docs/server.md: per target the notice that took effect last rules and degree 1 ends it; a pipeline is as slow as its
-// slowest target; what is seen in iteration times (`detected`) and what is told are targets apart.
-// Errors: usage: not exactly one target, a degree or delay out of range; not_found: no such accelerator, rank,
-// pipeline, notice; conflict: the job is over. Cost: O(notices). Threads: pure functions. Source: paper section 5.
+// Problem: set_straggler(id, delay, degree) comes from the infrastructure for an accelerator, a rank or a pipeline,
+//          at any time, several at once, overlapping, repeated, and is sometimes withdrawn.
+// Input:   the job and a request.
+// Output:  the resulting events, none for a request that changes nothing (a retry); the time of the next notice.
+//          Rules (docs/server.md): per target the notice that took effect last applies, and degree 1 ends it; a
+//          pipeline is as slow as its slowest target; stragglers from iteration times (`detected`) and from notices
+//          are separate targets.
+// Errors:  usage: not exactly one target, a degree or delay out of range; not_found: no such accelerator, rank,
+//          pipeline, notice; conflict: the job is over.
+// Cost:    O(notices).
+// Threads: pure functions.
+// Source:  paper section 5.
 #pragma once
 
 #include <optional>
@@ -23,9 +28,9 @@ inline constexpr double max_delay_s = 30 * 24 * 3600.0;
 
 struct NoticeDecision {
   std::vector<EventBody> events;  ///< at most one
-  StragglerSet::Notice notice;    ///< id empty: there was nothing to end; it says so
+  StragglerSet::Notice notice;    ///< id empty: there was nothing to end, for the reason in nothing_done
 };
-/// One per pipeline that the target is part of (an accelerator may run ranks of several).
+/// One per pipeline that the target belongs to (an accelerator may run ranks of several).
 Result<std::vector<NoticeDecision>> decide_straggler(const Job& job, const SetStraggler& request, double now_s,
                                                      bool detected = false);
 Result<std::vector<EventBody>> decide_withdrawal(const Job& job, const WithdrawStraggler& request);

@@ -23,12 +23,12 @@ double power_w(const model::ComputationDag& dag, int rank, const model::Measurem
   return (option.energy / option.time).value() / dag.accelerators[rank];
 }
 
-/// The same clocks, which take and draw what the device gives under that limit: it lowers them itself, at once.
+/// The same clocks with times and energies under that limit: the device lowers the clocks itself, at once.
 model::ComputationDag limited(model::ComputationDag dag, double limit_w) {
   const std::vector<int> ranks = ranks_of_types(dag);
   for (std::size_t t = 0; t < dag.types.size(); ++t) {
     std::vector<model::Measurement>& options = dag.types[t].options;
-    // From the lowest clock up: an option's own measurement is still there when it is looked at.
+    // From the lowest clock up: each option's own measurement is still unchanged when it is read.
     std::size_t allowed = options.size() - 1;
     std::vector<std::size_t> runs_as(options.size());
     for (std::size_t o = options.size(); o-- > 0;) {
@@ -58,9 +58,9 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
       if (option.time > Seconds(0)) different.insert(power_w(dag, ranks[t], option));
     }
   }
-  const std::vector<double> limits(different.begin(), different.end());  // rising
+  const std::vector<double> limits(different.begin(), different.end());  // increasing
   const model::Plan &plan = pipeline.frontier.points[point].plan, all_max = model::all_maximum_clock(dag);
-  // As far as is known it is as hungry as ever, and as much slower.
+  // Assumption: its power is unchanged, and its time longer.
   const LimitedPower unlimited{pipeline.frontier.points[point].effective_energy, pipeline.all_max_effective_energy,
                                degree * pipeline.all_max_time};
   if (limits.empty()) return unlimited;
@@ -76,7 +76,7 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
     const planner::Realiser::Outcome highest = planner::Realiser(of).realise(all_max);
     return LimitedPower{planned_at(of).effective_energy, highest.effective_energy, highest.time};
   };
-  // The lower the limit, the slower.
+  // Time decreases as the limit rises.
   const auto above = std::ranges::partition_point(limits, [&](double limit_w) { return time_at(limit_w) > wanted; });
   if (above == limits.begin()) {
     const LimitedPower lowest = at(limits.front());

@@ -6,7 +6,7 @@
 namespace perseus::jobs {
 namespace {
 
-// What JSON nests otherwise than the view does.
+// Groups that JSON nests differently from the view.
 struct RanksShown {
   int expected, registered, waiting;
 };
@@ -25,7 +25,7 @@ struct JobAnswer {
   const JobView& view;
   const EnergyFactors& factors;
 };
-/// The index also knows whose the job is.
+/// The index also has the job's owner.
 struct StoredSummary {
   JobSummary summary;
 };

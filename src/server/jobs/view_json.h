@@ -1,8 +1,10 @@
-// Jobs and their events as JSON: what /v1 answers and what the dashboard draws.
+// Jobs and their events as JSON, for the answers of /v1 and the dashboard.
 //
-// Output: one JSON text. Members that are not known are left out; units are in the names; times of day are Unix
-// seconds. web/src/dashboard/api.js says which of them the dashboard reads. Errors: none. Cost: linear, some
-// microseconds plus a tenth of one per pipeline. Threads: pure functions.
+// Output:  one JSON text. Unknown members are left out; units are in the names; times of day are Unix seconds.
+//          web/src/dashboard/api.js lists the members that the dashboard reads.
+// Errors:  none.
+// Cost:    linear, some microseconds plus a tenth of one per pipeline.
+// Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -14,7 +16,7 @@
 
 namespace perseus::jobs {
 
-/// What a kWh costs and emits, as far as the operator said.
+/// Price and emissions of a kWh, if the operator configured them.
 struct EnergyFactors {
   std::optional<double> price_per_kwh;
   std::string currency;
@@ -25,7 +27,7 @@ struct EnergyFactors {
 /// A row of the list of jobs.
 std::string listed_job_json(const ListedJob& job);
 std::string job_json(const JobView& view, const EnergyFactors& factors = {});
-/// As the store's index keeps it; what cannot be read is an empty one.
+/// The form in the store's index; an unreadable summary reads as an empty one.
 std::string format_summary(const JobSummary& summary);
 JobSummary parse_summary(std::string_view text);
 /// The data of a server-sent event.

@@ -13,14 +13,14 @@ namespace {
 
 // Draws that the weights come from; deadlines between T_min and the slowest whose prices count.
 constexpr int kDraws = 24, kDeadlines = 5;
-// Weight that clocks get that no draw would use, of all weight of their type.
+// Share of a type's weight that goes to clocks that no draw would use.
 constexpr double kExploration = 0.02;
 
 void shuffle(std::vector<int>& values, std::mt19937_64& engine) {
   for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[engine() % i]);
 }
 
-// How much each clock of a type matters, in energy, and in time at its price (J/s), summed over plans.
+// The value of measuring each clock of a type, in energy, and in time at its price (J/s), summed over plans.
 struct Weights {
   std::vector<double> energy;  // occurrences
   std::vector<double> time;    // occurrences times price squared
@@ -76,7 +76,7 @@ std::vector<Weights> weigh_clocks(const Layout& layout, const PlanningProblem& p
   return weights;
 }
 
-// Takes a row's observation into account.
+// Conditions the covariance on a row's observation.
 void condition(Matrix& covariance, const std::vector<double>& spread, double variance) {
   for (int i = 0; i < covariance.rows(); ++i) {
     if (spread[i] == 0) continue;
@@ -86,14 +86,14 @@ void condition(Matrix& covariance, const std::vector<double>& spread, double var
 
 std::vector<double> column(const Matrix& matrix, int c) { return {matrix.row(c).begin(), matrix.row(c).end()}; }
 
-// Weighted variance that disappears with an observation of that spread and variance.
+// Reduction of the weighted variance by an observation of that spread and variance.
 double gain(const std::vector<double>& weights, const std::vector<double>& spread, double variance) {
   double sum = 0;
   for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * spread[i] * spread[i];
   return sum / variance;
 }
 
-// Weights of logarithms: what a relative error is worth in joules squared.
+// Weights of logarithms: the value of a relative error in joules squared.
 std::vector<double> relative_weights(const std::vector<double>& weights, const std::vector<double>& logarithms) {
   std::vector<double> result(weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -127,7 +127,7 @@ std::vector<int> choose_for_type(const ProfiledType& type, int t, const ClockRan
   return chosen;
 }
 
-// One clock per type of the rank: coordinate by coordinate, twice over.
+// One clock per type of the rank: coordinate by coordinate, in two passes.
 std::vector<int> choose_for_rank(const Layout& layout, int rank, const PlanningProblem& problem,
                                  const std::vector<Weights>& weights, const TimeEnergyModel& model) {
   const TimeEnergyModel::RankCovariance known = model.rank_energy_covariance(rank);
@@ -189,7 +189,7 @@ ClockChoice first_clocks(const Layout& layout, double lowest_clock_share, std::m
     }
     const int range = lowest_index(type, std::max(kFirstShare, lowest_clock_share)) + 1;
     const int distinct = std::min(range, std::max(std::min(type.occurrences, 6), type.occurrences / 2));
-    // Golden ratio: the offsets of any number of stages lie well apart. Both ends are always there.
+    // Golden ratio: the offsets of any number of stages are well separated. Both ends are always included.
     const double offset = std::fmod(type.stage * std::numbers::phi, 1.0);
     for (int k = 0; k < type.occurrences; ++k) {
       const int step = k % distinct;

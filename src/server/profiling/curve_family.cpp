@@ -11,10 +11,11 @@ namespace {
 // Prior of the common curve: standard deviations of height, slope and curvature in log clock; length of its smooth
 // part.
 constexpr double kHeight = 1, kSlope = 3, kCurvature = 3, kLength = 0.2;
-// How alike the curves of different instructions are: their correlation in all but the steps.
+// Correlation between the curves of different instructions in everything except the steps.
 constexpr double kBetweenCurves = 0.8;
-// What is tried: sizes of the smooth part, of jumps that stay, and of each clock's own step, in natural logarithms
-// (0.01 is 1 %); rising roughness. Of nearly equally likely ones the roughest is taken: to be too sure is worse.
+// Candidate hyperparameters: sizes of the smooth part, of persistent jumps, and of each clock's own step, in natural
+// logarithms (0.01 is 1 %); increasing roughness. Among nearly equally likely ones the roughest is chosen:
+// overconfidence is worse.
 struct Shape {
   double smooth, jumps;
 };
@@ -23,9 +24,9 @@ constexpr double kSteps[] = {0.0003, 0.001, 0.003, 0.01};
 constexpr double kNearlyAsLikely = 1;  // in log likelihood
 constexpr double kLoneStddev = 1;
 
-// How far a member may stray, in height, smoothly over clocks, with kinks, and at each clock by itself; rising. Stages
-// that run other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps are the hardware's.
-// Kinks: from which clock on nothing gets faster may be another one in each stage.
+// Candidate deviations of a member: in height, smoothly over clocks, with kinks, and at each clock by itself;
+// increasing. Stages that run other layers differ a lot in height, somewhat smoothly, and hardly by clock: the steps
+// are the hardware's. Kinks: the clock from which nothing gets faster may differ between stages.
 struct Deviation {
   double height, smooth, kinks, steps;
 };
@@ -33,7 +34,7 @@ constexpr Deviation kDeviations[] = {{0.0005, 0.0003, 0, 0.0002}, {0.005, 0.002,
                                      {0.1, 0.01, 0, 0.001},       {0.1, 0.01, 0.01, 0.001},  {0.3, 0.02, 0.02, 0.001},
                                      {0.3, 0.03, 0.03, 0.003},    {0.5, 0.05, 0.05, 0.02}};
 constexpr int kFirstDeviation = 1;
-constexpr double kWorthKinks = 0.5;  // in log likelihood: noise looks like kinks too
+constexpr double kWorthKinks = 0.5;  // in log likelihood: noise resembles kinks
 constexpr double kDeviationLength = 0.3, kDeviationBetweenCurves = 0.7;
 
 double exponential(double distance, double length) { return std::exp(-std::abs(distance) / length); }
@@ -177,7 +178,7 @@ void CurveFamily::fit() {
         best = likelihood;
         return true;
       };
-      // Step by step while the data get more likely: up, or else down.
+      // Step by step while the likelihood increases: up, or otherwise down.
       const int first = member.deviation;
       while (try_deviation(member.deviation + 1)) {}
       while (member.deviation <= first && try_deviation(member.deviation - 1)) {}

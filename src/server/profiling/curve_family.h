@@ -1,15 +1,19 @@
-// Curves over clocks that resemble each other: the same instruction in all stages, known from noisy samples.
+// Curves over clocks that resemble each other: the same instruction in all stages, estimated from noisy samples.
 //
-// Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula has, nearly the
-// same in all stages but for a factor. Of all members together much is measured, of one member at one clock little.
-// Model: member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock plus a
-// smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. How rough, and how far
-// each member may stray from the others, is what makes the data most likely (a member unlike the others is thus left
-// alone). Given that, the posterior is exact. Input: positions; per member any linear observations of its z with
-// independent Gaussian errors. Values should be centred: the prior mean is 0, its standard deviation 1 in height.
-// Output: mean and covariance of a member; joint draws of all of them. Errors: none. Cost: O(members * positions^3) to
-// fit and to draw. Threads: const functions are pure. Source: beyond the paper; Rasmussen and Williams, Gaussian
-// Processes for Machine Learning, 2006, chapters 2 and 5.
+// Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula describes,
+//          nearly the same in all stages except for a factor. There are many measurements of all members together,
+//          and few of one member at one clock. Model: member z_s = c + d_s over a common grid of positions. c:
+//          Gaussian process, wide quadratic in log clock plus a smooth part plus independent steps; d_s: an offset, a
+//          smooth part, kinks, steps, all small. The roughness, and how far each member may deviate from the others,
+//          maximize the likelihood (so a member unlike the others is estimated on its own). Given these, the
+//          posterior is exact.
+// Input:   positions; per member any linear observations of its z with independent Gaussian errors. Values should be
+//          centered: the prior mean is 0, its standard deviation 1 in height.
+// Output:  mean and covariance of a member; joint draws of all of them.
+// Errors:  none.
+// Cost:    O(members * positions^3) to fit and to draw.
+// Threads: const functions are pure.
+// Source:  beyond the paper; Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5.
 #pragma once
 
 #include <random>
@@ -20,8 +24,8 @@
 namespace perseus::profiling {
 
 struct CurvePosition {
-  double log_clock = 0;  ///< log of the clock's share of the highest: <= 0
-  int curve = 0;         ///< positions of one curve are neighbours; lone: not a clock's, the same for all members
+  double log_clock = 0;  ///< log of the clock as a share of the highest: <= 0
+  int curve = 0;         ///< positions of one curve are neighbors; lone: not of a clock, the same for all members
 };
 inline constexpr int lone = -1;
 
@@ -50,13 +54,13 @@ class CurveFamily {
   [[nodiscard]] Matrix covariance(int member) const;
   /// Draws of all members from their joint posterior: [draw][member][position].
   [[nodiscard]] std::vector<std::vector<std::vector<double>>> draws(int count, std::mt19937_64& engine) const;
-  /// Of all observations, with the roughness found.
+  /// Of all observations, with the fitted roughness.
   [[nodiscard]] double log_likelihood() const { return log_likelihood_; }
-  /// What would be known with these instead of the member's observations, roughness as it is.
+  /// The posterior with these in place of the member's observations, at the same roughness.
   void replace(int member, Observations observations);
 
  private:
-  struct Evidence {  // all that a member's observations say about the common curve
+  struct Evidence {  // sufficient statistics of a member's observations for the common curve
     Matrix information;
     std::vector<double> weighted;
     double log_likelihood = 0;  // as if the common curve were 0
@@ -73,7 +77,7 @@ class CurveFamily {
   void condition();
 
   std::vector<CurvePosition> positions_;
-  std::vector<Matrix> deviations_;  // covariances that a member's deviation may have
+  std::vector<Matrix> deviations_;  // candidate covariances of a member's deviation
   std::vector<Member> members_;
   double log_likelihood_ = 0;
   Matrix prior_lower_;  // Cholesky factor of the common curve's prior

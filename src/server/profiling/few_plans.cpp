@@ -27,7 +27,7 @@ model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds>
   planner::Rounding rounding(dag, kinds, relaxation);
   planner::Realiser realiser(dag);
   std::ranges::sort(deadlines, std::greater{});
-  deadlines.emplace_back(0);  // the sweep goes from T* to T_min, whatever is asked of it
+  deadlines.emplace_back(0);  // the sweep always goes from T* to T_min
   model::Frontier frontier;
   for (const Seconds deadline : deadlines) {
     relaxation.lower_deadline(deadline, check);

@@ -1,9 +1,14 @@
-// Good plans at a few deadlines, where a whole frontier would cost several times as much.
+// Good plans at a few deadlines, at a fraction of the cost of a whole frontier.
 //
-// Problem: online profiling asks of each profile that is still possible what one would plan, knowing it: at two
-// deadlines. Input: a valid DAG; deadlines in any order. Output: the Pareto set of realised plans for T_min and for
-// each deadline, slowest first; look_up() finds the one for a deadline. Errors: none. Cost: one sweep of the
-// relaxation. Threads: pure. Source: planning/planner/relaxation.h, planning/planner/rounding.h.
+// Problem: for each profile that is still possible, online profiling needs the plans that one would make knowing it,
+//          at two deadlines.
+// Input:   a valid DAG; deadlines in any order.
+// Output:  the Pareto set of realized plans for T_min and for each deadline, slowest first; look_up() finds the plan
+//          for a deadline.
+// Errors:  none.
+// Cost:    one sweep of the relaxation.
+// Threads: pure.
+// Source:  planning/planner/relaxation.h, planning/planner/rounding.h.
 #pragma once
 
 #include <vector>
@@ -15,10 +20,10 @@
 
 namespace perseus::profiling {
 
-/// The least time that any plan can have.
+/// The least iteration time of any plan.
 Seconds least_time(const model::ComputationDag& dag);
 
-/// The points alone, without the bound. Where `check` stops it, they are not all there.
+/// The points only, without the bound. Incomplete if `check` stops it.
 model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check);
 
 }  // namespace perseus::profiling

@@ -1,7 +1,11 @@
-// What is profiled: the (stage, instruction) pairs of a job, where they occur, and at which clocks they may run.
+// What is profiled: the (stage, instruction) pairs of a job, their occurrences, and their clocks.
 //
-// Input: a ProfilingJob. Output: types ordered by stage, then by first appearance on their rank; constant-time ones
-// have the one clock 0. Errors: build() names rank, stage and value. Cost: O(actions). Threads: plain value.
+// Input:   a ProfilingJob.
+// Output:  types ordered by stage, then by first appearance on their rank; constant-time types have the single clock
+//          0.
+// Errors:  build() names rank, stage and value.
+// Cost:    O(actions).
+// Threads: plain value.
 #pragma once
 
 #include <vector>

@@ -12,10 +12,10 @@ namespace perseus::profiling {
 namespace {
 
 constexpr double kWaitingShare = 0.5;  ///< of a latency: a sender that is idle for longer waits
-// A receiver that is idle for longer than its own send and what begins vary by has waited.
+// A receiver that is idle for longer than its own send and the variation of begin times has waited.
 constexpr double kSendVaries = 1.1, kBeginsVary_s = 2e-4;
 
-/// All that the schedule runs, at one clock and in no time worth mentioning.
+/// All instructions of the schedule at one clock, with negligible time.
 model::Profile profile_of(const model::Schedule& schedule) {
   model::Profile profile;
   profile.accelerators.assign(static_cast<std::size_t>(schedule.num_stages), 1);
@@ -31,7 +31,7 @@ model::Profile profile_of(const model::Schedule& schedule) {
   return profile;
 }
 
-/// The boundary of two ranks; nothing: they are no neighbors.
+/// The boundary of two ranks; nothing: they are not neighbors.
 std::optional<std::size_t> boundary_of(std::pair<int, int> ranks, int num_ranks) {
   if (ranks.second == ranks.first + 1) return static_cast<std::size_t>(ranks.first);
   if (ranks.first == 0 && ranks.second == num_ranks - 1) return static_cast<std::size_t>(ranks.second);
@@ -109,10 +109,10 @@ std::vector<std::vector<double>> LinkTimes::send_times(const std::map<Ranks, dou
   return send_s;
 }
 
-/// How long each sender is idle before its next computation, though the inputs of that one are there.
+/// Idle time of each sender before its next computation although the inputs of that computation are available.
 void LinkTimes::compare_sends(const IterationTimes& iteration, const std::map<Ranks, double>& least_s,
                               const std::vector<std::vector<double>>& send_s) {
-  std::vector<std::vector<double>> inputs_s;  // when an action's inputs are there
+  std::vector<std::vector<double>> inputs_s;  // when an action's inputs are available
   for (const std::size_t actions : actions_) inputs_s.emplace_back(actions, -HUGE_VAL);
   for (const Message& m : messages_) {
     double& own_s = inputs_s[m.receiver.rank][m.receiver.action];
@@ -137,7 +137,7 @@ std::optional<MeasuredLinks> LinkTimes::links() const {
     const bool waited = all.waited_s.size() >= kLeastIterations;
     latencies[*boundary] = Seconds((waited ? median(all.waited_s) : *all.bound_s) / 2);
   }
-  // The boundary between the last rank and the first may not be used.
+  // The boundary between the last rank and the first may be unused.
   if (!latencies.back()) latencies.pop_back();
   if (latencies.empty()) return std::nullopt;
   MeasuredLinks links;

@@ -1,17 +1,18 @@
-// Transfer latencies between the ranks of a pipeline, from the times at which its computations ran.
+// Estimates transfer latencies between the ranks of a pipeline from the times of its computations.
 //
-// Problem: a plan that slows the stages beside a slow link is late if the link's latency is not in the DAG. Ranks know
-//   their own clocks only; these may be seconds apart.
+// Method: begin of the receiver minus end of the sender = latency + idle time of the message + offset of the clocks.
+// A message is not idle if its receiver waited for it, as most ranks do in every warm-up. So the least value of an
+// iteration is latency + offset, and the sum of the least values of both directions is the round trip. Of iterations
+// in which ranks waited in both directions, the median counts; otherwise the least of all iterations. A sender waits
+// if its next computation, whose inputs are available, begins more than half a latency later.
+//
+// Problem: a plan that slows the stages beside a slow link is late if the link's latency is not in the DAG. Ranks
+//          only know their own clocks, which may differ by seconds.
 // Input:   a schedule; per iteration and rank, begin and end of each action, s, by the rank's own clock.
-// Output:  links(): the latency of each boundary, and whether senders wait. Of a boundary only the sum of both
-//   directions can be known, so each direction gets half of it. Where ranks never waited for a message, the latency is
-//   the largest with which they would not have waited either. Nothing: fewer than kLeastIterations, or ranks that do
-//   not exchange messages in both directions.
-// Method:  begin of the receiver minus end of the sender = latency + idle message + offset of the clocks. A message is
-//   not idle if its receiver waited for it, as most ranks do in every warm-up. So the least value of an iteration is
-//   latency + offset, and the sum of the least values of both directions is the round trip. Of iterations in which
-//   ranks waited in both directions, the median counts; else the least of all iterations. A sender waits if its next
-//   computation, whose inputs were there, begins more than half a latency later.
+// Output:  links(): the latency of each boundary, and whether senders wait. Only the sum of both directions of a
+//          boundary can be determined, so each direction gets half of it. If ranks never waited for a message, the
+//          latency is the largest at which they would not have waited either. Nothing: fewer than kLeastIterations,
+//          or ranks that do not exchange messages in both directions.
 // Errors:  none; an iteration of the wrong shape, or with values that are not finite, is left out.
 // Cost:    O(messages) per iteration.
 // Threads: plain value.
@@ -46,7 +47,7 @@ class LinkTimes {
  public:
   static constexpr std::size_t kLeastIterations = 3;
 
-  /// A schedule without a DAG gives an object without links.
+  /// A schedule without a DAG yields an object without links.
   explicit LinkTimes(const model::Schedule& schedule);
   void add(const IterationTimes& iteration);
   [[nodiscard]] std::optional<MeasuredLinks> links() const;
@@ -66,7 +67,7 @@ class LinkTimes {
     std::size_t iterations = 0;
   };
   [[nodiscard]] bool fits(const IterationTimes& iteration) const;
-  /// What each rank is idle before each action because of its own send, at most, s.
+  /// Upper bound of each rank's idle time before each action that is due to its own send, s.
   [[nodiscard]] std::vector<std::vector<double>> send_times(const std::map<Ranks, double>& least_s) const;
   void compare_sends(const IterationTimes& iteration, const std::map<Ranks, double>& least_s,
                      const std::vector<std::vector<double>>& send_s);

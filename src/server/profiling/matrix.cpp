@@ -9,10 +9,11 @@
 namespace perseus::profiling {
 namespace {
 
-// Of the largest diagonal element: the first addition to the diagonal that is tried, and what the next ones grow by.
+// Relative to the largest diagonal element: the first addition to the diagonal, and the growth factor of the next
+// ones.
 constexpr double kFirstJitter = 1e-14, kJitterStep = 100;
 
-// out += the sum of factor(k) * row(k) over k; four at a time, so that `out` is read and written a quarter as often.
+// out += the sum of factor(k) * row(k) over k; four at a time, to read and write `out` a quarter as often.
 template <class Factor, class Row>
 void add_combination(std::span<double> out, int count, Factor factor, Row row) {
   int k = 0;
@@ -94,7 +95,7 @@ std::vector<double> transposed_product(const Matrix& a, std::span<const double> 
 }
 
 double dot(std::span<const double> a, std::span<const double> b) {
-  // Four sums: additions that wait for each other take four times as long.
+  // Four independent sums: dependent additions take four times as long.
   double sums[4] = {0, 0, 0, 0};
   const std::size_t whole = a.size() / 4 * 4;
   for (std::size_t i = 0; i < whole; i += 4) {

@@ -1,9 +1,12 @@
 // Small dense matrices and the Cholesky factor of symmetric positive definite ones.
 //
-// Problem: curves over some dozens of clocks have covariances of that size. Input: row by row. Output: solutions, the
-// determinant's logarithm, and L z for sampling. Errors: a matrix that is not positive definite gets the least addition
-// to its diagonal that makes it so (rounding, or a clock whose prior is nil); other sizes are a programmer's mistake.
-// Cost: O(n^3) to factor, O(n^2) per solution. Threads: plain values.
+// Problem: curves over some dozens of clocks have covariances of that size.
+// Input:   row by row.
+// Output:  solutions, the determinant's logarithm, and L z for sampling.
+// Errors:  a matrix that is not positive definite gets the least addition to its diagonal that makes it so (rounding,
+//          or a clock with zero prior variance); mismatched sizes are a programming error.
+// Cost:    O(n^3) to factor, O(n^2) per solution.
+// Threads: plain values.
 #pragma once
 
 #include <cstddef>

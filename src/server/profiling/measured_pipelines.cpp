@@ -51,7 +51,7 @@ void MeasuredPipelines::add(const RankResult& result) {
     for (auto& [rank, own] : window) iteration.push_back(std::move(own[i]));
     links.add(iteration);
   }
-  // Earlier windows of this replica are over, too.
+  // Earlier windows of this replica are over too.
   waiting_.erase(waiting_.lower_bound({result.replica, 0}), std::next(place));
 }
 

@@ -1,7 +1,7 @@
-// The links of a pipeline from its ranks' results, as these arrive.
+// Assembles a pipeline's iterations from its ranks' results and estimates its links.
 //
-// Problem: results come rank by rank and replica by replica; an iteration's messages need those of all ranks. Tensor
-//   parallel copies of a pipeline send at the same time; the slowest one counts.
+// Problem: results arrive per rank and replica, while an iteration's messages need those of all ranks. Tensor
+//          parallel copies of a pipeline send at the same time; the slowest one counts.
 // Input:   results of profiling windows; those without begins and ends are ignored.
 // Output:  links(): see link_times.h; of several replicas the largest latency of each boundary.
 // Errors:  none.

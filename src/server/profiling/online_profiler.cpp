@@ -23,25 +23,26 @@
 
 namespace perseus::profiling {
 
-using namespace profiling;  // NOLINT(google-build-using-namespace): the same room
+using namespace profiling;  // NOLINT(google-build-using-namespace): the same module
 
 namespace {
 
-// Profiles drawn to judge the plan with: fewer where planning takes long.
+// Number of profiles drawn to judge the plan: fewer where planning takes long.
 constexpr int kMostDraws = 20, kLeastDraws = 5;
 constexpr int kComputationsAtMostDraws = 800;
 constexpr double kConfidence = 0.9;
-// How often the plan is run, at each slowdown, before it is believed.
+// How often the plan runs, at each slowdown, before it is accepted.
 constexpr int kConfirmingRounds = 2;
-// A window may be slower than the mean that is allowed by so much: as many iterations of rest, less one, come before it
-// anyway while ranks report and hear of it. Of the worst allowed it uses a part only: predictions may be wrong.
+// A window may be slower than the allowed mean by this factor: as many iterations of rest, less one, precede it
+// anyway while ranks report and receive it. Only a part of the allowed worst slowdown is used: predictions may be
+// wrong.
 constexpr double kTimesTheMean = 4, kShareOfTheWorst = 0.8;
 // The noise of a single value up to which the tolerance is what the options say.
 constexpr double kUsualNoise = 0.01;
-// Refining ends when the best doubt of so many windows is not this much better than the best one before them.
+// Refining ends when the best uncertainty of this many windows is not sufficiently below the best one before them.
 constexpr std::size_t kPlateauWindows = 12;
 constexpr double kBetter = 0.9;
-// Of a computation at the highest clock: a switch latency that takes more of it leaves no usable sample.
+// Of a computation at the highest clock: with a switch latency above this share there is no usable sample.
 constexpr double kLongLatencyShare = 0.25;
 // Windows at the highest clock that may give no usable sample.
 constexpr int kMostUnusable = 20;
@@ -75,14 +76,14 @@ Status validate(const ProfilingOptions& options) {
   return Ok{};
 }
 
-// The value that so many of the values do not exceed.
+// The value that this share of the values does not exceed.
 double quantile(std::vector<double> values, double share) {
   std::ranges::sort(values);
   const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
   return values[static_cast<std::size_t>(std::max(0.0, index))];
 }
 
-/// Everything at the highest clock that was measured.
+/// Iteration time with everything at the highest clock measured.
 Seconds time_at_highest(const model::ComputationDag& dag) {
   return planner::Realiser(dag).realise(model::Plan(dag.computations.size())).time;
 }
@@ -124,7 +125,7 @@ struct OnlineProfiler::State {
     }
     return window;
   }
-  /// The plan itself, for that multiple of T_max: what it needs to be right about is measured where it matters.
+  /// The plan itself, for that multiple of T_max: it is measured where its accuracy matters.
   [[nodiscard]] ProfilingWindow window_of_plan(const model::ComputationDag& dag, double slowdown) const {
     const Seconds deadline = time_at_highest(dag) * slowdown;
     StopCheck never;
@@ -160,7 +161,7 @@ struct OnlineProfiler::State {
     if (reference_s <= 0 || time_s <= 0) return std::nullopt;
     return 100 * (time_s / reference_s - 1);
   }
-  /// So that the mean slowdown stays within its bound: iterations at the highest clock before the window.
+  /// Adds iterations at the highest clock before the window, so that the mean slowdown stays within its bound.
   [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window, const PlanUncertainty& doubt) const {
     double slowdown_pct = window.slowdown_pct * window.iterations;
     int count = window.iterations;
@@ -173,7 +174,7 @@ struct OnlineProfiler::State {
     window.doubt_pct = doubt.worst_pct();
     return window;
   }
-  /// The tolerance, in percent, given how much single values vary: what is noisier cannot be known as well.
+  /// The tolerance, in percent, given the variation of single values: noisier values allow less certainty.
   [[nodiscard]] double tolerance_pct(const TimeEnergyModel& model) const {
     std::vector<double> noise;
     for (int t = 0; t < layout.num_types(); ++t) {
@@ -181,7 +182,7 @@ struct OnlineProfiler::State {
     }
     return options.tolerance_pct * std::max(1.0, quantile(noise, 0.5) / kUsualNoise);
   }
-  /// More windows do not make the plan better.
+  /// True if more windows do not improve the plan.
   [[nodiscard]] bool is_level(double now_pct) const {
     std::vector<double> doubts;
     for (const ProfilingWindow& window : windows) {
@@ -192,7 +193,7 @@ struct OnlineProfiler::State {
     const auto recent = doubts.end() - static_cast<std::ptrdiff_t>(kPlateauWindows);
     return *std::min_element(recent, doubts.end()) > kBetter * *std::min_element(doubts.begin(), recent);
   }
-  /// Some type was measured at more than one clock.
+  /// True if some type was measured at several clocks.
   [[nodiscard]] bool varied() const {
     for (int t = 0; t < layout.num_types(); ++t) {
       if (std::ranges::count_if(samples.cells(t), [](const Cell& cell) { return cell.log_time.count > 0; }) > 1) {
@@ -211,7 +212,7 @@ struct OnlineProfiler::State {
     for (int t = 0; t < layout.num_types(); ++t) choice.emplace_back(layout.types[t].occurrences, clocks[t]);
     return choice;
   }
-  // Ok, or which type has no sample yet.
+  // Ok, or the type without a sample.
   [[nodiscard]] Status sampled() const {
     for (int t = 0; t < layout.num_types(); ++t) {
       const ProfiledType& type = layout.types[t];
@@ -229,7 +230,7 @@ struct OnlineProfiler::State {
     return Ok{};
   }
   [[nodiscard]] TimeEnergyModel model() const { return {layout, samples, windows}; }
-  /// A computation is a sample of its clock only if that arrives early in it.
+  /// A computation is a sample of its clock only if the clock arrives early in it.
   [[nodiscard]] SharedClock shared_clock(const TimeEnergyModel& model) const {
     const auto is_long = [&](int t) {
       return kLongLatencyShare * std::exp(model.log_time(t).mean.front()) < layout.job.switch_latency.value();
@@ -239,7 +240,7 @@ struct OnlineProfiler::State {
     }
     return model.by_iteration() ? SharedClock::type : SharedClock::computation;
   }
-  /// Empty where `check` stopped it.
+  /// Empty if `check` stopped it.
   [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
                                             StopCheck& check) const;
   [[nodiscard]] std::optional<ProfilingStep> next_adaptive(StopCheck& check) const;
@@ -301,7 +302,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), true), {}};
   }
   if (const Status enough = sampled(); !enough) {
-    // The highest clock costs nothing, and is what all else is compared with.
+    // The highest clock costs nothing, and everything else is compared with it.
     if (iterations() < std::min(options.max_iterations, kMostUnusable * options.iterations_per_window)) {
       return ProfilingStep{window_of(uniform(std::vector<int>(layout.types.size())), false), {}};
     }
@@ -331,7 +332,7 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   const double tolerance = tolerance_pct(now), worst = *doubt.worst_pct();
   const bool sure = worst <= tolerance;
   std::vector<double> confirmable;
-  // A plan that changes clocks between computations cannot be confirmed where clocks arrive too late for that.
+  // A plan that changes clocks between computations cannot be confirmed if clocks arrive too late for that.
   std::ranges::copy_if(options.slowdowns, std::back_inserter(confirmable),
                        [&](double slowdown) { return slowdown - 1 <= most_slowdown && shared != SharedClock::rank; });
   const auto confirmed = static_cast<std::size_t>(confirming_windows());
@@ -515,7 +516,7 @@ Result<ProfileEstimate> OnlineProfiler::estimate() const {
       double log_time = model.log_time(t).mean[c], log_energy = model.log_energy(t).mean[c];
       double time_stddev = std::sqrt(std::max(0.0, model.log_time(t).covariance(c, c)));
       double energy_stddev = std::sqrt(std::max(0.0, model.log_energy(t).covariance(c, c)));
-      if (plain && cell.log_energy.count > 0) {  // as published: the average, and nothing else
+      if (plain && cell.log_energy.count > 0) {  // as published: the average only
         log_time = cell.log_time.mean;
         log_energy = cell.log_energy.mean;
         time_stddev = model.time_noise(t) / std::sqrt(cell.log_time.count);

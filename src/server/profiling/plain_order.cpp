@@ -6,7 +6,7 @@ namespace perseus::profiling {
 namespace {
 
 struct Progress {
-  int next = 0;  // clock to measure next; past the end when there is none
+  int next = 0;  // index of the next clock to measure; past the end: none
   int best = 0;  // of least energy so far
   bool done = false;
 };
@@ -27,7 +27,7 @@ Progress progress_of(const ProfiledType& type, const std::vector<Cell>& cells) {
 
 std::optional<std::vector<int>> plain_clocks(const Layout& layout, const Samples& samples) {
   std::vector<Progress> progress;
-  int next = -1;  // uniform: the highest clock index that somebody still wants
+  int next = -1;  // uniform: the highest clock index that some type still needs
   for (int t = 0; t < layout.num_types(); ++t) {
     progress.push_back(progress_of(layout.types[t], samples.cells(t)));
     if (!layout.types[t].has_clock()) progress.back() = {0, 0, true};

@@ -8,7 +8,7 @@
 namespace perseus::profiling {
 namespace {
 
-// A replica's offset is known to a standard error; what of the offsets' spread is not noise is what is believed.
+// Shrinks a replica's offset, which has a standard error: only the part of the offsets' spread beyond noise counts.
 double shrunk_factor(const std::vector<Running>& offsets, bool slowest) {
   if (offsets.size() < 2) return 1;
   double squares = 0, noise = 0;
@@ -16,7 +16,7 @@ double shrunk_factor(const std::vector<Running>& offsets, bool slowest) {
   for (const Running& offset : offsets) {
     if (offset.count == 0) continue;
     squares += offset.mean * offset.mean;
-    // With one window there is no spread to see: then the offset is taken for noise.
+    // With one window there is no spread to observe: the offset then counts as noise.
     noise += offset.count > 1 ? offset.squares / (offset.count - 1) / offset.count : offset.mean * offset.mean;
     ++counted;
   }
@@ -64,7 +64,7 @@ std::vector<ClockRange> clock_ranges(const Layout& layout, const Samples& sample
     }
     if (range.first == static_cast<int>(cells.size())) range.first = 0;
     const double lowest = static_cast<double>(type.clocks[range.last].value()) / std::max(1, type.clocks[0].value());
-    // Where all samples at lower clocks were rejected, the type starts anew.
+    // If all samples at lower clocks were rejected, the type starts again.
     const double share = std::ranges::count_if(cells, measured) > 1 ? lowest - kReachShare : kFirstShare;
     const int next = std::min(range.last + 1, lowest_index(type, lowest_clock_share));
     range.reach = std::max({range.last, next, lowest_index(type, std::max(lowest_clock_share, share))});

@@ -17,11 +17,11 @@ namespace {
 
 constexpr std::size_t kFewestClocks = 3;
 constexpr std::uint64_t kSeed = 14;
-/// Of the bound on the noise: what is tried.
+/// Candidates, as shares of the bound on the noise.
 constexpr double kShares[] = {1, 0.5, 0.25, 0.125};
 
-/// How much further draws lie from the mean than the posterior says: it takes the fitted roughness as known. With 1,
-/// too few of the real times lie within two standard deviations (docs/measurements/noise.md).
+/// Scale of the draws' distance from the mean relative to the posterior, which takes the fitted roughness as known.
+/// With 1, too few of the real times lie within two standard deviations (docs/measurements/noise.md).
 constexpr double kUnknownRoughness = 1.5;
 
 /// The entries of one instruction, whose curves resemble each other.
@@ -61,7 +61,8 @@ double stddev_of(std::vector<double> absolute) {
   return absolute.empty() ? 0 : kStddevPerMedianDistance * median(std::move(absolute));
 }
 
-/// Noise of a mean: off the line through its two neighbors. Curvature counts as noise, so it is no less than that.
+/// Noise of a mean: distance from the line through its two neighbors. Curvature counts as noise, so this is an upper
+/// bound.
 double bound_on_noise(const Family& family, const Values& values) {
   std::vector<double> off;
   for (std::size_t m = 0; m < family.members.size(); ++m) {
@@ -76,7 +77,7 @@ double bound_on_noise(const Family& family, const Values& values) {
   return stddev_of(std::move(off));
 }
 
-/// Between far clocks, more of a curve's curvature and steps is taken for noise.
+/// With widely spaced clocks, more of a curve's curvature and steps would count as noise.
 double least_estimated_noise(const Family& family) {
   const bool dense = std::ranges::all_of(
       family.members, [](const model::ProfileEntry* entry) { return entry->measurements.size() >= kManyClocks; });
@@ -101,7 +102,7 @@ CurveFamily fitted(const Family& family, const Values& values, double centre, co
   return {std::move(positions), std::move(members)};
 }
 
-/// Of single samples; nothing without repeats.
+/// Noise of single samples; nothing without repeats.
 std::optional<double> noise_of_repeats(const Family& family, bool of_time) {
   double squares = 0, freedom = 0;
   for (const model::ProfileEntry* entry : family.members) {
@@ -116,7 +117,7 @@ std::optional<double> noise_of_repeats(const Family& family, bool of_time) {
   return std::sqrt(squares / freedom);
 }
 
-/// Of the means of so many samples each, at this noise of a single one.
+/// Variances of the means, given their sample counts and the noise of a single sample.
 Values variances(const Family& family, double noise) {
   Values all;
   for (const model::ProfileEntry* entry : family.members) {
@@ -189,7 +190,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   return result;
 }
 
-/// Logarithm of what the energies at the family's highest clock, summed over its members, lack of those measured.
+/// Logarithm of the ratio of measured to estimated energies at the family's highest clock, summed over its members.
 double lacks_at_highest(const Family& family, const Values& log_times, const Values& measured_powers,
                         const Values& log_powers) {
   double measured_j = 0, pooled_j = 0;

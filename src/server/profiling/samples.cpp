@@ -14,27 +14,28 @@
 namespace perseus::profiling {
 namespace {
 
-// Of a single value before anything is known, and how many values' worth of belief that is.
+// Prior noise of a single value, and its weight in values.
 constexpr double kPriorNoise = 0.01;
 constexpr double kPriorRepeats = 10, kPooledRepeats = 20;
 
-// How far is far: in standard deviations of noise, and at least; next to samples of that clock, and next to a curve.
+// Tolerances for outliers: in standard deviations of noise, and at least; against samples of that clock, and against
+// a curve.
 constexpr double kOutlierDeviations = 6, kLeastTolerance = 0.03, kSiblingTolerance = 0.06, kCurveTolerance = 0.25;
 constexpr int kEnoughRepeats = 4;
-// Powers of the clock that time and energy may follow.
+// Bounds of the exponents of the clock in time and energy.
 constexpr std::pair<double, double> kTimeSlope = {-1, 0}, kEnergySlope = {-1, 2};
 
-// Of an iteration: how much its computations may take together, by rounding and noise.
+// Of an iteration: how much the sum of its computations may exceed it, by rounding and noise.
 constexpr double kTimeSumTolerance = 0.01, kEnergySumTolerance = 0.05;
 
 // Of one result: it is summed up on an event loop.
 constexpr std::size_t kMostIterations = 1000;
 
-// Wholesale contradiction: the share of values, and the windows in a row that settle it.
+// Wholesale contradiction: the share of values, and the consecutive windows that confirm it.
 constexpr double kContradictingShare = 0.5;
 constexpr int kFasterWindows = 2, kSlowerWindows = 5;
 
-// Windows in a row whose iterations were all throttled: then it is a cap, and no passing heat.
+// Consecutive windows with all iterations throttled: this indicates a cap, not a transient thermal limit.
 constexpr int kCappedWindows = 3;
 
 // Weighted quadratic in log clock, of lower degree where there are few clocks.
@@ -60,7 +61,7 @@ class Quadratic {
     for (int i = 0; i < terms; ++i) normal(i, i) *= 1 + 1e-9;
     coefficients_ = Cholesky(std::move(normal)).solve(right);
   }
-  /// Fits, leaves out what is far from the fit, and fits again, a few times.
+  /// Fits, removes outliers of the fit, and fits again, a few times.
   void fit_robustly(double deviations, double least) {
     std::vector<Point> all = points_;
     fit();
@@ -93,10 +94,10 @@ double log_clock(const ProfiledType& type, int clock) {
   return std::log(static_cast<double>(type.clocks[clock].value() + 1) / (type.clocks.front().value() + 1));
 }
 
-// What a value at each clock of a type should be, and how far from it is too far.
+// The expected value at each clock of a type, and the allowed deviation.
 class Expectation {
  public:
-  /// `siblings`: by clock, the same instruction's means in other stages, each times what this stage is of that one.
+  /// `siblings`: by clock, the same instruction's means in other stages, each scaled to this stage.
   using Siblings = std::map<Megahertz, Running>;
   Expectation(const ProfiledType& type, const std::vector<Cell>& cells, Running Cell::*quantity, double noise,
               Siblings siblings)
@@ -121,7 +122,7 @@ class Expectation {
     }
     const double tolerance = std::max(kCurveTolerance, 1.5 * kOutlierDeviations * noise_);
     if (!has_history_) return {curve_.at(log_clock(type_, clock)), tolerance};
-    // Between no change and all the change that a clock can make, from the nearest one known.
+    // Between no change and the largest change that a clock can cause, from the nearest known clock.
     const auto [least, most] = quantity_ == &Cell::log_time ? kTimeSlope : kEnergySlope;
     double nearest = INFINITY, middle = 0;
     for (int c = 0; c < static_cast<int>(cells_.size()); ++c) {
@@ -168,7 +169,7 @@ Status check_shape(const Layout& layout, const RankResult& result) {
     return Error{ErrorCode::invalid_input,
                  fmt::format("profiling result of rank {}, window {}: {}", result.rank, result.window, what)};
   };
-  // A client runs as many iterations as it likes: the published one does not even hear how many it should.
+  // A client chooses the number of iterations: the published one does not receive the requested number.
   const std::size_t iterations = result.iteration_time.size();
   if (iterations < 1 || iterations > kMostIterations) {
     return bad(fmt::format("iter_time has {} iterations; must be 1 to {}", iterations, kMostIterations));
@@ -472,7 +473,7 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
              fmt::format("its computations need {:.6g} J together; at most iter_energy, {:.6g} J, was expected",
                          computing_j[i], energy_j));
       for (Value& value : own) value.energy = std::numeric_limits<double>::quiet_NaN();
-      if (broken_down[i]) continue;  // nothing to be had from this iteration's energies; its times are dubious too
+      if (broken_down[i]) continue;  // this iteration's energies are unusable, and its times doubtful
     } else {
       energy_of[i] = energy_j;
     }
@@ -491,7 +492,7 @@ Result<std::vector<Rejection>> Samples::take(const Layout& layout, const RankRes
   for (int i = 0; i < iterations; ++i) {
     const auto left_out = [&](const Value& value) { return value.iteration == i && !value.kept; };
     if (!usable[i] || !complete[i] || !std::isfinite(energy_of[i])) continue;
-    // One throttled computation spoils the sum it is part of.
+    // One throttled computation invalidates the sum that includes it.
     if (std::ranges::any_of(values, left_out)) continue;
     IterationEnergy row{result.rank,
                         result.window,

@@ -8,9 +8,9 @@
 namespace perseus::profiling {
 namespace {
 
-// How far above the mean the upper estimate is.
+// Standard deviations of the upper estimate above the mean.
 constexpr double kUpperDeviations = 2;
-// In one pass, all critical computations are raised that lose at least this share of what the worst of them loses.
+// One pass raises all critical computations that lose at least this share of the worst one's loss.
 constexpr double kRaisedShare = 0.5;
 
 /// Longest paths through an iteration whose computations run at chosen clocks.
@@ -36,7 +36,7 @@ class Iteration {
 
   [[nodiscard]] int size() const { return static_cast<int>(type_.size()); }
   [[nodiscard]] int type(int c) const { return type_[c]; }
-  /// Of the computations that share a clock with that one.
+  /// Group of the computations that share a clock with this one.
   [[nodiscard]] int group(int c, SharedClock shared) const {
     return shared == SharedClock::computation ? c : shared == SharedClock::type ? type_[c] : dag_.computations[c].rank;
   }
@@ -46,7 +46,7 @@ class Iteration {
     return times[clocks[type_[c]][occurrence_[c]]] - times.front();
   }
 
-  /// The iteration's time; slack() is then that of these clocks. Computations are in topological order.
+  /// Returns the iteration's time; slack() is then that of these clocks. Computations are in topological order.
   double run(const ClockChoice& clocks) {
     const auto time = [&](int c) { return times_[type_[c]][clocks[type_[c]][occurrence_[c]]]; };
     makespan_ = 0;
@@ -80,7 +80,7 @@ class Iteration {
   double makespan_ = 0;
 };
 
-/// The slowest clocks of each type go to the computations that have the most slack at the highest clock.
+/// Assigns the slowest clocks of each type to the computations with the most slack at the highest clock.
 void place(Iteration& iteration, const std::vector<std::vector<double>>& times, ClockChoice& clocks) {
   std::vector<std::vector<int>> of_type(clocks.size());
   for (int c = 0; c < iteration.size(); ++c) of_type[iteration.type(c)].push_back(c);
@@ -92,7 +92,7 @@ void place(Iteration& iteration, const std::vector<std::vector<double>>& times, 
   }
 }
 
-/// Halves the distance to the highest clock of what delays the iteration most. False: nothing does.
+/// Halves the distance to the highest clock of the computations that delay the iteration most. False: there are none.
 bool raise_worst(Iteration& iteration, ClockChoice& clocks, SharedClock shared) {
   const double tolerance = 1e-9 * iteration.makespan();
   double worst = 0;
@@ -121,12 +121,12 @@ std::vector<std::vector<double>> upper_times(const Layout& layout, const Samples
     const ProfiledType& type = layout.types[t];
     const TimeEnergyModel::Curve& curve = model.log_time(t);
     std::vector<double>& own = times.emplace_back();
-    double per_megahertz = INFINITY;  // time times clock, at the last clock that was measured
+    double per_megahertz = INFINITY;  // time times clock, at the last measured clock
     for (std::size_t c = 0; c < type.clocks.size(); ++c) {
       const int k = static_cast<int>(c);
       const double mean = std::exp(curve.mean[c]) * factors[t].time;
       const double spread = kUpperDeviations * std::sqrt(std::max(0.0, curve.covariance(k, k)));
-      // At the highest clock the mean: it is what the others are compared with.
+      // At the highest clock the mean, since the others are compared with it.
       const double believed = c == 0 ? mean : std::max(own.back(), mean * std::exp(spread));
       const double clock = std::max(1, type.clocks[c].value());
       if (samples.cells(t)[c].log_time.count > 0) {

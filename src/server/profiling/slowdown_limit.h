@@ -1,14 +1,14 @@
-// Bounds what a profiling window costs: places the chosen clocks where they delay the iteration least, and raises some.
+// Bounds the cost of a profiling window: places the chosen clocks where they delay the iteration least, and raises
+// some.
 //
-// Input: the clocks that the next window wants to sample, per type; an upper estimate of each type's time at each
-// clock;
-//   the most that the iteration may be slower than with everything at the highest clock.
-// Output: as many clocks per type, the slowest of them at the computations with the most slack; the expected slowdown,
-//   at most the limit. Computations that share a clock keep on sharing it.
-// Errors: none.
-// Cost: O(computations log computations), times a few dozen passes.
+// Input:   the clocks that the next window should sample, per type; an upper estimate of each type's time at each
+//          clock; the largest allowed slowdown of the iteration against everything at the highest clock.
+// Output:  as many clocks per type, the slowest of them at the computations with the most slack; the expected
+//          slowdown, at most the limit. Computations that share a clock continue to share it.
+// Errors:  none.
+// Cost:    O(computations log computations), times a few dozen passes.
 // Threads: pure functions.
-// Source: docs/decisions/0028.
+// Source:  docs/decisions/0028.
 #pragma once
 
 #include <vector>
@@ -19,8 +19,8 @@
 
 namespace perseus::profiling {
 
-/// [type][clock]: seconds; two standard deviations above the mean, and at most the time at the next higher clock that
-/// was measured, in proportion to the clocks: a computation never slows down by more than its clock does.
+/// [type][clock]: seconds; two standard deviations above the mean, and at most the time at the next higher measured
+/// clock, scaled by the ratio of the clocks: a computation never slows down by more than its clock does.
 std::vector<std::vector<double>> upper_times(const Layout& layout, const Samples& samples,
                                              const TimeEnergyModel& model);
 

@@ -9,11 +9,10 @@
 namespace perseus::profiling {
 namespace {
 
-// Noise of an iteration's energy, as tried; how often the sums are linearised anew.
+// Candidates for the noise of an iteration's energy; number of linearizations of the sums.
 constexpr double kIterationNoise[] = {0.002, 0.005, 0.01, 0.02, 0.05};
 constexpr int kLinearisations = 4;
-// Before anything is known: blocking power as a share of the average power, and by how many times of it that may be
-// off.
+// Prior: blocking power as a share of the average power, and its uncertainty as a factor.
 constexpr double kBlockingShare = 0.35;
 
 double log_share(Megahertz clock, Megahertz highest) {
@@ -113,7 +112,7 @@ Observations TimeEnergyModel::cell_observations(int type, const std::vector<doub
 
 namespace {
 
-// Of the mean of so many values; infinite where there are none.
+// Variance of the mean of this many values; infinite without values.
 std::vector<double> variances(const std::vector<int>& counts, double noise) {
   std::vector<double> result;
   result.reserve(counts.size());
@@ -181,7 +180,7 @@ void TimeEnergyModel::estimate_blocking_power(const Layout& layout, const Sample
     blocking_power_ = *layout.job.blocking_power;
     return;
   }
-  // Energy left over per second of waiting, each iteration weighted by how well it tells.
+  // Remaining energy per second of waiting, each iteration weighted by its information.
   double waiting = 0, cross = 0, squares = 0;
   int count = 0;
   for (const IterationEnergy& row : samples.iterations()) {
@@ -215,7 +214,8 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
     ++row.replicas;
   }
 
-  // A curve per (how many of that instruction the rank had before it, instruction), the same numbering on all ranks.
+  // A curve per (number of earlier occurrences of that instruction on the rank, instruction), numbered alike on all
+  // ranks.
   std::map<std::pair<int, model::Instruction>, int> curve_of;
   std::vector<CurvePosition> positions;
   std::vector<int> first_position;
@@ -260,7 +260,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
   rank_centre_ = std::log(std::max(1e-9, energy / time));
   const double first_power = power_known ? layout.job.blocking_power->value() : kBlockingShare * std::exp(rank_centre_);
 
-  // z is log power of computations minus the centre, and blocking power over its first guess minus 1.
+  // z is log power of computations minus the center, and blocking power over its first guess minus 1.
   std::vector<std::vector<double>> z(layout.num_ranks(), std::vector<double>(columns));
   for (int round = 0; round < kLinearisations; ++round) {
     std::vector<Observations> members(layout.num_ranks());
@@ -285,7 +285,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
       members[rank].variance.push_back(1.0 / row.replicas);
       designs[rank].push_back(std::move(design));
     }
-    // Windows that did break energies down count too.
+    // Windows with energies broken down count too.
     std::vector<std::vector<double>> cell_variance(layout.num_ranks());
     for (int t = 0; t < layout.num_types(); ++t) {
       const ProfiledType& type = layout.types[t];
@@ -353,7 +353,7 @@ void TimeEnergyModel::set_constant_types(const Layout& layout, const Samples& sa
     const Cell& cell = samples.cells(t).front();
     log_time_[t] = curve(cell.log_time, time_noise_[t]);
     log_energy_[t] = curve(cell.log_energy, energy_noise_[t]);
-    // Not measured apart: such operations mostly wait for memory or the network.
+    // Not measured separately: such operations mostly wait for memory or the network.
     if (cell.log_energy.count == 0) {
       log_energy_[t].mean[0] = cell.log_time.mean + std::log(std::max(1e-9, blocking_power_.value()));
     }

@@ -1,15 +1,19 @@
-// Time and energy of every type at every clock, with what is not known about them: the model behind the estimate.
+// The model behind the estimate: time and energy of every type at every clock, with their uncertainty.
 //
-// Problem: samples are noisy, few per clock, and many clocks have none. Input: samples; windows (which clocks an
-// iteration ran at). Output: per type the posterior of log time and log energy over its clocks, joint draws of all
-// types, and the blocking power. Model: one family of curves (server/profiling/curve_family.h) per instruction for log
-// time, and one for log energy minus the log time found, that is log power. Where iterations were not broken down, an
-// iteration's energy is the sum over its computations plus blocking power times waiting: linear in energies, so
-// linearised in their logarithms around the last estimate, a few times over. The curves of all instructions of a rank
-// then form one family member, the blocking power is one unknown of all of them, and the noise of an iteration's energy
-// is what makes the data most likely. Constant-time types are plain averages. Errors: none; each type needs a sample of
-// its time, and its rank one of energy. Cost: that of CurveFamily. Threads: const functions are pure. Source: beyond
-// the paper.
+// Problem: samples are noisy, few per clock, and many clocks have none. Model: one family of curves
+//          (server/profiling/curve_family.h) per instruction for log time, and one for log energy minus the estimated
+//          log time, that is log power. Where iterations were not broken down, an iteration's energy is the sum over
+//          its computations plus blocking power times waiting: linear in energies, so linearized in their logarithms
+//          around the last estimate, a few times. The curves of all instructions of a rank then form one family
+//          member, the blocking power is one unknown of all of them, and the noise of an iteration's energy maximizes
+//          the likelihood. Constant-time types are plain averages.
+// Input:   samples; windows (the clocks of an iteration).
+// Output:  per type the posterior of log time and log energy over its clocks, joint draws of all types, and the
+//          blocking power.
+// Errors:  none; each type needs a sample of its time, and its rank one of energy.
+// Cost:    that of CurveFamily.
+// Threads: const functions are pure.
+// Source:  beyond the paper.
 #pragma once
 
 #include <optional>
@@ -46,11 +50,11 @@ class TimeEnergyModel {
   };
   [[nodiscard]] std::vector<Draw> draws(int count, std::mt19937_64& engine) const;
 
-  /// What would be known after that many more samples of a rank's types (per type of the rank and clock).
+  /// The posterior after that many more samples of a rank's types (per type of the rank and clock).
   void expect(int rank, const std::vector<std::vector<int>>& more);
   [[nodiscard]] Matrix time_covariance(int type) const;
   [[nodiscard]] Matrix energy_covariance(int type) const;
-  /// By iteration: of all types of a rank together, in the order of Layout::types; and where each begins.
+  /// Covariance of all types of a rank together, in the order of Layout::types, with each type's first index.
   struct RankCovariance {
     std::vector<int> types;
     std::vector<int> begin;
@@ -65,7 +69,7 @@ class TimeEnergyModel {
     double time_centre = 0, power_centre = 0;
     std::optional<CurveFamily> time, power;
   };
-  struct Place {  // of a type: its family member, and where its clocks stand there
+  struct Place {  // of a type: its family member, and the position of its clocks there
     int group = -1, member = 0;
     std::vector<int> positions;
     int rank_member = 0;
@@ -84,7 +88,7 @@ class TimeEnergyModel {
   std::vector<Place> places_;
   std::vector<Curve> log_time_, log_energy_;
   std::vector<double> time_noise_, energy_noise_;
-  std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock], expected ones included
+  std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock], including expected samples
   bool by_iteration_ = false;
   std::optional<CurveFamily> ranks_;  // by iteration: a member per rank
   std::vector<Observations> rank_observations_;

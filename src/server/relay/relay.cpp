@@ -21,10 +21,10 @@ using std::chrono::steady_clock;
 constexpr int exchange_threads = 4, direct_threads = 2;
 constexpr seconds direct_idle{5};
 constexpr milliseconds end_waits_every{500};
-/// For ranks whose plan has just come to ask for the next, so that they are in one exchange.
+/// Waits for ranks that just got a plan to request the next one, so that they share an exchange.
 constexpr milliseconds gathering{30};
 constexpr std::size_t most_waits = 512,
-                      most_posted = 256;  ///< of an exchange (ranks and reports each); the server takes 1024
+                      most_posted = 256;  ///< of an exchange (ranks and reports each); the server accepts 1024
 constexpr std::size_t most_posted_bytes = std::size_t{4} << 20U;
 
 milliseconds in_ms(double time_s) { return milliseconds(static_cast<std::int64_t>(time_s * 1e3)); }
@@ -60,7 +60,7 @@ http::HttpCall call_of(const http::HttpRequest& request) {
 
 std::string unchanged(const std::string& rank) { return fmt::format("{{\"rank\":{},\"unchanged\":true}}", rank); }
 
-/// One that says so; any other one has to be looked at by the rank.
+/// True for an "unchanged" answer; the rank must process any other one.
 bool is_unchanged(const http::HttpReply& reply) {
   if (reply.status != 200) return false;
   const auto document = formats::parse_json(reply.body, "answer");
@@ -72,10 +72,11 @@ bool is_unchanged(const http::HttpReply& reply) {
   return is && *is;
 }
 
-/// Of a window the server is to hear at once: training runs at the highest clock until the next one comes.
+/// True for a report of a profiling window, which is sent at once: training runs at the highest clock until the next
+/// window arrives.
 bool is_of_a_window(const std::string& body) {
   const auto document = formats::parse_json(body, "body");
-  if (!document) return true;  // the server says what is wrong with it
+  if (!document) return true;  // the server reports the error
   formats::JsonFields fields(document->root());
   return fields.optional("window").has_value() || fields.optional("missed").has_value();
 }
@@ -117,7 +118,7 @@ Relay::~Relay() {
   threads_.clear();
 }
 
-// ---- What ranks ask
+// ---- Requests of ranks
 
 void Relay::handle(http::HttpRequest request, http::Responder responder) {
   if (auto refusal = http::refused_across_sites(request, hosts_)) return responder.send(std::move(*refusal));
@@ -138,13 +139,13 @@ void Relay::handle(http::HttpRequest request, http::Responder responder) {
   }
   http::HttpCall call = call_of(request);
   const bool is_report = last == "iterations" && path.size() == 4 && !is_of_a_window(request.body);
-  // Of an exchange the answers always have plans: one that does not ask for its plan is passed on as it is.
+  // Answers of an exchange always include plans: a rank that does not request its plan is passed through.
   const bool is_rank =
       last == "ranks" && path.size() == 4 && request.query.size() == 1 && request.parameter("plan") == "true";
   if (request.method == "POST" && (is_report || is_rank)) {
     const std::lock_guard lock(mutex_);
     Group& group = group_of(call.authorization);
-    // A rank does not stand behind an exchange that waits for plans.
+    // A registration does not wait for an exchange that waits for plans.
     if (is_report || !group.asking) {
       auto& posted = is_rank ? group.ranks : group.reports;
       posted.push_back({std::string(path[2]), std::move(request.body), std::move(responder)});
@@ -155,7 +156,7 @@ void Relay::handle(http::HttpRequest request, http::Responder responder) {
   pass_on(std::move(call), responder);
 }
 
-/// Asked at once whether there is one, and kept here if not.
+/// Checks at once whether there is a plan, and parks the wait here if not.
 void Relay::wait_for_plan(std::string job, std::string rank, const http::HttpRequest& request,
                           http::Responder responder) {
   Wait wait{std::move(job), std::move(rank), "0", "", "", std::nullopt, responder};
@@ -178,7 +179,7 @@ void Relay::wait_for_plan(std::string job, std::string rank, const http::HttpReq
   if (!plain || wait_s == 0) return pass_on(call_of(request), responder);
   const std::string authorization = header_of(request, "Authorization");
   if (wait.have != "0") return park(authorization, std::move(wait));
-  // The first one would have to stand behind an exchange that is under way.
+  // The first wait would otherwise queue behind an exchange in progress.
   http::HttpCall call{
       "GET", fmt::format("/v1/jobs/{}/ranks/{}/plan?have=0&wait_s=0", http::percent_encode(wait.job), wait.rank), "",
       "", authorization};
@@ -200,7 +201,7 @@ void Relay::park(const std::string& authorization, Wait wait) {
   changed_.notify_all();
 }
 
-/// With the lock held, as the next ones.
+/// Call this and the next ones with the lock held.
 Relay::Group& Relay::group_of(const std::string& authorization) {
   return groups_.try_emplace(authorization, Group{{}, {}, {}, false, {}, http::HttpConnection(options_.server)})
       .first->second;
@@ -235,7 +236,7 @@ void Relay::ask_directly(Direct direct) {
   changed_.notify_all();
 }
 
-/// Those that have waited as long as they wanted to.
+/// Answers the waits whose time is over.
 void Relay::end_waits() {
   std::vector<std::pair<std::string, http::Responder>> over;
   {
@@ -257,7 +258,7 @@ void Relay::end_waits() {
   });
 }
 
-/// Says once that the server does not answer, and once that it does again.
+/// Logs once that the server does not answer, and once that it answers again.
 void Relay::heard(const Result<http::HttpReply>& reply) {
   if (std::exchange(silent_, !reply) == !reply || !options_.log) return;
   options_.log(reply ? http::without_user(options_.server.url) + " answers again" : reply.error().message);
@@ -271,7 +272,7 @@ void Relay::exchange(const std::stop_token& stop) {
     auto group = groups_.end();
     changed_.wait(lock, stop, [&] { return (group = next_group()) != groups_.end(); });
     if (stop.stop_requested()) return;
-    group->second.asking = true;  // so it stays where it is
+    group->second.asking = true;  // so the entry stays valid
     group->second.asked_at = steady_clock::now();
     const std::string authorization = group->first;
     changed_.wait_for(lock, stop, gathering, [] { return false; });
@@ -287,7 +288,7 @@ void Relay::exchange(const std::stop_token& stop) {
   }
 }
 
-/// The one that has been waiting longest.
+/// The group that has waited longest.
 Relay::Groups::iterator Relay::next_group() {
   auto next = groups_.end();
   for (auto group = groups_.begin(); group != groups_.end(); ++group) {
@@ -301,7 +302,7 @@ Relay::Groups::iterator Relay::next_group() {
 Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   Asked asked;
   std::string& body = asked.body;
-  // Ranks that register are not held up by those that wait.
+  // Registrations are not delayed by ranks that wait.
   body = fmt::format("{{\"wait_s\":{}", group.ranks.empty() ? exchange_s : 0);
   const auto take = [&](std::string_view name, std::deque<Posted>& from, std::vector<Posted>& to) {
     body += fmt::format(",\"{}\":[", name);
@@ -333,7 +334,7 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
   heard(reply);
   std::vector<std::optional<http::HttpReply>> ranks(asked.ranks.size()), reports(asked.reports.size()),
       waits(asked.waits.size());
-  Result<http::HttpReply> other = reply;  // of what is not in the answer
+  Result<http::HttpReply> other = reply;  // for parts without an answer
   if (reply && reply->status == 200) {
     other = Error{ErrorCode::unavailable,
                   fmt::format("{}: an answer that cannot be read", http::without_user(options_.server.url))};
@@ -379,7 +380,7 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
   changed_.notify_all();
 }
 
-// ---- One by one
+// ---- Direct requests
 
 void Relay::pass_on_directly(const std::stop_token& stop) {
   http::HttpConnection connection(options_.server);

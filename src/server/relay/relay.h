@@ -1,19 +1,18 @@
-// The ranks of a host behind one connection to the server.
+// Connects all ranks of a host to the server over one connection.
 //
-// Problem: with a connection or two for each rank, and TLS, a cluster's server spends most of its memory and time on
-//   connections, and a notice has to leave by all of them. The ranks of a host talk to this relay instead, as if it
-//   were the server; it asks for all of them in one request at a time (POST /v1/exchange).
-// Input: the ranks' requests: those of /v1/jobs that a client sends. Each is passed on with its own token; the relay
-// has
-//   none. Output: the server's answers. A rank that waits for a plan is kept here; its wait, and reports of iterations,
-//   go with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling windows, is
-//   passed on at once over a second connection that is closed when it has been idle for some seconds.
-// Errors: 503 with the reason where the server does not answer, so that clients do what they do without a server; 404
-// for
-//   what a relay does not carry (dashboards, event streams, clients of Zeus); 403 for pages of other sites.
-// Cost: a host of 8 ranks: one request each 3 s; six threads that wait. More than four tokens at a time take turns.
-// Threads: everything on the io thread but the waiting for the server.
-// Source: docs/decisions/0036-one-connection-a-host.md.
+// Problem: with one or two TLS connections per rank, a cluster's server spends most of its memory and time on
+//          connections, and a notice has to be sent over all of them. The ranks of a host connect to this relay
+//          instead of the server; it sends one request at a time for all of them (POST /v1/exchange).
+// Input:   the ranks' requests to /v1/jobs. Each is forwarded with its own token; the relay has none.
+// Output:  the server's answers. The relay parks a rank that waits for a plan; its wait, and reports of iterations,
+//          go with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling
+//          windows, is forwarded at once over a second connection, which closes after some idle seconds.
+// Errors:  503 with the reason where the server does not answer, so that clients behave as without a server; 404 for
+//          requests that a relay does not forward (dashboards, event streams, clients of Zeus); 403 for pages of
+//          other sites.
+// Cost:    a host of 8 ranks: one request each 3 s; six waiting threads. More than four tokens take turns.
+// Threads: everything on the io thread except waiting for the server.
+// Source:  docs/decisions/0036-one-connection-a-host.md.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -38,10 +37,10 @@ namespace perseus::relay {
 
 struct RelayOptions {
   http::HttpPeer server;  ///< its token is not used
-  double exchange_s = 3;  ///< longest; below the 5 s after which a client takes a report for lost
-  double answer_s = 10;   ///< for the server's answers to come, beyond that
+  double exchange_s = 3;  ///< longest; below the 5 s after which a client gives up on a report
+  double answer_s = 10;   ///< additional time for the server's answer
   std::function<void(const std::string&)>
-      log;  ///< that the server does not answer, and that it does again; may be empty
+      log;  ///< reports that the server does not answer, and that it answers again; may be empty
 };
 
 class Relay {
@@ -49,7 +48,7 @@ class Relay {
   Relay(boost::asio::io_context& io, RelayOptions options);
   Relay(const Relay&) = delete;
   Relay& operator=(const Relay&) = delete;
-  /// Gives up what the server has not answered. The io_context must not run afterwards.
+  /// Abandons requests without an answer. The io_context must not run afterwards.
   ~Relay();
 
   void handle(http::HttpRequest request, http::Responder responder);
@@ -58,31 +57,31 @@ class Relay {
   using Time = std::chrono::steady_clock::time_point;
   /// A rank that waits for a plan.
   struct Wait {
-    std::string job, rank, have, iteration, epoch;  ///< as the request has them, numbers
+    std::string job, rank, have, iteration, epoch;  ///< as in the request, numbers
     std::optional<Time> until;
     http::Responder responder;
   };
-  /// What a rank posts: that it registers, or its iterations.
+  /// A registration or a report of iterations.
   struct Posted {
     std::string job, body;
     http::Responder responder;
   };
-  /// What is asked in one request; the waits by number.
+  /// The contents of one request; the waits by number.
   struct Asked {
     std::vector<std::uint64_t> waits;
     std::vector<Posted> ranks, reports;
     std::string body;
   };
-  /// The ranks with one token; there while it has something to ask.
+  /// The ranks with one token; exists while it has something to send.
   struct Group {
     std::map<std::uint64_t, Wait> waits;
     std::deque<Posted> ranks, reports;
-    bool asking = false;  ///< one thread does
+    bool asking = false;  ///< a thread is sending its request
     Time asked_at;
     http::HttpConnection connection;
   };
   using Groups = std::map<std::string, Group>;  ///< by Authorization header
-  /// A request that is passed on as it came.
+  /// A request that is forwarded unchanged.
   struct Direct {
     http::HttpCall call;
     std::function<void(Result<http::HttpReply>)> answered;  ///< on the io thread
@@ -99,7 +98,7 @@ class Relay {
   void forget_if_idle(Groups::iterator group);
   void heard(const Result<http::HttpReply>& reply);
 
-  // On threads of their own.
+  // These run on threads of their own.
   void exchange(const std::stop_token& stop);
   Groups::iterator next_group();
   static Asked next_asked(Group& group, double exchange_s);
@@ -112,7 +111,7 @@ class Relay {
   std::uint64_t last_wait_ = 0;
   bool silent_ = false;
 
-  std::mutex mutex_;  ///< of what follows
+  std::mutex mutex_;  ///< guards the following
   std::condition_variable_any changed_;
   Groups groups_;
   std::deque<Direct> directs_;

@@ -41,8 +41,8 @@ bool matches(const std::vector<std::string_view>& pattern, const std::vector<std
 }
 
 struct Found {
-  const Pattern* pattern = nullptr;  ///< none: there is nothing, or only for other methods
-  std::string allowed;               ///< these
+  const Pattern* pattern = nullptr;  ///< null: no route matches, or only for other methods
+  std::string allowed;               ///< the methods allowed
 };
 
 Found route_of(const http::HttpRequest& request) {
@@ -302,7 +302,7 @@ bool Api::is_audited(const Route& route) const {
 }
 
 std::function<void(int, const service::Identity&)> Api::auditor(const http::HttpRequest& request) const {
-  // Percent signs keep what changes how text is shown out of the log.
+  // Percent signs keep characters that change how text is displayed out of the log.
   constexpr std::size_t longest = 300;
   std::string path = service::without_tokens(request.path);
   const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
@@ -346,7 +346,7 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
 
 namespace {
 
-/// Of two values of one parameter, nobody knows which was meant.
+/// With two values of one parameter, the intended one is unknown.
 std::optional<Error> repeated_parameter(const http::HttpRequest& request) {
   for (auto pair = request.query.begin(); pair != request.query.end(); ++pair) {
     const auto& name = pair->first;

@@ -1,9 +1,13 @@
-// Everything that is asked of the server over HTTP: which path is which call, who may make it, and what it answers.
+// The server's HTTP API: routes, access checks and answers.
 //
-// Problem: /v1, the two existing protocols, the dashboard and the probes share a port. Input: requests. Output: each is
-// answered once; a call that waits is taken back when its client goes. Errors: {"detail": ..., "error": {"code",
-// "message"}} with the status of base/error_table; a body that is wrong changes nothing. Cost: a look-up and the call.
-// Threads: io thread. docs/openapi.json describes /v1; decision 0013.
+// Problem: /v1, the two existing protocols, the dashboard and the probes share a port.
+// Input:   requests.
+// Output:  one answer per request; a waiting call is cancelled when its client disconnects.
+// Errors:  {"detail": ..., "error": {"code", "message"}} with the status of base/error_table; an invalid body changes
+//          nothing.
+// Cost:    a lookup and the call.
+// Threads: io thread.
+// Source:  docs/openapi.json describes /v1; decision 0013.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +39,10 @@ struct ExchangeBody;
 
 namespace perseus::routes {
 
-/// The file system that the database is on.
+/// The file system of the database.
 struct DiskHealth {
   std::uint64_t free_bytes = 0;
-  std::string problem;  ///< empty: there is room
+  std::string problem;  ///< empty: there is space
 };
 
 struct ApiOptions {
@@ -47,34 +51,35 @@ struct ApiOptions {
   std::string openapi;                                  ///< the file's text
   std::string dashboard;                                ///< the page's text
   std::function<http::HttpServerCounts()> connections;  ///< for /metrics; may be empty
-  std::vector<std::string> hosts;  ///< names by which clients know the server; none: any, with a token
+  std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
-  std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is elsewhere
-  /// Who changed what, and whether it was done: a JSON object. May be empty.
+  std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is remote
+  /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   service::HeldLimits held;  ///< waits and event streams
-  /// Live jobs of one token, and their ranks together.
+  /// Limit on the live jobs of one token, and on their ranks together.
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
-  /// Logs of one token's jobs, and the blobs that they hold.
+  /// Limit on the logs of one token's jobs and the blobs that they hold.
   std::int64_t stored_bytes_per_token = 2'000'000'000;
-  double longest_wait_s = 600;     ///< of a wait for a plan of /v1; each ends after half of it to all of it, by chance
+  double longest_wait_s = 600;     ///< limit of a wait for a plan of /v1; each ends after a random part of it, at least
+                                   ///< half
   std::function<double()> chance;  ///< from 0 to 1; empty: random
 };
 
-/// With the headers that its status needs.
+/// Includes the headers that its status needs.
 http::HttpResponse response_of(const Error& error);
-/// For an identity that does not reach it.
+/// The error for an identity that may not access the job.
 Error out_of_reach(std::string_view job);
 
-/// A request on its way to a route: the parts of the path that stand for something, and who asks.
+/// A matched request: the values of the path's placeholders, and the identity of the caller.
 struct Call {
   http::HttpRequest request;
   http::Responder responder;
   service::Identity identity;
-  std::vector<std::string> parts;  ///< what {…} in the route's path stands for, in order
-  std::function<void(int status, const service::Identity& who)> audit;  ///< empty for what changes nothing
+  std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
+  std::function<void(int status, const service::Identity& who)> audit;  ///< empty for requests that change nothing
 
   void answer(std::string json) const { send(http::json_response(200, std::move(json))); }
   void fail(const Error& error) const;
@@ -83,7 +88,7 @@ struct Call {
 
 class Api {
  public:
-  /// rank: for the same tokens as job; what every rank says again and again, and the audit log does not repeat.
+  /// rank: same tokens as job, for frequent requests of every rank, which the audit log omits.
   enum class Access { open, read, rank, job, infrastructure };
   using Handler = void (Api::*)(Call);
   struct Route {
@@ -97,15 +102,15 @@ class Api {
   Api& operator=(const Api&) = delete;
   ~Api();
   void handle(http::HttpRequest request, http::Responder responder);
-  /// The answer to a request that would be refused whatever its body is; nothing: let the body come.
+  /// The answer to a request that is rejected regardless of its body; nothing: read the body.
   std::optional<http::HttpResponse> refuse(const http::HttpRequest& head);
-  /// Takes over the limits per token and address, the longest wait, the hosts and the prices, for calls from now on.
+  /// Applies the limits per token and address, the longest wait, the hosts and the prices to later calls.
   void set_limits(const ApiOptions& options);
-  /// From now on /readyz says no.
+  /// From now on /readyz reports that the server is not ready.
   void drain() { draining_ = true; }
-  /// Requests that are answered after those of ranks: lists, what dashboards show, metrics.
+  /// Requests that are answered after those of ranks: lists, dashboard data, metrics.
   static bool is_reader(const http::HttpRequest& request);
-  /// Does what time has made due, and ends what is kept open for tokens that have expired. To be called at next_wake().
+  /// Performs what has become due, and ends calls of expired tokens. Call it at next_wake().
   void tick();
   [[nodiscard]] std::optional<double> next_wake() const;
   /// Called whenever next_wake() has become earlier.
@@ -114,31 +119,32 @@ class Api {
   static const std::vector<Route>& routes();
 
  private:
-  /// Why the request is not let in, if it is not; else who asks.
+  /// Why the request is rejected, if it is; otherwise sets the caller's identity.
   std::optional<http::HttpResponse> refused(const Route& route, const http::HttpRequest& request,
                                             service::Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;
   [[nodiscard]] std::function<void(int, const service::Identity&)> auditor(const http::HttpRequest& request) const;
-  /// Whether this identity may reach the job; nothing: the job must be read first.
+  /// Whether this identity may access the job; nothing: the job must be read first.
   std::optional<bool> reaches(const service::Identity& identity, const std::string& job);
-  /// Jobs that the store did not tell of, with its error.
+  /// Jobs that the store could not read, with the error.
   using Unread = std::map<std::string, Error, std::less<>>;
-  /// Reads those of the jobs that reaches() does not know.
+  /// Reads those jobs that reaches() cannot decide.
   void read_jobs(const service::Identity& identity, const std::set<std::string>& jobs,
                  std::function<void(Unread)> then);
-  /// For the parts of a request whose jobs were read.
+  /// For the parts of a request whose jobs have been read.
   Status reached(const service::Identity& identity, const std::string& job, const Unread& unread);
-  /// Reads the job if need be, and calls the handler, or refuses.
+  /// Reads the job if necessary, then calls the handler or rejects the request.
   void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, jobs::WaitForPlan request,
                      std::function<std::string(const jobs::PlanAnswer&)> format);
   Result<jobs::RegisterJob> owned(const Call& call, jobs::RegisterJob request) const;
-  /// too_large where the caller's jobs take as much of the database as they may.
+  /// too_large if the caller's jobs exceed their share of the database.
   [[nodiscard]] Status has_room(const service::Identity& identity) const;
   void end_expired();
-  /// Answers 429 if the caller has as many of these open as it may.
+  /// Answers 429 if the caller has reached its limit of open calls of this kind.
   bool refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits = 1) const;
-  /// Until the client goes or the token holds no longer; `end` gives back what the stream needed.
+  /// Keeps the call open until the client disconnects or the token becomes invalid; `end` releases the stream's
+  /// resources.
   service::HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
   std::shared_ptr<const std::string> text_of(const jobs::JobEvent& event);
   template <class T>
@@ -195,7 +201,7 @@ class Api {
   const Clock& clock_;
   ApiOptions options_;
   http::KnownHosts hosts_;
-  /// Text that never changes, as it is and compressed, with their entity tags.
+  /// Immutable text, plain and compressed, with its entity tags.
   struct Page {
     explicit Page(const std::string& text);
     std::shared_ptr<const std::string> plain, compressed;
@@ -208,16 +214,16 @@ class Api {
   ListPages pages_;
   service::JobChanges changes_;
   service::EventStreams events_;
-  jobs::SubscriptionId all_events_ = 0;  ///< while there is one of these streams
+  jobs::SubscriptionId all_events_ = 0;  ///< while one of these streams is open
   std::function<void()> earlier_wake_;
-  /// The last event, as every stream sends it.
+  /// The last event as all streams send it.
   struct {
     std::string job;
     std::int64_t sequence = 0;
     std::shared_ptr<const std::string> text;
   } told_;
   WrongTokens wrong_tokens_;
-  double next_expiry_s_ = 0;  ///< when to look for expired tokens
+  double next_expiry_s_ = 0;  ///< next check for expired tokens
   bool draining_ = false;
 };
 

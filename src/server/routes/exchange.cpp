@@ -24,7 +24,7 @@ void Exchange::start(Parts parts) {
   ask(std::move(parts.reports), &service::Service::report_iterations, formats_.reported, reports_);
   waits_over_ = parts.waits.empty();
   waits_.resize(parts.waits.size());
-  bool ends = false;  // one deadline ends them all
+  bool ends = false;  // one deadline ends all waits
   for (std::size_t i = 0; i < parts.waits.size(); ++i) {
     if (!parts.waits[i]) {
       wait_answered(i, parts.waits[i].error());
@@ -74,7 +74,7 @@ std::string Exchange::refused(const Error& error) const {
   return fmt::format("\"status\":{},\"body\":{}", alone.status, http::json_quoted(*alone.body));
 }
 
-/// A new plan answers many waits one after another: they leave together.
+/// A new plan answers many waits one after another: their answers are sent together.
 void Exchange::finish_soon() {
   if (over_ || finishing_ || !waits_over_ || to_come_ > 0) return;
   finishing_ = true;

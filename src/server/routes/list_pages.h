@@ -1,10 +1,10 @@
-// Pages of the list of jobs as answers: formatted and compressed once for everybody who asks for the same one.
+// Cache of the list of jobs as HTTP answers: each page is formatted and compressed once for all clients.
 //
-// Input:   a page's query as text, who asks, and what makes the page.
+// Input:   a page's query as text, the caller, and a function that makes the page.
 // Output:  the answer with its entity tag; 304 where the client has it; no body for HEAD.
 // Errors:  none.
-// Cost:    a look-up where the page is known. A page is kept until the list changes, for a minute at most, since
-//          savings that are estimated grow with time.
+// Cost:    a lookup for a cached page. A page is cached until the list changes, for a minute at most, since estimated
+//          savings grow with time.
 // Threads: io thread.
 // Source:  docs/decisions/0034.
 #pragma once
@@ -21,12 +21,12 @@ namespace perseus::routes {
 
 class ListPages {
  public:
-  /// `server`: differs from every other server's, and from the same one's after a restart.
+  /// `server`: unique per server and start.
   explicit ListPages(std::string server) : server_(std::move(server)) {}
 
   struct Wanted {
-    std::string query;  ///< what differs between pages
-    std::string whose;  ///< differs between tokens that see different jobs; empty: all jobs
+    std::string query;  ///< distinguishes pages
+    std::string whose;  ///< distinguishes tokens that see different jobs; empty: all jobs
     std::uint64_t revision = 0;
     double now_s = 0;
   };
@@ -38,7 +38,7 @@ class ListPages {
     std::shared_ptr<const std::string> plain, compressed;
   };
   std::string server_;
-  std::string of_;  ///< revision and minute of the pages that are kept
+  std::string of_;  ///< revision and minute of the cached pages
   std::map<std::string, Known> known_;
 };
 

@@ -1,9 +1,12 @@
-// What /metrics says, in Prometheus' text format.
+// The text of /metrics in Prometheus' format.
 //
-// Problem: how long requests take and, since one thread serves all of them, what holds that thread up. Input: requests
-// that were answered, spans of the io thread's time by what they were spent on, and counts from elsewhere when asked.
-// Output: text/plain; version=0.0.4. Errors: none. Cost: a look-up and some 50 ns per observation; the text some
-// microseconds per route. Threads: io thread. Decision: docs/decisions/0023.
+// Problem: show how long requests take and, since one thread serves all of them, what occupies that thread.
+// Input:   answered requests, spans of the io thread's time by activity, and counts from elsewhere at each scrape.
+// Output:  text/plain; version=0.0.4.
+// Errors:  none.
+// Cost:    a lookup and some 50 ns per observation; the text some microseconds per route.
+// Threads: io thread.
+// Source:  docs/decisions/0023.
 #pragma once
 
 #include <prometheus/family.h>
@@ -24,13 +27,13 @@ namespace perseus::routes {
 class Metrics {
  public:
   void served(const http::ServedRequest& request);
-  /// The io thread was at that for so long. `what` must live as long as this.
+  /// Adds time of the io thread to the activity `what`, which must live as long as this object.
   void on_io_thread(std::string_view what, double seconds);
   /// `version` is the program's.
   [[nodiscard]] std::string text(const std::string& version, const service::ServiceCounts& service,
                                  const std::optional<http::HttpServerCounts>& http) const;
 
-  /// Counts the time until its end.
+  /// Measures the time until its destruction.
   class IoSpan {
    public:
     IoSpan(Metrics& metrics, std::string_view what) : metrics_(metrics), what_(what) {}
@@ -50,7 +53,7 @@ class Metrics {
   using Histograms = prometheus::Family<prometheus::Histogram>;
   Histograms requests_{"perseus_requests_seconds", "Time from a request to its answer, waits included", {}};
   Histograms io_thread_{"perseus_io_thread_seconds", "Spans in which the io thread did nothing else", {}};
-  // The library finds a histogram by its labels' texts, which is not for every request.
+  // The library finds a histogram by the text of its labels, which is too slow for every request.
   std::map<std::pair<std::string_view, int>, prometheus::Histogram*> by_route_;
   std::map<std::string_view, prometheus::Histogram*> by_task_;
 };

@@ -20,7 +20,7 @@ MetricFamily family(MetricType type, const char* name, const char* help, double 
   return {name, help, type, {metric}};
 }
 
-/// Of /proc/self/stat, counted from 1 as proc(5) does; the name in brackets may hold anything.
+/// Fields of /proc/self/stat, counted from 1 as in proc(5); the name in brackets may contain any character.
 std::vector<double> stat_fields() {
   std::ifstream file("/proc/self/stat");
   std::string text;
@@ -51,7 +51,7 @@ std::vector<MetricFamily> process_metrics(const std::string& version) {
   build.gauge.value = 1;
   families.push_back({"perseus_build_info", "What runs", Gauge, {build}});
 
-  constexpr std::size_t user_ticks = 14, system_ticks = 15, start_ticks = 22, resident_pages = 24;  // place, from 1
+  constexpr std::size_t user_ticks = 14, system_ticks = 15, start_ticks = 22, resident_pages = 24;  // position, from 1
   const std::vector<double> stat = stat_fields();
   if (stat.size() >= resident_pages) {
     const auto ticks_per_s = static_cast<double>(sysconf(_SC_CLK_TCK));

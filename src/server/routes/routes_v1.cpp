@@ -33,7 +33,7 @@ Result<Number> number_from(std::string_view name, std::string_view text, std::st
   return number;
 }
 
-/// The query parameters that a call knows; others are an error, so that a slip of the pen is not ignored.
+/// The query parameters that a call accepts; others are an error, so that a typo is not ignored.
 class Parameters {
  public:
   explicit Parameters(const http::HttpRequest& request) : request_(request) {}
@@ -124,7 +124,7 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
 constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
-/// Savings that are estimated from time are at most that old.
+/// Largest age of savings estimated from time.
 constexpr double kRowAge = 60;
 
 std::string page_json(service::Service& service, const service::JobList::Query& query, double now_s) {
@@ -156,7 +156,7 @@ std::string straggler_json(const jobs::StragglerSet& set) {
   return text + "]}";
 }
 
-/// Empty: the request has none. The draft standard's quotes may be left out.
+/// Empty: the request has none. The quotes of the draft standard are optional.
 Result<std::string> idempotency_key_of(const http::HttpRequest& request) {
   constexpr std::size_t kShortest = 16, kLongest = 128;
   std::string_view key = request.header("Idempotency-Key").value_or("");
@@ -254,7 +254,7 @@ void Api::register_job(Call call) {
   auto job = owned(call, std::move(body->job));
   if (job) return service_.register_job(*std::move(job), answer);
   if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
-  // The token's last job counts already.
+  // The token's last job already counts.
   service_.registered_before(repeated, [answer, refused = job.error()](const Result<jobs::RegisteredJob>& before) {
     answer(before || before.error().code != ErrorCode::not_found ? before : Result<jobs::RegisteredJob>(refused));
   });
@@ -295,7 +295,7 @@ void Api::next_plan(Call call) {
           .value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
-  // Not all ranks of a cluster ask again in the same moment.
+  // Spreads the repeated requests of a cluster's ranks over time.
   const double bound_s = options_.longest_wait_s * (0.5 + 0.5 * options_.chance());
   wait.max_wait_s = std::min(wait.max_wait_s.value_or(bound_s), bound_s);
   wait_for_plan(call, std::move(wait), plan_json);
@@ -452,7 +452,7 @@ void Api::job_events(Call call) {
   service_.subscribe(
       job, after.value_or(-1),
       [this, responder = call.responder, end](const jobs::JobEvent& event) {
-        // After a part of a long log, readers ask again from its last id, as event sources do by themselves.
+        // After a part of a long log, readers subscribe again from its last id, as event sources do by themselves.
         const bool part_over = event.kind == jobs::kPartOver;
         if (!part_over) responder.event(text_of(event));
         if ((part_over || event.kind == jobs::kJobRemoved) && *end) (*end)();
@@ -472,7 +472,7 @@ void Api::job_events(Call call) {
 void Api::all_events(Call call) {
   if (refuse_if_full(call, service::HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
-  if (call.identity.role == service::Role::job) {  // it hears of some jobs only
+  if (call.identity.role == service::Role::job) {  // it sees only some jobs
     const jobs::SubscriptionId subscription = service_.subscribe_all(
         [this, responder = call.responder, identity = call.identity](const jobs::JobEvent& event) {
           if (reaches(identity, event.job) == true) responder.event(text_of(event));
@@ -517,7 +517,8 @@ void Api::set_job_straggler(Call call) {
 void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
 
 void Api::set_policy(Call call) {
-  // The same form as in the log: an object with one member, the kind. What is one JSON value stays one within another.
+  // The form of the log: an object with one member, the kind. The check ensures that the body is one JSON value,
+  // which can be embedded in another.
   if (const auto alone = formats::parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
   call.request.body = fmt::format("{{{}:{}}}", http::json_quoted(call.parts[1]), call.request.body);
   const auto body = body_of<jobs::PolicyMembers>(call);
@@ -557,7 +558,7 @@ void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], the
 
 namespace {
 
-/// Jobs' tokens see what their team has learned, the others everything.
+/// Tokens of the role job see what their team has learned; other roles see everything.
 bool is_for(const service::Identity& identity, const jobs::LearnedProfile& learned) {
   return identity.role != service::Role::job || learned.team == identity.team;
 }

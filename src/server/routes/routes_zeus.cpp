@@ -1,5 +1,5 @@
-// The two protocols that existing clients speak, on the same paths: Zeus's PipelineFrequencyOptimizer and the client
-// published with the paper. Told apart by what they send when they register; what they send more is ignored.
+// Two existing client protocols on the same paths: Zeus's PipelineFrequencyOptimizer, and the client published with
+// the paper. The content of the registration distinguishes them; extra members are ignored.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::string text_or_nothing(formats::JsonFields& fields, std::string_view key) {
 
 Error unprocessable(const Error& error) { return {ErrorCode::invalid_input, error.message}; }
 
-/// The name that these clients' servers give a job; what makes it unguessable is added to it.
+/// The job name that these clients' servers use; a random part is added to make it unguessable.
 std::string id_prefix(const jobs::Degrees& degrees, const std::string& metadata, double now_s) {
   const auto now = fmt::gmtime(static_cast<std::time_t>(now_s));
   std::string prefix =
@@ -41,7 +41,7 @@ std::string zeus_schedule(const jobs::StageSchedule& schedule) {
   return text + "]}";
 }
 
-/// One clock for each of the rank's own instructions: the planned one where one is planned, else the one before it.
+/// One clock for each of the rank's own instructions: the planned one where there is one, otherwise the previous one.
 std::string artifact_schedule(const jobs::StageSchedule& schedule) {
   std::string text = "\"power_states\": [";
   double current = 0;
@@ -114,7 +114,7 @@ void Api::legacy_register_job(Call call) {
     job.profile = job.name;
   }
   if (fields.error()) return call.fail(unprocessable(*fields.error()));
-  // Ids are short and plain whatever the metadata holds.
+  // Ids stay short and plain whatever the metadata contain.
   std::erase_if(metadata, [](char c) {
     return (std::isalnum(static_cast<unsigned char>(c)) == 0) && c != '-' && c != '_' && c != '.';
   });

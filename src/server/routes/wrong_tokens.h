@@ -1,12 +1,11 @@
-// A brake on guessing: how many wrong tokens an address has shown lately.
+// Rate limit on token guessing: counts wrong tokens per address.
 //
-// Problem: every guess costs a hash and a line of the log, and nothing says that somebody is guessing.
-// Input: addresses that showed a wrong token, and when.
-// Output: whether an address has shown too many: it is then answered 429 until a minute is over. Right tokens are
-// always
-//   taken, so that one wrong rank does not keep out the others behind the same address.
-// Errors: none.
-// Cost: a look-up; at most 10,000 addresses are remembered.
+// Problem: every guess costs a hash and a line of the log, and nothing reveals an attack.
+// Input:   addresses that sent a wrong token, with times.
+// Output:  whether an address has sent too many: the server then answers 429 until a minute is over. Valid tokens are
+//          always accepted, so that one misconfigured rank does not block the others behind the same address.
+// Errors:  none.
+// Cost:    a lookup; at most 10,000 addresses are kept.
 // Threads: io thread.
 #pragma once
 
@@ -21,7 +20,7 @@ class WrongTokens {
   static constexpr int allowed = 20;
   static constexpr double within_s = 60;
 
-  /// Counts one; true: too many.
+  /// Counts one wrong token; true: too many.
   bool count(const std::string& address, double now_s) {
     ++total_;
     if (shown_.size() >= most_addresses)

@@ -12,7 +12,7 @@ namespace perseus::service {
 namespace {
 
 constexpr std::size_t kept_frontiers = 8;
-constexpr double wrong_estimate = 20;  // planning that takes so many times what is quick was estimated wrongly
+constexpr double wrong_estimate = 20;  // planning that takes this many times the quick limit was estimated wrongly
 
 }  // namespace
 
@@ -45,7 +45,7 @@ Characterisations::Frontier Characterisations::known(const std::string& key) con
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
-// ---- Who wants what
+// ---- Requests for frontiers
 
 void Characterisations::want(const std::string& key, const Wanter& who, Answer answer) {
   const auto [found, is_new] = work_.try_emplace(key);
@@ -53,7 +53,7 @@ void Characterisations::want(const std::string& key, const Wanter& who, Answer a
   work.wanters[who.id] = {who.owner, std::move(answer)};
   if (stopping_) return;
   if (is_new) return start(key);
-  if (work.queued) enqueue(key);  // in one more name
+  if (work.queued) enqueue(key);  // queued for one more owner
   if (!work.quick) return;
   executor_.submit(Executor::Kind::request, [weak = weak_from_this(), key, id = who.id]() -> std::function<void()> {
     return [weak, key, id] {
@@ -79,7 +79,7 @@ void Characterisations::forget(const std::string& key, const std::string& wanter
     return;
   }
   if (work.planning) work.planning->request_stop();  // planned() ends the work
-  if (!work.queued && !work.look_again_s) return;    // what comes back finds that nobody wants it
+  if (!work.queued && !work.look_again_s) return;    // the pending answer will find that no job needs it
   queue_.remove(key);
   work_.erase(found);
 }
@@ -143,7 +143,7 @@ void Characterisations::read_frontier(const std::string& key, const std::string&
           if (!self || !self->work_.contains(key)) return;
           if (result && key == blob_key) return self->finish(key, result);
           if (result) self->offer_quick(key, *result);
-          // A frontier that cannot be read, from a later version perhaps, is made again.
+          // An unreadable frontier, for example from a later version, is planned again.
           self->enqueue(key);
         };
       });
@@ -176,9 +176,9 @@ void Characterisations::in_turn(const std::string& key, const std::string& owner
 }
 
 void Characterisations::start_next() {
-  if (std::exchange(starting_, true)) return;  // a store that does not answer refuses inside the call
+  if (std::exchange(starting_, true)) return;  // a store that does not answer fails inside the call
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
-    // Not that it would keep first frontiers waiting: it gives way. But they come first.
+    // A refinement would give way to first frontiers, but they start first anyway.
     if (kind == PlanningQueue::Kind::refinement && queue_.has(PlanningQueue::Kind::first, clock_.now_s())) break;
     while (!stopping_ && under_way_[kind] < planners_) {
       const auto next = queue_.take(kind, clock_.now_s());
@@ -272,7 +272,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
                     executor = &executor_]() -> std::function<void()> {
                      Planned planned;
                      const double begin_s = thread_cpu_s();
-                     double away_s = 0;  // of others' work
+                     double away_s = 0;  // spent on others' work
                      StopCheck check([&] {
                        if (gives_way) {
                          const double leave_s = thread_cpu_s();
@@ -280,7 +280,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
                          away_s += thread_cpu_s() - leave_s;
                        }
                        const double spent_s = thread_cpu_s() - begin_s - away_s;
-                       // A quick frontier is always worth its time.
+                       // The budget does not apply to a quick frontier.
                        planned.over_budget = refines && spent_s > budget_s;
                        planned.turn_is_over = gives_way && spent_s > slice_s && *turn.others_wait;
                        return planned.over_budget || planned.turn_is_over || stop.stop_requested();
@@ -315,12 +315,13 @@ void Characterisations::planned(const std::string& key, Planned planned) {
   if (was_stopped) ++stopped_;
   if (stopping_) return;
   if (was_stopped) {
-    // Somebody may want it again by now.
+    // Another job may have requested it again meanwhile.
     release(key, work);
     return enqueue(key);
   }
   if (planned.error && planned.turn_is_over && !planned.over_budget) {
-    // It begins anew with twice the time: all attempts before the last one take less than twice its time.
+    // The refinement restarts with twice the time: all attempts before the last one together take less than twice its
+    // time.
     work.slice_s = 2 * planned.planner_s;
     release(key, work);
     return enqueue(key);
@@ -354,7 +355,7 @@ void Characterisations::offer_quick(const std::string& key, const Frontier& quic
   remember(quick);
   Work& work = work_[key];
   work.quick = quick;
-  std::vector<Answer> answers;  // they may change who wants it
+  std::vector<Answer> answers;  // they may change the set of wanters
   for (const auto& [id, wanted] : work.wanters) answers.push_back(wanted.answer);
   for (const Answer& answer : answers) answer(quick);
 }
@@ -397,7 +398,7 @@ void Characterisations::tick(double now_s) {
     }
   }
   for (const std::string& key : again) start(key);
-  start_next();  // an owner may be within the quota again
+  start_next();  // an owner may be within its quota again
 }
 
 std::optional<double> Characterisations::next_wake() const {

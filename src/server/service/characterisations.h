@@ -1,17 +1,17 @@
-// Frontiers by the key of their input: from memory, from the store, or computed, once for everybody who asks.
+// Frontiers by the key of their input: from memory, from the store, or planned once for all jobs that request them.
 //
-// Problem: planning takes up to minutes and must not be done twice: not for two jobs with the same pipeline, not by two
-// servers on one database, not again after a restart; and one job's planning must not keep the others from theirs.
-// A pipeline that takes long gets a quick frontier first, under a key of its own (quick_frontier_key()), and is refined
-// when nothing else waits, within a budget of planner seconds.
-// Input:   a key whose input is in the store ("input/KEY"), and who wants it.
-// Output:  to all who want it: the quick frontier if it has one, then the full one; each is then also in the store
-//          ("frontier/KEY"). On the io thread, inside want() only
-//          while the store does not answer.
-// Errors:  `unavailable`: the store is away, ask again; others: this input has no (full) frontier, and why. Work that
-//          another server has claimed is waited for: its result is looked for again every quarter of a lease, and its
-//          lease ends if it dies. Planning that nobody wants any more is stopped.
-// Cost:    a look-up; planning and reading run on the executor.
+// A pipeline that takes long to plan gets a quick frontier first, under its own key (quick_frontier_key()). It is
+// refined when no other planning waits, within a budget of planner seconds.
+//
+// Problem: planning takes up to minutes and must not be repeated: not for two jobs with the same pipeline, not by two
+//          servers on one database, not after a restart; and one job's planning must not block the others'.
+// Input:   a key whose input is in the store ("input/KEY"), and the wanter.
+// Output:  to all wanters: the quick frontier if there is one, then the full one; each is then also in the store
+//          ("frontier/KEY"). On the io thread; inside want() only while the store does not answer.
+// Errors:  `unavailable`: the store does not answer, retry; others: the reason why this input has no (full) frontier.
+//          Work claimed by another server is awaited: its result is looked up every quarter of a lease, and the lease
+//          ends if that server dies. Planning without wanters is stopped.
+// Cost:    a lookup; planning and reading run on the executor.
 // Threads: io thread only.
 // Source:  docs/decisions/0033.
 #pragma once
@@ -37,10 +37,10 @@ namespace perseus::service {
 class Characterisations : public std::enable_shared_from_this<Characterisations> {
  public:
   using Frontier = std::shared_ptr<const jobs::CharacterisedPipeline>;
-  /// Called once, or twice if the first frontier is a quick one (its key says so).
+  /// Called once, or twice if the first frontier is a quick one (its key tells).
   using Answer = std::function<void(const Result<Frontier>&)>;
   struct Wanter {
-    std::string id;     ///< of a job, say; wants a key once
+    std::string id;     ///< for example of a job; it requests a key once
     std::string owner;  ///< see PlanningQueue
   };
 
@@ -49,24 +49,25 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   Characterisations& operator=(const Characterisations&) = delete;
   ~Characterisations();
 
-  /// In memory, or null.
+  /// The frontier if it is in memory, otherwise null.
   [[nodiscard]] Frontier known(const std::string& key) const;
   void want(const std::string& key, const Wanter& who, Answer answer);
-  /// That wanter is answered no more. Planning that nobody else wants stops.
+  /// Removes the wanter. Planning without other wanters stops.
   void forget(const std::string& key, const std::string& wanter);
 
-  /// Another piece of the planners' work, whose turn has come.
+  /// Other work for the planners, when its turn has come.
   struct OtherTurn {
-    Executor::Kind kind = Executor::Kind::planning;  ///< to be done as that
-    std::function<void(double planner_s)> over;      ///< to be called at its end
+    Executor::Kind kind = Executor::Kind::planning;  ///< executor kind for the work
+    std::function<void(double planner_s)> over;      ///< call it when the work ends
   };
-  /// Calls `begin` when it is the owner's turn, as for a first frontier. The keys have no frontier's name.
+  /// Calls `begin` when it is the owner's turn, with the priority of a first frontier. The keys differ from those of
+  /// frontiers.
   void in_turn(const std::string& key, const std::string& owner, std::function<void(OtherTurn)> begin);
 
-  /// Stops all planning, releases its claims, and starts no other; calls `released` then.
+  /// Stops all planning, releases its claims, and starts no more; then calls `released`.
   void stop(std::function<void()> released);
 
-  /// Takes over the budget and the quota, for what is planned from now on.
+  /// Applies budget and quota to later planning.
   void set_limits(const ServiceOptions& options);
 
   void tick(double now_s);
@@ -86,7 +87,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
  private:
   using Bytes = std::optional<std::string>;
   struct Stored {
-    std::string key;  ///< of the quick frontier, if that is what there is
+    std::string key;  ///< of the quick frontier, if there is only that one
     Bytes bytes;
   };
   struct Wanted {
@@ -94,20 +95,20 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
     Answer answer;
   };
   struct Work {
-    std::map<std::string, Wanted> wanters;  ///< by id; none: it ends as soon as it can
+    std::map<std::string, Wanted> wanters;  ///< by id; empty: the work ends as soon as possible
     bool queued = false;
     bool claimed = false;
     std::optional<std::stop_source> planning;  ///< stops the planner
-    std::optional<double> look_again_s;        ///< another server is at it
+    std::optional<double> look_again_s;        ///< another server is planning it
     double renew_s = 0;
-    Frontier quick;      ///< was answered
-    double slice_s = 0;  ///< planner seconds that its next refinement has before others have their turn
+    Frontier quick;      ///< already delivered
+    double slice_s = 0;  ///< planner seconds of its next refinement before others have their turn
   };
-  /// Of one planning: the turn that it takes, and in whose name.
+  /// One planning: its kind of turn and its owner.
   struct Turn {
     PlanningQueue::Kind kind = PlanningQueue::Kind::first;
     std::string owner;
-    std::shared_ptr<std::atomic<bool>> others_wait;  ///< other owners, for such a turn
+    std::shared_ptr<std::atomic<bool>> others_wait;  ///< true if other owners wait for such a turn
   };
   struct Planned {
     Frontier frontier;
@@ -141,12 +142,12 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   const Clock& clock_;
   Executor& executor_;
   std::map<std::string, std::weak_ptr<const jobs::CharacterisedPipeline>> known_;
-  std::deque<Frontier> recent_;  ///< kept though no job holds them
+  std::deque<Frontier> recent_;  ///< cached though no job holds them
   std::map<std::string, Work> work_;
-  std::map<std::string, std::function<void(OtherTurn)>> others_;  ///< that wait for their turns
+  std::map<std::string, std::function<void(OtherTurn)>> others_;  ///< waiting for their turn
   PlanningQueue queue_;
   std::map<PlanningQueue::Kind, int> under_way_;
-  std::vector<Turn> refining_;  ///< turns of refinements that are under way
+  std::vector<Turn> refining_;  ///< turns of refinements in progress
   bool stopping_ = false;
   bool starting_ = false;
   std::int64_t computed_ = 0;

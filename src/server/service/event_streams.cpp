@@ -6,13 +6,13 @@
 namespace perseus::service {
 namespace {
 
-constexpr double kEventsTogether = 0.02;  // s
+constexpr double kEventsTogether = 0.02;  // s during which events are merged
 constexpr std::size_t kMostEventBytes = std::size_t{48} << 10U;
 
 }  // namespace
 
 EventStreams::Id EventStreams::add(http::Responder responder) {
-  send();  // what happened before is for the others
+  send();  // earlier events go only to the existing streams
   streams_.emplace(++last_, std::move(responder));
   return last_;
 }
@@ -30,7 +30,7 @@ void EventStreams::send() {
   due_s_.reset();
   if (text_.empty()) return;
   const auto text = std::make_shared<const std::string>(std::exchange(text_, {}));
-  std::vector<http::Responder> streams;  // one that is cut removes itself
+  std::vector<http::Responder> streams;  // a stream that is cut removes itself
   streams.reserve(streams_.size());
   for (const auto& [id, responder] : streams_) streams.push_back(responder);
   for (const http::Responder& responder : streams) responder.event(text);

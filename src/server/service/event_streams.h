@@ -1,12 +1,12 @@
-// The event streams over all jobs, which all send the same text.
+// The event streams over all jobs, which share one text.
 //
-// Problem: a notice in 5,000 jobs makes 15,000 events; 200 streams must not cost the request 3 million steps.
+// Problem: a notice in 5,000 jobs makes 15,000 events; sending them to 200 streams must not cost the request 3
+//          million steps.
 // Input:   events as text; streams.
-// Output:  every stream gets all events from now on, in order; events of 20 ms, or 48 KiB of them, are one text that
-// all
+// Output:  every stream gets all later events in order; events of 20 ms, or 48 KiB of them, form one text that all
 //          streams share.
 // Errors:  none.
-// Cost:    an event: a copy of its text, whatever the number of streams. A text: a pointer per stream.
+// Cost:    per event a copy of its text, whatever the number of streams; per text a pointer per stream.
 // Threads: io thread.
 // Source:  docs/decisions/0034.
 #pragma once
@@ -30,10 +30,10 @@ class EventStreams {
   void remove(Id id) { streams_.erase(id); }
   [[nodiscard]] bool empty() const { return streams_.empty(); }
 
-  /// True: next_wake_s() is earlier than before.
+  /// True if next_wake_s() is earlier than before.
   bool take(std::string_view event, double now_s);
   [[nodiscard]] std::optional<double> next_wake_s() const { return due_s_; }
-  /// Sends what has been taken.
+  /// Sends the collected events.
   void send();
 
  private:

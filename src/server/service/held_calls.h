@@ -1,11 +1,12 @@
-// Calls that are kept open: waits for plans and event streams, by whose they are.
+// Open calls (waits for plans and event streams), counted by token and address.
 //
-// Problem: a token that is revoked or expires must not go on hearing what it was allowed to hear when it asked; one
-//   token or one address must not hold everything that there is room for.
-// Input:   who asked and from where, and what ends the call.
-// Output:  end_unless() ends all whose identity holds no longer; full() says why there is no room for one more.
+// Problem: a token that is revoked or expires must not keep receiving through calls that it opened before; one token
+//          or one address must not use up all capacity.
+// Input:   the caller's identity and address, and a function that ends the call.
+// Output:  end_unless() ends all calls whose identity is no longer valid; full() gives the reason if a caller has
+//          reached its limit.
 // Errors:  none.
-// Cost:    one entry of a hash table per open call; end_unless() looks at all of them.
+// Cost:    one entry of a hash table per open call; end_unless() visits all of them.
 // Threads: io thread.
 // Source:  docs/decisions/0034.
 #pragma once
@@ -22,7 +23,7 @@
 
 namespace perseus::service {
 
-/// At a time. Where tokens are off, there is none to count for; loopback has no limit.
+/// Limits on calls open at a time. Without tokens there is no limit per token; loopback has no limit.
 struct HeldLimits {
   std::size_t waits_per_token = 16384;
   std::size_t streams_per_token = 256;
@@ -41,9 +42,9 @@ class HeldCalls {
   };
 
   explicit HeldCalls(HeldLimits limits = {}) : limits_(limits) {}
-  /// For calls from now on.
+  /// Applies to later calls.
   void set_limits(HeldLimits limits) { limits_ = limits; }
-  /// Why there is no room for one more; nothing: there is.
+  /// The limit that the caller has reached; nothing: none.
   [[nodiscard]] std::optional<std::string> full(const Caller& caller) const;
   Id add(const Caller& caller, std::function<void()> end);
   void remove(Id id);

@@ -8,7 +8,7 @@
 namespace perseus::service {
 namespace {
 
-constexpr double kRowsTogether = 0.05;  // s: several events in a row are one change
+constexpr double kRowsTogether = 0.05;  // s: events within this time form one change
 constexpr double kRowsSpacing = 0.5;    // s between two changes
 
 std::string changes_json(const std::vector<JobList::Change>& changes, const JobChanges::Sees& sees) {

@@ -1,10 +1,10 @@
-// The rows of the store's index in memory, with a note of which ones changed.
+// The rows of the store's index in memory, with a record of changed rows.
 //
-// Problem: lists keep each job's row as text and must make anew only what changed.
+// Problem: lists cache each job's row as text and must rebuild only changed rows.
 // Input:   changes, by the methods of a map.
-// Output:  the rows by id; take_changed(): the ids of rows that changed or went since the last call.
+// Output:  the rows by id; take_changed(): the ids of rows changed or removed since the last call.
 // Errors:  none.
-// Cost:    a look-up.
+// Cost:    a lookup.
 // Threads: io thread.
 #pragma once
 
@@ -32,7 +32,7 @@ class JobIndex {
     return rows_[id];
   }
   void emplace(const std::string& /*id*/, store::JobIndexRow row) {
-    const std::string id = row.job;  // the caller's may be that of the row that was moved here
+    const std::string id = row.job;  // copied: the caller's id may be in the row that is moved here
     if (rows_.emplace(id, std::move(row)).second) note(id);
   }
   void try_emplace(const std::string& id, store::JobIndexRow row) { emplace(id, std::move(row)); }
@@ -44,7 +44,7 @@ class JobIndex {
     note(gone.job);
     if (on_erased) on_erased(gone);
   }
-  /// What is told of the job beside its row has changed.
+  /// Marks the row as changed: data shown beside it have changed.
   void note(const std::string& id) {
     changed_.insert(id);
     if (on_changed) on_changed(id);

@@ -1,12 +1,12 @@
-// The list of jobs, newest first, in pages; each row is kept as text.
+// The list of jobs, newest first, in pages; each row is cached as text.
 //
-// Problem: a list of thousands of jobs is asked for again and again, and most rows have not changed since.
-// Input:   rows that changed or went.
+// Problem: a list of thousands of jobs is requested repeatedly, while most rows are unchanged.
+// Input:   changed and removed rows.
 // Output:  pages. A cursor names the last row of a page by its place in the order, so a page stays right while jobs
-//          come and go, and if that job itself goes. revision() changes with every row; take_changes() tells the rows
-//          that changed since the last call.
-// Errors:  none; a cursor that is not one of parse_cursor() has no page.
-// Cost:    O(log n) a change. A page: its rows, or with a filter all rows that it looks at.
+//          are added and removed, even that job itself. revision() changes with every row; take_changes() returns the
+//          rows changed since the last call.
+// Errors:  none; a cursor must come from parse_cursor().
+// Cost:    O(log n) per change. A page: its rows, or with a filter all rows examined.
 // Threads: io thread.
 // Source:  docs/decisions/0034.
 #pragma once
@@ -25,9 +25,9 @@
 
 namespace perseus::service {
 
-/// What lists say of a job whose row in the index is damaged.
+/// State in lists of a job whose row in the index is damaged.
 inline constexpr std::string_view kDamagedState = "damaged";
-/// All that a row's state may be: those of jobs, and kDamagedState.
+/// All states that a row can have: those of jobs, and kDamagedState.
 std::vector<std::string_view> listed_states();
 
 class JobList {
@@ -36,15 +36,15 @@ class JobList {
     std::string state, name;
     std::optional<std::string> owner;  ///< the token that registered it; empty: none; nothing: not known
     std::string text;                  ///< a JSON object
-    double made_s = 0;                 ///< when
+    double made_s = 0;                 ///< time at which the text was made
     bool is_live = false;
     int ranks = 0;  ///< expected
   };
-  /// Live jobs that one token has registered.
+  /// Live jobs registered by one token.
   struct Owned {
     std::int64_t jobs = 0, ranks = 0;
   };
-  /// The place in the order.
+  /// A position in the order.
   struct Place {
     double created_s = 0;
     std::string job;
@@ -55,32 +55,33 @@ class JobList {
   struct Query {
     std::size_t limit = 0;
     std::optional<Place> after;
-    std::function<bool(const Place&, const Row&)> wanted;  ///< none: every row
+    std::function<bool(const Place&, const Row&)> wanted;  ///< empty: every row
   };
   struct Page {
     std::vector<std::pair<const Place*, const Row*>> rows;  ///< valid until the list changes
-    std::optional<Place> next;                              ///< there are more, after this
+    std::optional<Place> next;                              ///< the next page starts after this place; nothing: no more
+                                                            ///< rows
   };
   struct Change {
     std::string job;
     std::optional<std::string> owner;
-    std::optional<std::string> text;  ///< nothing: it is gone
+    std::optional<std::string> text;  ///< nothing: the row was removed
   };
 
-  /// True if the row is another one now.
+  /// True if the row changed.
   bool put(const jobs::JobRow& row, const jobs::JobSummary& summary, double now_s);
   void remove(const std::string& job);
   [[nodiscard]] Page page(const Query& query) const;
   [[nodiscard]] const Row* find(const std::string& job) const;
   [[nodiscard]] Owned owned_by(const std::string& token) const;
-  /// By state; states without jobs may be missing.
+  /// Number of jobs by state; states without jobs may be missing.
   [[nodiscard]] const std::map<std::string, std::int64_t, std::less<>>& states() const { return states_; }
   /// Expected ranks of all live jobs.
   [[nodiscard]] std::int64_t live_ranks() const { return live_ranks_; }
   [[nodiscard]] std::uint64_t revision() const { return revision_; }
   [[nodiscard]] std::size_t size() const { return rows_.size(); }
 
-  /// While something asks for changes, they are kept.
+  /// Records changes for take_changes() from now on, or stops recording.
   void keep_changes(bool keep);
   std::vector<Change> take_changes();
 

@@ -13,7 +13,7 @@ std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double no
   const jobs::Job& job = live.job;
   if (!job.live()) return {};
   if (live.reports_name_plans()) return jobs::counted_as_reported(job, live.frontiers, live.followed);
-  // The first report of a client that names its process says which plan it followed.
+  // The first report of a client that names its process also names the plan that it followed.
   if (live.no_plan_followed() || (job.names_processes && !live.reports_without_plan)) return {};
   const auto iteration =
       live.progress && live.progress->iteration() ? std::optional(live.progress->finished()) : std::nullopt;
@@ -71,7 +71,7 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
   return views;
 }
 
-/// As measured where it is, else as estimated.
+/// As measured where available, otherwise estimated.
 std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   const jobs::Job& job = live.job;
   if (job.measured_plan && job.measured_highest) {
@@ -127,7 +127,7 @@ jobs::JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
           Joules(estimated.saved_j)};
 }
 
-/// Of all pipelines, though one of them measured.
+/// Cost for all pipelines, though one of them measured.
 std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live) {
   const jobs::Job& job = live.job;
   const jobs::Job::Profiled& profiled = job.profiled;

@@ -1,8 +1,10 @@
-// What is told of a job to those who look at it.
+// The view of a job for clients.
 //
-// Input: the job in memory and the time. Output: its view: state, plan, stragglers and policies in words, savings so
-// far; and what a list says of it. Errors: none. Cost: O(pipelines + notices), O(points) under a power cap. Threads: io
-// thread.
+// Input:   the job in memory and the time.
+// Output:  its view: state, plan, stragglers and policies in words, savings so far; and its entry in lists.
+// Errors:  none.
+// Cost:    O(pipelines + notices), O(points) under a power cap.
+// Threads: io thread.
 #pragma once
 
 #include "server/service/live_jobs.h"
@@ -10,7 +12,7 @@
 namespace perseus::service {
 
 jobs::JobView view_of(const LiveJob& live, double now_s);
-/// Iterations that ran under plans and are not in the log yet.
+/// Iterations under plans that are not in the log yet.
 std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double now_s);
 jobs::JobSummary summary_of(const LiveJob& live, double now_s);
 

@@ -16,7 +16,7 @@ std::string fact(const std::map<std::string, std::string>& facts, std::string_vi
   return found == facts.end() ? std::string() : found->second;
 }
 
-/// "model" is what our own clients say, "model_name" the published one.
+/// "model" is the name in our own clients, "model_name" in the published one.
 std::string model_of(const std::map<std::string, std::string>& facts) {
   return fact(facts, "model").empty() ? fact(facts, "model_name") : fact(facts, "model");
 }
@@ -33,7 +33,7 @@ std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string
   }
   if (const std::string team = fact(facts, team_fact); !team.empty()) text += fmt::format("team={}\n", team);
   if (shape) {
-    // What a computation takes does not depend on how many there are, nor on how they wait for each other.
+    // A computation's time depends neither on the number of computations nor on how they wait for each other.
     jobs::PipelineShape own = *shape;
     if (own.action_table.empty()) own.microbatches = 0;
     own.switch_latency.reset();
@@ -64,7 +64,7 @@ Result<jobs::LearnedProfile> parse_learned(const std::string& key, const std::st
     if (!read) return read.error();
     learned = *std::move(read);
   } else {
-    learned.input = bytes;  // as earlier versions kept it
+    learned.input = bytes;  // the form of earlier versions
   }
   learned.id = key.substr(learned_prefix.size());
   return learned;

@@ -8,9 +8,9 @@
 namespace perseus::service {
 namespace {
 
-constexpr double store_retry_s = 1;  // after the store failed
+constexpr double store_retry_s = 1;  // s after a failure of the store
 
-/// The job's ranks have started anew: iterations count from 0.
+/// The job's ranks have restarted: iterations count from 0.
 void forget_iterations(LiveJob& live) {
   live.progress.reset();
   live.followed = {};
@@ -21,7 +21,7 @@ void answer(const JobCommand& command, const Status& status) {
   if (command.done) command.done(status);
 }
 
-/// What no plan depends on.
+/// True for events that no plan depends on.
 bool is_no_matter(const jobs::EventBody& body) {
   return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
          std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
@@ -75,7 +75,7 @@ LiveJob* LiveJobs::in_memory(const std::string& id) {
 
 LiveJob* LiveJobs::current(const std::string& id) {
   LiveJob* const live = in_memory(id);
-  // An append on a job that others have changed conflicts, and then it is read.
+  // An append to a job that another server has changed conflicts; the job is then read again.
   return live != nullptr && live->stale_ && !live->appending_ ? nullptr : live;
 }
 
@@ -101,7 +101,7 @@ void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
   std::vector<Found> waiting = std::move(loading_[id]);
   loading_.erase(id);
   for (Found& then : waiting) {
-    if (*told) told = Result<LiveJob*>(in_memory(id));  // the one before may have seen it go
+    if (*told) told = Result<LiveJob*>(in_memory(id));  // the previous callback may have removed it
     if (*told && **told == nullptr) told = Result<LiveJob*>(no_job(id));
     then(*told);
   }
@@ -120,13 +120,13 @@ std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Rea
   if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
     return Result<LiveJob*>(later_version(id));
   if (read->job.state == jobs::JobState::none) {
-    // It was made while the store was read.
+    // The job was created while the store was read.
     if (live != nullptr && live->committed > 0 && !live->stale_) return Result<LiveJob*>(live);
     index_.erase(id);
     forget(id);
     return Result<LiveJob*>(no_job(id));
   }
-  if (live != nullptr && read->job.sequence < live->committed) {  // it was read before our last append
+  if (live != nullptr && read->job.sequence < live->committed) {  // the read preceded our last append
     if (live->stale_) return std::nullopt;
     return Result<LiveJob*>(live);
   }
@@ -148,7 +148,7 @@ std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Rea
   return Result<LiveJob*>(live);
 }
 
-/// Memory becomes what the store says. What it says beyond what was durable before is news.
+/// Replaces memory by the stored job. Events beyond the previously durable ones are news.
 void LiveJobs::install(LiveJob& live, Read read) {
   const std::int64_t before = live.committed;
   const bool starts_anew = read.job.restarts != live.job.restarts;
@@ -178,7 +178,7 @@ void LiveJobs::install(LiveJob& live, Read read) {
   }
 }
 
-// ---- News of other servers
+// ---- Changes by other servers
 
 void LiveJobs::with_news(const std::string& id, Found then) {
   const LiveJob* const live = in_memory(id);
@@ -191,7 +191,7 @@ void LiveJobs::ask_for_news(const std::string& id) {
   const auto found = news_.find(id);
   if (found == news_.end() || found->second.reading) return;
   const LiveJob* const live = in_memory(id);
-  // What is under way is waited for first: appended() and was_read() come back here.
+  // An operation in progress finishes first: appended() and was_read() call this again.
   if ((live != nullptr && live->appending_) || loading_.contains(id)) return;
   News& news = found->second;
   if (live == nullptr || live->stale_) {
@@ -223,7 +223,7 @@ void LiveJobs::heard(const std::string& id, const Result<std::int64_t>& last) {
   LiveJob* const live = in_memory(id);
   if (last && live != nullptr && *last > live->committed) {
     live->stale_ = true;
-    // Asked again when the append is over, or answered when the job was read.
+    // Asked again after the append, or answered when the job has been read.
     std::ranges::move(news.next, std::back_inserter(asking));
     news.next = std::move(asking);
     return ask_for_news(id);
@@ -247,23 +247,23 @@ void LiveJobs::forget(const std::string& id) {
 }
 
 void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
-  // What is being read may be from before: it would pass for all that there is.
+  // The read in progress may be outdated: it would count as complete.
   if (loading_.contains(id)) changed_while_read_.insert(id);
   LiveJob* const live = in_memory(id);
   if (sequence == 0) {
     index_.erase(id);
-    if (live == nullptr || !live->appending_) forget(id);  // else the append conflicts
+    if (live == nullptr || !live->appending_) forget(id);  // otherwise the append conflicts
     return;
   }
   if (live != nullptr) {
     if (sequence <= live->committed) return;
     live->stale_ = true;
-    if (live->appending_) return;  // it conflicts
+    if (live->appending_) return;  // the append conflicts
   } else {
     index_.try_emplace(id, store::JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
     if (sequence <= index_.find(id)->second.last_sequence) return;
   }
-  load(id, [](const auto&) {});  // an error is met again when somebody asks
+  load(id, [](const auto&) {});  // the next request for the job sees the error
 }
 
 // ---- Changing
@@ -298,13 +298,13 @@ void LiveJobs::touch(LiveJob& live) {
 }
 
 void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
-  // What would only queue up is refused before it changes anything.
+  // A write that would only queue up is rejected before it changes anything.
   if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
   LiveJob::Entry entry{std::move(command), {}, {}, {}};
   const bool was_stale = live.stale_;
   const Status decided = decide_into(live, entry);
   if (!decided) {
-    if (live.stale_ && !was_stale) {  // what was folded of it must go
+    if (live.stale_ && !was_stale) {  // its folded events must be undone
       if (!live.appending_ && live.committed > 0) load(live.job.id, [](const auto&) {});
     } else if (!has_news && live.committed > 0 && entry.command.done) {
       return with_news(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
@@ -357,7 +357,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body
   Status folded = jobs::apply(live.job, event);
   if (live.job.restarts != restarts) forget_iterations(live);
   if (!folded) {
-    // A decision that the state machine refuses is a bug of ours: what was folded of it must not stay.
+    // A decision that the state machine rejects is a bug: its folded events must be undone.
     entry.events.clear();
     live.stale_ = true;
     return folded;
@@ -409,7 +409,7 @@ void LiveJobs::append_is_slow(const std::string& id) {
   if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) go_adrift(*live);
 }
 
-/// Clients are told that nobody knows. What was folded stays, for it may be written any time.
+/// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
 void LiveJobs::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
   if (live == nullptr || !live->appending_) return;
@@ -453,7 +453,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
   for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);
   if (live == nullptr) return;
-  if (live->stale_ && !live->appending_) {  // what came meanwhile was decided on a job that is not the store's
+  if (live->stale_ && !live->appending_) {  // later commands were decided on a job that differs from the store's
     std::vector<LiveJob::Entry> rest = std::move(live->outbox_);
     live->outbox_.clear();
     again(id, std::move(rest));
@@ -474,7 +474,7 @@ void LiveJobs::keep_known(LiveJob& live, const std::vector<SequencedEvent>& even
   }
 }
 
-/// Another server was first: what it did is read, and the same requests decide again.
+/// Another server committed first: its events are read, and the same commands decide again.
 void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries) {
   std::vector<JobCommand> commands;
   for (LiveJob::Entry& entry : entries) {
@@ -494,7 +494,7 @@ void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries)
 
 void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error) {
   if (live.committed == 0) {
-    forget(std::string(live.job.id));  // it never was
+    forget(std::string(live.job.id));  // the job was never created
   } else {
     live.stale_ = true;
     go_adrift(live);
@@ -502,7 +502,7 @@ void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Er
   for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
 }
 
-// ---- What ranks are told while the store does not take what time makes due
+// ---- Ranks' view while the store does not accept what time makes due
 
 void LiveJobs::go_adrift(LiveJob& live) {
   live.adrift_ = true;

@@ -1,16 +1,17 @@
-// The jobs in memory, and the one way in which they change: decide, fold, append to the store, and only then answer.
+// The jobs in memory, and the only path by which they change: decide, fold, append to the store, then answer.
 //
-// Problem: what was answered must be durable; several servers may change the same job; a commit takes milliseconds and
-// thousands of ranks register at once; a store that hangs must hold up nobody who asks for what is known.
+// Problem: an answered change must be durable; several servers may change the same job; a commit takes milliseconds
+//          while thousands of ranks register at once; a store that hangs must not delay requests for known data.
 // Input:   commands: functions from a job to the events that a request makes.
-// Output:  `done` after the commit of these events, and of everything that they were decided on. Per job one append is
-//   under way; what comes meanwhile is folded into memory at once and goes to the store together afterwards (group
-//   commit). If another server was first, the job is read again and the commands decide again.
-// Errors:  a command's own: nothing happens; not_found: no such job; those of the store: memory forgets what it did not
-//   take and the commands answer its error; unavailable: it has not answered within its time, so that nobody knows.
-//   While the store does not take what time has made due, the job has a shadow, see LiveJob.
-// Cost:    O(1) a command beside its events; reading a job O(its events), on the executor. The first change that a
-//   client waits for while nothing else is under way copies the job, O(ranks), unless it is only a rank or a count.
+// Output:  `done` after the commit of these events and of every event that they were decided on. Each job has one
+//          append in progress; later events are folded into memory at once and go to the store together afterwards
+//          (group commit). If another server committed first, the job is read again and the commands decide again.
+// Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
+//          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
+//          unknown. While the store does not accept what time has made due, the job has a shadow, see LiveJob.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
+//          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
+//          count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once
@@ -43,7 +44,7 @@ namespace perseus::service {
 struct Decision {
   std::vector<jobs::EventBody> events;
   std::vector<store::Blob> blobs;
-  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job is there
+  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job exists
 };
 
 struct JobCommand {
@@ -56,7 +57,7 @@ struct SequencedEvent {
   jobs::Event event;
 };
 
-/// A job whose log this version cannot fold. It is shown as far as it is known, and left alone.
+/// The error for a job whose log this version cannot fold. The known part is shown, and the job is not changed.
 Error later_version(const std::string& job);
 
 struct Waiter {
@@ -64,80 +65,80 @@ struct Waiter {
   std::int64_t have_version = 0;
   std::optional<double> deadline_s;
   Done<jobs::PlanAnswer> done;
-  bool asks_once = false;  ///< as WaitForPlan's
-  std::int64_t epoch = 0;  ///< likewise
+  bool asks_once = false;  ///< as in WaitForPlan
+  std::int64_t epoch = 0;  ///< as in WaitForPlan
 };
 
-/// A job with what this process alone knows of it.
+/// A job with the data that only this process has.
 ///
-/// Ranks are told what is durable, with one exception: where the store does not take what time has made due (an onset
-/// that was announced, a signal's change), a shadow does. It is the job as far as it is durable, with what has become
-/// due since. Its plans have versions of their own, see is_provisional(), so that whatever becomes durable afterwards,
-/// here, at another server or after a restart, is another version and reaches the rank.
+/// Ranks receive what is durable, with one exception: while the store does not accept what time has made due (an
+/// announced onset, a signal's change), a shadow applies it. The shadow is the durable job plus what has become due
+/// since. Its plans have separate versions, see is_provisional(), so that whatever becomes durable afterwards, here,
+/// at another server or after a restart, has a different version and reaches the rank.
 struct LiveJob {
   jobs::Job job;
   std::unique_ptr<jobs::Job> shadow;
   std::int64_t committed = 0;       ///< events of `job` that are durable
   std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
-  double last_seen_s = 0;           ///< when somebody last asked
-  std::optional<double> retry_s;    ///< when to try again what the store did not do
-  jobs::Frontiers frontiers;        ///< that its plan needs, as far as they are here
-  std::set<std::string> wanted;     ///< frontiers that are on their way; of an input, the full one
+  double last_seen_s = 0;           ///< time of the last request
+  std::optional<double> retry_s;    ///< when to repeat an operation that failed in the store
+  jobs::Frontiers frontiers;        ///< those loaded of the frontiers that its plan needs
+  std::set<std::string> wanted;     ///< frontiers requested; of an input, the full one
   std::optional<jobs::JobProgress> progress;
-  std::optional<jobs::StragglerDetector> detector;  ///< made at the first report
-  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a job that is profiled; stays for what it left out
+  std::optional<jobs::StragglerDetector> detector;  ///< created at the first report
+  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
   struct RankWindows {
-    int handed = -1;  ///< the last one that this server gave the rank
-    int run = -1;     ///< the last one that it reported here
+    int handed = -1;  ///< the last window that this server handed to the rank
+    int run = -1;     ///< the last window that the rank reported here
   };
   std::unordered_map<int, RankWindows> windows_of;  ///< by rank
-  std::vector<double> heard_s;                      ///< by rank: its last call here; short: none
+  std::vector<double> heard_s;                      ///< by rank: time of its last call here; beyond the end: none
   std::map<jobs::WaitId, Waiter> waiters;
-  /// Of the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
+  /// For the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
   std::map<std::array<int, 4>, std::shared_ptr<const jobs::StageSchedule>> schedules;
   std::int64_t schedules_version = 0;
-  std::optional<jobs::PipelineShape> max_clock_shape;  ///< what runs where there is no frontier
+  std::optional<jobs::PipelineShape> max_clock_shape;  ///< the computations where there is no frontier
   enum class Reading : unsigned char { no, under_way, failed };
   Reading max_clock_shape_read = Reading::no;
-  std::optional<double> wake_s;  ///< as registered
+  std::optional<double> wake_s;  ///< as in the index
   int subscribers = 0;
   jobs::IterationEnergyMeter energies;
   jobs::FollowedIterations followed;
-  bool reports_without_plan = false;             ///< a rank reported iterations without the plan that they followed
-  std::optional<double> uncounted_since_s;       ///< when the first iteration came that is not in the log
-  bool replanning = false;                       ///< a profile is completed with the switch latency that ranks measured
-  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency that it cannot be completed with
-  bool plan_handed_out = false;                  ///< to some rank, by this server
-  bool plan_held_back = false;                   ///< a rank asked for it: see Service::State::first_plan_waits()
-  bool settled = false;  ///< nothing has changed since the plan was last compared with what is wanted
+  bool reports_without_plan = false;             ///< a rank reported iterations without naming the plan
+  std::optional<double> uncounted_since_s;       ///< arrival of the first iteration that is not in the log
+  bool replanning = false;                       ///< a profile is being completed with the measured switch latency
+  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency with which completion failed
+  bool plan_handed_out = false;                  ///< this server has sent it to some rank
+  bool plan_held_back = false;                   ///< a rank requested it: see Service::State::first_plan_waits()
+  bool settled = false;  ///< nothing has changed since the plan was last compared with the desired one
 
-  /// Ranks report which plan their iterations followed: nothing else is counted.
+  /// Ranks' reports name the plan followed: only such reports count.
   [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
-  /// What other servers have written meanwhile is not read before that is over.
+  /// Changes by other servers are not read until the append is over.
   [[nodiscard]] bool is_appending() const { return appending_; }
   void hears(int rank, double now_s) {
     if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
     heard_s[rank] = now_s;
   }
-  /// As far as is known here, no iteration has followed a plan.
+  /// As far as this server knows, no iteration has followed a plan.
   [[nodiscard]] bool no_plan_followed() const {
     return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
   }
-  /// The job of which that rank is told, if it is not `job`: the shadow, or while changes are being committed the job
-  /// without them.
+  /// The job that the rank sees if it is not `job`: the shadow, or, during a commit, the job without the uncommitted
+  /// changes.
   [[nodiscard]] jobs::Job* shown_job(int rank) const {
     if (shadow) return shadow.get();
     const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
     return usable ? known_.get() : nullptr;
   }
-  /// The job as it may be shown: without changes that are not durable; with what time makes due where the store does
-  /// not take it. Null: that is `job`.
+  /// The job as clients may see it: without changes that are not durable, and with what time makes due while the
+  /// store does not accept it. Null: `job` itself.
   [[nodiscard]] jobs::Job* answered_job() const { return shadow ? shadow.get() : known_.get(); }
-  /// Version of what ranks are told now.
+  /// Version of the plan that ranks see now.
   [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
   /// The store has failed or is slow: what time makes due goes into the shadow.
   [[nodiscard]] bool is_adrift() const { return adrift_; }
-  /// `job` is ahead of the store: it speaks of blobs that the store may not have yet. This one waits to be written.
+  /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.
   [[nodiscard]] bool is_pending(std::string_view blob) const;
 
  private:
@@ -156,8 +157,8 @@ struct LiveJob {
   std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
 };
 
-/// Versions of plans that were handed out before they were durable: tenths of a second, above what durable versions,
-/// which count from 1, reach. A number comes again after three years.
+/// First version of plans that were sent before they were durable: tenths of a second, above the range of durable
+/// versions, which count from 1. A number repeats after three years.
 constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
 constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
 constexpr std::int64_t provisional_version(double now_s) {
@@ -169,17 +170,17 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   struct Hooks {
     /// The next event that follows from the job and the time alone; called until there is none.
     std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
-    /// Events became durable here, or arrived from another server.
+    /// Called when events became durable here or arrived from another server.
     std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
-    /// What lists say of the job; for the index.
+    /// The job's entry in lists, for the index.
     std::function<std::string(const LiveJob&, double now_s)> summary;
     /// When time makes something due; for the index.
     std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
     /// The job was removed from the store: it is about to leave memory.
     std::function<void(LiveJob&)> removed;
-    /// So many bytes of the job are on their way to the store. May be empty.
+    /// Called with the bytes of the job that are being written to the store. May be empty.
     std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
-    /// What ranks are told has changed, though nothing became durable.
+    /// Called when the ranks' view has changed though nothing became durable.
     std::function<void(LiveJob&)> shown;
   };
   using Found = std::function<void(Result<LiveJob*>)>;
@@ -188,38 +189,38 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   /// Reads the index, on this thread: for the start.
   Status open(store::Store& store);
 
-  /// Calls `then` with the job: at once if it is in memory and up to date, else once it was read, in the order of the
-  /// calls.
+  /// Calls `then` with the job: at once if it is in memory and up to date, otherwise after reading it, in the order
+  /// of the calls.
   template <class Then>
   void with(const std::string& id, Then then) {
     if (LiveJob* live = current(id)) return then(Result<LiveJob*>(live));
     load(id, std::move(then));
   }
-  /// The same once what other servers wrote until now was read. To be called before a request is refused: what one
-  /// server has answered, every other one must know.
+  /// The same, after reading what other servers have written. Call before rejecting a request: another replica may
+  /// have committed newer events.
   void with_news(const std::string& id, Found then);
-  /// Whatever is known of it, though the store may know more.
+  /// The job in memory, though the store may have newer events.
   [[nodiscard]] LiveJob* in_memory(const std::string& id);
   void execute(const std::string& id, JobCommand command);
   void create(const std::string& id, JobCommand command);
-  /// Lets what follows from time or from news happen.
+  /// Applies what follows from time or from news.
   void touch(LiveJob& live);
-  /// The same while the store cannot take it, for what ranks are told.
+  /// Applies the same to the ranks' view while the store cannot accept it.
   void touch_shadow(LiveJob& live);
   /// Another server appended (0: removed the job).
   void on_foreign(const std::string& id, std::int64_t sequence);
   void forget_finished(std::size_t keep);
-  /// With its log, for good. unavailable while something of it is being written.
+  /// Removes the job and its log permanently. unavailable while an append is in progress.
   void remove(const std::string& id, std::function<void(const Status&)> done);
 
   [[nodiscard]] const JobIndex& index() const { return index_; }
   [[nodiscard]] JobIndex& index() { return index_; }
   [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
-  /// Jobs whose wake is not later than that, and takes their wakes off the list.
+  /// The jobs whose wake is due; removes their wakes from the list.
   std::vector<std::string> take_due(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
   void set_wake(LiveJob& live, double now_s);
-  /// The job could not be read: take_due() names it again then.
+  /// The job could not be read: take_due() returns it again at that time.
   void wake_again(const std::string& id, double at_s);
   std::function<void()> earlier_wake;
 
@@ -227,12 +228,12 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   /// A log, folded.
   struct Read {
     jobs::Job job;
-    std::vector<SequencedEvent> events;  ///< after those that memory had when it was asked for
+    std::vector<SequencedEvent> events;  ///< after those in memory at the time of the request
   };
-  /// Whoever wants to know what other servers wrote.
+  /// Requests for the changes by other servers.
   struct News {
-    std::vector<Found> asking;  ///< their question is under way
-    std::vector<Found> next;    ///< came after it was sent
+    std::vector<Found> asking;  ///< their query is in progress
+    std::vector<Found> next;    ///< arrived after that query was sent
     bool reading = false;
   };
   LiveJob* current(const std::string& id);
@@ -240,7 +241,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   void read(const std::string& id);
   static Result<Read> read_log(store::Store& store, const std::string& id, std::int64_t after);
   void was_read(const std::string& id, Result<Read> read);
-  /// What those who wait are told: the job, an error, or nothing, to be read again.
+  /// The answer for the waiting callbacks: the job, an error, or nothing, to read again.
   std::optional<Result<LiveJob*>> take(const std::string& id, Result<Read> read);
   void install(LiveJob& live, Read read);
   void ask_for_news(const std::string& id);
@@ -269,7 +270,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   const Clock& clock_;
   Hooks hooks_;
   std::unordered_map<std::string, std::vector<Found>> loading_;
-  std::set<std::string> changed_while_read_;  ///< by other servers, of those in loading_
+  std::set<std::string> changed_while_read_;  ///< by other servers, among those in loading_
   std::unordered_map<std::string, News> news_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;

@@ -7,8 +7,8 @@
 namespace perseus::service {
 namespace {
 
-constexpr double kForgotten = 1e-6;  // planner seconds
-constexpr double kPart = 60;         // seconds that the use of a quota is counted together
+constexpr double kForgotten = 1e-6;  // planner seconds below which use is dropped
+constexpr double kPart = 60;         // seconds of quota use that are counted together
 
 }  // namespace
 

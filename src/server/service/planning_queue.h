@@ -1,12 +1,13 @@
 // The order in which pipelines are planned: first frontiers before refinements, and each kind fair among owners.
 //
-// An owner is the team or token that registered a job; without tokens, each job is one. Next is the owner with the
-// fewest plannings under way, then the one who used the fewest planner seconds recently (a second counts half after
-// kHalfLife), then the one who came first. An owner who used more than the quota within an hour is over it: what only
-// such owners want is planned in the turns of refinements, after all those of others.
+// An owner is the team or token that registered a job; without tokens, each job is its own owner. Next is the owner
+// with the fewest plannings in progress, then the one with the fewest recent planner seconds (a second counts half
+// after kHalfLife), then the one that has waited longest. An owner that used more than the quota within an hour is
+// over quota: keys wanted only by such owners are planned in the turns of refinements, after all those of others.
 //
-// Input:   a quota of planner seconds; keys with all owners who want them, the planner seconds that each planning took.
-// Output:  the next key, and the owner in whose name it is planned: the one whose turn it is.
+// Input:   a quota of planner seconds; keys with all their owners; the planner seconds that each planning took.
+// Output:  the next key, and the owner to whom its planning is charged.
+// Errors:  none.
 // Cost:    O(waiting keys * their owners) per take(); there are few.
 // Threads: one.
 // Source:  docs/decisions/0033.
@@ -31,7 +32,7 @@ class PlanningQueue {
 
   enum class Kind : unsigned char { first, refinement };
 
-  /// Adds the key, or changes who wants it; a key waits once.
+  /// Adds the key, or changes its owners; a key waits once.
   void put(const std::string& key, Kind kind, std::set<std::string> owners);
   void remove(const std::string& key);
 
@@ -39,11 +40,11 @@ class PlanningQueue {
     std::string key, owner;
   };
   std::optional<Next> take(Kind turn, double now_s);
-  /// Whether take() would return something.
+  /// True if take() would return something.
   [[nodiscard]] bool has(Kind turn, double now_s) const;
-  /// Whether another owner than this one waits for such a turn.
+  /// True if an owner other than this one waits for such a turn.
   [[nodiscard]] bool others_wait(Kind turn, const std::string& owner, double now_s) const;
-  /// What take() returned in the owner's name is over, after so many planner seconds.
+  /// Call when the planning that take() returned for the owner ends.
   void done(const std::string& owner, double planner_s, double now_s);
   void set_quota(double planner_s) { quota_s_ = planner_s; }
 
@@ -65,7 +66,7 @@ class PlanningQueue {
   };
   [[nodiscard]] std::pair<int, double> used_by(const std::string& owner, double now_s) const;
   [[nodiscard]] std::set<std::string> over_quota(double now_s) const;
-  /// Calls `visit(key, entry, owner, is_over_quota)` for all who may have the turn, until it returns true.
+  /// Calls `visit(key, entry, owner, is_over_quota)` for each candidate of the turn, until it returns true.
   template <class Visit>
   void visit_candidates(Kind turn, double now_s, Visit visit) const;
 

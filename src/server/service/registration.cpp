@@ -36,13 +36,13 @@ Status check_power(const std::optional<Watts>& power) {
   return usage(fmt::format("blocking_power_w: {} W; allowed: 0 to 1e6", power->value()));
 }
 
-/// Measurements that differ by less say the same.
+/// Measurements whose relative difference is smaller count as equal.
 constexpr double same_within = 0.05;
 bool says_more(const std::optional<double>& measured, const std::optional<double>& known) {
   return measured && !(known && std::abs(*measured - *known) <= same_within * std::abs(*known));
 }
 
-/// What a rank that says it again has learnt since.
+/// New measurements of a rank that registers again.
 std::optional<jobs::EventBody> decide_measured(const jobs::Job& job, const jobs::Rank& known,
                                                const jobs::RankMeasured& now) {
   jobs::RankMeasured measured{now.rank, {}, {}, {}, {}, {}, {}};
@@ -50,7 +50,7 @@ std::optional<jobs::EventBody> decide_measured(const jobs::Job& job, const jobs:
   if (says_more(now.blocking_power_w, known.blocking_power_w)) measured.blocking_power_w = now.blocking_power_w;
   if (job.instruction_sets[known.instruction_set].empty()) measured.instructions = now.instructions;
   if (job.clock_sets[known.clock_set].empty()) measured.clocks_mhz = now.clocks_mhz;
-  // A rank that says nothing of its control can set clocks; so does one that says so.
+  // A rank without this member can set clocks, like one that states it.
   const std::string control = now.control.value_or("");
   if (control != (known.control.empty() ? "clocks" : known.control) && !control.empty()) {
     measured.control = control;
@@ -91,8 +91,9 @@ Status check_lists(const jobs::RegisterRank& request) {
   return Ok{};
 }
 
-/// Characters that change how the text around them is shown, and U+FFFE and U+FFFF, which would not come back from the
-/// log. `text` is UTF-8.
+/// Finds the first character that names must not contain, since it changes how the surrounding text is displayed:
+/// control characters (C0, DEL, C1), line separators, and bidirectional controls. Also U+FFFE and U+FFFF, which are
+/// noncharacters and would not survive the log. `text` is UTF-8.
 bool has_hidden_characters(std::string_view text) {
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);
@@ -219,7 +220,7 @@ Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const j
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));
 
   const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
-  // A process that takes over gets the next one.
+  // A process that takes over gets the next epoch.
   constexpr std::int64_t most_epoch = kMostEpoch - (std::int64_t{1} << 20);
   if (request.epoch < 0 || request.epoch > most_epoch) {
     return usage(fmt::format("epoch: {}; allowed: 0 to {}", request.epoch, most_epoch));
@@ -234,7 +235,7 @@ Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const j
     const bool same = there == request.rank && same_clocks && same_instructions &&
                       known->accelerator == event.accelerator && known->host == event.host;
     const bool later = request.epoch > known->epoch;
-    // A process without an epoch that says the same as before may be the one that is known.
+    // A process without an epoch and with the same registration may be the known process.
     const bool takes_over = later || request.replaces || (silent_s && (request.epoch != 0 || !same));
     if (!holds && takes_over && there == request.rank) {
       if (!later) {

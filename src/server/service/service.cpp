@@ -37,7 +37,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::St
   if (options.owner.empty()) options.owner = options.random_id();
   auto state = std::make_shared<State>(std::move(options), store, clock, executor);
   LiveJobs::Hooks hooks;
-  // The state owns the jobs, so it outlives these.
+  // The state owns the jobs, so it outlives these callbacks.
   State* self = state.get();
   hooks.next_follow_up = [self](LiveJob& live, double now_s) { return self->next_follow_up(live, now_s); };
   hooks.committed = [self](LiveJob& live, const auto& events) { self->committed(live, events); };
@@ -79,7 +79,7 @@ std::string fact_of(const std::map<std::string, std::string>& facts, std::string
   return found == facts.end() ? std::string() : found->second;
 }
 
-/// The same for the same key of the same token: so two servers cannot make two jobs of it.
+/// The id is the same for the same key of the same token, so two servers cannot make two jobs of it.
 std::string id_of_key(const jobs::RegisterJob& request) {
   return "j_" +
          jobs::content_key(fmt::format("job\n{}\n{}", fact_of(request.facts, kOwnerFact), request.idempotency_key));
@@ -138,7 +138,7 @@ void Service::State::make_job(const std::string& id, jobs::RegisterJob request, 
     known->events.insert(known->events.begin(), registered);
     const auto decide = [decision = *std::move(known), request](const jobs::Job& job, double) -> Result<Decision> {
       if (job.state == jobs::JobState::none) return decision;
-      // The same key came twice at once, here or at another server.
+      // The same key arrived twice at once, here or at another server.
       if (Status same = check_same_request(job, request); !same) return same.error();
       return Decision{};
     };
@@ -166,13 +166,13 @@ void Service::State::make_job(const std::string& id, jobs::RegisterJob request, 
 
 namespace {
 
-/// The first process of the job's new start registers.
+/// True for the first process of a restarted job.
 bool begins_anew(const jobs::Job& job, const jobs::EventBody& event) {
   const auto* const registered = std::get_if<jobs::RankRegistered>(&event);
   return registered != nullptr && job.ranks[registered->rank] && job.ranks[registered->rank]->restarts == job.restarts;
 }
 
-/// To a rank that asks again, also one whose client has given up on a job that is over.
+/// For a rank that asks again, including one whose client has given up on a job that is over.
 Error revived_job(const std::string& job) {
   return {ErrorCode::unavailable, fmt::format("job {} had expired and is revived: ask again", job)};
 }
@@ -199,7 +199,7 @@ void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRan
          auto rank = decide_rank(job, request, known ? self->silence_of(*live, request.rank) : std::nullopt);
          if (!rank) return rank.error();
          if (!*rank) return decision;
-         // Iterations are numbered anew: those before are counted first.
+         // Iteration numbers restart: those before are counted first.
          const LiveJob* current = begins_anew(job, **rank) ? self->jobs->in_memory(job.id) : nullptr;
          if (current != nullptr) {
            for (const jobs::IterationsCounted& count : counts_since(*current, now_s)) {
@@ -306,7 +306,7 @@ void Service::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   const auto dropped = std::make_shared<bool>(false);
   const auto decide = [request = std::move(request), dropped](const jobs::Job& job, double) -> Result<Decision> {
     Decision decision;
-    // A late word of a plan that was replaced meanwhile, or the same word of another rank.
+    // A late report on a plan that was replaced meanwhile, or the same report of another rank.
     const bool in_force = job.live() && job.plan && job.plan->version == request.version;
     if (!in_force) return decision;
     const jobs::PlanDeployed::Choice& choice = job.plan->of(job.ranks[request.rank]->dp_rank);
@@ -363,7 +363,7 @@ void Service::remove_job(const std::string& job, Done<Ok> done) {
 jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
   State* const self = state_.get();
   const jobs::WaitId id = self->next_wait++;
-  // What is known is answered without a detour.
+  // Known jobs are answered without a read.
   LiveJob* const live = self->jobs->in_memory(request.job);
   if (live != nullptr && State::knows(*live, request.rank, request.have_version)) {
     live->last_seen_s = self->clock.now_s();
@@ -375,7 +375,7 @@ jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAn
   const std::int64_t version = request.have_version;
   self->find_rank(job, rank, version, [self, id, request = std::move(request)](const Result<LiveJob*>& found) {
     auto begun = self->waits_to_begin.extract(id);
-    if (!begun) return;  // it was taken back
+    if (!begun) return;  // the wait was cancelled
     if (!found) return begun.mapped()(found.error());
     self->wait(**found, request, id, std::move(begun.mapped()));
   });
@@ -449,7 +449,7 @@ void Service::set_straggler_of(const std::vector<std::string>& jobs, const jobs:
   if (jobs.empty()) {
     return done(Error{ErrorCode::not_found, fmt::format("no live job has accelerator {}", request.target.accelerator)});
   }
-  // One after the other; the answer is that of all. A job that has ended since it was found has no straggler.
+  // Collects the answers one after another into one. A job that has ended since the lookup has no straggler.
   struct Answers {
     jobs::StragglerSet set;
     std::size_t missing = 0;
@@ -468,7 +468,7 @@ void Service::set_straggler_of(const std::vector<std::string>& jobs, const jobs:
       }
       if (--all->missing > 0) return;
       if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
-      // In all jobs or in none.
+      // Applies to all jobs or to none.
       for (const jobs::StragglerSet::Notice& notice : all->set.notices) {
         withdraw_straggler({notice.job, notice.id}, [](const Result<Ok>&) {});
       }
@@ -497,7 +497,7 @@ void Service::State::with_accelerator(const std::string& accelerator, Done<std::
   };
   for (const std::string& id : live_jobs) {
     jobs->with(id, [id, accelerator, search, one_less](const Result<LiveJob*>& live) {
-      // A damaged job holds up no other.
+      // A damaged job does not stop the others.
       const bool skipped =
           !live && (live.error().code == ErrorCode::not_found || live.error().code == ErrorCode::internal);
       if (!live && !skipped) search->failed = live.error();
@@ -589,7 +589,7 @@ void Service::on_list_changed(std::function<void()> changed) { state_->list_chan
 
 void Service::job(const std::string& job, Done<jobs::JobView> done) {
   const auto make = [self = state_.get()](LiveJob& live) -> Result<jobs::JobView> {
-    self->want_frontiers_to_show(live);  // after a restart, for the next one who asks
+    self->want_frontiers_to_show(live);  // after a restart, for the next request
     return view_of(live, self->clock.now_s());
   };
   state_->show<jobs::JobView>(job, make, std::move(done));
@@ -712,7 +712,7 @@ void Service::subscribe(const std::string& job, std::int64_t after, std::functio
         const std::int64_t committed = (*live)->committed;
         const std::int64_t from = after < 0 || after > committed ? committed : after;
         const jobs::SubscriptionId id = self->next_subscription++;
-        constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // the past comes first
+        constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  // past events come first
         self->subscriptions.emplace(
             id, State::Subscription{job, from < committed ? never : committed,
                                     std::make_shared<const std::function<void(const jobs::JobEvent&)>>(on)});
@@ -726,7 +726,7 @@ void Service::State::tell_past(jobs::SubscriptionId id, std::int64_t after) {
   const auto found = subscriptions.find(id);
   if (found == subscriptions.end()) return;
   const std::string& job = found->second.job;
-  // A stream's reader may have so much waiting for it before it is cut off (HttpServerOptions::stream_bytes).
+  // Bytes that may wait for a stream's reader before the stream is cut (HttpServerOptions::stream_bytes).
   constexpr std::size_t most_bytes = std::size_t{2} << 20U, bytes_beside_text = 200;
   struct Part {
     std::vector<jobs::JobEvent> events;
@@ -752,7 +752,7 @@ void Service::State::tell_past(jobs::SubscriptionId id, std::int64_t after) {
       [weak = weak_from_this(), id, after](const Result<Part>& past) {
         const auto self = weak.lock();
         if (!self) return;
-        // A reader is told nothing rather than a story with gaps; meanwhile the store is asked again.
+        // A reader gets nothing rather than a sequence with gaps; meanwhile the store is read again.
         if (!past) return self->retry_past(id, after);
         std::int64_t last = after;
         for (const jobs::JobEvent& event : past->events) {
@@ -808,7 +808,7 @@ void Service::tick() {
 
 void Service::State::wake(const std::string& id) {
   LiveJob* const known = jobs->in_memory(id);
-  // Ranks are told in time, whatever becomes of it in the store.
+  // Ranks are notified in time, even if the store does not accept the event.
   if (known != nullptr && known->is_adrift()) jobs->touch_shadow(*known);
   jobs->with(id, [this, id](const Result<LiveJob*>& live) {
     const double now_s = clock.now_s();
@@ -851,7 +851,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.keep_finished_bytes = options.keep_finished_bytes;
   now.keep_unused_s = options.keep_unused_s;
   now.max_ranks = options.max_ranks;
-  now.slowdown = options.slowdown;  // from each job's next change of plan on
+  now.slowdown = options.slowdown;  // applies from each job's next plan on
   now.planning_budget_s = options.planning_budget_s;
   now.planner_s_per_owner = options.planner_s_per_owner;
   now.profiling_tolerance_pct = options.profiling_tolerance_pct;

@@ -1,5 +1,5 @@
-// Profiles that come with a request: named ones, a new job's, those uploaded to a running job. Parsing them and
-// building their DAGs is the executor's.
+// Profiles in requests: named ones, a new job's, and those uploaded to a running job. The executor parses them and
+// builds their DAGs.
 #include <fmt/format.h>
 
 #include "server/jobs/describe.h"
@@ -11,8 +11,7 @@
 
 namespace perseus::service {
 
-/// A named profile as the store keeps it; the API says it in other words (server/jobs/api_bodies.h), hence its own
-/// type.
+/// The stored form of a named profile; the API uses other names (server/jobs/api_bodies.h), hence the separate type.
 struct KeptProfile {
   jobs::NamedProfile profile;
 };
@@ -88,7 +87,7 @@ Result<CompletedProfile> complete_named(const jobs::NamedProfile& profile, const
 
 namespace {
 
-/// The next ones read the store: away from the io thread.
+/// The next functions read the store: call them off the io thread.
 Result<jobs::NamedProfile> named_profile(store::Store& store, const std::string& name) {
   if (Status named = check_profile_name(name); !named) return named.error();
   const auto stored = store.blob("profile/" + name);
@@ -99,7 +98,7 @@ Result<jobs::NamedProfile> named_profile(store::Store& store, const std::string&
   return std::move(kept->profile);
 }
 
-/// What is damaged is as if it were not there.
+/// A damaged blob reads as an absent one.
 Result<std::optional<std::string>> undamaged(store::Store& store, const std::string& key) {
   auto kept = store.blob(key);
   if (!kept && kept.error().code == ErrorCode::internal) return std::optional<std::string>();
@@ -110,7 +109,7 @@ struct LearnedInput {
   jobs::LearnedProfile profile;
   jobs::PipelineInput input;
 };
-/// The profile that an earlier run of the same training has learned and none has doubted since.
+/// The profile that an earlier run of the same training has learned and that no later run has contradicted.
 Result<std::optional<LearnedInput>> learned_input(store::Store& store, const std::string& key) {
   const std::optional<LearnedInput> nothing;
   const auto kept = undamaged(store, key);
@@ -169,7 +168,7 @@ Result<JobProfiles> JobProfiles::read(store::Store& store, const jobs::RegisterJ
              request.profile_online && !key.empty()) {
     const auto known = learned_input(store, key);
     if (!known) return known.error();
-    if (*known) {  // the same computations, perhaps in another number
+    if (*known) {  // the same computations, possibly a different number of them
       const auto& [learned, input] = **known;
       jobs::PipelineShape measured = input.shape;
       measured.switch_latency.reset();  // the ranks measure their own
@@ -206,7 +205,7 @@ void Service::State::note_trial(const std::string& id, const jobs::ProfileOnTria
         const auto self = weak.lock();
         if (!self || !kept || !*kept) return;
         auto learned = parse_learned(candidate.learned, **kept);
-        // A profile that was learned meanwhile is another one.
+        // A profile learned meanwhile is a different one.
         if (!learned || learned->input != candidate.learned_input) return;
         if (ended.agreed) {
           ++learned->confirmed;
@@ -251,7 +250,7 @@ void Service::State::replan_for_latency(LiveJob& live) {
         if (now == nullptr) return;
         now->replanning = text && *text;
         if (now->replanning) return self->replan(id, input, latency, **text);
-        if (text || text.error().code == ErrorCode::internal) {  // damaged, for one
+        if (text || text.error().code == ErrorCode::internal) {  // for example, damaged
           now->not_replanned[input] = latency;
           return self->release_first_plan(*now);
         }
@@ -316,7 +315,7 @@ void Service::put_profile(jobs::NamedProfile profile, Done<jobs::StoredProfile> 
             const auto self_again = weak.lock();
             if (!self_again) return;
             if (!named) return done(named.error());
-            // Jobs that name it will find its frontier.
+            // Later jobs that name the profile will find its frontier.
             const std::string wanter = "profile " + stored.name;
             self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
               // A quick frontier is refined once a job has it.

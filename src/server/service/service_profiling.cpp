@@ -28,7 +28,7 @@ void Service::State::go_on_profiling(LiveJob& live) {
   if (!profiling.broken().empty()) {
     return profiling_decided(live.job.id, nullptr, windows, {jobs::ProfilingFailed{profiling.broken()}});
   }
-  if (profiling.windows() != windows) return;  // one is being committed
+  if (profiling.windows() != windows) return;  // an append is in progress
   if (profiling.look_again_s && now_s < *profiling.look_again_s) return;
   profiling.look_again_s.reset();
   if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
@@ -110,7 +110,7 @@ void Service::State::submit_window(const std::string& id, const std::shared_ptr<
         [weak, id, profiling, profiler, pool, stop, left_s, budget_s, question,
          turn]() mutable -> std::function<void()> {
           const double begin_s = thread_cpu_s();
-          double away_s = 0;  // of others' work
+          double away_s = 0;  // spent on others' work
           bool over_budget = false;
           StopCheck check([&] {
             if (turn.kind == Executor::Kind::refining) {

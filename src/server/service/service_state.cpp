@@ -17,11 +17,11 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::int64_t least_counted = 10;     // iterations; fewer are written down with the next ones
-constexpr std::int64_t most_uncounted = 1000;  // ... that a crash of the server may lose
-constexpr double count_interval_s = 300;       // ... or the reports of that long
-constexpr std::size_t kRowsAtOnce = 128;       // of the list
-constexpr double seen_share = 0.125;           // of the idle time: how often the log hears that a job is not idle
+constexpr std::int64_t least_counted = 10;     // iterations; fewer are written together with the next ones
+constexpr std::int64_t most_uncounted = 1000;  // limit of iterations that a crash of the server may lose
+constexpr double count_interval_s = 300;       // limit of the time whose reports it may lose
+constexpr std::size_t kRowsAtOnce = 128;       // rows of the list
+constexpr double seen_share = 0.125;           // of the idle time: how often the log records that a job is not idle
 
 }  // namespace
 
@@ -35,7 +35,7 @@ std::optional<jobs::EventBody> Service::State::next_follow_up(LiveJob& live, dou
     return jobs::StragglerTookEffect{next->id};
   }
   if (jobs::awaits_profiling(job)) {
-    // It need not wait for the others to know that.
+    // This is known before the other ranks register.
     if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
     if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
     return jobs::profiling_start(job);
@@ -48,7 +48,7 @@ std::optional<jobs::EventBody> Service::State::next_follow_up(LiveJob& live, dou
     if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
     live.uncounted_since_s.reset();
   }
-  if (live.settled) return std::nullopt;  // ranks that register cost nothing per pipeline
+  if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
   jobs::CharacterisationStarted start;
   for (const std::string& key : jobs::characterisations_needed(job)) {
     if (!job.characterising.contains(key)) start.inputs.push_back(key);
@@ -81,7 +81,7 @@ std::int64_t Service::State::next_common_iteration(const LiveJob& live, double n
 }
 
 double Service::State::expiry_of(const LiveJob& live) const {
-  // After a start, ranks may need a while to come back, and the time of the start may be wrong.
+  // After a server start, ranks may take a while to reconnect, and the start time may be wrong.
   constexpr double patience_s = 3600;
   return std::max(std::max(live.job.active_s, live.last_seen_s) + options.idle_expiry_s,
                   opened_s + std::min(patience_s, options.idle_expiry_s));
@@ -102,7 +102,7 @@ std::optional<double> Service::State::next_wake_of(const LiveJob& live, double n
   }
   if (jobs::awaits_latencies(job, now_s, options.latency_wait_s))
     next = std::min(next, job.joined_s + options.latency_wait_s);
-  // A server that starts on this data must go on with it.
+  // A server that starts on this data must continue the work.
   const bool at_work = !job.characterising.empty() || jobs::is_profiled(job);
   if (at_work) next = std::min(next, now_s + options.lease_s);
   return next;
@@ -133,7 +133,7 @@ void Service::State::committed(LiveJob& live, const std::vector<SequencedEvent>&
   go_on_profiling(live);
   replan_for_latency(live);
   release_first_plan(live);
-  // Whoever asks for the list next does not wait for thousands of rows.
+  // The next request for the list does not wait for thousands of rows.
   if (jobs->index().changed() >= kRowsAtOnce) update_list();
 }
 
@@ -229,7 +229,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
                                    const Result<Characterisations::Frontier>& came) {
   LiveJob* live = jobs->in_memory(id);
   if (live == nullptr) return;
-  const bool is_quick = came && (*came)->key != key;  // the full one is still to come
+  const bool is_quick = came && (*came)->key != key;  // the full one will follow
   if (!is_quick) live->wanted.erase(key);
   if (!came && came.error().code == ErrorCode::unavailable) {
     live->retry_s = clock.now_s() + retry_after_s;
@@ -239,7 +239,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
   if (came) live->frontiers[(*came)->key] = *came;
   jobs->index().note(id);
   live->settled = false;
-  // What the store does not take is to come again.
+  // A write that the store rejects is repeated.
   const auto retry = [weak = weak_from_this(), id, key](const Status& done) {
     const auto self = weak.lock();
     LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
@@ -345,7 +345,7 @@ void Service::State::look(const std::string& id, LiveJobs::Found then) {
 std::shared_ptr<const jobs::StageSchedule> Service::State::schedule_for(LiveJob& live, const jobs::Rank& rank,
                                                                         std::int64_t shown_version) {
   const jobs::Job& job = live.job;
-  if (job.version == 0 || job.version != shown_version) return nullptr;  // it is being committed
+  if (job.version == 0 || job.version != shown_version) return nullptr;  // the plan is being committed
   if (job.version != live.committed_plan && !is_provisional(job.version)) return nullptr;
   if (live.schedules_version != shown_version) {
     live.schedules.clear();
@@ -354,7 +354,7 @@ std::shared_ptr<const jobs::StageSchedule> Service::State::schedule_for(LiveJob&
   if (job.plan && job.plan->version == job.version) return plan_schedule(live, rank);
   const bool in_window = !job.windows.empty() &&
                          std::ranges::find(job.profiling->pipelines, rank.dp_rank) != job.profiling->pipelines.end();
-  if (in_window && !live.profiling) return nullptr;  // it is being read
+  if (in_window && !live.profiling) return nullptr;  // the profiler is being read
   auto& schedule = live.schedules[{in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set}];
   if (!schedule && in_window) {
     schedule = jobs::make_window_schedule(job, rank, live.profiling->schedule());
@@ -371,7 +371,7 @@ std::shared_ptr<const jobs::StageSchedule> Service::State::plan_schedule(LiveJob
   const jobs::CharacterisedPipeline* pipeline = nullptr;
   if (choice.point >= 0) {
     const auto found = live.frontiers.find(choice.input);
-    if (found == live.frontiers.end()) return nullptr;  // it is being read
+    if (found == live.frontiers.end()) return nullptr;  // the frontier is being read
     pipeline = found->second.get();
   }
   auto& schedule = live.schedules[{job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
@@ -449,7 +449,7 @@ std::optional<Result<jobs::PlanAnswer>> Service::State::plan_for(LiveJob& live, 
   }
   if (schedule->kind == jobs::StageSchedule::Kind::profiling_window) {
     LiveJob::RankWindows& own = live.windows_of[rank];
-    // Clients that do not say what they have ask again when they have run it: for the next one.
+    // Clients that do not report windows ask again after running one, to get the next one.
     const bool has_run = own.run == schedule->window || live.job.reported.contains(rank);
     if (have_version == 0 && has_run) return std::nullopt;
     own.handed = schedule->window;
@@ -497,7 +497,7 @@ void Service::State::end_wait(jobs::WaitId id) {
   if (!waiter->asks_once) return waiter->done(answer);
   const jobs::Job& job = live->job;
   const jobs::Rank& rank = *job.ranks[waiter->rank];
-  // Nothing: it is being read. Null: there is nothing to count the instructions by, yet.
+  // Nothing: being read. Null: there is no input yet from which to derive the instructions.
   const bool has_input = !job.input_of[rank.dp_rank].empty();
   const auto shape =
       has_input ? max_clock_shape(*live, rank.dp_rank) : std::optional<const jobs::PipelineShape*>(nullptr);
@@ -537,7 +537,7 @@ bool Service::State::report_progress(LiveJob& live, int rank, std::int64_t itera
   const jobs::Job& job = live.job;
   if (!live.progress) live.progress.emplace(job.created_s);
   const auto cost = jobs::iteration_cost(job, live.frontiers);
-  // Plans are slower than what is possible, by less than that.
+  // Plans are slower than the possible minimum, but by less than this factor.
   constexpr double far_below = 0.25;
   const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
   return live.progress->report(rank, iteration, finished, now_s, fastest_s);
@@ -552,7 +552,7 @@ void Service::State::observe_times(LiveJob& live, const jobs::ReportIterations& 
   if (choice.point < 0 || frontier == live.frontiers.end()) return;
   const auto last = request.last_iteration;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
-  if (last && *last - count + 1 < job.plan->from_iteration) return;  // partly under the plan before
+  if (last && *last - count + 1 < job.plan->from_iteration) return;  // partly under the previous plan
   const Seconds planned = frontier->second->frontier.points[choice.point].time;
   if (!live.detector) {
     live.detector.emplace(job.num_pipelines());
@@ -572,13 +572,13 @@ void Service::State::observe_times(LiveJob& live, const jobs::ReportIterations& 
                          {}});
 }
 
-/// The plan version that the iterations of a report followed, 0: everything at the highest clock; nothing: not known.
+/// The plan version that the iterations of a report followed; 0: everything at the highest clock; nothing: not known.
 static std::optional<std::int64_t> version_followed(const LiveJob& live, const jobs::ReportIterations& request) {
   const jobs::Job& job = live.job;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (request.plan_version) {
     const bool window = !job.plan || job.plan->version != *request.plan_version;
-    // Reports without a window that name one are of iterations after it.
+    // Reports without a window that name its version are of iterations after it.
     if (*request.plan_version == 0 || (window && *request.plan_version == job.version)) return 0;
     if (window) return std::nullopt;
     return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : *request.plan_version;
@@ -593,8 +593,8 @@ void Service::State::note_followed(LiveJob& live, const jobs::ReportIterations& 
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (!request.plan_version) live.reports_without_plan = true;
   if (!request.plan_version || count == 0) return;
-  // Iterations after a profiling window may name its version: they follow no plan.
-  // A rank that sets no clocks follows none.
+  // Iterations after a profiling window may name its version: they follow no plan. A rank that sets no clocks follows
+  // none.
   const jobs::PlanDeployed* const known = jobs::plan_of_version(job, *request.plan_version);
   const bool controlled = !job.uncontrolled.contains(request.rank);
   const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
@@ -641,9 +641,9 @@ void Service::State::keep_count(LiveJob& live, const jobs::ReportIterations& req
     const LiveJob* const now = self->jobs->in_memory(job.id);
     if (now == nullptr || !job.live() || !job.plan) return {};
     if (now->reports_name_plans()) {
-      // What is not written down is lost with this server: no later one can know what was followed.
+      // Counts that are not written are lost with this server: no other server has these reports.
       const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, least_counted, most_uncounted));
-      if (now->followed.whole().size() < enough) return {};  // what is in memory, also of counts being written
+      if (now->followed.whole().size() < enough) return {};  // in memory, including counts being written
       auto counts = counts_since(*now, now_s);
       std::int64_t iterations = 0;
       for (const jobs::IterationsCounted& one : counts) iterations += one.iterations;
@@ -674,14 +674,14 @@ void Service::State::observe_energies(LiveJob& live, const jobs::ReportIteration
   if (request.iteration_energy.empty()) return;
   const auto version = version_followed(live, request);
   if (!version) return;
-  // The first iterations of a training warm up; and with a straggler it is another iteration.
+  // The first iterations of a training warm up, and iterations with a straggler are not comparable.
   constexpr std::int64_t warm_up = 2;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
   if (warm || std::ranges::any_of(job.notices, &jobs::Notice::in_force)) return;
   std::vector<Joules> energies = request.iteration_energy;
   std::vector<Seconds> times = request.iteration_time;
-  // The first ones after a plan still run at its clocks, on this rank or on another.
+  // The first iterations after a plan still run at its clocks, on this rank or on another.
   if (*version == 0 && request.last_iteration) {
     const std::int64_t first = *request.last_iteration - count + 1;
     const auto unsettled = std::clamp<std::int64_t>(live.followed.settled_from() - first, 0, count);
@@ -695,7 +695,7 @@ void Service::State::observe_energies(LiveJob& live, const jobs::ReportIteration
   if (!measured) return;
   jobs->execute(job.id, {[measured = *measured](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;
-                           // A server that started anew has seen fewer iterations than the one before it.
+                           // A restarted server has seen fewer iterations than its predecessor.
                            const auto& known = measured.version == 0 ? now.measured_highest : now.measured_plan;
                            const bool fewer =
                                known && known->version == measured.version && known->iterations > measured.iterations;

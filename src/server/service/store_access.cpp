@@ -105,7 +105,7 @@ void StoreAccess::probe() {
   const auto write = [weak = weak_from_this()](const Result<Ok>&) {
     const auto self = weak.lock();
     if (!self) return;
-    // Only a write that the store takes shows that a disk is no longer full.
+    // Only a successful write shows that a disk is no longer full.
     const bool may_write = !self->failed_[writes] && self->store_.read_only().empty();
     if (may_write || self->writes_late()) return void(self->probing_ = false);
     self->put_blob({"probe", ""}, [weak](const Result<Ok>&) {

@@ -1,11 +1,12 @@
-// The store as the io thread uses it: reads run on the executor, and every call is answered within a bounded time.
+// The io thread's access to the store: reads run on the executor, and every call is answered within a bounded time.
 //
 // Input:   a store whose reads block; an executor with threads for Kind::store; a clock.
 // Output:  `done` of each call, once, on the io thread, inside the call or later.
-// Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still be done later, so its caller
-//          says that it does not know. While a call is that late, the next ones fail at once, so that nothing piles up.
-// Cost:    one map entry a call.
-// Threads: io thread. The io thread has no other way to the store, so it cannot block on a read.
+// Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still complete, so its caller
+//          must report the outcome as unknown. While a call is that late, later calls fail at once, so that they do
+//          not pile up.
+// Cost:    one map entry per call.
+// Threads: io thread. The io thread has no other access to the store, so it cannot block on a read.
 // Source:  docs/decisions/0032.
 #pragma once
 
@@ -29,7 +30,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   StoreAccess(store::Store& store, const Clock& clock, Executor& executor, double limit_s)
       : store_(store), clock_(clock), executor_(executor), limit_s_(limit_s), opened_s_(clock.now_s()) {}
 
-  /// `work` runs on the executor. It must not refer to anything of the io thread.
+  /// `work` runs on the executor. It must not refer to objects of the io thread.
   template <class T, class Work>
   void read(Work work, Done<T> done) {
     if (!late_[reads].empty()) return done(not_answered());
@@ -41,8 +42,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
                      });
   }
 
-  /// `slow` is called once if there is no answer after kSlow_s, `late` once after the limit. `done` is called with the
-  /// store's answer, however late.
+  /// `slow` is called once if there is no answer after kSlow_s, `late` once after the limit. `done` is called with
+  /// the store's answer, however late.
   void append(store::Append append, Done<store::Appended> done, std::function<void()> slow, std::function<void()> late);
   void remove_job(std::string job, Done<Ok> done);
   void pack_job(std::string job, Done<bool> done);
@@ -50,30 +51,30 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void put_blob(store::Blob blob, Done<Ok> done);
   void remove_blob(std::string key, Done<Ok> done);
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done);
-  /// Calls `released` whatever became of it.
+  /// Calls `released` whatever the outcome.
   void release(std::string work, std::string owner, std::function<void()> released = {});
   void put_token(store::TokenRow token, Done<Ok> done);
   void revoke_token(std::string hash, Done<Ok> done);
 
-  /// Whether a write is unanswered after the limit: new ones would only queue up behind it.
+  /// True if a write is unanswered after the limit: new ones would only queue up behind it.
   [[nodiscard]] bool writes_late() const { return !late_[writes].empty(); }
   [[nodiscard]] static Error not_answered();
 
   /// Answers the calls whose time is over.
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
-  /// For an orderly stop: from now on, also for calls under way.
+  /// For an orderly stop: applies from now on, also to calls in progress.
   void set_limit(double limit_s) { limit_s_ = limit_s; }
   /// Called whenever next_wake() may have become earlier.
   std::function<void()> earlier_wake;
 
   [[nodiscard]] bool is_busy() const;
 
-  /// Of the database, when it was last asked; asks anew, for the next call. Nothing: not known yet.
+  /// Size of the database at the last query; starts a new query for the next call. Nothing: not known yet.
   std::optional<std::int64_t> size_bytes();
   [[nodiscard]] store::CommitCounts commits() const { return store_.commits(); }
 
-  /// Asks the store something small, to know how it is. At most one such question at a time.
+  /// Sends a small query to the store to check its health. At most one at a time.
   void probe();
   [[nodiscard]] StoreHealth health() const;
 
@@ -83,12 +84,12 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
     double began_s = 0;
     std::function<void()> over;
   };
-  using Calls = std::map<std::uint64_t, Call>;  ///< the oldest has the least number
+  using Calls = std::map<std::uint64_t, Call>;  ///< the oldest has the smallest number
   static constexpr double kSlow_s = 1;
 
-  /// Calls `late` once when the limit is over.
+  /// Calls `late` once when the limit has passed.
   std::uint64_t begin(Kind kind, std::function<void()> late);
-  /// The store has answered.
+  /// Call when the store has answered.
   void end(Kind kind, std::uint64_t id, const std::optional<Error>& error);
   template <class T>
   Done<T> watched(Kind kind, Done<T> done) {
@@ -105,7 +106,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
     };
   }
 
-  /// Refuses the write where new ones would only queue up behind a late one.
+  /// Rejects a write that would only queue up behind a late one.
   template <class T, class Start>
   void write(Done<T> done, Start start) {
     if (writes_late()) return done(not_answered());
@@ -119,7 +120,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   double opened_s_;
   std::uint64_t next_ = 1;
   std::array<Calls, 2> open_;  ///< by Kind, as the next two
-  std::array<Calls, 2> late_;  ///< given up, but not answered by the store yet
+  std::array<Calls, 2> late_;  ///< past the limit, and not yet answered by the store
   struct Failure {
     Error error;
     double since_s = 0;

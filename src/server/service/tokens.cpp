@@ -122,7 +122,7 @@ void Tokens::refresh(std::function<void(const Error&)> failed) {
   PERSEUS_CHECK(access_, "serve() comes first");
   access_->read<Rows>(read, [this, before = ++changes_, failed = std::move(failed)](Result<Rows> rows) {
     if (!rows) return failed(rows.error());
-    // What changed while they were read may be missing in them.
+    // The rows read may lack changes made during the read.
     before == changes_ ? take(*std::move(rows)) : refresh(failed);
   });
 }
@@ -140,7 +140,7 @@ void Tokens::require_if_any() {
   if (setting_known_ || rows_.empty()) return;
   required_ = true;
   setting_known_ = true;
-  // If this is lost, the next start finds the same.
+  // If this write is lost, the next start repeats it.
   require_tokens(store_, true, [](const Result<Ok>&) {});
 }
 
@@ -208,7 +208,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
     return done(Error{ErrorCode::not_found,
                       fmt::format("no token '{}': give at least the first 8 digits of its id", without_tokens(id))});
   }
-  // One that expires is no way back.
+  // A token that expires does not count as permanent access.
   const auto administers = [](const auto& row) {
     return row.second.role == name_of(Role::infrastructure) && row.second.expires_s <= 0;
   };

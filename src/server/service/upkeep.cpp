@@ -10,8 +10,8 @@ namespace {
 
 constexpr double soon_s = 1;
 constexpr double rest_s = 600;
-constexpr std::size_t at_once = 200;     // others have their turn
-constexpr std::int64_t long_log = 1000;  // events that are not packed, of a job that goes on
+constexpr std::size_t at_once = 200;     // then other work has its turn
+constexpr std::int64_t long_log = 1000;  // unpacked events of a live job
 
 bool has_ended(const store::JobIndexRow& row) {
   return row.state == jobs::name_of(jobs::JobState::finished) || row.state == jobs::name_of(jobs::JobState::expired);
@@ -42,7 +42,7 @@ void Upkeep::tick(double now_s) {
   if (!keep_.any() || looking_ || under_way_ > 0 || now_s < next_s_) return;
   if (tasks_.empty()) return look();
   std::vector<Task> now;
-  // The sweep comes last, for it gives back the space that the others free.
+  // The sweep comes last, since it returns the space that the other tasks free.
   const auto may_begin = [&] { return now.empty() || tasks_.front().kind != Task::Kind::sweep; };
   while (!tasks_.empty() && now.size() < at_once && may_begin()) {
     now.push_back(std::move(tasks_.front()));

@@ -1,11 +1,15 @@
-// Keeps the database small: removes jobs that ended, packs logs, removes blobs that nothing needs.
+// Limits the size of the database: removes ended jobs, packs logs, removes unused blobs.
 //
-// Problem: a server that runs for years must not grow without bound, and must answer while it tidies up. Input: what to
-// keep; the store's index, read now and then on the executor. Output: jobs that ended too long ago are removed, and the
-// oldest ended ones until all logs together are small enough; logs of ended jobs, and long ones, are packed; blobs that
-// nothing has held for so long are removed. Errors: what the store does not do is tried again with the next look;
-// damaged jobs are left alone, for somebody to look at. Cost: one scan of the index every ten minutes, on the executor;
-// then up to 200 short writes a second until all is done. Threads: io thread.
+// Problem: a server that runs for years must not grow without bound, and must answer during cleanup.
+// Input:   retention limits; the store's index, read at intervals on the executor.
+// Output:  jobs that ended too long ago are removed, and the oldest ended ones until all logs together are small
+//          enough; logs of ended jobs, and long ones, are packed; blobs that nothing has held for the set time are
+//          removed.
+// Errors:  operations that fail in the store are repeated at the next scan; damaged jobs are left for manual
+//          inspection.
+// Cost:    one scan of the index every ten minutes, on the executor; then up to 200 short writes per second until
+//          done.
+// Threads: io thread.
 #pragma once
 
 #include <cstdint>
@@ -22,18 +26,18 @@
 
 namespace perseus::service {
 
-/// 0 of any: without that limit.
+/// 0 means no limit.
 struct Keep {
-  double finished_s = 0;            ///< jobs that ended so long ago are removed
-  std::int64_t finished_bytes = 0;  ///< logs, of live jobs too, above which jobs that ended are removed
-  double unused_s = 0;              ///< blobs that nothing has held for so long are removed
+  double finished_s = 0;            ///< ended jobs are removed after this time
+  std::int64_t finished_bytes = 0;  ///< size of all logs, live jobs included, above which ended jobs are removed
+  double unused_s = 0;              ///< blobs that nothing has held for this long are removed
   [[nodiscard]] bool any() const { return finished_s > 0 || finished_bytes > 0 || unused_s > 0; }
 };
 
 struct UpkeepWork {
   std::vector<std::string> remove, pack;
 };
-/// What is to be done about these jobs.
+/// The work to do for these jobs.
 UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, double now_s);
 
 class Upkeep : public std::enable_shared_from_this<Upkeep> {

@@ -33,7 +33,7 @@ void WorkerPool::submit(Kind kind, Work work) {
     const std::lock_guard lock(mutex_);
     queues_[static_cast<std::size_t>(kind)].push_back(std::move(work));
   }
-  changed_.notify_all();  // one alone might be of the other kind
+  changed_.notify_all();  // notify_one() might wake a thread of the other kind
 }
 
 std::deque<Executor::Work>* WorkerPool::next_queue(Kind first, Kind last) {
@@ -58,7 +58,8 @@ void WorkerPool::give_way() {
 }
 
 void WorkerPool::run(Kind first, Kind last) {
-  // On Linux this is the calling thread's alone. If it is not allowed, planning is merely less polite.
+  // On Linux this applies to the calling thread only. If it is not permitted, planning merely runs at a higher
+  // priority.
   (void)setpriority(PRIO_PROCESS, 0, niceness(last));
   while (true) {
     Work work;

@@ -1,11 +1,14 @@
-// A few threads for work that would stand in the io thread's way: planning, reading profiles and large frontiers.
+// A few threads for work that would block the io thread: planning, reading profiles and large frontiers.
 //
-// Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores. Input: Work
-// (server/service/service.h), each kind in the order of submit(): planning and then refining by at most `planners`
-// threads, reads of the store by one of its own, the rest by another one, all at lower priority than the io thread;
-// `post` brings what it returns to the io thread. Refining work calls give_way(), so planning never waits for it.
-// Output: nothing else. Errors: none; work does not throw (std::bad_alloc ends the program). Work that has not begun
-// when the pool ends is dropped; work that has is waited for. Cost: a lock per piece of work. Threads: submit() any.
+// Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores.
+// Input:   work (server/service/service.h), each kind in the order of submit(): planning and then refining by at most
+//          `planners` threads, reads of the store by one thread, the rest by another one, all at lower priority than
+//          the io thread. Refining work calls give_way(), so planning never waits for it.
+// Output:  `post` moves the function that the work returns to the io thread.
+// Errors:  none; work does not throw (std::bad_alloc ends the program). When the pool ends, queued work is dropped
+//          and running work is awaited.
+// Cost:    a lock per piece of work.
+// Threads: submit() any.
 #pragma once
 
 #include <array>
@@ -28,7 +31,7 @@ class WorkerPool final : public Executor {
   void give_way() override;
 
  private:
-  /// Does the work of these kinds, the first of them first, until the end.
+  /// Runs work of these kinds, the first kind first, until the end.
   void run(Kind first, Kind last);
   std::deque<Work>* next_queue(Kind first, Kind last);
 

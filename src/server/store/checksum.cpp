@@ -9,7 +9,7 @@ void Checksum::take(char type, const void* bytes, std::size_t size) {
   auto crc = static_cast<uLong>(crc_);
   crc = crc32_z(crc, reinterpret_cast<const Bytef*>(&type), sizeof type);
   crc = crc32_z(crc, reinterpret_cast<const Bytef*>(&length), sizeof length);
-  if (size > 0) crc = crc32_z(crc, static_cast<const Bytef*>(bytes), size);  // a null pointer would start anew
+  if (size > 0) crc = crc32_z(crc, static_cast<const Bytef*>(bytes), size);  // a null pointer would reset the checksum
   crc_ = static_cast<std::uint32_t>(crc);
 }
 

@@ -1,9 +1,10 @@
-// The checksum that a store keeps beside each row, so that damaged content is refused and never served.
+// The checksum that a store keeps beside each row, so that damaged content is rejected and never served.
 //
-// Input: the values of a row, one after the other; each with its type and length, so that ("ab", "c") differs from
-// ("a", "bc"). Output: a CRC-32.
-// Errors: none. Of random damage one in 4,000,000,000 goes unnoticed.
-// Cost: zlib's crc32: about 1 GB/s.
+// Input:   the values of a row, one after the other; each with its type and length, so that ("ab", "c") differs from
+//          ("a", "bc").
+// Output:  a CRC-32.
+// Errors:  none. Of random damage one in 4,000,000,000 goes unnoticed.
+// Cost:    zlib's crc32: about 1 GB/s.
 // Threads: plain value.
 #pragma once
 
@@ -31,7 +32,7 @@ class Checksum {
 
 std::int64_t checksum_of_event(std::string_view job, std::int64_t sequence, std::string_view body);
 std::int64_t checksum_of_pack(std::string_view job, std::int64_t first, std::int64_t last, std::string_view bytes);
-/// Everything but `damaged`.
+/// Covers everything except `damaged`.
 std::int64_t checksum_of(const JobIndexRow& row);
 std::int64_t checksum_of(const TokenRow& row);
 std::int64_t checksum_of_blob(std::string_view key, std::string_view bytes);

@@ -1,7 +1,7 @@
-// How many commits a store made, how long they took and how many failed, since it was opened.
+// Statistics of a store's commits since it was opened: number, duration, failures.
 //
 // Input:   each commit's time, and whether it failed.
-// Output:  a histogram of the commits that succeeded, for metrics.
+// Output:  a histogram of the successful commits, for metrics.
 // Errors:  none.
 // Cost:    some comparisons.
 // Threads: one at a time.
@@ -16,9 +16,9 @@ namespace perseus::store {
 
 struct CommitCounts {
   static constexpr std::array<double, 9> kUpTo_s{0.0005, 0.002, 0.005, 0.02, 0.1, 0.5, 2, 10, 60};
-  /// Commits that took at most kUpTo_s[i], and more than the one before; the last: longer.
+  /// Commits that took at most kUpTo_s[i] and more than the previous bound; the last entry: longer.
   std::array<std::int64_t, kUpTo_s.size() + 1> took{};
-  double seconds = 0;  ///< of all that succeeded
+  double seconds = 0;  ///< total of the successful commits
   std::int64_t failed = 0;
 
   void succeeded_in(double took_s) {

@@ -73,7 +73,7 @@ void GroupCommit::answer_some(const Post& post, const std::shared_ptr<Answers>& 
   Committed* group = nullptr;
   {
     const std::lock_guard lock(answers->mutex);
-    group = &answers->groups.front();  // stays where it is: others are added at the end, and only this removes
+    group = &answers->groups.front();  // stays valid: additions go to the end, and only this function removes
   }
   const std::size_t end = std::min(group->next + kAnswersInTurn, group->writes.size());
   for (; group->next < end; ++group->next) group->writes[group->next].done(group->outcomes[group->next]);

@@ -1,11 +1,13 @@
-// A store that forgets: for tests, and the plainest statement of what every store does.
+// A store in memory: for tests, and as the simplest implementation of the interface.
 //
 // Problem: the server's tests need a store without disk, thread or time, two servers on one database, and a database
-// that fails. Input: stores that share a MemoryDatabase are replicas of each other. Output, errors: as store.h says;
-// while `database.failure` is set, every call fails with it and changes nothing;
-// `write_failure` does that to writes. A write is done when Post runs it, at
-// any later time on the one thread, never inside the call; what it has not run when the store goes is lost, as in a
-// crash. Cost: a map.
+//          that fails.
+// Input:   stores that share a MemoryDatabase are replicas of each other.
+// Output:  as in store.h. A write runs when Post runs it, at any later time on the one thread, never inside the call;
+//          writes that have not run when the store is destroyed are lost, as in a crash.
+// Errors:  as in store.h; while `database.failure` is set, every call fails with it and changes nothing;
+//          `write_failure` does the same to writes.
+// Cost:    a map.
 #pragma once
 
 #include <map>
@@ -25,7 +27,7 @@ struct MemoryDatabase {
   struct Job {
     JobIndexRow index;
     std::vector<StoredEvent> events;
-    std::string damage = {};  ///< what a test says is damaged; empty: nothing
+    std::string damage = {};  ///< damage injected by a test; empty: none
   };
   struct Claim {
     std::string owner;
@@ -34,12 +36,12 @@ struct MemoryDatabase {
   std::map<std::string, Job, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
   std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
-  std::map<std::string, double> unused_since;           ///< blobs that a sweep found nothing to hold
-  std::set<std::string, std::less<>> damaged_blobs;     ///< what a test says
+  std::map<std::string, double> unused_since;           ///< blobs found unused by a sweep
+  std::set<std::string, std::less<>> damaged_blobs;     ///< damage injected by a test
   std::map<std::string, Claim, std::less<>> claims;
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
-  std::optional<Error> write_failure;  ///< of writes alone, as on a full disk
+  std::optional<Error> write_failure;  ///< of writes only, as on a full disk
   bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
   std::vector<MemoryStore*> stores;
 };
@@ -70,11 +72,11 @@ class MemoryStore final : public Store {
   Status backup(const std::string& path) override;
 
  private:
-  /// Posts done(value), or done(failure) with nothing done.
+  /// Posts done(value), or done(failure) without running the work.
   template <class T, class Work>
   void write(Done<T> done, Work work);
   [[nodiscard]] std::optional<Error> cannot_read() const;
-  /// Has every other store of the database told.
+  /// Notifies every other store of the database.
   void tell_others(const std::string& job, std::int64_t sequence);
   void tell_others_of_tokens();
   void put(Blob blob);
@@ -82,7 +84,7 @@ class MemoryStore final : public Store {
 
   Post post_;
   std::shared_ptr<MemoryDatabase> database_;
-  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();  // nobody else's: alive while this store is
+  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();  // not shared: alive while this store is
 };
 
 }  // namespace perseus::store

@@ -10,7 +10,7 @@
 namespace perseus::store {
 namespace {
 
-/// The number before the next space; moves `text` behind it.
+/// Removes the number before the next space, and the space, from `text`.
 std::optional<std::size_t> take_number(std::string_view& text) {
   std::size_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -21,7 +21,7 @@ std::optional<std::size_t> take_number(std::string_view& text) {
 
 }  // namespace
 
-// "SIZE " and zlib's bytes of SIZE bytes, which are, per body, "LENGTH " and the body.
+// Format: "SIZE " and zlib's encoding of SIZE bytes, which are, per body, "LENGTH " and the body.
 
 std::string pack_events(std::span<const std::string> bodies) {
   std::string plain;

@@ -1,8 +1,10 @@
-// Events of a job's log, many in one compressed row.
+// Many events of a job's log in one compressed row.
 //
-// Problem: most of a large job's log says the same thing of thousands of ranks. Input: bodies of events in a row.
-// Output: their bytes; unpack_events() gives the same bodies back. Errors: nothing where the bytes are not what
-// pack_events() made. Cost: about 100 MB/s to pack at zlib's fastest level, 400 MB/s to unpack.
+// Problem: most events of a large job's log repeat the same content for thousands of ranks.
+// Input:   bodies of consecutive events.
+// Output:  their bytes; unpack_events() returns the same bodies.
+// Errors:  unpack_events() returns nothing for bytes that pack_events() did not make.
+// Cost:    about 100 MB/s to pack at zlib's fastest level, 400 MB/s to unpack.
 // Threads: pure functions.
 #pragma once
 
@@ -15,7 +17,7 @@
 
 namespace perseus::store {
 
-/// Bodies that are packed together: reading one of them unpacks all.
+/// Most bytes of bodies that are packed together: reading one of them unpacks all.
 constexpr std::size_t kMostPackedBytes = std::size_t{256} << 10;
 
 std::string pack_events(std::span<const std::string> bodies);

@@ -10,7 +10,7 @@
 namespace perseus::store {
 namespace {
 
-/// What a session is set to. A server whose host dies in a transaction must not keep its locks for long.
+/// Settings of a session. A server whose host fails in a transaction must not keep its locks for long.
 constexpr const char* kSession = R"(
   SET client_min_messages = warning;
   SET statement_timeout = '30s';
@@ -19,7 +19,7 @@ constexpr const char* kSession = R"(
   SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off';
 )";
 
-/// libpq's messages end in a new line, and may have several.
+/// libpq's messages end in a newline, and may contain several.
 std::string one_line(std::string_view message) {
   while (message.ends_with('\n')) message.remove_suffix(1);
   std::string line;
@@ -30,8 +30,8 @@ std::string one_line(std::string_view message) {
   return line;
 }
 
-/// A connection string that cannot be right is refused here: libpq would quote parts of it, and with an unescaped
-/// character in the password these are parts of the password.
+/// Rejects an invalid connection string: libpq would quote parts of it, and with an unescaped character in the
+/// password these are parts of the password.
 void check_form(const std::string& connection) {
   struct Free {
     void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
@@ -108,7 +108,7 @@ double PostgresRows::number(int row, int column) const {
 
 PostgresConnection::PostgresConnection(const std::string& connection, Patience patience) {
   check_form(connection);
-  // Ours first: what the connection string says about the same thing rules.
+  // Our settings come first, so that the connection string overrides them.
   const std::array<const char*, 9> keywords{"connect_timeout",
                                             "tcp_user_timeout",
                                             "keepalives_idle",
@@ -124,7 +124,7 @@ PostgresConnection::PostgresConnection(const std::string& connection, Patience p
   connection_.reset(PQconnectdbParams(keywords.data(), values.data(), 1));
   if (connection_ == nullptr || lost()) fail(nullptr);
   PQsetNoticeProcessor(
-      connection_.get(), [](void*, const char*) {}, nullptr);  // what fails is returned
+      connection_.get(), [](void*, const char*) {}, nullptr);  // failures are returned instead
   PQsetClientEncoding(connection_.get(), "UTF8");
   script(kSession);
   opened_ = true;
@@ -182,12 +182,13 @@ void PostgresConnection::fail(const PGresult* result) const {
   const char* field = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
   const std::string_view state = field == nullptr ? "" : field;
   const std::string_view kind = state.substr(0, 2);
-  failure.retry = state == "40001" || state == "40P01";  // could not serialise; deadlock
-  // Data exception, constraint, program limit: the values'. All else (connection, disk, shutdown) may pass.
+  failure.retry = state == "40001" || state == "40P01";  // could not serialize; deadlock
+  // Data exception, constraint, program limit: caused by the values. All other errors (connection, disk, shutdown)
+  // may be transient.
   const bool of_value = kind == "22" || kind == "23" || kind == "54";
   failure.error.code = of_value ? ErrorCode::invalid_input : ErrorCode::unavailable;
-  // Clients of the server read this. libpq's own text quotes the SQL, and names host and user once a connection is
-  // lost.
+  // Clients of the server read this message. libpq's own text quotes the SQL, and names host and user when the
+  // connection is lost.
   const char* primary = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
   const std::string why = opened_ && failure.lost ? "the connection is lost"
                           : primary != nullptr    ? std::string(primary)

@@ -1,9 +1,13 @@
-// One connection to PostgreSQL: the only place that knows libpq.
+// One connection to PostgreSQL; the only module code that uses libpq.
 //
-// Problem: prepared statements, parameters and failures of libpq in the shape that the store needs. Input: SQL with $1,
-// $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array literals. Output: rows of text
-// or of bytes. Errors: thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input where a
-// value is what the database does not take. Cost: a round trip a call. Threads: one at a time.
+// Problem: provide libpq's prepared statements, parameters and failures in the form that the store needs.
+// Input:   SQL with $1, $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array
+//          literals.
+// Output:  rows of text or of bytes.
+// Errors:  thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input if the database
+//          rejects a value.
+// Cost:    a round trip per call.
+// Threads: one at a time.
 #pragma once
 
 #include <libpq-fe.h>
@@ -23,7 +27,7 @@ namespace perseus::store {
 
 struct PostgresFailure {
   Error error;
-  bool retry = false;  ///< the database gave up a transaction for another's sake (deadlock)
+  bool retry = false;  ///< the database aborted a transaction in favor of another (deadlock)
   bool lost = false;   ///< the connection broke
 };
 
@@ -44,7 +48,7 @@ class PostgresValue {
   bool is_bytes_ = false;
 };
 
-/// `{"a","b"}`, `{1,NULL,3}`: what `$1::text[]` and its like take.
+/// `{"a","b"}`, `{1,NULL,3}`: the literals for `$1::text[]` and similar parameters.
 std::string array_literal(std::span<const std::string> texts);
 std::string array_literal(std::span<const std::int64_t> numbers);
 std::string array_literal(std::span<const std::optional<double>> numbers);
@@ -68,10 +72,10 @@ class PostgresRows {
 
 class PostgresConnection {
  public:
-  /// How long a host may take to answer, unless the connection string says so. Short where requests wait and it is
-  /// tried again anyway; long at the start, where a busy database is better waited for than given up.
+  /// How long a host may take to answer, unless the connection string sets it. Short where requests wait and a retry
+  /// follows anyway; long at the start, where waiting for a busy database is better than giving up.
   enum class Patience { short_, long_ };
-  /// Connects to a server that takes writes.
+  /// Connects to a server that accepts writes.
   explicit PostgresConnection(const std::string& connection, Patience patience = Patience::short_);
 
   /// Several statements without parameters.
@@ -82,10 +86,10 @@ class PostgresConnection {
     return run(sql, std::span(values.begin(), values.size()));
   }
 
-  /// For poll(); -1 where the connection is lost.
+  /// For poll(); -1 if the connection is lost.
   [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
   [[nodiscard]] bool lost() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
-  /// The payloads that arrived on the channels listened to.
+  /// The payloads that arrived on the subscribed channels.
   std::vector<std::string> notices();
 
  private:

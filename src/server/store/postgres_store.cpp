@@ -24,8 +24,8 @@
 namespace perseus::store {
 namespace {
 
-/// What turns a schema of version i into one of version i + 1. Never change an entry: add one. Texts are ordered by
-/// their bytes, as everywhere else.
+/// Migrations from schema version i to i + 1. Never change an entry: add one. Texts are ordered by their bytes, as
+/// everywhere else.
 constexpr std::array postgres_migrations = {
     R"(CREATE TABLE job(job text COLLATE "C" PRIMARY KEY, state text NOT NULL, name text NOT NULL,
                         created_s double precision NOT NULL, updated_s double precision NOT NULL,
@@ -39,8 +39,8 @@ constexpr std::array postgres_migrations = {
     "ALTER TABLE job ADD COLUMN summary text NOT NULL DEFAULT ''",
     "ALTER TABLE token ADD COLUMN expires_s double precision NOT NULL DEFAULT 0;"
     "ALTER TABLE token ADD COLUMN team text NOT NULL DEFAULT ''",
-    // Checksums (fill_checksums() makes them), packed logs, and which blobs are in use. The tables get other names:
-    // servers of version 3 that still run can then neither read nor write what they do not understand.
+    // Checksums (made by fill_checksums()), packed logs, and the record of used blobs. The tables get new names, so
+    // that running servers of version 3 can neither read nor write what they do not understand.
     R"(ALTER TABLE job RENAME TO jobs;
        ALTER TABLE event RENAME TO events;
        ALTER TABLE blob RENAME TO blobs;
@@ -73,17 +73,17 @@ constexpr std::array postgres_migrations = {
          WHERE strpos(body, '"job":"' || jobs.job || '"') > 0 ON CONFLICT DO NOTHING)",
 };
 constexpr int postgres_version = static_cast<int>(postgres_migrations.size());
-/// Taken while migrating, so that of servers that start together one does it.
+/// Held while migrating, so that only one of several servers that start together migrates.
 constexpr const char* kMigrationLock = "SELECT pg_advisory_xact_lock(7236828433)";
 
-/// Appends that wait for their round trips hold no more than this.
+/// Limit on the bytes of appends that wait for their round trips.
 constexpr std::size_t kMostPendingBytes = std::size_t{32} << 20;
 constexpr int kReconnect_ms = 100;
 
 constexpr const char* kIndexColumns =
     "job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary, bytes, packed, crc";
 
-/// Of a row that begins with kIndexColumns.
+/// For a row that begins with kIndexColumns.
 JobIndexRow index_row(const PostgresRows& rows, int row) {
   JobIndexRow index{.job = rows.text(row, 0),
                     .state = rows.text(row, 1),
@@ -99,13 +99,13 @@ JobIndexRow index_row(const PostgresRows& rows, int row) {
   return index;
 }
 
-/// Of a row of hash, role, job, name, created_s, expires_s, team.
+/// For a row of hash, role, job, name, created_s, expires_s, team.
 TokenRow token_row(const PostgresRows& rows, int row) {
   return {rows.text(row, 0),   rows.text(row, 1),   rows.text(row, 2), rows.text(row, 3),
           rows.number(row, 4), rows.number(row, 5), rows.text(row, 6)};
 }
 
-/// Part of the migration to version 4: PostgreSQL itself cannot make our checksums.
+/// Part of the migration to version 4: PostgreSQL cannot compute our checksums.
 void fill_checksums(PostgresConnection& connection) {
   constexpr std::int64_t at_once = 1000;
   std::string job;
@@ -154,7 +154,7 @@ void migrate(PostgresConnection& connection) {
   connection.script("BEGIN");
   connection.script(kMigrationLock);
   connection.script("SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0");
-  // CREATE ... IF NOT EXISTS asks for the right to create even where there is nothing to do.
+  // CREATE ... IF NOT EXISTS requires the privilege to create even if the object exists.
   if (!is_there("SELECT FROM pg_namespace WHERE nspname = 'perseus'")) connection.script("CREATE SCHEMA perseus");
   if (!is_there("SELECT FROM pg_tables WHERE schemaname = 'perseus' AND tablename = 'schema_version'")) {
     connection.script("CREATE TABLE schema_version(version integer NOT NULL); INSERT INTO schema_version VALUES(0)");
@@ -184,14 +184,14 @@ std::string random_name() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-/// An append and what became of it, until its `done`.
+/// An append and its outcome, until its `done`.
 struct PendingAppend {
   Append append;
   Appended outcome = Appended::conflict;
 };
 
-/// What runs inside the writer's transaction. Appends are collected, for they share their round trips; anything else
-/// first has those made that came before it.
+/// The writer's transaction. It collects appends, which share their round trips; any other operation first executes
+/// the appends before it.
 class Transaction {
  public:
   Transaction(PostgresConnection& connection, const std::string& origin) : connection_(connection), origin_(origin) {}
@@ -224,7 +224,7 @@ class Transaction {
                     {std::string_view(holder), array_literal(keys)});
   }
 
-  /// Tells the other servers when (and if) this commits.
+  /// Notifies the other servers when (and if) the transaction commits.
   void notify(std::string_view what, std::int64_t sequence, std::string_view job) {
     notices_.push_back(fmt::format("{} {} {} {}", origin_, what, sequence, job));
   }
@@ -245,8 +245,8 @@ class Transaction {
 
  private:
   struct Job {
-    JobIndexRow row;                 ///< as it is; what an append changes is overwritten
-    const Append* newest = nullptr;  ///< of those that were taken
+    JobIndexRow row;                 ///< present row; an append overwrites what it changes
+    const Append* newest = nullptr;  ///< of the accepted ones
   };
 
   void write_appends() {
@@ -256,7 +256,7 @@ class Transaction {
     for (PendingAppend* pending : appends_) {
       const Append& append = pending->append;
       Job& job = jobs[append.job];
-      // Of a damaged one nobody can know what comes next; who reads it again hears that.
+      // The next sequence of a damaged job is unknown; a client that reads it again gets the error.
       const bool fits = !job.row.damaged && job.row.last_sequence == append.expected_sequence;
       pending->outcome = fits ? Appended::committed : Appended::conflict;
       if (pending->outcome == Appended::conflict) continue;
@@ -280,7 +280,7 @@ class Transaction {
          array_literal(event_checksums)});
   }
 
-  /// The rows of all jobs in question, locked in the order of their ids; those to be created are created empty.
+  /// The rows of all these jobs, locked in the order of their ids; new jobs are created empty.
   std::map<std::string, Job> locked_jobs() {
     std::map<std::string, Job> jobs;
     std::vector<std::string> created;
@@ -302,7 +302,7 @@ class Transaction {
     const PostgresRows rows = connection_.run(sql.c_str(), {array_literal(ids)});
     for (int row = 0; row < rows.size(); ++row) {
       JobIndexRow index = index_row(rows, row);
-      if (index.last_sequence == 0) index.damaged = false;  // just created
+      if (index.last_sequence == 0) index.damaged = false;  // newly created
       jobs[rows.text(row, 0)].row = std::move(index);
     }
     return jobs;
@@ -350,7 +350,7 @@ class Transaction {
   std::vector<std::string> notices_;
 };
 
-/// Hears what other servers notify, on a connection and a thread of its own.
+/// Receives the other servers' notifications, on a connection and a thread of its own.
 class Listener {
  public:
   Listener(std::string connection, std::string origin, Post post)
@@ -402,7 +402,7 @@ class Listener {
     }
   }
 
-  /// Waits for notices, or for that long; true when it is time to end.
+  /// Waits for notifications, at most that long; true when the thread must end.
   bool stopping(int timeout_ms) {
     std::array<pollfd, 2> sockets{pollfd{stop_, POLLIN, 0},
                                   pollfd{connection_ == nullptr ? -1 : connection_->socket(), POLLIN, 0}};
@@ -423,7 +423,7 @@ class Listener {
     return changes;
   }
 
-  /// As if everything had changed: notices were missed while the connection was lost.
+  /// Reports a change of everything: notifications were missed while the connection was lost.
   std::vector<Change> everything() {
     std::vector<Change> changes{{.of_tokens = true, .job = "", .sequence = 0}};
     const PostgresRows rows = connection_->script("SELECT job, last_sequence FROM jobs ORDER BY job");
@@ -472,7 +472,7 @@ class PostgresStore final : public Store {
 
   Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override {
     auto events = reading<Result<std::vector<StoredEvent>>>([&](PostgresConnection& connection) {
-      connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");  // one state for all that is read
+      connection.script("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");  // one snapshot for all reads
       try {
         auto read = read_now(connection, std::string(job), after);
         connection.script("COMMIT");
@@ -499,7 +499,7 @@ class PostgresStore final : public Store {
 
   void remove_job(std::string job, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, job = std::move(job)] {
-      // The index row first: it is what appends lock.
+      // The index row first, since appends lock it.
       const PostgresRows removed = transaction_->run("DELETE FROM jobs WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM events WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM packs WHERE job = $1", {std::string_view(job)});
@@ -559,7 +559,7 @@ class PostgresStore final : public Store {
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override {
     group_.add<bool>(
         [this, work = std::move(work), owner = std::move(owner), now_s, lease_s] {
-          // An upsert locks the row before it looks at it, so of two servers the second sees what the first did.
+          // An upsert locks the row before reading it, so of two servers the second sees the first one's change.
           const PostgresRows taken = transaction_->run(
               "INSERT INTO claim VALUES($1, $2, $3) ON CONFLICT (work) DO UPDATE SET owner = $2, until_s = $3 "
               "WHERE claim.owner = $2 OR claim.until_s <= $4",
@@ -654,7 +654,7 @@ class PostgresStore final : public Store {
     return Error{ErrorCode::internal, fmt::format("job {} is damaged: {} not as it was written", job, what)};
   }
 
-  /// Every event after that one, or the first thing that is not as it was written.
+  /// Every event after that one, or the first damaged item as an error.
   static Result<std::vector<StoredEvent>> read_now(PostgresConnection& connection, const std::string& job,
                                                    std::int64_t after) {
     static const std::string sql = fmt::format("SELECT {} FROM jobs WHERE job = $1", kIndexColumns);
@@ -730,10 +730,10 @@ class PostgresStore final : public Store {
     return last < row.last_sequence;
   }
 
-  /// What is freed is PostgreSQL's to use again: its autovacuum does that.
+  /// Freed space stays with PostgreSQL; its autovacuum reuses it.
   bool sweep_now(const Sweep& sweep) {
-    constexpr std::int64_t at_once = 100;  // others want to write
-    // A job that another server commits meanwhile would not be seen to hold its blobs.
+    constexpr std::int64_t at_once = 100;  // other writers need their turn
+    // Otherwise a job that another server commits meanwhile would not count as a holder of its blobs.
     transaction_->run("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE", {});
     transaction_->run(
         "DELETE FROM unused WHERE EXISTS (SELECT FROM holds WHERE holds.key = unused.key) "
@@ -755,8 +755,8 @@ class PostgresStore final : public Store {
     return over.size() == at_once;
   }
 
-  /// On the writer's thread. What failed before its COMMIT was sent wrote nothing and is tried again where the reason
-  /// was the connection (once) or another server's transaction.
+  /// Runs on the writer's thread. A failure before COMMIT was sent wrote nothing; it is tried again if its cause was
+  /// the connection (once) or another server's transaction.
   std::optional<Error> commit(std::span<const GroupCommit::Write> writes) {
     constexpr int kAttempts = 5;
     bool reconnected = false;
@@ -779,7 +779,7 @@ class PostgresStore final : public Store {
     }
   }
 
-  /// Leaves a connection that can begin anew, or none.
+  /// Leaves a connection that is ready for a new transaction, or none.
   void give_up_transaction() {
     transaction_.reset();
     if (writer_ == nullptr) return;
@@ -794,7 +794,7 @@ class PostgresStore final : public Store {
     for (bool reconnected = false;;) {
       try {
         if (reader_ == nullptr) {
-          // While the listener cannot reach the database there is no point in having the caller wait for it.
+          // While the listener cannot reach the database, the caller need not wait for it either.
           if (!listener_.hears()) return Error{ErrorCode::unavailable, "database: the connection is lost"};
           reader_ = std::make_unique<PostgresConnection>(connection_string_);
           reconnected = true;
@@ -808,9 +808,9 @@ class PostgresStore final : public Store {
   }
 
   std::string connection_string_;
-  std::string origin_;                          ///< tells our own notices from others'
-  std::unique_ptr<PostgresConnection> writer_;  // the writer thread's
-  std::optional<Transaction> transaction_;      // the same
+  std::string origin_;                          ///< distinguishes our own notifications from others'
+  std::unique_ptr<PostgresConnection> writer_;  // for the writer thread only
+  std::optional<Transaction> transaction_;      // for the writer thread only
   std::mutex reader_mutex_;
   std::unique_ptr<PostgresConnection> reader_;
   Listener listener_;

@@ -28,10 +28,10 @@
 namespace perseus::store {
 namespace {
 
-/// "Pers" in SQLite's header: says whose file it is.
+/// "Pers" in SQLite's header: identifies the application of the file.
 constexpr int kApplicationId = 0x50657273;
 
-/// What turns a file of version i into one of version i + 1. Never change an entry: add one.
+/// Migrations from file version i to i + 1. Never change an entry: add one.
 constexpr std::array sqlite_migrations = {
     R"(CREATE TABLE job(job TEXT PRIMARY KEY, state TEXT NOT NULL, name TEXT NOT NULL, created_s REAL NOT NULL,
                         updated_s REAL NOT NULL, next_wake_s REAL, last_sequence INTEGER NOT NULL) WITHOUT ROWID;
@@ -45,7 +45,7 @@ constexpr std::array sqlite_migrations = {
        DROP TABLE claim;)",
     R"(ALTER TABLE token ADD COLUMN expires_s REAL NOT NULL DEFAULT 0;
        ALTER TABLE token ADD COLUMN team TEXT NOT NULL DEFAULT '';)",
-    // Checksums, packed logs, and which blobs are in use. A name has a checksum of its own: see DamagedNames.
+    // Checksums, packed logs, and the record of used blobs. A name has a checksum of its own: see DamagedNames.
     R"(ALTER TABLE job ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
        ALTER TABLE job ADD COLUMN packed INTEGER NOT NULL DEFAULT 0;
        ALTER TABLE job ADD COLUMN crc INTEGER NOT NULL DEFAULT 0;
@@ -81,7 +81,7 @@ constexpr std::array sqlite_migrations = {
 };
 constexpr int sqlite_version = static_cast<int>(sqlite_migrations.size());
 
-/// A file descriptor that is closed, and with it the lock on the file given up.
+/// A file descriptor with a lock; closing it releases the lock.
 class LockFile {
  public:
   static Result<LockFile> take(const std::string& database) {
@@ -89,7 +89,7 @@ class LockFile {
     LockFile lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (lock.descriptor_ < 0 && no_room(errno)) {
       lock.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-      if (lock.descriptor_ < 0) return lock;  // nobody has made it, so nobody has the database
+      if (lock.descriptor_ < 0) return lock;  // the lock file does not exist, so no server uses the database
     } else if (lock.descriptor_ < 0) {
       return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be created: {}", path, std::strerror(errno))};
     }
@@ -105,7 +105,7 @@ class LockFile {
   ~LockFile() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
-  /// False: there is no room for the file, and another server would find it missing too.
+  /// False: there is no space for the file, and another server would find it missing too.
   [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
 
  private:
@@ -114,8 +114,8 @@ class LockFile {
   int descriptor_;
 };
 
-/// What the caller can do about it: a value that SQLite does not take is the caller's, everything else may pass.
-/// Clients of the server read it, so it does not say where the file is.
+/// The error by what the caller can do: a value that SQLite rejects is the caller's fault, everything else may be
+/// transient. Clients of the server read the message, so it does not contain the file's path.
 Error error_of(const SQLite::Exception& exception) {
   const int code = exception.getErrorCode();
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
@@ -126,7 +126,7 @@ Error error_of(const SQLite::Exception& exception) {
                fmt::format("database: {}", exception.what())};
 }
 
-/// checksum(value, ...) for migrations: as the Checksum of the same values.
+/// checksum(value, ...) for migrations: equals the Checksum of the same values.
 void checksum_in_sql(sqlite3_context* context, int count, sqlite3_value** values) {
   Checksum checksum;
   for (int i = 0; i < count; ++i) {
@@ -142,7 +142,7 @@ void checksum_in_sql(sqlite3_context* context, int count, sqlite3_value** values
         checksum.add_null();
         break;
       default: {
-        const void* const bytes = sqlite3_value_blob(value);  // before its size is asked for
+        const void* const bytes = sqlite3_value_blob(value);  // must precede the request for its size
         const auto size = static_cast<std::size_t>(sqlite3_value_bytes(value));
         checksum.add(std::string_view(static_cast<const char*>(bytes), size));
       }
@@ -151,7 +151,7 @@ void checksum_in_sql(sqlite3_context* context, int count, sqlite3_value** values
   sqlite3_result_int64(context, checksum.value());
 }
 
-/// Prepared statements are kept: preparing one costs more than running it.
+/// Keeps prepared statements: preparing one costs more than running it.
 class Connection {
  public:
   explicit Connection(const std::string& path, int flags = SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
@@ -203,14 +203,14 @@ void configure(SQLite::Database& database) {
                              checksum_in_sql, nullptr, nullptr, nullptr);
 }
 
-/// The lock keeps other servers out, so a claim may end with its server and costs no flush to the disk.
+/// The lock excludes other servers, so a claim may end with its server and needs no disk flush.
 void add_claims(SQLite::Database& database) {
   database.exec("PRAGMA temp_store = MEMORY");
   database.exec(
       "CREATE TEMP TABLE claim(work TEXT PRIMARY KEY, owner TEXT NOT NULL, until_s REAL NOT NULL) WITHOUT ROWID");
 }
 
-/// Whose file it is, and that it is whole.
+/// Checks the application of the file and its integrity.
 std::optional<Error> check(const std::string& path, SQLite::Database& database) {
   const int version = database.execAndGet("PRAGMA user_version").getInt();
   const int owner = database.execAndGet("PRAGMA application_id").getInt();
@@ -233,7 +233,7 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   if (auto wrong = check(path, database)) return wrong;
   const int version = database.execAndGet("PRAGMA user_version").getInt();
   const bool is_new = database.execAndGet("SELECT count(*) FROM sqlite_master").getInt() == 0;
-  if (is_new) database.exec("PRAGMA auto_vacuum = INCREMENTAL");  // before the first table, or never
+  if (is_new) database.exec("PRAGMA auto_vacuum = INCREMENTAL");  // only possible before the first table
   configure(database);
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
   for (int i = version; i < sqlite_version; ++i) database.exec(sqlite_migrations[i]);
@@ -243,8 +243,8 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   return std::nullopt;
 }
 
-/// Moves the write-ahead log into the database, on a thread and a connection of its own. SQLite by itself does it
-/// within a commit, and whoever waits for that commit would wait for megabytes.
+/// Moves the write-ahead log into the database, on a thread and a connection of its own. SQLite itself does it within
+/// a commit, which would then have to write megabytes.
 class Checkpointer {
  public:
   Checkpointer(const std::string& path, SQLite::Database& writer) : connection_(path) {
@@ -265,7 +265,7 @@ class Checkpointer {
 
  private:
   static constexpr int kEnoughPages = 1000;    // SQLite's own default
-  static constexpr int kTooManyPages = 16000;  // 64 MB: commits never stop, so they must wait for once
+  static constexpr int kTooManyPages = 16000;  // 64 MB: commits never pause, so here they must wait
 
   static int committed(void* self, sqlite3* writer, const char* /*database*/, int pages) {
     if (pages >= kTooManyPages) {
@@ -275,7 +275,7 @@ class Checkpointer {
     }
     return SQLITE_OK;
   }
-  /// What it does not get done, for a reader is in the way or the disk is full, the next one does.
+  /// Work left undone because of a reader or a full disk is left to the next checkpoint.
   static void checkpoint(sqlite3* database) {
     sqlite3_wal_checkpoint_v2(database, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
   }
@@ -309,7 +309,7 @@ class Checkpointer {
 constexpr const char* kSqliteIndexColumns =
     "job, state, name, created_s, updated_s, next_wake_s, last_sequence, summary, bytes, packed, crc";
 
-/// Of a statement that selects kSqliteIndexColumns first.
+/// For a statement that selects kSqliteIndexColumns first.
 JobIndexRow index_row(SQLite::Statement& found) {
   JobIndexRow row;
   row.job = found.getColumn(0).getString();
@@ -326,7 +326,7 @@ JobIndexRow index_row(SQLite::Statement& found) {
   return row;
 }
 
-/// A blob whose name is damaged is not found under its own. So where there is one, no blob is said not to exist.
+/// A blob with a damaged name is not found under its own name. So if there is one, no blob is reported as missing.
 bool has_damaged_names(SQLite::Database& database) {
   SQLite::Statement names(database, "SELECT key, key_crc FROM blob");
   while (names.executeStep()) {
@@ -338,11 +338,11 @@ bool has_damaged_names(SQLite::Database& database) {
 }
 
 struct Connections {
-  std::unique_ptr<Connection> writer;  ///< null: nothing can be written
+  std::unique_ptr<Connection> writer;  ///< null: writes are not possible
   std::unique_ptr<Connection> reader;
 };
 
-/// Throws what SQLite throws.
+/// Throws SQLite's exceptions.
 Result<Connections> connect(const std::string& path, const SqliteOptions& options) {
   auto writer = std::make_unique<Connection>(path);
   if (auto error = check_and_migrate(path, writer->database())) return *std::move(error);
@@ -350,13 +350,13 @@ Result<Connections> connect(const std::string& path, const SqliteOptions& option
   return Connections{std::move(writer), std::make_unique<Connection>(path)};
 }
 
-/// Without a write, a lock or a file of shared memory: none of them can be made. Throws what SQLite throws.
+/// Without a write, a lock or a shared memory file, none of which is possible. Throws SQLite's exceptions.
 Result<Connections> connect_read_only(const std::string& path) {
   std::error_code missing;
   const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
   std::string uri = "file:";
   for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
-  // A log is indexed in the memory of the only connection, without locks; without one, the file is all there is.
+  // The only connection indexes the log in memory, without locks; without a log, the file is complete.
   uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
   auto reader = std::make_unique<Connection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
   if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
@@ -369,7 +369,7 @@ Result<Connections> connect_read_only(const std::string& path) {
   return Connections{nullptr, std::move(reader)};
 }
 
-/// Whether a page can be written beside the database, which costs less than to open it.
+/// Checks whether a page can be written beside the database, which costs less than opening it.
 bool has_room(const std::string& path) {
   const std::string name = path + ".room";
   const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -405,7 +405,7 @@ class SqliteStore final : public Store {
   Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override {
     const std::string id(job);
     auto events = reading<Result<std::vector<StoredEvent>>>([&](Connection& connection) {
-      connection.run("BEGIN");  // one state of the database for all that is read
+      connection.run("BEGIN");  // one snapshot for all reads
       auto read = read_now(connection, id, after);
       connection.run("COMMIT");
       return read;
@@ -566,16 +566,16 @@ class SqliteStore final : public Store {
     });
   }
 
-  void on_foreign(Foreign) override {}  // the lock keeps others out
+  void on_foreign(Foreign) override {}  // the lock excludes others
 
-  /// On a connection of its own: reads need not wait for it.
+  /// Uses a connection of its own: reads need not wait for it.
   Status backup(const std::string& path) override { return back_up_sqlite(path_, path); }
 
  private:
   static constexpr const char* kReadOnly =
       "the file system has been full or read-only since the server started; make room";
 
-  /// Where the store was opened without room: opens the database anew once there is. On the writer's thread.
+  /// If the store was opened without space: reopens the database once there is some. On the writer's thread.
   bool can_write() {
     if (writer_) return true;
     if (!has_room(path_)) return false;
@@ -585,7 +585,7 @@ class SqliteStore final : public Store {
       lock_.emplace(*std::move(lock));
     }
     const std::lock_guard lock(reader_mutex_);
-    reader_.reset();  // closing a file ends the process's locks on it, so it comes before the new ones
+    reader_.reset();  // closing a file releases the process's locks on it, so it must precede the new ones
     try {
       if (auto opened = connect(path_, options_)) {
         checkpointer_.emplace(path_, opened->writer->database());
@@ -610,7 +610,7 @@ class SqliteStore final : public Store {
       return std::nullopt;
     } catch (const SQLite::Exception& exception) {
       const Error error = error_of(exception);
-      // A full disk may have rolled back already. Statements in flight would keep the transaction open.
+      // A full disk may already have caused a rollback. Statements in flight would keep the transaction open.
       writer_->forget_statements();
       if (sqlite3_get_autocommit(writer_->database().getHandle()) == 0) { writer_->database().tryExec("ROLLBACK"); }
       return error;
@@ -637,7 +637,7 @@ class SqliteStore final : public Store {
     return Error{ErrorCode::internal, fmt::format("job {} is damaged: {} not as it was written", job, what)};
   }
 
-  /// Every event after that one, or the first thing that is not as it was written.
+  /// Every event after that one, or the first damaged item as an error.
   static Result<std::vector<StoredEvent>> read_now(Connection& connection, const std::string& job, std::int64_t after) {
     const auto row = index_row_of(connection, job);
     if (row && row->damaged) return damaged_job(job, "its row in the index is");
@@ -723,7 +723,7 @@ class SqliteStore final : public Store {
 
   Appended append_now(const Append& append) {
     const auto before = index_row_of(*writer_, append.job);
-    // Of a damaged one nobody can know what comes next; who reads it again hears that.
+    // The next sequence of a damaged job is unknown; a client that reads it again gets the error.
     if (before && before->damaged) return Appended::conflict;
     JobIndexRow row = append.index;
     row.job = append.job;
@@ -777,7 +777,7 @@ class SqliteStore final : public Store {
   }
 
   bool sweep_now(const Sweep& sweep) {
-    constexpr int at_once = 100;  // others want to write
+    constexpr int at_once = 100;  // other writers need their turn
     constexpr int free_pages = 256;
     writer_->run(
         "DELETE FROM unused WHERE EXISTS (SELECT 1 FROM holds WHERE holds.key = unused.key) "
@@ -795,7 +795,7 @@ class SqliteStore final : public Store {
     found.reset();
     for (const std::string& key : over) remove_blob_now(key);
     const int pages = pragma("PRAGMA page_count"), free = pragma("PRAGMA freelist_count");
-    // A quarter may stay free for what comes. Files of versions before 4 keep their free pages.
+    // A quarter may stay free for later use. Files of versions before 4 keep their free pages.
     const bool wasteful = free > free_pages && free > pages / 4 && pragma("PRAGMA auto_vacuum") != 0;
     if (wasteful) {
       SQLite::Statement& vacuum = writer_->bound("PRAGMA incremental_vacuum(256)");
@@ -815,7 +815,7 @@ class SqliteStore final : public Store {
   std::string path_;
   SqliteOptions options_;
   std::optional<LockFile> lock_;
-  std::unique_ptr<Connection> writer_;  // the writer thread's; null: nothing can be written
+  std::unique_ptr<Connection> writer_;  // for the writer thread only; null: writes are not possible
   std::mutex reader_mutex_;
   std::unique_ptr<Connection> reader_;
   bool damaged_names_;
@@ -824,7 +824,7 @@ class SqliteStore final : public Store {
   GroupCommit group_;  // last: its thread uses the writer
 };
 
-/// A power cut after this leaves the file, or folder, as it is now.
+/// A power failure after this leaves the file, or folder, as it is now.
 bool flush_to_disk(const std::string& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   const bool flushed = file >= 0 && ::fsync(file) == 0;
@@ -863,7 +863,7 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post p
                                                                       *std::move(connections), std::move(post)));
         }
         if (connections.error().code == ErrorCode::invalid_input) return connections.error();
-      } catch (const SQLite::Exception&) {}  // the first error says more
+      } catch (const SQLite::Exception&) {}  // the first error is more specific
     }
     return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be opened: {}", path, exception.what())};
   }

@@ -1,11 +1,14 @@
-// The default store: one SQLite file, nothing else to install.
+// The default store: one SQLite file, without other software to install.
 //
-// Problem: what was acknowledged survives kill -9 and a power cut at any moment. Input: the path of the file, created
-// where there is none. Output, cost, threads: as store.h says; a writer thread (group_commit.h) and a second connection
-// for reads, which see every committed write. Durability is SQLite's: write-ahead log, flushed at every commit
-// (synchronous = FULL). Errors when opening: the path, and whether it cannot be created, is no database or a damaged
-// one, was written by a later version, or is in use by another server; nothing is changed then. Later: `unavailable`
-// where the disk is full or broken, and the next write tries again.
+// Problem: acknowledged writes must survive kill -9 and a power failure at any moment.
+// Input:   the path of the file, which is created if it does not exist.
+// Output:  as in store.h; a writer thread (group_commit.h) and a second connection for reads, which see every
+//          committed write. Durability is SQLite's: write-ahead log, flushed at every commit (synchronous = FULL).
+// Errors:  when opening: the path, and the reason: it cannot be created, is no database or a damaged one, was written
+//          by a later version, or is in use by another server; nothing is changed then. Later: `unavailable` if the
+//          disk is full or broken; the next write tries again.
+// Cost:    as in store.h.
+// Threads: as in store.h.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +20,14 @@
 namespace perseus::store {
 
 struct SqliteOptions {
-  /// The file may grow to so many pages of 4 KiB; 0: as SQLite has it. For a full disk in tests.
+  /// Limit of the file's size in pages of 4 KiB; 0: SQLite's own. For a full disk in tests.
   std::int64_t max_pages = 0;
 };
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post post, const SqliteOptions& options = {});
 
-/// A consistent copy of the file in a new one, also while a server in another process works on it: Store::backup()
-/// without opening a store. It appears whole or not at all, and is on disk when this returns.
+/// Makes a consistent copy of the file in a new one, even while a server in another process uses it: Store::backup()
+/// without opening a store. The copy appears complete or not at all, and is on disk when this returns.
 Status back_up_sqlite(const std::string& path, const std::string& to);
 
 }  // namespace perseus::store
