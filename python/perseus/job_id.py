@@ -1,7 +1,7 @@
 """How the ranks of a job agree on its id: rank 0 registers the job, the others learn the id from it.
 
-The id goes through the key-value store of torch.distributed, where that is initialised. No collective: a rank that could
-not start keeps nobody waiting, and an id that comes late, as the server was not there at first, still arrives. Without
+The id goes through the key-value store of torch.distributed, where that is initialized. No collective: a rank that could
+not start keeps no rank waiting, and an id that comes late, as the server was not there at first, still arrives. Without
 the store, job=... or PERSEUS_JOB tells the id. Errors: none are raised. Threads: poll() blocks, so in one of its own.
 
 torchrun --max-restarts starts all ranks again, and may give them the store of the attempt before, with its keys. So a key
@@ -106,7 +106,7 @@ class Rendezvous:
         try:  # torch before 2.6
             self._store.wait([key], datetime.timedelta(seconds=0.1))
             return True
-        except RuntimeError:  # it took longer
+        except RuntimeError:  # the time was over
             return False
 
 

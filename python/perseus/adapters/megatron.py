@@ -55,7 +55,7 @@ class _Iteration:
         self.model = model if isinstance(model, (list, tuple)) else [model]
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
-        # Combined 1F1B calls forward_step in its warm-up only: the rest would be counted wrong.
+        # Combined 1F1B calls forward_step in its warm-up only: counting the rest would be wrong.
         self.combined = not self.forward_only and _combines(self._module, self.model[0])
         self.forwards = self.backwards = 0
         self.table = None
@@ -172,7 +172,7 @@ def _combines(module, model_chunk):
     """Whether the schedule is combined 1F1B."""
     try:
         return bool(getattr(_config(module, model_chunk), "overlap_moe_expert_parallel_comm", False))
-    except Exception:  # what has no configuration has no such option
+    except Exception:  # without a configuration there is no such option
         return False
 
 

@@ -28,7 +28,7 @@ class Loop:
         self._model, self._microbatches, self._options = model, microbatches, options
         self._asked_to_start = False
         self._done = None  # backwards of this iteration; None: outside of one
-        self._open = None  # the computation under way
+        self._open = None  # the open computation
         optimizers = sys.modules.get("torch.optim.optimizer")
         watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
         self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
@@ -73,7 +73,7 @@ class Loop:
             self._end()
             tensors = [tensor for tensor in _tensors(output) if tensor.requires_grad]
             if not tensors:
-                self._end_iteration()  # it raised, or nothing is trained
+                self._end_iteration()  # the loop raised, or trains nothing
                 return
             self._open = "no backward yet"
             self._forward = object()

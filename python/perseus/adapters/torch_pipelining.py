@@ -29,7 +29,7 @@ _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "w
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
 _EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # of the first stage
-_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions that make no table of them
+_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions without action tables for them
 
 _open_forward = None  # the last stage's, while its loss is computed
 
@@ -111,7 +111,7 @@ def _complete(computations, microbatches):
     for stage in stages:
         for microbatch in range(microbatches):
             kinds = {kind for kind in "FBIW" if (stage, kind, microbatch) in computations}
-            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 said B for I
+            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 wrote B for I
                 return False
     return bool(stages) and all(microbatch < microbatches for _, _, microbatch in computations)
 
@@ -127,7 +127,7 @@ def _splits_first_stage(schedule):
     if any(_text(action_type) in ("I", "W") for action_type in functions):
         return True
     stages = _stages(schedule)
-    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank are like one's own
+    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank resemble this rank's
     return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
 
 
@@ -244,7 +244,7 @@ def _only_measured(action, chunk_of):
     computations = [(_INSTRUCTIONS[kind], i, chunk_of[stage]) for stage, kind, i in _computations(str(action))]
     for instruction, microbatch, chunk in computations[:-1]:
         client.say_once("OVERLAP_F_B runs by a function of the program: its time and clock are those of the backward")
-        client.begin(instruction, microbatch, chunk)  # it has its place in the plan
+        client.begin(instruction, microbatch, chunk)  # the plan contains it
         client.end(instruction, microbatch, chunk)
     return computations[-1]
 
