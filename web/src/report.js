@@ -1,4 +1,4 @@
-// report.html: puts the drawings into the page that src/io/report/html.cpp writes, and keeps them on one chosen point.
+// report.html: puts the charts into the page that src/io/report/html.cpp writes, and keeps them on one chosen point.
 import { element } from './dom.js';
 import { download } from './download.js';
 import { seconds } from './format.js';

@@ -1,4 +1,4 @@
-// What happened to a job, newest first: the events of its log, read as far as the log goes now.
+// The history of a job, newest first: the events of its log up to now.
 import { element } from '../dom.js';
 import { jobPath } from './api.js';
 import { createRefresher } from './refresher.js';

@@ -1,4 +1,4 @@
-// Says whether the page is live, and what to do when it is not.
+// Shows whether the page is live, and what to do when it is not.
 import { element } from '../dom.js';
 import { clockTime } from './words.js';
 

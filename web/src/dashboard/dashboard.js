@@ -114,7 +114,7 @@ function reconnect() {
 }
 addEventListener('online', reconnect);
 
-// A page that nobody looks at holds no connection: a browser has few of them for all its tabs.
+// A hidden page holds no connection: a browser has few of them for all its tabs.
 const unseen_ms = 20_000;
 let unseen = 0;
 document.addEventListener('visibilitychange', () => {
