@@ -36,8 +36,8 @@ def _nothing(*_):
     pass
 
 
-# The functions that the hooks call, and their arguments: rebound by start() and stop(), so that code that took profiler.begin before start()
-# calls the right one.
+# The functions that the hooks call, and their arguments: rebound by start() and stop(), so that code that took
+# profiler.begin before start() calls the right one.
 _set_speed = _begin = _end = _step_begin = _step_end = _nothing
 _handle = None
 _codes = {name: library.prepared_int(code) for code, name in enumerate(library.INSTRUCTIONS)}
@@ -178,7 +178,7 @@ class Client:
             return {"error": f"perseus_status: {error}"}
 
     def time_with_cuda(self, stream):
-        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Whether it is so now."""
+        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Returns success."""
         return self.active and self._library.time_with_cuda(self._handle, stream) == 0
 
     def time_with(self, nanoseconds):
@@ -188,7 +188,7 @@ class Client:
             self._library.time_with(self._handle, self._clock, None)
 
     def stop(self):
-        """Gives clocks back and ends what was started. A forked child has nothing to stop."""
+        """Gives clocks back and ends all started threads and processes. Does nothing in a forked child."""
         global _client
         if os.getpid() != self._process:
             return
@@ -205,7 +205,7 @@ class Client:
             self._library.stop(handle)
 
     def _run(self, used_library, options):
-        """perseus_start(), unless it has been stopped meanwhile."""
+        """Calls perseus_start(), unless stop() was called meanwhile."""
         room = library.OptionsOfAnyVersion()
         used_library.options_init(room.options)
         option_values.fill(room.options, options)
@@ -242,7 +242,7 @@ class Client:
 
 
 def start(**arguments):
-    """Starts this rank's client; see the file's beginning. Once started, the same one."""
+    """Starts this rank's client; see the module's doc string. Later calls return the same client."""
     global _client
     if current() is not None:
         if arguments:
@@ -333,7 +333,7 @@ def _log_function(_, level, message):
 
 
 def _torch_cuda():
-    """torch.cuda where the program has made a CUDA context by it, else None. Imports nothing."""
+    """torch.cuda if the program has created a CUDA context with it, else None. Imports nothing."""
     torch = sys.modules.get("torch")
     if torch is None or not torch.version.cuda:  # ROCm uses the name cuda, too
         return None
@@ -356,7 +356,7 @@ def _note_torch(options):
 
 
 def _device(index, cuda=None):
-    """A selector for CUDA's device of that index. NVML counts otherwise: it does not know CUDA_VISIBLE_DEVICES."""
+    """A selector for CUDA's device of that index. NVML counts differently: it ignores CUDA_VISIBLE_DEVICES."""
     properties = cuda.get_device_properties(index) if cuda is not None else None
     uuid = getattr(properties, "uuid", None)
     if uuid is not None:  # torch 2.4 and later

@@ -69,7 +69,7 @@ class Options(ctypes.Structure):
 
 
 class OptionsOfAnyVersion(ctypes.Structure):
-    """perseus_options_init() of a later library may know more fields than this file: they need room."""
+    """A later library's perseus_options_init() may set more fields than this file declares: reserves space for them."""
 
     _fields_ = [("options", Options), ("later_fields", ctypes.c_char * 1024)]
 

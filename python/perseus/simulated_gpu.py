@@ -67,7 +67,7 @@ def kernels_of(profile, stages, time_scale=1.0):
 
 
 def let_fully_shard_run_on_cpus():
-    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; they have nothing to do there."""
+    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; no action is needed there."""
     import torch
 
     if not hasattr(torch.cpu.Stream, "record_event"):
@@ -190,7 +190,7 @@ class SimulatedGpu:
         torch.distributed.batch_isend_irecv = batch_isend_irecv
 
     def meet(self, ranks):
-        """The streams of all ranks go on when the last one gets here."""
+        """The streams of all ranks continue when the last one gets here."""
         self._listen()
         if self._rank == 0:
             for peer in range(1, ranks):

@@ -15,7 +15,7 @@ _HOOK = "_perseus_hook"
 
 class Installation:
     def __init__(self, owner, options_of):
-        """options_of(): what the framework knows of perseus_options, asked before the first step."""
+        """options_of(): the values of perseus_options that the framework provides, read before the first step."""
         self._owner, self._options_of = owner, options_of
         self._replaced = []
         self._asked_to_start = False
@@ -121,7 +121,7 @@ def argument(args, kwargs, position, name, otherwise=-1):
 
 
 def merged(known, given):
-    """Options: those given to install() come before what the framework knows."""
+    """Options: those given to install() take precedence over the framework's."""
     options = {**known, **given}
     if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
         options["facts"] = {**known["facts"], **given["facts"]}

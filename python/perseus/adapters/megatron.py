@@ -43,7 +43,7 @@ def uninstall(schedules=None):
 
 
 class _Iteration:
-    """What the forward_backward function that runs now was called with, and how far it is."""
+    """Arguments and progress of the current call of the forward_backward function."""
 
     def __init__(self, module):
         self._module = module
@@ -84,7 +84,7 @@ class _Iteration:
 
 
 def schedule_table(microbatches, chunks, group):
-    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks from the other end."""
+    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks in reverse order."""
     return [
         (microbatch, chunk)
         for first in range(0, microbatches, group)
@@ -153,7 +153,7 @@ def _wrap_iteration(installation, module, name, iteration):
 
 
 def _positions(function, names):
-    """Where a version of Megatron has its arguments; beyond all of them if it has not."""
+    """Position of an argument in a version of Megatron; beyond all of them if it does not exist."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -177,7 +177,7 @@ def _combines(module, model_chunk):
 
 
 def _microbatch_group(module, model_chunk):
-    """Microbatches that go through one chunk before the next one's turn: pipeline stages, unless configured."""
+    """Microbatches that run in one chunk before the next chunk: number of pipeline stages, unless configured."""
     group = getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
     return group or _parallel_state().get_pipeline_model_parallel_world_size()
 

@@ -66,7 +66,7 @@ class Loop:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
 
     def after_forward(self, output):
-        """output: what the backward begins with: the model's, or the loss. None where the forward raised."""
+        """output: the tensor with which the backward begins: the model's, or the loss. None if the forward raised."""
         try:
             if self._open != "forward":
                 return
@@ -147,7 +147,7 @@ class Loop:
 
 
 def install(model, microbatches=1, **options):
-    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    """Idempotent. Starts the client in the first training step, unless it is already running."""
     existing = vars(model).get(_MARK)
     if existing is not None:
         return existing
@@ -167,7 +167,7 @@ def _gradients_wanted():
 
 
 def _tensors(output):
-    """Those of a tensor, list, dict, or an object with attributes, as models of Hugging Face give."""
+    """Tensors of a tensor, list, dict, or an object with attributes, as models of Hugging Face return."""
     if hasattr(output, "register_hook"):
         return [output]
     if isinstance(output, dict):

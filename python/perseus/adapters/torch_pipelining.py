@@ -35,7 +35,7 @@ _open_forward = None  # the last stage's, while its loss is computed
 
 
 def install(schedule, **options):
-    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    """Idempotent. Starts the client in the first training step, unless it is already running."""
     existing = installed(schedule)
     if existing is not None:
         return existing
@@ -85,7 +85,7 @@ def _receives_at_once(schedule):
 
 
 def _waits(cells_of):
-    """(rank, step): cells like 1WAIT_F0, which say that the rank's next computation waits for that forward or backward."""
+    """(rank, step): cells like 1WAIT_F0: the rank's next computation waits for that forward or backward."""
     rank_of = {stage: rank for rank, cells in cells_of.items() for cell in cells for stage, *_ in _computations(cell)}
     waits = {}
     for rank, cells in cells_of.items():
@@ -106,7 +106,7 @@ def _computations(cell):
 
 
 def _complete(computations, microbatches):
-    """PyTorch's table of 1F1B, for one, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
+    """PyTorch's table of 1F1B, for example, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
     stages = {stage for stage, _, _ in computations}
     for stage in stages:
         for microbatch in range(microbatches):
@@ -122,7 +122,7 @@ def _stages(schedule):
 
 
 def _splits_first_stage(schedule):
-    """Whether I and W of the first stage are what they are called: by the program's own functions or dw_builder."""
+    """Whether I and W of the first stage match their names: by the program's own functions or dw_builder."""
     functions = getattr(schedule, "_comp_type_to_function_map", {})
     if any(_text(action_type) in ("I", "W") for action_type in functions):
         return True
@@ -240,7 +240,7 @@ def _text(action_type):
 
 
 def _only_measured(action, chunk_of):
-    """The computation that stands for all of the action: of those that overlap the last, the backward."""
+    """The computation that represents the action: of overlapping ones the last, the backward."""
     computations = [(_INSTRUCTIONS[kind], i, chunk_of[stage]) for stage, kind, i in _computations(str(action))]
     for instruction, microbatch, chunk in computations[:-1]:
         client.say_once("OVERLAP_F_B runs by a function of the program: its time and clock are those of the backward")
