@@ -77,7 +77,7 @@ function connect() {
     onOpen() {
       listening = true;
       early = [];
-      jobs.ask(); // and when they are here, the page is live
+      jobs.ask(); // the page is live once they are loaded
       state.job?.ask();
     },
     onEvent({ data }) {

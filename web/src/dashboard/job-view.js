@@ -79,7 +79,7 @@ export function createJobView(parent, id, onNews) {
   let retry = 0;
   const drawings = createRefresher(loadDrawings, showDrawings, (error) => {
     if (error.isUnreachable) return; // the connection sign shows it, and the page requests this again after reconnecting
-    const planned = pipelineNow()?.point != null; // then it comes: the server is still reading it
+    const planned = pipelineNow()?.point != null; // then it will come: the server is still reading it
     if (planned) retry = setTimeout(drawings.ask, retry_ms);
     noDrawings(error.isGone ? (planned ? 'Loading the frontier …' : waitingFor(state.job))
       : `The server did not give the drawings: ${error.message}`);
