@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   options.pp_degree = stages;
   options.microbatches = microbatches;
   options.profile = "sample";
-  options.job = argc > 5 && *argv[5] != '\0' ? argv[5] : nullptr;  // rank 0 registers it and tells the others
+  options.job = argc > 5 && *argv[5] != '\0' ? argv[5] : nullptr;  // rank 0 registers it and passes it to the others
   options.device = argc > 7 ? argv[7] : "none";
   options.helper = argc > 8 ? argv[8] : nullptr;
   options.report_interval_s = 0.2;

@@ -147,7 +147,7 @@ PERSEUS_CUDA_API int cuStreamIsCapturing(CudaStream handle, int* status) {
   const std::lock_guard lock(driver().mutex);
   const StreamHandle* const stream = find_stream(*context, handle);
   if (stream == nullptr) return kInvalidHandle;
-  // Of the legacy stream this cannot be asked while a blocking stream is captured, but the capture survives.
+  // This query is an error for the legacy stream during the capture of a blocking stream, but the capture survives.
   if (stream->legacy) {
     for (const auto& capture : open_captures()) {
       for (const auto& [part, count] : capture->parts) {

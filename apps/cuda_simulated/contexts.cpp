@@ -71,7 +71,7 @@ int pci_part(const std::string& address, std::size_t from, std::size_t digits) {
 }
 
 int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& value) {
-  // What needs the GPU itself is asked of its state file, context or none.
+  // Properties of the GPU itself come from its state file, with or without a context.
   const auto gpu = simulated_gpu::SimulatedGpu::attach(device.path);
   const std::string pci = gpu ? (*gpu)->pci_bus_id() : "00000000:00:00.0";
   switch (attribute) {
@@ -419,7 +419,7 @@ PERSEUS_CUDA_API int cuCtxSynchronize() {
   return context->engine().synchronize_all(context);
 }
 
-/// Any image is taken; it is not compiled.
+/// Accepts any image without compiling it.
 PERSEUS_CUDA_API int cuModuleLoadData(CudaModule* module, const void* image) {
   ContextHandle* context = nullptr;
   if (const int code = enter("cuModuleLoadData", context); code != 0) return code;

@@ -1,4 +1,4 @@
-// The objects behind the handles of the simulated CUDA driver, and the checks that every call makes.
+// The objects behind the handles of the simulated CUDA driver, and the checks that every call performs.
 //
 // Input:   $PERSEUS_SIMULATED_GPUS: the GPUs (simulation/simulated_gpu/find.h); $PERSEUS_SIMULATED_CUDA: knobs.
 // Output:  contexts, streams, events, graphs as the CUDA driver API defines them.
@@ -37,7 +37,8 @@ struct Capture {
   std::thread::id thread;
   bool invalid = false;
   std::vector<Operation> operations;
-  /// Streams that take part -> how many operations and events each has recorded, and how many of them were joined.
+  /// The participating streams -> number of operations and events that each has recorded, and of those that were
+  /// joined.
   struct Part {
     int recorded = 0, joined = 0;
   };
@@ -84,14 +85,14 @@ struct GraphHandle {
   std::vector<Operation> operations;
 };
 struct GraphExecutableHandle {
-  ContextHandle* context = nullptr;  ///< of the first launch
+  ContextHandle* context = nullptr;  ///< the context of the first launch
   std::vector<Operation> operations;
 };
 
 struct HostMemory {
   std::size_t bytes = 0;
-  bool allocated = false;  ///< by the driver, else registered
-  /// Shared memory that was registered is mapped once more: as pinned pages, it stays when the program unmaps it.
+  bool allocated = false;  ///< by the driver; else registered
+  /// Registered shared memory is mapped a second time: as with pinned pages, it stays when the program unmaps it.
   std::byte* pinned = nullptr;
   std::size_t pinned_bytes = 0;
   std::size_t pinned_offset = 0;
@@ -100,7 +101,7 @@ struct HostMemory {
 /// Lives as long as the process.
 struct Driver {
   std::mutex mutex;
-  pid_t process = 0;  ///< that initialized it; 0: none
+  pid_t process = 0;  ///< the process that initialized it; 0: none
   KnobBoard knobs;
   std::vector<std::unique_ptr<Device>> devices;
   // Handles that are valid.
@@ -130,12 +131,12 @@ Handle* keep(std::unordered_map<const void*, std::unique_ptr<Handle>>& handles, 
   return handle;
 }
 
-/// Contexts that are current in the calling thread: a stack, the last one in force.
+/// Stack of the contexts that are current in the calling thread; the last one is in force.
 std::vector<ContextHandle*>& current_contexts();
 /// The one in force, or null.
 ContextHandle* current_context();
 
-/// What every call checks before anything else; 0: go on.
+/// The checks at the begin of every call; 0: continue.
 int enter(const char* function);
 /// Likewise, for calls that need a current context.
 int enter(const char* function, ContextHandle*& context);
@@ -151,10 +152,10 @@ Capture* capture_of(const StreamHandle& stream);
 int check_implicit(ContextHandle& context, const StreamHandle& stream);
 /// Calls that may wait or allocate are unsafe while streams are captured; see cuThreadExchangeStreamCaptureMode.
 int check_unsafe_call();
-/// Records the operation if the stream is captured (captured = true), else leaves it to the caller.
+/// Records the operation if a capture of the stream runs (captured = true), else leaves it to the caller.
 int capture_operation(StreamHandle& stream, const Operation& operation, bool& captured);
 
-/// Into the engine's stream or the capture. Takes the driver's mutex.
+/// Passes the operation to the engine's stream or to the capture. Takes the driver's mutex.
 int submit(ContextHandle& context, CudaStream stream, Operation operation);
 
 // ---- Host memory of the device.

@@ -1,4 +1,4 @@
-// What no real driver has: simulation/simulated_cuda/extension.h.
+// Functions that no real driver has: simulation/simulated_cuda/extension.h.
 #include "simulation/simulated_cuda/extension.h"
 
 #include <sys/socket.h>
@@ -108,7 +108,7 @@ PERSEUS_CUDA_API int perseus_simulated_stream_tell(CudaStream stream, ReachedFun
 PERSEUS_CUDA_API int perseus_simulated_stream_send(CudaStream stream, int socket, std::uint64_t message) {
   auto departure = std::make_unique<Departure>(Departure{socket, message});
   const int code = perseus_simulated_stream_tell(stream, depart, departure.get());
-  if (code == kSuccess) static_cast<void>(departure.release());  // the device's
+  if (code == kSuccess) static_cast<void>(departure.release());  // the device owns it
   return code;
 }
 

@@ -1,4 +1,4 @@
-// cuGetProcAddress: the function of a name (without its version) that a program built for that CUDA version expects.
+// cuGetProcAddress: finds the function of a name (without its version) for the CUDA version of the program.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -48,7 +48,7 @@ int look_up(const char* name, void** function, int version, int* status) {
       break;
     }
   }
-  // Of this library, wherever it was loaded.
+  // Path of this library, wherever it was loaded from.
   Dl_info self{};
   dladdr(reinterpret_cast<void*>(&look_up), &self);
   void* const library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);

@@ -14,7 +14,7 @@ namespace {
 constexpr DevicePointer kDeviceOffset = 0x0100'0000'0000'0000;
 
 struct HostMemories {
-  std::mutex mutex;  // a leaf: no other lock is taken while it is held
+  std::mutex mutex;  // a leaf: no other lock is taken under it
   std::map<std::uintptr_t, HostMemory> by_address;
 };
 
@@ -38,7 +38,7 @@ bool overlaps(std::uintptr_t address, std::size_t bytes) {
   return containing(address) != known.end() || (next != known.end() && next->first < address + bytes);
 }
 
-/// Where the device finds it, or null. Under the mutex.
+/// Its address on the device, or null. Under the mutex.
 void* accessible(const void* address, int bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto found = containing(at);

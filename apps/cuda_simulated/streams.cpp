@@ -21,7 +21,7 @@ int create_stream(const char* function, CudaStream* stream, unsigned flags, int 
   return kSuccess;
 }
 
-/// What a call that asks or waits for a stream needs; the stream, if it is not captured.
+/// Checks for calls that query or wait for a stream; returns the stream, if no capture of it runs.
 int idle_stream(ContextHandle& context, CudaStream handle, std::shared_ptr<Stream>& stream, bool may_wait) {
   Driver& d = driver();
   const std::lock_guard lock(d.mutex);
@@ -67,7 +67,7 @@ int record(const char* function, CudaEvent handle, CudaStream stream_handle, uns
     if (event == nullptr || stream == nullptr || event->context != stream->context) return kInvalidHandle;
     if (const int code = check_implicit(*context, *stream); code != 0) return code;
     if (Capture* const capture = capture_of(*stream); capture != nullptr && flags == kRecordDefault) {
-      // No node: it stands for the work captured so far, for streams of the same capture to wait for.
+      // No node: it stands for the previously captured work, for streams of the same capture to wait for.
       if (capture->invalid) return kStreamCaptureInvalidated;
       event->capture = stream->capture;
       event->captured_in = stream;
@@ -85,7 +85,7 @@ int record(const char* function, CudaEvent handle, CudaStream stream_handle, uns
   return submit(*context, stream_handle, std::move(operation));
 }
 
-/// The event's latest record, for a call that asks or waits; null: it was never recorded.
+/// The event's latest record, for a call that queries or waits; null: it was never recorded.
 int latest(ContextHandle& context, CudaEvent handle, std::shared_ptr<EventRecord>& found) {
   Driver& d = driver();
   const std::lock_guard lock(d.mutex);

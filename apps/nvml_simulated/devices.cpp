@@ -19,7 +19,7 @@ int Devices::begin() {
         known_.push_back(std::make_unique<NvmlDevice>(NvmlDevice{path, nullptr}));
         place = std::prev(known_.end());
       }
-      // Again at each begin: another GPU may have been made under the name.
+      // Attach again at each begin: another GPU may have been created under the name.
       auto driver = simulated_gpu::SimulatedDriver::attach(path);
       (*place)->driver = driver ? std::move(*driver) : nullptr;
       listed_.push_back(place->get());

@@ -1,7 +1,10 @@
-// The GPUs behind the look-alike of NVML: those that $PERSEUS_SIMULATED_GPUS names, between init and shutdown.
+// The GPUs of the simulated NVML library: those in $PERSEUS_SIMULATED_GPUS, between init and shutdown.
 //
-// Input: the environment, at each first nvmlInit. Output: handles; one stays valid, and names the same GPU, as long as
-// the process lives. Errors: a file that is no GPU's counts, as a GPU that is lost. Cost: a lock. Threads: any.
+// Input:   the environment, at each first nvmlInit.
+// Output:  handles; a handle stays valid, and identifies the same GPU, as long as the process lives.
+// Errors:  a file that is no simulated GPU counts as a lost GPU.
+// Cost:    a lock.
+// Threads: any.
 #pragma once
 
 #include <memory>
@@ -22,13 +25,13 @@ struct NvmlDevice {
 
 class Devices {
  public:
-  int begin();  ///< an NVML code
+  int begin();  ///< returns an NVML code
   int end();
   [[nodiscard]] bool begun();
   std::vector<NvmlDevice*> list();
-  /// Of that handle; null: it is none.
+  /// The device of that handle; null: invalid handle.
   NvmlDevice* find(device::nvml::Device handle);
-  /// Of a function that is about no GPU: that of any.
+  /// Injected fault of a function without a GPU argument: that of any GPU.
   int fault(const char* function);
 
  private:
@@ -38,7 +41,7 @@ class Devices {
   std::vector<NvmlDevice*> listed_;
 };
 
-/// One for the process, never destroyed: threads may call NVML while it ends.
+/// One instance for the process, never destroyed: threads may call NVML while the process ends.
 Devices& devices();
 
 }  // namespace perseus::nvml_simulated

@@ -1,11 +1,16 @@
 // NVML's functions over simulated GPUs: a library that code written for NVML loads in its place.
 //
-// Problem: the code that talks to the driver, ours and others', must run unchanged on a machine without a GPU, and see
-// the consequences of what it sets. Input: NVML's calls, in NVML's units (mW, mJ, us). Output: NVML's codes, values and
-// two-call patterns; nothing but nvml* is exported. Errors: those that a driver has (no permission, no such GPU, bad
-// arguments), and those that were injected for the function (simulated_gpu.h). Cost: a lock and some hundred
-// nanoseconds. Threads: any. Source: NVML API 13; the functions are those that this system and NVML's Python bindings
-// use. The driver's version says "simulated", and so does the name of each GPU unless its maker gave it another.
+// The driver's version contains "simulated", and so does the name of each GPU unless its creator chose another.
+//
+// Problem: code that calls the driver, ours and others', must run unchanged on a machine without a GPU, and see the
+//          consequences of its settings.
+// Input:   NVML's calls, in NVML's units (mW, mJ, us).
+// Output:  NVML's codes, values and two-call patterns; exports only nvml*.
+// Errors:  those of a driver (no permission, no such GPU, bad arguments), and those injected for the function
+//          (simulated_gpu.h).
+// Cost:    a lock and some hundred nanoseconds.
+// Threads: any.
+// Source:  NVML API 13; the functions are those that this system and NVML's Python bindings use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +59,7 @@ int put(T* to, V value) {
   return success;
 }
 
-/// NVML's lists: `count` is the room on the way in and the length on the way out.
+/// NVML's lists: `count` is the capacity on input and the length on output.
 template <class T>
 int put(const std::vector<T>& list, unsigned* count, T* to) {
   if (count == nullptr) return device::nvml_code::invalid_argument;
@@ -66,7 +71,8 @@ int put(const std::vector<T>& list, unsigned* count, T* to) {
   return success;
 }
 
-/// What every function about a GPU begins with: initialised, a GPU, no fault injected; then `f`.
+/// The checks at the begin of every function about a GPU: initialized, a valid GPU, no injected fault; then calls
+/// `f`.
 template <class F>
 int with(const char* function, device::nvml::Device handle, F f) {
   if (!devices().begun()) return device::nvml_code::uninitialised;
@@ -77,7 +83,7 @@ int with(const char* function, device::nvml::Device handle, F f) {
   return f(*device->driver);
 }
 
-/// And one that is about none.
+/// The same for functions about no GPU.
 template <class F>
 int without(const char* function, F f) {
   if (!devices().begun()) return device::nvml_code::uninitialised;
@@ -205,7 +211,7 @@ NVML_API int nvmlSystemGetProcessName(unsigned, char* name, unsigned size) {
   return without(__func__, [&] { return put("", name, size); });
 }
 
-// Which GPUs there are.
+// Enumeration of GPUs.
 
 NVML_API int nvmlDeviceGetCount_v2(unsigned* count) {
   return without(__func__, [&] { return put(count, devices().list().size()); });
@@ -431,7 +437,7 @@ NVML_API int nvmlDeviceSetGpuLockedClocks(device::nvml::Device device, unsigned 
 NVML_API int nvmlDeviceResetGpuLockedClocks(device::nvml::Device device) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) { return gpu.unlock_clocks(); });
 }
-// As on datacentre parts: the memory's clock is what it is.
+// As on data-center parts: the memory's clock is fixed.
 NVML_API int nvmlDeviceSetMemoryLockedClocks(device::nvml::Device device, unsigned, unsigned) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::not_supported; });
 }
@@ -451,7 +457,7 @@ NVML_API int nvmlDeviceGetAPIRestriction(device::nvml::Device device, int, int* 
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return put(restricted, 1); });
 }
 
-// Everything else that its users ask.
+// All other queries of its users.
 
 NVML_API int nvmlDeviceGetPersistenceMode(device::nvml::Device device, int* mode) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) { return put(mode, gpu.persistence()); });

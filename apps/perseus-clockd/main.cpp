@@ -54,13 +54,13 @@ int wrong(const std::string& what) {
   return 64;
 }
 
-/// A number that is all of the text and lies within [least, most]; nothing: it is none.
+/// Parses the whole text as a number within [least, most]; nullopt: it is none.
 template <class Number, class... Base>
 std::optional<Number> number(const std::string& text, Number least, Number most, Base... base) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value >= least && value <= most ? std::optional(value) : std::nullopt;  // NaN: nothing
+  return value >= least && value <= most ? std::optional(value) : std::nullopt;  // NaN: nullopt
 }
 
 int restore_all() {
@@ -86,7 +86,7 @@ int restore(const std::vector<std::string>& arguments) {
   return restored ? 0 : 69;
 }
 
-/// What is wrong with the value; empty: it was taken.
+/// Stores the value; returns what is wrong with it, empty: nothing.
 std::string take(const std::string& name, const std::string& value, perseus::clock_control::DaemonOptions& options) {
   if (name == "--socket") {
     options.socket = value;
@@ -156,8 +156,8 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
 
 int main(int argc, char** argv) {
   perseus::fail_writes_at_file_size_limit();
-  // With more rights than its caller (setcap), what the caller's environment says (which library is NVML, where the
-  // daemon's socket is) would be the caller's code run with our rights.
+  // With more rights than its caller (setcap), the caller's environment (which library is NVML, where the daemon's
+  // socket is) would let the caller's code run with these rights.
   if (::getauxval(AT_SECURE) != 0) ::clearenv();
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const int code = words.empty() ? run("", {}) : run(words[0], {words.begin() + 1, words.end()});

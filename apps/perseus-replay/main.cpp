@@ -1,5 +1,7 @@
-// perseus-replay: one worker process of a training replay, for `perseus demo`. What a training framework would be: it
-// runs its rank's computations on a (simulated) GPU, talks to its peers, and calls the Perseus client's C ABI.
+// perseus-replay: one worker process of a training replay, for `perseus demo`.
+//
+// It takes the place of a training framework: it runs its rank's computations on a (simulated) GPU, exchanges
+// messages with its peers, and calls the Perseus client's C ABI.
 #include <fmt/format.h>
 #include <perseus/perseus.h>
 #include <sched.h>
@@ -48,7 +50,7 @@ struct Arguments {
   std::string host_ahead = "synchronous";
 };
 
-/// The Perseus client as a framework has it.
+/// The Perseus client as a framework uses it.
 class Client final : public replay::WorkerClient {
  public:
   Client(const Arguments& arguments, const model::ComputationDag& dag) : arguments_(arguments) {
@@ -57,7 +59,7 @@ class Client final : public replay::WorkerClient {
   }
   ~Client() override { stop(); }
   void stop() { perseus_stop(std::exchange(client_, nullptr)); }
-  /// Computations are enqueued there, and timed by its events.
+  /// Computations are enqueued on this stream, and timed by its events.
   void use_stream(void* stream) { stream_ = stream; }
 
   std::string start(const std::string& job) override {
@@ -130,7 +132,7 @@ class Client final : public replay::WorkerClient {
     replay::ClientFigures f;
     f.running = 1;
     f.state = s.state;
-    // With a helper that another has taken the place of, steps in between were not the plan's.
+    // If another helper has replaced the helper, steps in between did not follow the plan.
     f.controls_clock = s.controls_clock != 0 && s.helper_restarts == 0 ? 1 : 0;
     f.server_reached = s.server_reached;
     f.iteration = s.iteration;
@@ -162,7 +164,7 @@ class Client final : public replay::WorkerClient {
     const std::lock_guard lock(client.log_mutex_);
     client.log_ += fmt::format("{}\n", message);
   }
-  /// When the device began or ended the computation: what CUDA events would say. Of a step: now.
+  /// When the device began or ended the computation, as CUDA events would report. For a step: now.
   static std::uint64_t device_time(void* self) {
     return static_cast<std::uint64_t>(static_cast<Client*>(self)->device_time_s_ * 1e9);
   }
@@ -172,7 +174,7 @@ class Client final : public replay::WorkerClient {
   perseus_client* client_ = nullptr;
   void* stream_ = nullptr;  ///< null: every computation has ended when end() is called
   double device_time_s_ = 0;
-  std::atomic<bool> training_failed_ = false;  ///< what the client still notices is a consequence
+  std::atomic<bool> training_failed_ = false;  ///< later complaints of the client are consequences
   std::mutex log_mutex_;
   std::string log_;
 };
@@ -277,10 +279,10 @@ int run_program(int argc, char** argv) {
   end.sa_handler = remember_end;
   sigemptyset(&end.sa_mask);
   sigaction(SIGTERM, &end, nullptr);
-  // Sleepers of this process are woken when they asked to be, not up to 50 us later.
+  // Timers of this process end on time, not up to 50 us later.
   prctl(PR_SET_TIMERSLACK, 1000);
-  // A GPU does not care how busy its host is; where that is allowed, neither does this thread (the client's own threads
-  // and the helper do).
+  // A busy host does not slow a GPU; where that is allowed, it does not slow this thread either (but the client's own
+  // threads and the helper).
   const sched_param priority{.sched_priority = 1};
   sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority);
 

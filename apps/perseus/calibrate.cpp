@@ -1,4 +1,5 @@
-// perseus calibrate: traces of real runs -> a profile, the constants that the DAG lacks, and how well both predict.
+// perseus calibrate: derives a profile and the DAG's other constants from traces of real runs, and reports how well
+// both predict.
 #include "evaluation/calibration/calibrate.h"
 
 #include <fmt/format.h>
@@ -46,7 +47,7 @@ struct Outcome {
   std::vector<std::string> doubts;
 };
 
-/// The name of the schedule that the trace ran, if it has one.
+/// The name of the traced schedule, if it has one.
 std::optional<std::string> name_of(const model::Schedule& traced) {
   for (const std::string& name : model::schedule_names()) {
     if (model::chunks_fixed_by(name) > 1) continue;

@@ -1,7 +1,8 @@
-// What the subcommands share: how they are added, how they fail, how they say things.
+// Shared base of the subcommands: registration, errors, output.
 //
 // A subcommand is one file with one function add_<name>(app, command): it declares the options and, once they are
-// parsed, sets `command.run`. main() runs it, and turns its Error into a message and an exit code (base/error_table.h).
+// parsed, sets `command.run`. main() runs it, and turns its Error into a message and an exit code
+// (base/error_table.h).
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,7 +20,7 @@ namespace perseus::cli {
 
 struct Command {
   bool json = false;
-  /// The exit code of a command that did its job (0, or 1 for "no": verify), or why it could not.
+  /// Returns the exit code of a completed command (0, or 1 for "no": verify), or the error.
   std::function<Result<int>()> run;
 };
 
@@ -56,9 +57,9 @@ CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::s
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
                                   std::function<void(const model::TransferLatency&)> set);
 
-/// To standard output, at once.
+/// Writes to standard output, at once.
 void print(std::string_view text);
-/// "perseus: note: ..." on standard error.
+/// Writes "perseus: note: ..." to standard error.
 void note(std::string_view text);
 
 }  // namespace perseus::cli

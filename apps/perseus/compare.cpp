@@ -1,10 +1,10 @@
 // perseus compare: the planner, the published method and the baselines on one pipeline.
 //
-// --out DIR holds, whole or not at all:
-//     DIR/frontiers.csv          method,point,...: every method's realised frontier, 0 is the slowest
-//     DIR/pairs.csv              who is better than whom, over which share of T, and by how much
-//     DIR/comparison.html, .svg  to look at
-//     DIR/METHOD/plans.json      each method's plans: what lookup, verify and show read
+// Output:  --out DIR holds, whole or not at all:
+//           DIR/frontiers.csv          method,point,...: every method's realized frontier, 0 is the slowest
+//           DIR/pairs.csv              which method is better than which, over which share of T, and by how much
+//           DIR/comparison.html, .svg  charts and tables
+//           DIR/METHOD/plans.json      each method's plans: the input of lookup, verify and show
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -53,7 +53,7 @@ std::vector<std::string> method_names() {
   return names;
 }
 
-/// Those asked for, in the order of method_names(); every frontier has the lower bound.
+/// The requested methods, in the order of method_names(); every frontier has the lower bound.
 Result<std::vector<report::ComparedMethod>> run_methods(const model::ComputationDag& dag, const CompareOptions& options,
                                                         double slowdown) {
   const auto wanted = [&](std::string_view name) {
@@ -119,7 +119,7 @@ std::string frontiers_csv(const std::vector<report::ComparedMethod>& methods) {
   return text;
 }
 
-/// What is said of a pair, the same in CSV and JSON.
+/// A figure of a pair, the same in CSV and JSON.
 struct PairFigure {
   std::string_view name;
   double (*value)(const report::PairComparison&);

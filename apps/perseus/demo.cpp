@@ -1,4 +1,4 @@
-// perseus demo: the whole loop, live, on simulated GPUs.
+// perseus demo: shows the whole system, live, on simulated GPUs.
 #include "demo.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,8 @@ void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
                     "otherwise",
                     o.schedule));
   }
-  // Baselines, some thirty iterations of profiling, the plan; with replicas the straggler's phases, half as long.
+  // Estimate: baselines, some thirty iterations of profiling, the plan; with replicas the straggler's phases, half as
+  // long.
   const double iterations = 2 * o.iterations + (o.known_profile ? 10 : 40) + (o.replicas > 1 ? 2 * o.iterations : 0);
   if (const double minutes = iterations * job.all_max_time.value() / 60; minutes > 3) {
     note(fmt::format("this takes about {:.0f} minutes; --time-scale makes it shorter", minutes));
@@ -99,7 +100,7 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
     }
     if (written && options.keep) course.keep_server();
     course.stop_server();
-    if (written && options.keep) return 0;  // Ctrl-C is how that ends
+    if (written && options.keep) return 0;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
     fmt::print(stderr, "perseus: interrupted; the training has ended, {}, {}\n",

@@ -1,4 +1,4 @@
-// perseus demo: the whole loop, live, on simulated GPUs; see docs/demo.md.
+// perseus demo: shows the whole system, live, on simulated GPUs; see docs/demo.md.
 #pragma once
 
 #include "command.h"

@@ -41,7 +41,7 @@ namespace json = boost::json;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr int planned_state = 3;  // PERSEUS_PLANNED
-// In the profile's own time, before --time-scale: what GPUs of data centres need, more on the way down.
+// In the profile's own time, before --time-scale: typical of data-center GPUs, more on the way down.
 constexpr Seconds least_switch_latency(0.002), most_switch_latency(0.006);
 constexpr double least_limit_s = 180;                    // to the first plan, where none was given
 constexpr double limit_iterations = 150;                 // likewise: that many at maximum clock
@@ -79,7 +79,7 @@ Result<std::string> own_folder() {
 
 }  // namespace
 
-/// What is going on, on standard error: a line a phase, and within it how far it is where that is a terminal.
+/// Progress on standard error: a line a phase, and on a terminal the progress within it.
 class DemoStage {
  public:
   void begin(const std::string& what) {
@@ -91,7 +91,7 @@ class DemoStage {
     clear();
     fmt::print(stderr, "{:6.1f} s    {}\n", seconds(), what);
   }
-  /// Ranks of a pipeline notice the same thing at the same time: the first remark of each topic in a phase is printed.
+  /// Ranks of a pipeline notice the same event at the same time: prints the first remark of each topic in a phase.
   void remark_once(const std::string& topic, const std::string& what) {
     if (remarks_.insert(topic).second) remark(what);
   }
@@ -130,12 +130,12 @@ class DemoCourse::Course {
     return std::move(m_);
   }
 
-  /// After success or failure: no process of ours is left but the server, no clock is locked.
+  /// Call after success or failure: ends all processes but the server and unlocks all clocks.
   Status tidy() {
     stage_.clear();
     continue_stopped();
     replay_.reset();
-    continue_stopped();  // what was stopped meanwhile
+    continue_stopped();  // processes that were stopped by a signal
     std::string locked;
     const auto until = SteadyClock::now() + std::chrono::seconds(5);
     do {
@@ -164,7 +164,7 @@ class DemoCourse::Course {
   }
 
  private:
-  /// What the demo starts must be there before it starts anything.
+  /// Checks that all required programs exist before any starts.
   Status find_programs() {
     const auto folder = own_folder();
     if (!folder) return folder.error();
@@ -183,7 +183,8 @@ class DemoCourse::Course {
         !o_.helper.empty() && (!fs::is_regular_file(o_.helper, ignored) || access(o_.helper.c_str(), X_OK) != 0)) {
       return Error{ErrorCode::not_found, fmt::format("--helper {}: not a program that can be run", o_.helper)};
     }
-    // Leases on clocks are notes for whoever has to give a clock back: they belong to these GPUs, and go with them.
+    // Leases on clocks serve the process that has to give a clock back: they belong to these GPUs, and are deleted
+    // with them.
     const std::string leases = scratch_.file("leases");
     std::error_code error;
     fs::create_directory(leases, error);
@@ -200,7 +201,7 @@ class DemoCourse::Course {
     auto server = replay::ChildProcess::start(
         {{folder_ + "/perseus", "serve", "--listen", fmt::format("127.0.0.1:{}", o_.server_port), "--data",
           scratch_.file("server"), "--log-level", "warning",
-          // A minute's demo: good enough, not as good as it gets.
+          // For a demo of a minute: a good plan, not the best possible.
           "--profiling-tolerance-pct", "1", "--profiling-iterations", "20", "--slowdown", o_.slowdown},
          {},
          scratch_.file("server.log"),
@@ -251,7 +252,7 @@ class DemoCourse::Course {
     if (Status written = formats::write_file(csv, formats::format_profile_csv(job_.profile)); !written) return written;
     replay::ReplayOptions replay;
     replay.program = worker_program_;
-    // Twice as slow is what a straggler may be; ten times is none that a busy machine makes.
+    // A straggler may be twice as slow; a factor of ten leaves a margin for a busy machine.
     replay.report_limit_s = 60 + 10 * o_.straggler_slowdown * job_.all_max_time.value();
     replay.replicas = o_.replicas;
     replay.gpus = gpu_files_;
@@ -313,7 +314,7 @@ class DemoCourse::Course {
     return Ok{};
   }
 
-  /// Iterations of which the first `unmeasured` are not kept.
+  /// Iterations, without the first `unmeasured` ones.
   Result<std::vector<replay::JobIteration>> measure(int unmeasured, int measured) {
     std::vector<replay::JobIteration> iterations;
     for (int i = 0; i < unmeasured + measured; ++i) {
@@ -328,7 +329,7 @@ class DemoCourse::Course {
     std::vector<replay::JobIteration> iterations;
     int left_out = 0;  ///< between the first and the last: did not run the plan
   };
-  /// Iterations that ran one plan from beginning to end. Others are left out: those of a trial, in which a client
+  /// Iterations that ran one plan from beginning to end. Others are skipped: those of a trial, in which a client
   /// compares the plan with the highest clock. If another plan comes, the measurement begins anew.
   Result<PlanIterations> measure_plan(int unmeasured, int measured) {
     PlanIterations result;
@@ -361,8 +362,8 @@ class DemoCourse::Course {
     return result;
   }
 
-  /// That all of this iteration ran on all workers; 0: none. A client that holds its clock at the highest one says so
-  /// from some moment within an iteration on, so the iteration before counts too.
+  /// The plan version that all of this iteration ran on all workers; 0: none. A client that holds its clock at the
+  /// highest one reports that from some moment within an iteration on, so the iteration before counts too.
   std::int64_t plan_version(const replay::JobIteration& iteration) const {
     const std::int64_t version = iteration.workers.front().client.plan_version;
     const auto runs = [&](const replay::RankReport& report) {
@@ -422,8 +423,8 @@ class DemoCourse::Course {
     pid_t pid;
     bool is_supervisor;
   };
-  /// Those of this demo that a signal has stopped: by the names that perseus-clockd gives its processes, and the GPU in
-  /// their arguments.
+  /// This demo's stopped helper processes: by the names that perseus-clockd gives its processes, and the GPU in their
+  /// arguments.
   std::vector<HelperProcess> stopped_helpers() const {
     std::vector<HelperProcess> stopped;
     for (const pid_t pid : replay::all_processes()) {
@@ -453,7 +454,7 @@ class DemoCourse::Course {
     if (server_is_stopped()) server_->signal(SIGCONT);
   }
 
-  /// A plan without the server or without a helper would be measured, and be none.
+  /// Without the server or without a helper, no plan would be in force during the measurement.
   Status check_processes(const replay::JobIteration& iteration) {
     if (const auto& end = server_->ended()) return server_has_ended(end->how);
     for (const replay::RankReport& report : iteration.workers) {
@@ -466,7 +467,7 @@ class DemoCourse::Course {
                                did ? "has gone" : "did not start", last_words("workers.log"))};
     }
     say_if_server_is_stopped();
-    // One that the client's watchdog replaces is gone by the next iteration.
+    // A helper that the client's watchdog replaces is gone by the next iteration.
     std::set<pid_t> stopped;
     std::string still_stopped;
     for (const HelperProcess& helper : stopped_helpers()) {
@@ -584,7 +585,7 @@ class DemoCourse::Course {
     return true;
   }
 
-  /// Of all workers together, an iteration in the mean, by the clients' counters.
+  /// Of all workers together, mean per iteration, by the clients' counters.
   [[nodiscard]] double counted_energy_j(const std::vector<replay::JobIteration>& iterations) const {
     double sum_j = 0;
     for (std::size_t w = 0; w < static_cast<std::size_t>(workers()); ++w) {
@@ -637,7 +638,7 @@ class DemoCourse::Course {
     return p.energy_j > 0 ? std::optional(p) : std::optional<PredictedIteration>();
   }
 
-  /// What each rank of replica 0 was to run, in the true profile's options.
+  /// The planned clocks of each rank of replica 0, in the true profile's options.
   Status compare_with_plan(const std::vector<replay::JobIteration>& iterations) {
     model::Plan plan = model::all_maximum_clock(job_.dag);
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -731,7 +732,7 @@ class DemoCourse::Course {
     for (const replay::RankReport& report : last->workers) m_.clients.push_back(report.client);
     m_.client_whole_pct = replay::client_cpu_pct(first_with_client_, *last);
     if (Status ended = replay_->finish(20); !ended) return ended;
-    const auto job = ask("GET", job_path_);  // the client of worker 0 has told the server
+    const auto job = ask("GET", job_path_);  // the client of worker 0 has informed the server
     if (!job) return job.error();
     m_.job_states.push_back(text_at(*job, {"state"}));
     return Ok{};
@@ -752,12 +753,12 @@ class DemoCourse::Course {
     return value;
   }
 
-  /// While the server has not answered, what the clients log is shown all the same.
+  /// While the server has not answered, it still prints the clients' log lines.
   Result<std::string> call_patiently(const http::HttpCall& call) {
     auto answer = std::async(std::launch::async, [&] { return call_server(peer_, call); });
     const double asked_s = stage_.seconds();
     while (answer.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
-      if (replay_) (void)replay_->listen(0);  // next_iteration() says what is wrong with the workers
+      if (replay_) (void)replay_->listen(0);  // next_iteration() reports problems of the workers
       say_if_server_is_stopped();
       if (stage_.seconds() - asked_s < silence_s) continue;
       stage_.remark_once("server silent", fmt::format("{} has not answered for {:g} s", server_name(), silence_s));
@@ -765,7 +766,7 @@ class DemoCourse::Course {
     return answer.get();
   }
 
-  /// The end of a log, to be told with an error.
+  /// The end of a log, for an error message.
   std::string last_words(const std::string& log) const {
     const auto text = formats::read_file(scratch_.file(log));
     if (!text || text->empty()) return {};
@@ -789,7 +790,7 @@ class DemoCourse::Course {
   std::unique_ptr<replay::TrainingReplay> replay_;
   replay::JobIteration first_with_client_;
   replay::JobIteration latest_, previous_;  ///< of those that next() returned
-  std::set<pid_t> helpers_stopped_;         ///< when the last iteration was reported
+  std::set<pid_t> helpers_stopped_;         ///< as of the report of the last iteration
   std::int64_t version_ = 0;
   double joined_s_ = 0;
 };

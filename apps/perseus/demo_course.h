@@ -1,9 +1,13 @@
-// The course of `perseus demo`: server, GPUs and workers are started, each phase is measured, all of it ends in order.
+// Runs `perseus demo`: starts server, GPUs and workers, measures each phase, and ends all processes in order.
 //
-// Problem: see docs/demo.md. Input: a job, a scratch folder. Output: what was measured. Errors: unavailable naming the
-// process that ended (server, worker, helper) and how, what did not come in time, or that it was interrupted (the
-// caller holds an InterruptGuard); cannot_write. However run() ends, tidy() and stop_server() leave no process and no
-// locked clock; the destructor does the same, and kills. Cost: that of the training. Threads: one.
+// Problem: see docs/demo.md.
+// Input:   a job, a scratch folder.
+// Output:  the measurements.
+// Errors:  unavailable naming the process that ended (server, worker, helper) and how, the event that did not come in
+//          time, or the interrupt (the caller holds an InterruptGuard); cannot_write. However run() ends, tidy() and
+//          stop_server() leave no process and no locked clock; the destructor does the same, and kills.
+// Cost:    that of the training.
+// Threads: one.
 #pragma once
 
 #include <memory>
@@ -23,9 +27,10 @@ class DemoCourse {
   ~DemoCourse();
 
   Result<DemoMeasurement> run();
-  /// After success or failure: no process of ours is left but the server, no clock is locked. An Error if one is.
+  /// Call after success or failure: ends all processes but the server and unlocks all clocks. An Error if any is
+  /// left.
   Status tidy();
-  /// Leaves the dashboard up until Ctrl-C.
+  /// Keeps the dashboard running until Ctrl-C.
   void keep_server();
   void stop_server();
 

@@ -22,10 +22,10 @@ namespace perseus::cli {
 namespace {
 
 const std::string sample_name = "sample_profile.csv";
-// What data/README.md says of the sample's model: its blocking power, and weight gradients as long as input gradients.
+// From data/README.md about the sample's model: its blocking power, and weight gradients as long as input gradients.
 constexpr double sample_blocking_power_w = 90, sample_input_gradient_share = 0.5;
 
-/// The pipeline of that many stages that is most like it: stage s of n is the one at the same place.
+/// The most similar pipeline of that many stages: stage s of n is the one at the same relative position.
 model::Profile with_stages(const model::Profile& profile, int stages) {
   model::Profile result;
   const int given = profile.num_stages();
@@ -39,7 +39,7 @@ model::Profile with_stages(const model::Profile& profile, int stages) {
   return result;
 }
 
-/// Everything takes `scale` times as long, at the same power.
+/// All computations take `scale` times as long, at the same power.
 void stretch(model::Profile& profile, double scale) {
   for (model::ProfileEntry& entry : profile.entries) {
     for (model::Measurement& m : entry.measurements) {

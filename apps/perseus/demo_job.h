@@ -1,10 +1,13 @@
-// What `perseus demo` trains: the pipeline, the simulated GPUs' physics, and what can be said of them beforehand.
+// The job of `perseus demo`: the pipeline, the simulated GPUs' physics, and the figures known before the start.
 //
-// Problem: a demo must be refused with one word before anything starts, or run to its end. Input: the command line's
-// options. Output: the profile that the simulated GPUs follow (as many stages as wanted, everything stretched by the
-// time scale), its computation DAG, and its iteration at maximum clock. Errors: those of reading the profile, of the
-// schedule (instructions that the profile lacks and that cannot be derived) and of the shape; usage: more workers than
-// most_workers. Cost: O(DAG). Threads: one.
+// Problem: a demo must either fail with one message before anything starts, or run to its end.
+// Input:   the command line's options.
+// Output:  the profile that the simulated GPUs follow (the requested number of stages, all times multiplied by the
+//          time scale), its computation DAG, and its iteration at maximum clock.
+// Errors:  those of reading the profile, of the schedule (instructions that the profile lacks and that cannot be
+//          derived) and of the shape; usage: more workers than most_workers.
+// Cost:    O(DAG).
+// Threads: one.
 #pragma once
 
 #include <boost/json/array.hpp>
@@ -25,7 +28,7 @@ struct DemoOptions {
   std::optional<double> blocking_power_w, split_backward, limit_s, switch_latency_ms;
   double time_scale = 0.5, straggler_slowdown = 1.15;
   bool known_profile = false, keep = false;
-  model::TransferLatency transfer_latency;  ///< between the ranks; the client is not told
+  model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
   bool blocking_transfers = false;
   std::string slowdown = "0%";           ///< tolerated by the server
   std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
@@ -33,10 +36,10 @@ struct DemoOptions {
 };
 
 struct DemoJob {
-  model::Profile profile;  ///< true for the simulated GPUs
+  model::Profile profile;  ///< exact for the simulated GPUs
   int chunks = 1;
   Watts blocking_power;
-  bool backward_was_split = false;  ///< the sample's, by a share that nobody measured
+  bool backward_was_split = false;  ///< the sample's, by an assumed share that was not measured
   model::ComputationDag dag;
   Seconds all_max_time;  ///< of an iteration
 };
@@ -44,12 +47,12 @@ struct DemoJob {
 inline constexpr int most_workers = 128;  ///< processes, and two helpers each
 
 Result<DemoJob> demo_job(const DemoOptions& options);
-/// What the profile is called; the sample unless one was given.
+/// Name of the profile; the sample unless the options give one.
 std::string profile_file_of(const DemoOptions& options);
 
-/// The power limit that makes everything at maximum clock about that many times slower.
+/// The power limit that makes the iteration at maximum clock about that many times slower.
 double power_limit_for(const model::ComputationDag& dag, double slowdown);
-/// Options of that DAG by a rank's clocks, [["forward", 1410], ...]; false: they fit no option.
+/// Options of that DAG by a rank's clocks, [["forward", 1410], ...]; false: they match no option.
 bool apply_clocks(const model::ComputationDag& dag, int rank, const boost::json::array& clocks, model::Plan& plan);
 
 }  // namespace perseus::cli

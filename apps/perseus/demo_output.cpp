@@ -33,7 +33,7 @@ std::string points(double value) { return fmt::format("{:+.2f} points", rounded(
 
 double predicted_saving_pct(const PredictedIteration& p) { return replay::saving_pct(p.energy_j, p.all_max_energy_j); }
 
-/// Of the replicas that do not straggle.
+/// Of the replicas without the straggler.
 double others_energy_j(const replay::PhaseFigures& figures, int straggler) {
   double energy_j = 0;
   for (std::size_t r = 0; r < figures.replica_energy_j.size(); ++r) {
@@ -231,7 +231,7 @@ std::string text_table(const report::TextRows& rows) {
   return table.to_string();
 }
 
-/// One replica's part of an iteration, as it ran.
+/// One replica's part of an iteration, as measured.
 report::Timeline measured_timeline(const model::ComputationDag& dag, const replay::JobIteration& iteration,
                                    int replica) {
   report::Timeline timeline;

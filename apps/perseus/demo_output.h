@@ -1,10 +1,14 @@
-// What `perseus demo` shows and leaves behind.
+// Output of `perseus demo`: text on the terminal and a directory of results.
 //
-//     DIR/summary.json    the key figures, a fixed set of keys
-//     DIR/details.json    everything else that was measured
-//     DIR/report.html     tables, and the iterations as measured and as planned; timeline.svg is its first picture
-// Whole or not at all, not at all after an interrupt (the caller holds an InterruptGuard). Input: what was measured.
-// Errors: cannot_write. Cost: O(computations). Threads: one.
+// Output:  whole or not at all, not at all after an interrupt (the caller holds an InterruptGuard):
+//           DIR/summary.json    the key figures, a fixed set of keys
+//           DIR/details.json    all other measurements
+//           DIR/report.html     tables, and the iterations as measured and as planned; timeline.svg is its first
+//           picture
+// Input:   the measurements.
+// Errors:  cannot_write.
+// Cost:    O(computations).
+// Threads: one.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +24,7 @@
 
 namespace perseus::cli {
 
-/// Of one iteration of the whole job, as the server says it.
+/// Of one iteration of the whole job, as the server predicts it.
 struct PredictedIteration {
   double time_s = 0, energy_j = 0, all_max_time_s = 0, all_max_energy_j = 0;
 };
@@ -28,11 +32,11 @@ struct PredictedIteration {
 struct StragglerMeasurement {
   int replica = 0;
   double power_limit_w = 0;
-  double degree = 1;                 ///< that the server was told
-  replay::PhaseFigures all_max;      ///< everything at maximum clock, the straggler's power capped
-  replay::PhaseFigures no_reaction;  ///< the plan of before, capped
-  replay::PhaseFigures reaction;     ///< the others slowed down
-  replay::PhaseFigures after;        ///< when it was gone
+  double degree = 1;                 ///< as reported to the server
+  replay::PhaseFigures all_max;      ///< all computations at maximum clock, with the straggler's power limit
+  replay::PhaseFigures no_reaction;  ///< the previous plan, with the power limit
+  replay::PhaseFigures reaction;     ///< the others slow down
+  replay::PhaseFigures after;        ///< after the straggler has recovered
   int iterations_to_react = 0, iterations_to_recover = 0;  ///< from the notice to the new plan
   std::optional<PredictedIteration> predicted;
 };
@@ -42,20 +46,20 @@ struct DemoMeasurement {
   std::vector<report::ReportFact> facts;
   int replicas = 1;
   bool known_profile = false;
-  replay::PhaseFigures baseline;  ///< everything at maximum clock, no client
+  replay::PhaseFigures baseline;  ///< all computations at maximum clock, no client
   replay::PhaseFigures plan;
   PredictedIteration predicted;
   std::optional<model::Plan> planned;          ///< replica 0's plan, in options of the true profile
-  double planned_time_s = 0;                   ///< of the plan, as the server has it
-  double truth_time_s = 0;                     ///< of that plan by the independent simulator on the true profile
-  std::optional<double> at_planned_clock_pct;  ///< of all computations; nothing: the plan could not be compared
+  double planned_time_s = 0;                   ///< of the plan, according to the server
+  double truth_time_s = 0;                     ///< of that plan by the plan checker on the exact profile
+  std::optional<double> at_planned_clock_pct;  ///< of all computations; nullopt: the plan could not be compared
   double counter_energy_j = 0;  ///< per iteration while the plan ran, by the clients' counters; 0: unknown
   double truth_energy_j = 0;    ///< the same iterations, exactly
   double client_pct = 0;        ///< processor time of the clients while the plan ran
   double client_whole_pct = 0;  ///< from their start on
   double profiling_s = 0, characterising_s = 0;
   int profiling_iterations = 0;
-  std::vector<std::string> job_states;         ///< that the server's job was seen in, in order
+  std::vector<std::string> job_states;         ///< states of the server's job, in order of observation
   std::vector<replay::ClientFigures> clients;  ///< at the end, per worker
   std::optional<StragglerMeasurement> straggler;
   double took_s = 0;

@@ -33,7 +33,7 @@ bool is_ours(const fs::path& folder) {
   return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid();
 }
 
-/// What demos that were killed have left. One that is being made has no lock file yet, and is left alone.
+/// Removes the folders of killed demos. A folder under construction has no lock file yet, and is kept.
 void remove_abandoned(const fs::path& temporary) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(temporary, ignored)) {

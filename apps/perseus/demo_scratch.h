@@ -1,9 +1,12 @@
 // The folder in which a demo keeps its GPUs, logs and database.
 //
-// Problem: nothing is to be left behind, even by a demo that was killed. Input: a folder that the user wants to keep,
-// or none: a new one in the temporary directory, removed at the end. Such a folder is locked for as long as its demo
-// lives; whoever makes the next one removes those that are not. Errors: cannot_write naming the folder; conflict: a
-// wanted folder that another demo is using. Cost: a directory listing. Threads: one.
+// Such a folder is locked for as long as its demo lives; the next demo removes unlocked ones.
+//
+// Problem: nothing must be left behind, even by a killed demo.
+// Input:   a folder that the user wants to keep, or none: a new one in the temporary directory, removed at the end.
+// Errors:  cannot_write naming the folder; conflict: another demo uses the given folder.
+// Cost:    a directory listing.
+// Threads: one.
 #pragma once
 
 #include <string>
@@ -19,7 +22,7 @@ class DemoScratch {
   DemoScratch(DemoScratch&& other) noexcept;
   DemoScratch& operator=(DemoScratch&&) = delete;
   ~DemoScratch();
-  /// Not made yet.
+  /// The file may not exist yet.
   [[nodiscard]] std::string file(std::string_view name) const;
 
  private:

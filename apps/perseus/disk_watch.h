@@ -1,11 +1,11 @@
-// How much room there is on the file system of the database.
+// Free space on the file system of the database.
 //
 // Input:   a folder on it.
-// Output:  the last measurement; asking takes the next one, on the executor, since a disk that hangs would hold up the
-//          caller.
-// Errors:  a problem in words: full, nearly full, read-only, or not to be asked.
+// Output:  the last measurement; each query starts the next one, on the executor, since a disk that hangs would block
+//          the caller.
+// Errors:  a problem in words: full, nearly full, read-only, or not readable.
 // Cost:    one system call on another thread.
-// Threads: io thread. It outlives the executor's work.
+// Threads: I/O thread. The object outlives the executor's work.
 #pragma once
 
 #include <memory>

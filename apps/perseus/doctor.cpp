@@ -1,4 +1,4 @@
-// perseus doctor: what this machine's GPUs can do for Perseus, and why not.
+// perseus doctor: reports what this machine's GPUs can do for Perseus, and why not more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct DoctorArguments {
   bool test_control = false;
 };
 
-/// One GPU, and everything that was asked of it; a failed question keeps its reason.
+/// One GPU, and the results of all queries; a failed query keeps its reason.
 struct Patient {
   std::string selector;
   std::optional<device::DeviceError> closed;  ///< it cannot even be opened
@@ -45,7 +45,7 @@ struct Patient {
   device::DeviceResult<device::GpuConditions> conditions = device::DeviceError{};
   device::CounterExamination counter;
   device::ControlPath control;
-  std::optional<device::SwitchExamination> switching;  ///< none: not asked for
+  std::optional<device::SwitchExamination> switching;  ///< none: not requested
 };
 
 Patient examine(const std::string& selector, const DoctorArguments& arguments) {
@@ -68,7 +68,7 @@ Patient examine(const std::string& selector, const DoctorArguments& arguments) {
   return patient;
 }
 
-/// Restores the clock if this process ends before it did, also by SIGKILL: it waits for the lease.
+/// Restores the clock if this process ends early, also by SIGKILL: it waits for the lease.
 class Guardian {
  public:
   explicit Guardian(const std::string& lease) {
@@ -89,7 +89,7 @@ class Guardian {
   pid_t child_ = 0;
 };
 
-/// With the lease on the clock, so that it cannot happen beside a running job.
+/// Holds the lease on the clock, so that the test cannot run beside a job.
 device::SwitchExamination test_with_lease(const std::string& selector) {
   device::SwitchExamination refused;
   auto opened = device::open_gpu(selector);
@@ -125,13 +125,13 @@ device::SwitchExamination test_with_lease(const std::string& selector) {
   constexpr int switches = 40;
   device::SwitchExamination seen =
       device::examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
-  // Once more, for the GPU's sake; the test has failed all the same.
+  // Tries again, to unlock the GPU; the test has failed in any case.
   const bool unlocked = seen.restored || !seen.touched || clock_control::unlock_patiently(*gpu).ok();
   if (unlocked) lease->clear();
   return seen;
 }
 
-/// Changes clocks: only where asked for, on a GPU that no other process uses, one at a time.
+/// Changes clocks: only on request, on a GPU that no other process uses, one at a time.
 device::SwitchExamination test_control(const Patient& patient) {
   device::SwitchExamination refused;
   if (patient.control.selector.empty()) {
@@ -162,7 +162,7 @@ void count_on_daemon(Patient& patient, const std::string& socket) {
 
 std::string milliseconds(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
 
-/// What a person should know who is about to train on it.
+/// Warnings for users who are about to train on it.
 std::vector<std::string> warnings_of(const Patient& patient) {
   std::vector<std::string> warnings;
   if (patient.closed) return warnings;
@@ -219,7 +219,7 @@ std::string reasons_of(const device::ClockEvents& events) {
   return reasons.empty() ? "nothing" : reasons;
 }
 
-/// The distance of most neighbours; clocks are highest first.
+/// The distance of most neighbors; clocks are highest first.
 int step_of(const std::vector<Megahertz>& clocks) {
   std::map<int, int> count;
   for (std::size_t i = 1; i < clocks.size(); ++i) ++count[clocks[i - 1].value() - clocks[i].value()];
@@ -377,7 +377,7 @@ std::string verdict_of(const std::vector<Patient>& patients) {
                      patients.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", patients.size()));
 }
 
-/// What holds for every GPU of this machine or container.
+/// Warnings that hold for every GPU of this machine or container.
 std::vector<std::string> machine_warnings(bool daemon) {
   if (daemon || !clock_control::in_pid_namespace()) return {};
   return {
@@ -423,7 +423,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   }
   if (arguments.test_control) {
     {
-      const InterruptGuard guard;  // a clock that was set is given back first
+      const InterruptGuard guard;  // gives back a locked clock first
       for (Patient& patient : patients) {
         if (!patient.closed && !InterruptGuard::interrupted()) patient.switching = test_control(patient);
       }

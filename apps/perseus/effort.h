@@ -1,4 +1,4 @@
-// The planner's effort: the option --effort, and what its names mean.
+// The planner's effort: the option --effort, and the meaning of its names.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -33,7 +33,7 @@ struct EmulateOptions {
   std::optional<bool> progress;
 };
 
-/// all-max first, the others as asked for, each once.
+/// all-max first, the others in the requested order, each once.
 std::vector<std::string> all_methods(const model::Scenario& scenario) {
   std::vector<std::string> methods{"all-max"};
   for (const std::string& name : scenario.methods)

@@ -24,7 +24,7 @@ namespace json = boost::json;
 
 constexpr std::size_t most_drawn = 900;  // points of a line
 
-/// The parts of energy: what they are called, the same in CSV and JSON, and for people.
+/// The parts of energy: their names in CSV and JSON, and in text.
 struct Part {
   const char* key;
   const char* name;
@@ -36,7 +36,7 @@ constexpr std::array parts{Part{"useful_j", "useful", &emulator::EnergyParts::us
                            Part{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
                            Part{"idle_j", "idle", &emulator::EnergyParts::idle}};
 
-/// What is said of a run, the same in CSV and JSON.
+/// A figure of a run, the same in CSV and JSON.
 struct RunFigure {
   const char* key;
   double (*value)(const EmulatedMethod&);
@@ -65,7 +65,7 @@ constexpr std::array figures{
     RunFigure{"band_energy_w2s", [](const EmulatedMethod& m) { return m.run.band_w2s; }},
     RunFigure{"band_share", [](const EmulatedMethod& m) { return m.run.band_share(); }}};
 
-/// The same of a row of the sweep.
+/// A figure of a row of the sweep, likewise.
 struct ScalingFigure {
   const char* key;
   std::optional<double> (*value)(const emulator::ScalingRow&);
@@ -145,7 +145,7 @@ report::TextRows power_table(const std::vector<EmulatedMethod>& methods) {
   return rows;
 }
 
-/// Rows of the sweep at a few slowdowns: the ends and what lies halfway.
+/// Rows of the sweep at a few slowdowns: the ends and the middle.
 report::TextRows scaling_table(const std::vector<emulator::ScalingRow>& scaling) {
   std::vector<double> all;
   for (const emulator::ScalingRow& row : scaling)
@@ -185,7 +185,7 @@ std::string energy_picture(const EmulationReport& report) {
   for (const Part& part : parts) names.emplace_back(part.name);
   std::vector<report::PartsBar> bars;
   for (const EmulatedMethod& m : report.methods) {
-    // Per iteration, since methods need not do equally many in the same time.
+    // Per iteration, since methods need not complete equally many in the same time.
     report::PartsBar bar{m.name, report::text_of(m.run.energy_per_iteration()), {}};
     for (const Part& part : parts) {
       bar.parts.push_back((m.run.energy.*part.value).value() / static_cast<double>(m.run.iterations));
@@ -298,7 +298,7 @@ std::string band_picture(const EmulationReport& report) {
                                   "rms of each harmonic [kW]", panels);
 }
 
-/// Panels by size; of the method-wise savings of a pipeline that does not straggle, or of the cluster where all do.
+/// Panels by size; the savings by method of a non-straggler pipeline, or of the cluster where all are stragglers.
 std::string scaling_picture(const EmulationReport& report, model::Scaling scaling) {
   std::vector<reproduction::ChartPanel> panels;
   std::vector<std::string> names;

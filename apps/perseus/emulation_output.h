@@ -1,9 +1,12 @@
 // The files, tables and pictures of `perseus emulate`.
 //
-// Input: what was emulated, all-max first. Output: emulation.html with energy.svg, power.svg, iteration.svg, band.svg
-// and times.svg; methods.csv, segments.csv; and for a sweep scaling.csv and scaling_strong.svg, scaling_weak.svg: into
-// a directory, whole or not at all. Tables for the terminal. Errors: cannot_write. Cost: O(segments + rows). Threads:
-// one.
+// Input:   the emulations, all-max first.
+// Output:  emulation.html with energy.svg, power.svg, iteration.svg, band.svg and times.svg; methods.csv,
+//          segments.csv; and for a sweep scaling.csv and scaling_strong.svg, scaling_weak.svg: into a directory,
+//          whole or not at all. Tables for the terminal.
+// Errors:  cannot_write.
+// Cost:    O(segments + rows).
+// Threads: one.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -28,14 +31,14 @@ struct EmulatedMethod {
 struct EmulationReport {
   std::string title;
   std::vector<report::ReportFact> facts;
-  std::vector<EmulatedMethod> methods;        ///< empty where only a sweep was asked for
-  std::vector<emulator::ScalingRow> scaling;  ///< empty where none was asked for
+  std::vector<EmulatedMethod> methods;        ///< empty if the user requested only a sweep
+  std::vector<emulator::ScalingRow> scaling;  ///< empty without a sweep
 };
 
 std::string terminal_text(const EmulationReport& report);
 boost::json::object json_of(const EmulationReport& report);
 
-/// Fails early where the directory could not be written.
+/// Fails early if the directory cannot be written.
 Status check_emulation(const std::filesystem::path& directory);
 Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report);
 

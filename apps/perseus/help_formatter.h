@@ -1,5 +1,8 @@
-// --help as a good Unix program prints it: names on the left, wrapped words on the right, 80 columns.
-// Input: what CLI11 knows of an option. Output: its lines. Threads: one.
+// Formats --help in the usual Unix layout: names on the left, wrapped descriptions on the right, 80 columns.
+//
+// Input:   CLI11's data of an option.
+// Output:  its lines.
+// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,8 +1,9 @@
-// Ctrl-C while files are being written: finish the file at hand, tidy up, then die of the signal as one should.
+// Handles Ctrl-C while files are being written: finish the current file, tidy up, then end by the signal.
 //
-// While an InterruptGuard lives, SIGINT, SIGTERM and SIGHUP only set a flag; otherwise they kill at once, which is
-// right as long as nothing is half done. die_if_interrupted() is called when all is tidy again. Threads: one guard at a
-// time.
+// While an InterruptGuard lives, SIGINT, SIGTERM and SIGHUP only set a flag; otherwise they end the process at once,
+// which is right as long as nothing is half done. Call die_if_interrupted() when all is tidy again.
+//
+// Threads: one guard at a time.
 #pragma once
 
 #include <csignal>
@@ -14,7 +15,7 @@ class InterruptGuard {
   InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
-  /// Puts the former handlers back.
+  /// Restores the former handlers.
   ~InterruptGuard();
 
   [[nodiscard]] static bool interrupted();
@@ -24,7 +25,7 @@ class InterruptGuard {
   struct sigaction before_[3];
 };
 
-/// Ends the process by the signal that came, if one came. Call it without a guard alive.
+/// Ends the process by the received signal, if there was one. Call it without a live guard.
 void die_if_interrupted();
 
 }  // namespace perseus::cli

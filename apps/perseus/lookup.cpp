@@ -1,4 +1,4 @@
-// perseus lookup: which plan for a given deadline.
+// perseus lookup: finds the plan for a given deadline.
 #include <fmt/format.h>
 
 #include <boost/json/object.hpp>
@@ -27,17 +27,17 @@ struct TimedLookup {
   double took_s;
 };
 
-/// The mean of many look-ups: one is shorter than a clock's tick.
+/// The mean of many look-ups: one is shorter than a clock's resolution.
 TimedLookup timed_look_up(const model::Frontier& frontier, Seconds deadline) {
   constexpr int times = 1000;
-  volatile std::size_t point = 0;  // so that none of them is optimised away
+  volatile std::size_t point = 0;  // prevents the optimizer from removing the look-ups
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < times; ++i) point = planner::look_up_index(frontier, deadline);
   return {static_cast<int>(point),
           std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() / times};
 }
 
-/// Where the deadline lies relative to the frontier, in words that JSON and text share.
+/// Position of the deadline relative to the frontier, in words that JSON and text share.
 std::string_view position_of(const model::Frontier& frontier, Seconds deadline) {
   if (deadline < frontier.points.back().time) return "faster than any plan: this is the fastest";
   if (deadline > frontier.points.front().time) return "past the frontier's end: this is its end";
@@ -60,7 +60,7 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
   const auto [index, took_s] = timed_look_up(frontier, deadline);
   const model::FrontierPoint& point = frontier.points[index];
   const bool feasible = point.time <= deadline;
-  // Paper eq. (1): whoever is done early waits for the deadline.
+  // Paper eq. (1): a pipeline that is done early waits for the deadline.
   const Joules energy = point.effective_energy + file->dag.total_blocking_power() * std::max(point.time, deadline);
   const std::filesystem::path clocks = frequency_plan_path(path, index);
   if (as_json) {

@@ -1,4 +1,4 @@
-// perseus: the command line. One subcommand, one file; this one runs the one that was asked for.
+// perseus: the command line. Each subcommand has its own file; this file runs the requested one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ int fail(const Error& error, bool json) {
   return entry.exit_code;
 }
 
-/// No argument may be empty: "--out ''" would be taken for none. The one that is, named; or nothing.
+/// The name of an empty argument, or nullopt: none may be empty, since "--out ''" would count as missing.
 std::string empty_argument(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].empty() && i > 0 && words[i - 1].starts_with('-')) return words[i - 1] + ": the value is empty";
@@ -53,7 +53,7 @@ std::string subcommands_of(const CLI::App& app) {
   return names;
 }
 
-/// CLI11's message, or a clearer one. `asked`: the innermost subcommand that was named.
+/// CLI11's message, or a clearer one. `asked`: the innermost subcommand on the command line.
 std::string message_of(const CLI::ParseError& error, const CLI::App& asked) {
   std::string message = error.what();
   const bool needs_subcommand = asked.get_require_subcommand_min() > 0;
@@ -106,7 +106,7 @@ int run(int argc, char** argv) {
   add_token(app, command);
 
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  // What is wrong may come before --json is read.
+  // The error may come before --json is parsed.
   const bool json = std::ranges::find(words, "--json") != words.end();
   if (const std::string wrong = empty_argument(words); !wrong.empty()) return fail({ErrorCode::usage, wrong}, json);
   try {

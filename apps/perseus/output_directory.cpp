@@ -115,7 +115,7 @@ Status OutputDirectory::commit() {
     return Ok{};
   }
   if (errno != ENOTEMPTY && errno != EEXIST) return cannot_write(target_, std::strerror(errno));
-  // The destructor then removes what is left under the temporary name: the earlier result.
+  // The destructor then removes the earlier result, which now has the temporary name.
   if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(), RENAME_EXCHANGE) == 0) return Ok{};
   if (errno != EINVAL && errno != ENOSYS) return cannot_write(target_, std::strerror(errno));
 

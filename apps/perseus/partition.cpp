@@ -46,7 +46,7 @@ struct PartitionOptions {
   std::string layers_out;
 };
 
-/// What is to be cut, and how to call it.
+/// The model to partition, and its name.
 struct Model {
   std::vector<model::Layer> layers;
   std::string title;

@@ -165,7 +165,7 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
 
 namespace {
 
-/// The options with what --constants says in their place.
+/// The options with the values from --constants in their place.
 Result<PipelineOptions> with_constants(PipelineOptions options) {
   if (options.constants.empty()) return options;
   const auto constants = formats::read_pipeline_constants(options.constants);

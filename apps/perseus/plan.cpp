@@ -1,4 +1,4 @@
-// perseus plan: from a profile and a schedule to the frontier of deployable clock plans.
+// perseus plan: computes the frontier of deployable clock plans from a profile and a schedule.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ Result<Straggler> parse_straggler(const std::string& text) {
   return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
 }
 
-/// `deadline`: realised too, besides T_max and that stretched by the tolerance.
+/// `deadline`: realized too, besides T_max and T_max stretched by the tolerance.
 Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const PlanOptions& options,
                                       const model::DefaultRule& rule, const std::string& what = "planning",
                                       const std::vector<Seconds>& deadlines = {}) {
@@ -116,10 +116,10 @@ std::vector<int> representative_points(const model::Frontier& frontier, const re
   return rows;
 }
 
-/// Rounding may leave a gap of -1e-13 %, which is none; so is what would print as -0.000 %.
+/// Rounding may leave a gap of -1e-13 %: print it, and what rounds to -0.000 %, as 0.
 std::string gap_text(double pct) { return fmt::format("{:.3f} %", std::abs(pct) < 0.0005 ? 0 : pct); }
 
-/// What runs without a straggler, T_min beside it, and what a little more time would save.
+/// The default plan, T_min beside it, and the saving for a little more time.
 std::string default_text(const report::ReportSummary& s) {
   const auto slower = [&](Seconds time) {
     const double pct = 100 * ((time - s.all_max.time) / s.all_max.time);
@@ -194,7 +194,7 @@ json::object json_of(const report::IterationCost& cost) {
           {"effective_energy_j", cost.effective_energy.value()}};
 }
 
-/// Times and energies are expected ones; beside them what the means of a noisy profile would claim.
+/// Times and energies are expected ones; beside them those of the means of a noisy profile.
 json::object default_json(const report::ReportSummary& summary, const PointFigures& figures) {
   json::object plan = json_of(summary.default_plan);
   plan["time_of_means_s"] = (summary.default_plan.time - figures.lateness).value();

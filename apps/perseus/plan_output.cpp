@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 6> single_files{"frontier.csv", "plans.json",   "report.html",
                                                        "frontier.svg", "timeline.svg", "trace.json"};
 constexpr std::string_view plan_prefix = "plans/freqs_pipeline_";
-/// What a search writes beside the folders of its configurations; it has a frontier.csv too.
+/// Files of a search beside the folders of its configurations; it has a frontier.csv too.
 constexpr std::array<std::string_view, 3> search_files{"configurations.csv", "configurations.html",
                                                        "configurations.svg"};
 
@@ -99,7 +99,7 @@ Status write_plan_output(const std::filesystem::path& directory, const Pipeline&
   if (!out) return out.error();
   const Status written = write_plan_files(*out, "", pipeline, frontier, figures, straggler, rule, metadata);
   if (!written) return written.error();
-  // An interrupted result is not committed; its destructor removes it, and the caller dies of the signal.
+  // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }
 

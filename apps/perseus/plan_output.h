@@ -1,12 +1,17 @@
-// Everything that `perseus plan --out DIR` writes, whole or not at all.
+// Writes all files of `perseus plan --out DIR`, whole or not at all.
 //
-//     DIR/frontier.csv                   a line per point, 0 is the slowest
-//     DIR/plans/freqs_pipeline_%05d.py   a plan per point, as Zeus's server loads them
-//     DIR/plans.json                     all of it in one file: what lookup, verify and show read
-//     DIR/report.html                    to look at; frontier.svg and timeline.svg are its pictures
-//     DIR/trace.json                     the timelines for ui.perfetto.dev
-// Where several configurations were planned (search_output.h), each has these files in a folder of its name.
-// Errors: cannot_write. SIGINT, SIGTERM and SIGHUP tidy up first. Cost: proportional to what is written. Threads: one.
+// Where several configurations were planned (search_output.h), each has these files in a folder of its name. SIGINT,
+// SIGTERM and SIGHUP tidy up first.
+//
+// Output:  the files
+//           DIR/frontier.csv                   a line per point, 0 is the slowest
+//           DIR/plans/freqs_pipeline_%05d.py   a plan per point, as Zeus's server loads them
+//           DIR/plans.json                     all of it in one file: the input of lookup, verify and show
+//           DIR/report.html                    charts and tables; frontier.svg and timeline.svg are its pictures
+//           DIR/trace.json                     the timelines for ui.perfetto.dev
+// Errors:  cannot_write.
+// Cost:    proportional to the bytes written.
+// Threads: one.
 #pragma once
 
 #include <filesystem>
@@ -22,7 +27,7 @@
 
 namespace perseus::cli {
 
-/// Would writing there work? To be asked before the long work; leaves nothing behind but parent directories.
+/// Checks that writing there would work. Call before the long work; leaves only parent directories behind.
 Status check_plan_output(const std::filesystem::path& directory);
 
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
@@ -36,10 +41,10 @@ Status write_plan_files(const OutputDirectory& out, const std::string& folder, c
                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
                         const formats::Metadata& metadata);
 
-/// What trace.json and timeline.svg show.
+/// The plans that trace.json and timeline.svg show.
 std::vector<report::DrawnPlan> trace_plans(const model::Plan& all_maximum, const model::Plan& chosen);
 
-/// A file that `perseus plan --out` writes, of one plan or of several configurations.
+/// True for names of files that `perseus plan --out` writes, of one plan or of several configurations.
 bool is_plan_output(std::string_view name);
 
 }  // namespace perseus::cli

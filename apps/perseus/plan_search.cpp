@@ -35,7 +35,7 @@ using search::MeasuredWith;
 using search::Recomputing;
 using search::SearchedJob;
 
-constexpr int kChunks = 2;  ///< of a schedule that leaves them to the caller
+constexpr int kChunks = 2;  ///< of a schedule that leaves the number to the caller
 
 Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}; }
 
@@ -50,7 +50,7 @@ search::Recomputing recomputing_named(const std::string& name) {
   return name == "best" ? search::Recomputing::best : search::Recomputing::as_measured;
 }
 
-/// What is tried, the reference first.
+/// The configurations to try, the reference first.
 Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
                                                             const SearchOptions& search) {
   std::vector<std::string> schedules = schedules_of(options);
@@ -76,7 +76,7 @@ Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOption
   for (const std::string& schedule : schedules) {
     const int fixed = model::chunks_fixed_by(schedule);
     const int chunks = fixed != 0 ? fixed : options.chunks.value_or(kChunks);
-    // The reference is what runs today.
+    // The reference is the job's current configuration.
     const bool also = recomputing == search::Recomputing::best || choices.empty();
     if (also || recomputing == search::Recomputing::as_measured)
       choices.push_back({schedule, chunks, search::Recomputing::as_measured});
@@ -85,7 +85,7 @@ Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOption
   return choices;
 }
 
-/// From the file or the model; nothing where neither is given.
+/// From the file or the model; nullopt if neither is given.
 Result<std::vector<model::StageMemory>> memory_of(const SearchOptions& search, int stages) {
   if (!search.memory.empty()) {
     Result<std::vector<model::StageMemory>> memory = formats::read_memory_csv(search.memory);
@@ -156,7 +156,7 @@ std::string description_of(const search::Configuration& c) {
   return text;
 }
 
-/// A configuration that is the same as an earlier one adds nothing: `best` may choose what was measured.
+/// A configuration that equals an earlier one adds nothing: `best` may choose the measured one.
 bool is_repeated(const search::Configuration& c, const std::vector<search::Configuration>& earlier) {
   return std::ranges::any_of(earlier, [&](const search::Configuration& e) {
     return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes && e.microbatches == c.microbatches;
@@ -235,7 +235,7 @@ void add_configurations(const search::SearchedJob& job, const std::vector<search
   for (const search::ConfigurationChoice& choice : choices) {
     Result<search::Configuration> made = search::configure(job, choice);
     if (!made) {
-      // What no recomputation helps is one reason, not two.
+      // Where no recomputation helps, report one reason, not two.
       if (std::ranges::find(left_out, made.error().message, &SkippedConfiguration::reason) != left_out.end()) continue;
       left_out.push_back({search::name_of(choice) + job.variant, made.error().message});
     } else if (!is_repeated(*made, configurations)) {
@@ -244,7 +244,7 @@ void add_configurations(const search::SearchedJob& job, const std::vector<search
   }
 }
 
-/// Every configuration once more, on the partition that is best at the default plan's deadline.
+/// Adds every configuration once more, on the partition that is best at the default plan's deadline.
 void add_partitions(const search::SearchedJob& job, std::vector<int> stage_layers, const model::DefaultRule& rule,
                     std::vector<search::Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
   if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());

@@ -11,7 +11,7 @@ namespace perseus::cli {
 namespace fs = std::filesystem;
 
 fs::path plan_file_path(const std::string& plans) {
-  std::error_code ignored;  // whatever it is, reading it will say so
+  std::error_code ignored;  // reading it will report any error
   return fs::is_directory(plans, ignored) ? fs::path(plans) / "plans.json" : fs::path(plans);
 }
 

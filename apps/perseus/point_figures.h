@@ -1,8 +1,11 @@
-// What is said about each point of a frontier: one table of columns that makes frontier.csv and --json alike.
+// Figures of each point of a frontier: one table of columns that defines both frontier.csv and --json.
 //
-// Input: the DAG, a frontier of at least one point. Output: figures per point, and the columns with their names (units
-// in the suffix). Clock changes are counted per iteration over all ranks, the shortest dwell is the shortest over all
-// ranks, both by the independent simulator of verify/. Errors: none. Cost: one simulation per point. Threads: pure.
+// Input:   the DAG, a frontier of at least one point.
+// Output:  figures per point, and the columns with their names (units in the suffix). Clock changes are counted per
+//          iteration over all ranks, the shortest dwell is the shortest over all ranks, both by the plan checker.
+// Errors:  none.
+// Cost:    one simulation per point.
+// Threads: pure.
 #pragma once
 
 #include <span>
@@ -25,13 +28,13 @@ struct PointFigures {
   Joules bound;
   double gap_pct = 0;
   Watts average_power;      ///< of all accelerators together
-  double saving_pct = 0;    ///< energy against everything at maximum clock, each at its own time
-  double slowdown_pct = 0;  ///< time against everything at maximum clock; negative: faster
-  Joules clock_limit_cost;  ///< what switch latency and dwell cost, 0 without them
+  double saving_pct = 0;    ///< energy against all computations at maximum clock, each at its own time
+  double slowdown_pct = 0;  ///< time against all computations at maximum clock; negative: faster
+  Joules clock_limit_cost;  ///< energy cost of switch latency and dwell, 0 without them
   int clock_changes = 0;
   Seconds shortest_dwell;
   report::ErrorBars error_bars;  ///< 0 where the profile has no spread
-  Seconds lateness;              ///< of `time` beyond that of a noisy profile's means
+  Seconds lateness;              ///< expected excess over `time`, which holds for the means of a noisy profile
   std::vector<checker::ClockChanges> per_rank;
 };
 
@@ -45,7 +48,7 @@ struct Column {
 };
 std::span<const Column> point_columns();
 
-/// The same per rank, in text: as columns of frontier.csv (values of the ranks separated by spaces).
+/// A figure per rank, as text: a column of frontier.csv (values of the ranks separated by spaces).
 struct RankColumn {
   std::string_view name;
   double (*value)(const checker::ClockChanges&);

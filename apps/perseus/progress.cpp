@@ -16,7 +16,7 @@ constexpr auto quiet_at_first = 500ms;
 constexpr auto between_updates = 100ms;
 constexpr auto quiet_in_log = 10s;
 constexpr auto between_log_lines = 30s;
-constexpr double kTold = 0.02;  ///< done: before that, the time left is not known
+constexpr double kTold = 0.02;  ///< share done from which the remaining time is known
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void ProgressLine::show(double done) {
   const auto now = SteadyClock::now();
   if (now < next_) return;
   next_ = now + (form_ == Form::log ? SteadyClock::duration(between_log_lines) : between_updates);
-  std::string left;  // as long for the rest as for what is done
+  std::string left;  // remaining time at the rate so far
   if (done >= kTold) {
     const double so_far_s = std::chrono::duration<double>(now - began_).count();
     left = fmt::format(", {:.0f} s left", std::ceil(so_far_s * (1 - done) / done));

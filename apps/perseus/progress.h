@@ -1,9 +1,11 @@
-// How far a long computation is and how long it will still take: one line on standard error that overwrites itself, and
-// is gone when done.
+// Progress and remaining time of a long computation: one line on standard error that overwrites itself, removed at
+// the end.
 //
 // Shown where standard error is a terminal and `--no-progress` was not given, or always with `--progress`; not before
-// the work has taken half a second. Where standard error is no terminal and neither was given, a log gets a line after
-// ten seconds, and then every half minute. Threads: one.
+// the work has taken half a second. Where standard error is no terminal and neither was given, a log gets a line
+// after ten seconds, and then every half minute.
+//
+// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,13 +18,13 @@ namespace perseus::cli {
 
 class ProgressLine {
  public:
-  /// `wanted`: what the user said; where nothing, a terminal has the line and a log has lines.
+  /// `wanted`: the user's choice; nullopt: a terminal gets the line and a log gets lines.
   ProgressLine(std::string what, std::optional<bool> wanted);
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
 
-  /// To hand to a planner; empty where nothing is to be shown.
+  /// To pass to a planner; empty if no progress is shown.
   [[nodiscard]] std::function<void(double done)> callback();
 
  private:

@@ -1,4 +1,4 @@
-// perseus relay: the ranks of this host behind one connection to the server.
+// perseus relay: connects the ranks of this host to the server over one connection.
 #include "server/relay/relay.h"
 
 #include <fmt/format.h>

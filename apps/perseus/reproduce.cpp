@@ -29,7 +29,7 @@ namespace {
 
 namespace json = boost::json;
 
-/// What the artifact's files do not say, published for these GPUs.
+/// Constants of known GPUs that the artifact's files lack, from publications.
 struct KnownGpu {
   const char* name;
   double blocking_power_w;
@@ -43,7 +43,7 @@ constexpr std::size_t notes_shown = 20;
 struct ReproduceOptions {
   std::string data;
   std::string out;
-  std::vector<int> microbatches;  ///< none: the paper's, and whichever anything is published for
+  std::vector<int> microbatches;  ///< none: the paper's, and all with a published result
   std::vector<std::string> blocking_power;
   std::vector<std::string> tau;
   std::string effort = "normal";
@@ -93,7 +93,7 @@ Result<std::vector<int>> checked_microbatches(std::vector<int> microbatches) {
   return microbatches;
 }
 
-/// What could not be used: said at once, and kept for --json. Past notes_shown only counted on the terminal.
+/// Unusable cases: printed at once, and kept for --json. Past notes_shown only counted on the terminal.
 class LeftOut {
  public:
   void add(std::string what) {
@@ -107,7 +107,7 @@ class LeftOut {
   std::vector<std::string> all_;
 };
 
-/// The paper's scales, and further ones that something is published for.
+/// The paper's scales, and further ones with a published result.
 std::vector<int> scales_of(const std::string& data, const reproduction::Artifact& artifact,
                            const reproduction::EmulatedProfile& profile, LeftOut& left_out) {
   std::vector<int> scales(std::begin(papers_microbatches), std::end(papers_microbatches));
@@ -144,7 +144,7 @@ GpuFacts facts_of(const reproduction::EmulatedProfile& profile, const std::map<s
   return facts;
 }
 
-/// One case to be planned, and where it stands in all of them.
+/// One case to plan, and its position among all of them.
 struct Job {
   const reproduction::EmulatedProfile* profile;
   int microbatches;
@@ -186,7 +186,7 @@ Result<ReproducedCase> reproduce_case(const ReproduceOptions& options, const rep
                         job.facts.tau, *std::move(plans), comparison};
 }
 
-/// "tiny+gpu_x (2, 4), big+gpu_x (12)": of those cases that lack something; "" if none does.
+/// "tiny+gpu_x (2, 4), big+gpu_x (12)": the cases that lack something; "" if none does.
 std::string listed(const std::vector<ReproducedCase>& cases, bool (*lacks)(const ReproducedCase&)) {
   std::string text, last;
   for (const ReproducedCase& c : cases) {
@@ -199,7 +199,7 @@ std::string listed(const std::vector<ReproducedCase>& cases, bool (*lacks)(const
   return text.empty() ? text : text + ")";
 }
 
-/// For which cases, by their microbatches, the artifact has no result.
+/// Notes the cases, by their microbatches, for which the artifact has no result.
 void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
   const std::string envpipe = listed(cases, [](const ReproducedCase& c) { return !c.plans.envpipe(); });
   if (!envpipe.empty()) note("the artifact has no EnvPipe result, so these fields are empty: " + envpipe);

@@ -33,23 +33,23 @@ bool is_ours(std::string_view name) {
 
 std::string optional_pct(const std::optional<double>& pct) { return pct ? fmt::format("{:.4f}", *pct) : ""; }
 
-/// "paper_planned" for people.
+/// "paper_planned" as text for display.
 std::string spoken(std::string name) {
   std::ranges::replace(name, '_', ' ');
   return name;
 }
 
-/// What a baseline is called where the published EnvPipe stands beside ours: "zeus-global" -> "zeus_global".
+/// Column name of a baseline where the published EnvPipe stands beside ours: "zeus-global" -> "zeus_global".
 std::string column_of(const baselines::BaselineMethod& method) {
   std::string name(method.name);
   std::ranges::replace(name, '-', '_');
   return name == "envpipe" ? "envpipe_recomputed" : name;
 }
-/// All savings are against it.
+/// The reference of all savings.
 bool is_reference(const baselines::BaselineMethod& method) { return method.name == "all-max"; }
 
-/// What the paper's plans (planned and realised), ours, the bound, EnvPipe as published, and the baselines as we
-/// compute them are called, and how their lines look.
+/// Names and line styles of the paper's plans (planned and realized), ours, the bound, the published EnvPipe, and our
+/// computation of the baselines.
 struct Method {
   std::string name;
   int style;
@@ -380,7 +380,7 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
     if (Status written = write("figure8_" + name, figure8_picture(group)); !written) return written;
     if (Status written = write("frontiers_" + name, frontier_picture(group)); !written) return written;
   }
-  // An interrupted result is not committed; its destructor removes it, and the caller dies of the signal.
+  // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }
 

@@ -1,8 +1,11 @@
-// The files of `perseus reproduce`: the paper's emulated tables and figures, for every case that was planned.
+// The files of `perseus reproduce`: the paper's emulated tables and figures, for every planned case.
 //
-// Input: planned cases in the order in which rows are to stand. Output: CSV text with a header line, percent and
-// seconds in %.4f and %.9g; a missing value is an empty field. write_reproduction() writes all of them and the pictures
-// into a directory, whole or not at all. Errors: cannot_write. Cost: O(rows). Threads: one.
+// Input:   planned cases in the order of the rows.
+// Output:  CSV text with a header line, percent and seconds in %.4f and %.9g; a missing value is an empty field.
+//          write_reproduction() writes all of them and the pictures into a directory, whole or not at all.
+// Errors:  cannot_write.
+// Cost:    O(rows).
+// Threads: one.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +29,7 @@ struct ReproducedCase {
   std::optional<reproduction::FrontierComparison> published;
 };
 
-/// Table 5: the global batch is fixed, so fewer microbatches per pipeline are more pipelines.
+/// Table 5: the global batch is fixed, so fewer microbatches per pipeline mean more pipelines.
 inline constexpr int global_batch_size = 1536;
 inline constexpr int tensor_parallel = 8;
 
@@ -35,11 +38,11 @@ std::string table6_csv(const std::vector<ReproducedCase>& cases);
 std::string cases_csv(const std::vector<ReproducedCase>& cases);
 std::string figure7_csv(const std::vector<ReproducedCase>& cases);
 std::string figure8_csv(const std::vector<ReproducedCase>& cases);
-/// Savings of one pipeline that waits for the straggler, against everything at maximum clock.
+/// Savings of one pipeline that waits for the straggler, against all computations at maximum clock.
 std::string non_straggler_csv(const std::vector<ReproducedCase>& cases);
 std::string frontiers_csv(const std::vector<ReproducedCase>& cases);
 
-/// Fails early where the directory could not be written.
+/// Fails early if the directory cannot be written.
 Status check_reproduction(const std::filesystem::path& directory);
 Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases);
 

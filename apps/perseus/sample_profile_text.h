@@ -1,4 +1,6 @@
-// data/sample_profile.csv, part of the program so that `perseus demo` needs no other file. Threads: constant.
+// data/sample_profile.csv, part of the program so that `perseus demo` needs no other file.
+//
+// Threads: constant.
 #pragma once
 
 #include <string_view>

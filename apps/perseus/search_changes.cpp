@@ -28,7 +28,7 @@ std::string name_of(Change change) {
   return "";
 }
 
-/// The best that configurations with changes up to `largest` do within the deadline.
+/// The best plan within the deadline of configurations with changes up to `largest`.
 ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary, Change largest,
                  Seconds deadline) {
   ChangeRow row;

@@ -1,11 +1,11 @@
-// Where a job's energy goes: what each kind of change to it saves, one after the other.
+// The saving of each kind of change to a job, cumulatively.
 //
 // Input:   planned configurations, the reference first, each with the largest change that it needs.
-// Output:  a row per kind of change that was tried, in the order of Change: the plan of least energy that is in time
-//          among the configurations that need no larger change, its saving against the reference at maximum clock, how
-//          much of that is new, and the most that any plan of these configurations saves (proven). A tolerated
-//          slowdown has a row of its own after clocks alone; all later rows use it.
-// Errors:  none; a row without a plan in time says so.
+// Output:  a row per kind of change that was tried, in the order of Change: the plan of least energy within the
+//          deadline among the configurations that need no larger change, its saving against the reference at maximum
+//          clock, how much of that is new, and the most that any plan of these configurations saves (proven). A
+//          tolerated slowdown has a row of its own after clocks alone; all later rows use it.
+// Errors:  none; a row without a plan within the deadline says so.
 // Cost:    O(points * configurations).
 // Threads: pure.
 #pragma once
@@ -24,7 +24,7 @@ namespace perseus::cli {
 struct ChangeRow {
   std::string change;  ///< "clocks alone", "+ recomputation"
   std::string configuration;
-  std::optional<model::FrontierPoint> plan;  ///< nothing: none is in time
+  std::optional<model::FrontierPoint> plan;  ///< nullopt: none meets the deadline
   double saving_pct = 0, more_pct = 0, most_pct = 0;
 };
 

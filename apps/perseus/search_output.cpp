@@ -27,7 +27,7 @@ std::string slower_text(const SearchSummary& s, Seconds time) {
              : fmt::format("{:.3f} % {} than the reference", std::abs(pct), pct < 0 ? "faster" : "slower");
 }
 
-/// One line per configuration; what terminal and page share.
+/// One line per configuration, shared by terminal and page.
 report::TextRows configuration_rows(const SearchReport& report) {
   report::TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
@@ -95,7 +95,7 @@ double saving_pct_of(const SearchSummary& summary, Joules energy) {
 SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations,
                                const model::DefaultRule& rule) {
   SearchSummary summary;
-  // Whatever the method: the job runs the reference at maximum clock today.
+  // For every method: the job runs the reference at maximum clock today.
   summary.rule = {rule.slowdown, false};
   const model::ComputationDag& reference = configurations.front().dag;
   const report::Timeline at_maximum = report::timeline_of(reference, model::all_maximum_clock(reference));
@@ -118,7 +118,7 @@ SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configur
   }
   const Seconds range = points.front().time - points.back().time;
   for (std::size_t i = points.size(); i-- > 0;) {
-    // A point runs up to the next slower one's deadline.
+    // A point is in use up to the next slower one's deadline.
     const Seconds until = i == 0 ? points[0].time : points[i - 1].time;
     const double share = range > Seconds() ? (until - points[i].time) / range : (points.size() == 1 ? 1.0 : 0.0);
     summary.configurations[summary.all.origins[i].configuration].wins_pct += 100 * share;
@@ -252,7 +252,7 @@ json::object search_json(const SearchReport& report) {
 }
 
 void write_search_svg(const SearchReport& report, const report::Sink& sink) {
-  // The reference, and whatever wins somewhere.
+  // The reference, and every configuration that is best at some deadline.
   std::vector<report::ComparedMethod> drawn;
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
     if (c > 0 && report.summary.configurations[c].wins_pct == 0) continue;

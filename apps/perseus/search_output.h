@@ -1,12 +1,16 @@
-// What a search over configurations says: which configuration wins where, in CSV, JSON, text and on a page.
+// Results of a search over configurations: which configuration is best where, in CSV, JSON, text and HTML.
 //
-//     DIR/configurations.csv         a line per configuration, the reference first
-//     DIR/frontier.csv               a line per point of the union's frontier, with the configuration that it belongs
-//     to DIR/configurations.html, .svg  to look at DIR/NAME/                      the plans of configuration NAME, as
-//     `perseus plan --out` writes them
-// Savings and slowdowns are against the first configuration with everything at maximum clock. Energies are those of a
-// whole iteration; the accelerators are the same everywhere.
-// Errors:  none. Cost: O(points). Threads: pure functions.
+// Savings and slowdowns are against the first configuration with all computations at maximum clock. Energies are
+// those of a whole iteration; the accelerators are the same in all configurations.
+//
+// Output:  the files
+//           DIR/configurations.csv         a line per configuration, the reference first
+//           DIR/frontier.csv               a line per point of the union's frontier, with its configuration
+//           DIR/configurations.html, .svg  charts and tables
+//           DIR/NAME/                      the plans of configuration NAME, as `perseus plan --out` writes them
+// Errors:  none.
+// Cost:    O(points).
+// Threads: pure functions.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -19,12 +23,12 @@
 
 namespace perseus::cli {
 
-/// In a plan file's metadata: how many configurations were planned, "3 planned, 1 left out; ...".
+/// Key in a plan file's metadata: number of planned configurations, "3 planned, 1 left out; ...".
 constexpr const char* kConfigurationsKey = "configurations";
-/// In a plan file's metadata: some of its times and energies were derived, not measured.
+/// Key in a plan file's metadata: some of its times and energies were derived, not measured.
 constexpr const char* kDerivedKey = "derived";
 
-/// What has to change in a job besides clocks, the smaller change first.
+/// The changes to a job besides clocks, the smaller change first.
 enum class Change { clocks, recomputation, schedule, partition, microbatches };
 
 struct PlannedConfiguration {
@@ -39,18 +43,17 @@ struct PlannedConfiguration {
 
 struct ConfigurationFigures {
   Seconds t_min, t_star;
-  std::optional<int>
-      in_time;            ///< its plan of least energy that is no slower than the rule allows; nothing: it has none
-  double saving_pct = 0;  ///< of that plan
-  double wins_pct = 0;    ///< share of the deadlines, from the union's fastest to its slowest point
+  std::optional<int> in_time;  ///< its plan of least energy within the deadline; nullopt: it has none
+  double saving_pct = 0;       ///< of that plan
+  double wins_pct = 0;         ///< share of the deadlines, from the union's fastest to its slowest point
 };
 
 struct SearchSummary {
-  report::IterationCost reference;  ///< everything at maximum clock in the first configuration
+  report::IterationCost reference;  ///< all computations at maximum clock in the first configuration
   model::DefaultRule rule;
   search::UnionFrontier all;
   int default_point = 0;
-  Joules bound_in_time;  ///< no plan of any configuration that is in time needs less
+  Joules bound_in_time;  ///< lower bound of the energy of all plans of any configuration within the deadline
   std::vector<ConfigurationFigures> configurations;
 };
 

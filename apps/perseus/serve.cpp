@@ -42,12 +42,12 @@ namespace asio = boost::asio;
 using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
-/// Databases, pipes, libraries; what is not a connection.
+/// Databases, pipes, libraries: all descriptors but connections.
 constexpr rlim_t most_own_files = 64;
-/// To start with, beside those that the parent process left open.
+/// Minimum at the start, besides those that the parent process left open.
 constexpr rlim_t least_files = 48;
 
-/// What the store has for each call after the server was told to stop.
+/// Time for each call of the store after the request to stop.
 constexpr double kLastAnswers_s = 3;
 
 /// Without descriptors, libraries end the process, or name another cause.
@@ -62,9 +62,10 @@ Status check_files(rlim_t allowed) {
                            in_use + least_files)};
 }
 
-/// Makes room for that many connections; how many files there may be. To be called while there is one thread: with
-/// more, the kernel doubles its table of open files only after every processor has passed a quiet moment, tens of
-/// milliseconds in which accepting stands still. So the table is made large enough here, by naming its last place once.
+/// Allows that many connections; returns the allowed number of files. Call while there is one thread: with more, the
+/// kernel doubles its table of open files only after every processor has passed a quiescent state, tens of
+/// milliseconds in which accepting stands still. So this function enlarges the table here, by using its last entry
+/// once.
 rlim_t make_room_for(int connections) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
@@ -76,10 +77,10 @@ rlim_t make_room_for(int connections) {
   return limit.rlim_cur;
 }
 
-/// A reader of the log that is gone is an error of the write, not the end of the process.
+/// A closed reader of the log is a write error, not the end of the process.
 void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
-/// Calls tick() when the service has something to do.
+/// Calls tick() when the service has work.
 class Ticker {
  public:
   Ticker(asio::io_context& io, service::Service& service, routes::Api& api, const Clock& clock,
@@ -110,7 +111,7 @@ class Ticker {
   routes::Metrics& metrics_;
 };
 
-/// Tells the service manager that the io thread still turns, as often as it wants to hear it.
+/// Reports to the service manager, at its interval, that the I/O thread still runs.
 class Watchdog {
  public:
   Watchdog(asio::io_context& io, ServiceManager& manager) : timer_(io), manager_(manager) {
@@ -135,7 +136,7 @@ struct ServeOptions {
   bool print_config = false;
 };
 
-/// What a reload reaches.
+/// The objects that a reload changes.
 struct RunningServer {
   ServeConfig& config;
   ServerLog& log;
@@ -152,17 +153,18 @@ void warn_of_few_files(ServerLog& log, int connections, rlim_t most_files) {
                        connections, most_files));
 }
 
-/// Reads the settings anew, and opens the log anew under them. All of them hold, or none.
+/// Reads the settings again, and opens the log again with them. All of them take effect, or none.
 Result<RereadConfig> reread_settings(const RunningServer& server, const ServeOptions& given) {
   auto reread = reread_config(server.config, given.flags, given.file);
-  // With settings that are wrong, the log is rotated all the same.
+  // With wrong settings, the log is rotated all the same.
   const ServeConfig& config = reread ? reread->config : server.config;
   const Status opened = server.log.open(config.log_level, config.log_file);
   if (!reread || opened) return reread;
   return opened.error();
 }
 
-/// Reads settings, tokens and the certificate anew, and opens the log anew. What is wrong leaves what was.
+/// Reads settings, tokens and the certificate again, and opens the log again. An invalid input keeps the previous
+/// value.
 void reload(const RunningServer& server, const ServeOptions& given) {
   const auto reread = reread_settings(server, given);
   const ServeConfig& config = reread ? reread->config : server.config;
@@ -203,7 +205,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   const rlim_t most_files = make_room_for(config.max_connections);
   if (Status enough = check_files(most_files); !enough) return enough.error();
   asio::io_context io(1);
-  auto own_address = http::take_address(io, *address);  // before anything is written: another server may serve there
+  auto own_address = http::take_address(io, *address);  // before anything is written: another server may listen there
   if (!own_address) return own_address.error();
   ignore_closed_pipes();
   ServiceManager manager;
@@ -268,7 +270,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   routes::Api api(**service, tokens, clock, std::move(options_of_api));
   options.served = [&](const http::ServedRequest& served) {
     metrics->served(served);
-    constexpr int unavailable = 503;  // the course of things while the server stops or its database is away
+    constexpr int unavailable = 503;  // expected while the server stops or its database is unavailable
     const std::string text = fmt::format("{} answered {}", served.route, served.status);
     if (served.status >= 500) served.status == unavailable ? log.debug(text) : log.error(text);
   };
@@ -326,8 +328,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   manager.ready("serving on " + where);
   io.run();
   log.info("stopped");
-  // The threads that wait for a store that does not answer cannot be ended in any other way. What was acknowledged is
-  // durable.
+  // Threads that wait for an unresponsive store cannot be ended in any other way. Everything acknowledged is durable.
   if ((*service)->store_access()->is_busy()) std::_Exit(exit_code);
   return exit_code;
 }

@@ -67,7 +67,7 @@ Status slowdown(ServeConfig& config, const std::string& value) {
 
 struct Setting {
   std::string value, from;
-  bool from_names_it = false;  ///< a flag's or variable's name says which setting it is
+  bool from_names_it = false;  ///< a flag's or variable's name identifies the setting
 };
 
 Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, std::string>& flags,

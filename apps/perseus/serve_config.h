@@ -1,8 +1,13 @@
-// The settings of `perseus serve`: one table makes its flags, the environment's names, the TOML file and their docs.
+// The settings of `perseus serve`: one table defines flags, environment variables, the TOML file and their
+// documentation.
 //
-// Input: a setting as text from, in this order, a flag (--idle-expiry-s 60), the environment (PERSEUS_IDLE_EXPIRY_S=60)
-// or the file (idle_expiry_s = 60); else its default. Output: the settings. Errors: usage naming where the value came
-// from, the value and what is allowed; a key in the file that is not in the table is one. Cost: none. Threads: any.
+// Input:   a setting as text from, in this order, a flag (--idle-expiry-s 60), the environment
+//          (PERSEUS_IDLE_EXPIRY_S=60) or the file (idle_expiry_s = 60); else its default.
+// Output:  the settings.
+// Errors:  usage naming the source of the value, the value and the allowed ones; also for a key in the file that is
+//          not in the table.
+// Cost:    none.
+// Threads: any.
 #pragma once
 
 #include <functional>
@@ -35,24 +40,24 @@ struct ConfigKey {
   std::string_view fallback;  ///< default
   std::string_view meaning;
   std::function<Status(ServeConfig&, const std::string& text)> set;
-  bool needs_restart = false;  ///< a running server keeps the value that it began with
+  bool needs_restart = false;  ///< a running server keeps its initial value
 };
 
 std::span<const ConfigKey> config_table();
 std::string flag_of(const ConfigKey& key);
 std::string environment_of(const ConfigKey& key);
 
-/// `flags`: by name, as far as they were given. `file` may be empty.
+/// `flags`: by name, only those given. `file` may be empty.
 Result<ServeConfig> read_config(const std::map<std::string, std::string>& flags, const std::string& file);
 struct RereadConfig {
   ServeConfig config;                ///< with the new values; where a setting needs a restart, with the old one
   std::vector<std::string> changed;  ///< names of the settings with new values
   std::vector<std::string> kept;     ///< names of the settings whose new values need a restart
 };
-/// The settings of a running server, read anew.
+/// Reads the settings of a running server again.
 Result<RereadConfig> reread_config(const ServeConfig& before, const std::map<std::string, std::string>& flags,
                                    const std::string& file);
-/// The settings that would hold, as a TOML file with comments.
+/// The resulting settings, as a TOML file with comments.
 Result<std::string> format_config(const std::map<std::string, std::string>& flags, const std::string& file);
 
 }  // namespace perseus::cli

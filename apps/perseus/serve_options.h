@@ -1,8 +1,8 @@
-// The settings of `perseus serve` as the options of its parts: what the configuration says of each.
+// Converts the settings of `perseus serve` to the options of its parts.
 //
 // Input:   settings.
-// Output:  options; what no setting names keeps its default. All of a part's limits are in them, so the same functions
-//          serve the start and a reload.
+// Output:  options; members without a setting keep their default. All of a part's limits are in them, so the same
+//          functions handle the start and a reload.
 // Errors:  none.
 // Threads: any.
 #pragma once

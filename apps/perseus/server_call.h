@@ -1,8 +1,10 @@
-// What the thin commands of a server share: where it is, who asks, and what becomes of its answer.
+// HTTP calls of the client commands: address, token, and output of the response.
 //
-// Input: --server, --token and --ca (or PERSEUS_SERVER, PERSEUS_TOKEN). Output: the answer as the server sent it
-// (--json), or as lines for people (answer_text.h). Errors: the server's own, with its code and message; unavailable if
-// there is no server. Cost: one request. Threads: one.
+// Input:   --server, --token and --ca (or PERSEUS_SERVER, PERSEUS_TOKEN).
+// Output:  the response as the server sent it (--json), or as text (answer_text.h).
+// Errors:  the server's own, with its code and message; unavailable if there is no server.
+// Cost:    one request.
+// Threads: one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,7 +18,7 @@
 namespace perseus::cli {
 
 std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand);
-/// The body of an answer that is not an error.
+/// The body of a response that is not an error.
 Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call);
 /// All pages of a list in one: the rows are in the member `list`, and `next` names the page that follows.
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list);

@@ -1,4 +1,4 @@
-// perseus job, profile, straggler, policy, token: thin clients of a server's /v1.
+// perseus job, profile, straggler, policy, token: client commands for a server's /v1.
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
@@ -23,8 +23,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// One action of a command: `perseus job show`. `make` says what to ask once the options are parsed; `list`: the answer
-/// comes in pages of that list.
+/// One action of a command: `perseus job show`. `make` builds the request once the options are parsed; `list`: the
+/// response comes in pages of that list.
 CLI::App* add_action(CLI::App& parent, Command& command, const std::string& name, const std::string& meaning,
                      std::function<Result<http::HttpCall>()> make, const std::string& list = {}) {
   auto* action = parent.add_subcommand(name, meaning);
@@ -133,7 +133,7 @@ struct TokenOptions {
 };
 constexpr double day_s = 86400;
 
-/// Writes straight into the database, of a server that has not started yet or shares it.
+/// Writes directly into the database, of a server that has not started yet or shares it.
 Status change_store(const TokenOptions& options,
                     const std::function<void(store::Store&, store::Store::Done<Ok>)>& change) {
   boost::asio::io_context io(1);

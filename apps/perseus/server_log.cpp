@@ -26,8 +26,8 @@ namespace {
 constexpr const char* kPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr std::chrono::minutes kComplainEvery{1};
 
-/// Writes without waiting: the server answers nobody while a reader of its log sleeps. What a pipe cannot take at once
-/// is lost; a file takes everything.
+/// Writes without waiting: a stalled reader of the log must not block the server. A pipe loses lines that it cannot
+/// take at once; a file takes all.
 class PromptSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   /// Of a file: its name; the sink closes it. No name: standard error.
@@ -64,19 +64,19 @@ class PromptSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
   std::string file_;
 };
 
-/// Says that lines of the log are lost, as a line of the same form.
+/// Reports lost lines of the log, as a line of the same form.
 void complain(const std::string& why) {
   static std::optional<std::chrono::steady_clock::time_point> last;
   const auto now = std::chrono::steady_clock::now();
   if (last && now - *last < kComplainEvery) return;
   last = now;
   spdlog::logger aside("perseus", std::make_shared<PromptSink>(STDERR_FILENO));
-  aside.set_error_handler([](const std::string&) {});  // nobody is left to tell
+  aside.set_error_handler([](const std::string&) {});  // there is no further destination
   aside.set_pattern(kPattern, spdlog::pattern_time_type::utc);
   aside.error(http::json_quoted("lines of the log are lost: " + why));
 }
 
-/// Its descriptor, or why it cannot be appended to. A named pipe without a reader is refused, not waited for.
+/// Its descriptor, or why it cannot be appended to. Refuses a named pipe without a reader instead of waiting for it.
 Result<int> open_log_file(const std::string& file) {
   const std::filesystem::path directory = std::filesystem::absolute(file).parent_path();
   std::error_code problem;

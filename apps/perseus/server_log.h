@@ -1,9 +1,9 @@
 // The log of `perseus serve`: one JSON object a line, on standard error or appended to a file.
 //
 // Input:   a level, and a file; without a file, standard error.
-// Errors:  open(): the file cannot be opened for appending (its directory must be there); the log goes on where it was.
-//          A line that cannot be written at once, because the disk is full or the reader of a pipe does not read, is
-//          lost; standard error says so, at most once a minute. Logging never waits.
+// Errors:  open(): the file cannot be opened for appending (its directory must exist); the log continues at its
+//          previous destination. A line that cannot be written at once, because the disk is full or the reader of a
+//          pipe does not read, is lost; standard error reports that, at most once a minute. Logging never waits.
 // Threads: one.
 #pragma once
 
@@ -21,11 +21,11 @@ namespace perseus::cli {
 
 class ServerLog {
  public:
-  /// On standard error, until open() names another place.
+  /// Logs to standard error, until open() changes the destination.
   explicit ServerLog(const std::string& level);
   ServerLog(const ServerLog&) = delete;
   ServerLog& operator=(const ServerLog&) = delete;
-  /// Opens the file anew under its name, as after a log rotation moved the old one.
+  /// Opens the file again by its name, for example after a log rotation has moved the old one.
   Status open(const std::string& level, const std::string& file);
 
   void debug(std::string_view message);

@@ -1,9 +1,8 @@
-// What a service manager (systemd) wants to hear from a server: that it is ready, alive, stopping.
+// Notifies a service manager (systemd) that the server is ready, alive or stopping.
 //
 // Input:   NOTIFY_SOCKET, and WATCHDOG_USEC with WATCHDOG_PID, of the environment.
-// Output:  datagrams "READY=1", "WATCHDOG=1", "STOPPING=1", each with a line for `systemctl status`. Nothing where
-// there
-//          is no service manager.
+// Output:  datagrams "READY=1", "WATCHDOG=1", "STOPPING=1", each with a line for `systemctl status`. Nothing without
+//          a service manager.
 // Errors:  none: a manager that does not listen is ignored.
 // Cost:    a datagram each.
 // Threads: one.
@@ -19,7 +18,7 @@ namespace perseus::cli {
 
 class ServiceManager {
  public:
-  /// Reads the environment and takes the variables out of it: child processes are not the service.
+  /// Reads the environment and removes the variables from it: child processes are not the service.
   ServiceManager();
   ServiceManager(const ServiceManager&) = delete;
   ServiceManager& operator=(const ServiceManager&) = delete;
@@ -28,14 +27,14 @@ class ServiceManager {
   void ready(std::string_view status) { tell("READY=1\nSTATUS=" + std::string(status)); }
   void alive() { tell("WATCHDOG=1"); }
   void stopping() { tell("STOPPING=1"); }
-  /// How often to say alive(): half of the time after which the manager ends the process. Nothing: it does not watch.
+  /// Interval of alive(): half of the time after which the manager ends the process. Nullopt: no watchdog.
   [[nodiscard]] std::optional<std::chrono::microseconds> every() const { return every_; }
 
  private:
   void tell(const std::string& message) const;
 
   int socket_ = -1;
-  std::string address_;  ///< "/run/..." or "@abstract"; empty: nobody wants to know
+  std::string address_;  ///< "/run/..." or "@abstract"; empty: no service manager
   std::optional<std::chrono::microseconds> every_;
 };
 

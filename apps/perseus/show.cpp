@@ -1,4 +1,4 @@
-// perseus show: one plan as a picture, in the terminal or as a file.
+// perseus show: draws one plan in the terminal or as a file.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

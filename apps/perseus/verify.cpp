@@ -1,4 +1,4 @@
-// perseus verify: is what a plan file claims true?
+// perseus verify: checks whether the claims of a plan file are true.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct VerifyArguments {
   int certificates = 1000;
 };
 
-/// A number that `perseus plan` noted in the file; `otherwise` where it is not there.
+/// A number that `perseus plan` wrote into the file; `otherwise` if it is missing.
 double noted(const formats::PlanFile& file, const std::string& key, double otherwise) {
   const auto found = file.metadata.find(key);
   return found == file.metadata.end() ? otherwise : formats::number_in<double>(found->second).value_or(otherwise);
@@ -68,7 +68,7 @@ std::string findings_text(const std::vector<std::string>& findings) {
   return text;
 }
 
-/// A plan file and all that was found out about it.
+/// A plan file and all findings about it.
 struct CheckedPlans {
   formats::PlanFile file;
   checker::Verification verified;
@@ -111,7 +111,7 @@ Result<std::optional<profiling::PooledProfile>> profile_planned_with(const Verif
   return std::optional(pooled_by(*profile, arguments.noise_pct));
 }
 
-/// A directory with several configurations: each of them, and their union.
+/// A directory with several configurations: checks each of them, and their union.
 Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   const Result<std::optional<profiling::PooledProfile>> profile = profile_planned_with(arguments);
   if (!profile) return profile.error();

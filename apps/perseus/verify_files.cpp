@@ -29,12 +29,12 @@ constexpr double csv_tolerance = 1e-9;
 constexpr double report_tolerance = 1e-7;  ///< the report rounds to eight digits
 constexpr std::string_view data_opens = "<script type=\"application/json\" id=\"perseus-data\">";
 
-/// Tiny figures (a gap that is none) are compared with the unit.
+/// Tiny figures (a zero gap) are compared with the unit.
 bool differ(double a, double b, double tolerance) {
   return !(std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)}));
 }
 
-/// The .py files are what is deployed: do they say the same clocks?
+/// Checks that the .py files, which are deployed, have the same clocks.
 void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked) {
   const fs::path folder = path.parent_path() / "plans";
   if (!fs::is_directory(folder)) {
@@ -62,7 +62,7 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
   }
 }
 
-/// The first figure of the report's data that is not the frontier's, or nothing.
+/// The first figure in the report's data that differs from the frontier's, or nothing.
 std::string compare_report(const std::string& html, const formats::PlanFile& file,
                            const report::ReportSummary& summary) {
   const std::size_t begins = html.find(data_opens), ends = html.find("</script>", begins);
@@ -107,7 +107,7 @@ std::string compare_report(const std::string& html, const formats::PlanFile& fil
   return "";
 }
 
-/// Is the trace of everything at maximum clock and of the default plan what plans.json says?
+/// Checks that the trace of all computations at maximum clock and of the default plan agrees with plans.json.
 bool is_trace_of(const formats::PlanFile& file, const model::DefaultRule& rule, const fs::path& path) {
   const model::Plan before = model::all_maximum_clock(file.dag);
   const int chosen = model::default_point(file.frontier, report::t_max_of(file.dag, file.frontier), rule);

@@ -1,9 +1,9 @@
-// The files beside plans.json that 'perseus plan --out' wrote: do they claim what plans.json does?
+// Checks the files that 'perseus plan --out' wrote beside plans.json against plans.json.
 //
-// Input:   the plan file and its path; the switch latency that it was planned with; whether all files have to be there.
-// Output:  findings, one sentence each, and how many files were compared. The trace is compared byte by byte: it says
-//          the clocks, times and energies of everything at maximum clock, which no plan may use.
-// Errors:  none; what cannot be read is a finding.
+// Input:   the plan file and its path; the switch latency that it was planned with; whether all files must exist.
+// Output:  findings, one sentence each, and the number of compared files. The trace is compared byte by byte: it
+//          contains the clocks, times and energies of all computations at maximum clock, which no plan may use.
+// Errors:  none; an unreadable file is a finding.
 // Cost:    that of computing all figures again.
 // Threads: one.
 #pragma once
@@ -28,7 +28,7 @@ struct CheckedFiles {
 CheckedFiles check_plan_files(const formats::PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
                               const model::DefaultRule& rule, bool whole_directory);
 
-/// The first difference of a CSV file's text from the expected one, or nothing. Numbers may differ in their last
+/// The first difference of a CSV file's text from the expected one, or nullopt. Numbers may differ in their last
 /// digits.
 std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name);
 

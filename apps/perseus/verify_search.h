@@ -1,7 +1,8 @@
-// The files that a search over configurations wrote beside their plans: do they claim what the plans do?
+// Checks the files that a search over configurations wrote beside its plans against the plans.
 //
-// Input:   the directory, and the configurations' plan files, which are checked by themselves.
-// Output:  findings, one sentence each. Errors: those of reading configurations.csv.
+// Input:   the directory, and the configurations' plan files, which are checked separately.
+// Output:  findings, one sentence each.
+// Errors:  those of reading configurations.csv.
 // Threads: one.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The Perseus client for C++: perseus.h with lifetimes. Header only; link with libperseus.
+// C++ API of the Perseus client: perseus.h with automatic lifetimes. Header only; link with libperseus.
 //
 //   perseus::api::Options options;
 //   options.server = "http://head:7787";
@@ -8,7 +8,10 @@
 //     for (...) { const perseus::api::TimedComputation forward(client, PERSEUS_FORWARD, microbatch); ...compute...; }
 //   }
 //
-// TimedComputation sets the clock and times its scope. Nothing throws; threads and failing open are as in perseus.h.
+// TimedComputation sets the clock and times its scope.
+//
+// Errors:  nothing throws; the client fails open as in perseus.h.
+// Threads: as in perseus.h.
 #ifndef PERSEUS_PERSEUS_HPP
 #define PERSEUS_PERSEUS_HPP
 
@@ -46,7 +49,7 @@ class Client {
     return statistics;
   }
   [[nodiscard]] std::string status() const {
-    std::string text(perseus_status(client_, nullptr, 0) + 1024, '\0');  // it may grow until the next call
+    std::string text(perseus_status(client_, nullptr, 0) + 1024, '\0');  // the text may grow until the next call
     text.resize(std::min(text.size(), perseus_status(client_, text.data(), text.size())));
     return text;
   }

@@ -36,8 +36,8 @@ def _nothing(*_):
     pass
 
 
-# What the hooks call and with what: rebound by start() and stop(), so that whoever took profiler.begin before start()
-# has the right one.
+# The functions that the hooks call, and their arguments: rebound by start() and stop(), so that code that took
+# profiler.begin before start() calls the right one.
 _set_speed = _begin = _end = _step_begin = _step_end = _nothing
 _handle = None
 _codes = {name: library.prepared_int(code) for code, name in enumerate(library.INSTRUCTIONS)}
@@ -48,7 +48,7 @@ _said = set()
 
 
 def say_once(message, *arguments):
-    """For what must not be said in every iteration."""
+    """Logs a message once: for messages that must not repeat in every iteration."""
     text = message % arguments
     if text not in _said and len(_said) < 100:
         _said.add(text)
@@ -56,7 +56,7 @@ def say_once(message, *arguments):
 
 
 def set_speed(instruction, microbatch=_counted, chunk=_counted):
-    """The computation that comes now, or next, is to run at its clock of the plan."""
+    """Requests the plan's clock for the current, or next, computation."""
     try:
         _set_speed(_handle, _codes[instruction], microbatch, chunk)
     except Exception:
@@ -78,7 +78,7 @@ def end(instruction, microbatch=_counted, chunk=_counted):
 
 
 def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
-    """set_speed and begin. Also for code written for Zeus, which gives the name alone."""
+    """set_speed and begin. Also for code written for Zeus, which passes the name alone."""
     try:
         code = _codes[instruction]
         _set_speed(_handle, code, microbatch, chunk)
@@ -92,7 +92,7 @@ on_instruction_end = end
 
 
 def on_step_begin(kind="train"):
-    """Of an iteration. kind "evaluate": nothing is done until on_step_end()."""
+    """Begins an iteration. kind "evaluate": the client does nothing until on_step_end()."""
     try:
         _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
     except Exception as error:
@@ -107,7 +107,7 @@ def on_step_end():
 
 
 def _again(function, instruction, microbatch, chunk):
-    """The call with arguments of unusual types (numpy's numbers, None), or what is wrong with them, said once."""
+    """Repeats the call with arguments of unusual types (numpy's numbers, None), or logs once why they are invalid."""
     try:
         if not isinstance(instruction, str) or instruction not in _codes:
             names = ", ".join(_codes)
@@ -120,7 +120,7 @@ def _again(function, instruction, microbatch, chunk):
 
 
 class _Profiler:
-    """Measures time and energy of what runs between begin and end."""
+    """Measures time and energy of the work between begin and end."""
 
     begin = staticmethod(begin)
     end = staticmethod(end)
@@ -169,7 +169,7 @@ class Client:
         """perseus_status() as a dict; if not active, {"error": why}."""
         if not self.active:
             return {"error": self.reason or "stopped"}
-        size = self._library.status(self._handle, None, 0) + 1024  # it may grow until it is asked again
+        size = self._library.status(self._handle, None, 0) + 1024  # the text may grow until the next call
         text = ctypes.create_string_buffer(size)
         self._library.status(self._handle, text, size)
         try:
@@ -178,7 +178,7 @@ class Client:
             return {"error": f"perseus_status: {error}"}
 
     def time_with_cuda(self, stream):
-        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Whether it is so now."""
+        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Returns success."""
         return self.active and self._library.time_with_cuda(self._handle, stream) == 0
 
     def time_with(self, nanoseconds):
@@ -188,7 +188,7 @@ class Client:
             self._library.time_with(self._handle, self._clock, None)
 
     def stop(self):
-        """Gives clocks back and ends what was started. A forked child has nothing to stop."""
+        """Gives clocks back and ends all started threads and processes. Does nothing in a forked child."""
         global _client
         if os.getpid() != self._process:
             return
@@ -205,7 +205,7 @@ class Client:
             self._library.stop(handle)
 
     def _run(self, used_library, options):
-        """perseus_start(), unless it has been stopped meanwhile."""
+        """Calls perseus_start(), unless stop() was called meanwhile."""
         room = library.OptionsOfAnyVersion()
         used_library.options_init(room.options)
         option_values.fill(room.options, options)
@@ -235,14 +235,14 @@ class Client:
     def _time_with_torch(self):
         cuda, device, stream = self._cuda
         try:
-            with cuda.device(device):  # this may be a thread of our own
+            with cuda.device(device):  # this may be a thread of the client
                 self.time_with_cuda(stream)
         except Exception as error:
             say_once("computations are timed by the host's clock: %s", error)
 
 
 def start(**arguments):
-    """Starts this rank's client; see the file's beginning. Once started, the same one."""
+    """Starts this rank's client; see the module's doc string. Later calls return the same client."""
     global _client
     if current() is not None:
         if arguments:
@@ -260,7 +260,7 @@ def start(**arguments):
             raise
         if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
             log.error("Perseus does nothing in this process: %s", error)
-        else:  # whatever it is, training goes on
+        else:  # training continues after any error
             log.exception("Perseus does nothing in this process")
     return _client
 
@@ -328,14 +328,14 @@ def _call_nothing():
 def _log_function(_, level, message):
     try:
         log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.ERROR, "%s", message.decode(errors="replace"))
-    except Exception:  # there is nobody to tell
+    except Exception:  # there is no destination for the error
         pass
 
 
 def _torch_cuda():
-    """torch.cuda where the program has made a CUDA context by it, else None. Imports nothing."""
+    """torch.cuda if the program has created a CUDA context with it, else None. Imports nothing."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.version.cuda:  # ROCm calls itself cuda, too
+    if torch is None or not torch.version.cuda:  # ROCm uses the name cuda, too
         return None
     return torch.cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else None
 
@@ -356,7 +356,7 @@ def _note_torch(options):
 
 
 def _device(index, cuda=None):
-    """A selector for CUDA's device of that index. NVML counts otherwise: it does not know CUDA_VISIBLE_DEVICES."""
+    """A selector for CUDA's device of that index. NVML counts differently: it ignores CUDA_VISIBLE_DEVICES."""
     properties = cuda.get_device_properties(index) if cuda is not None else None
     uuid = getattr(properties, "uuid", None)
     if uuid is not None:  # torch 2.4 and later
@@ -364,7 +364,7 @@ def _device(index, cuda=None):
     place = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if all(isinstance(number, int) for number in place):
         return "nvml:{:08X}:{:02X}:{:02X}.0".format(*place)
-    return f"cuda:{index}"  # the library asks libcuda for its PCI bus id
+    return f"cuda:{index}"  # the library reads its PCI bus id from libcuda
 
 
 class PipelineFrequencyOptimizer:

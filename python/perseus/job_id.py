@@ -1,11 +1,11 @@
 """How the ranks of a job agree on its id: rank 0 registers the job, the others learn the id from it.
 
-The id goes through the key-value store of torch.distributed, where that is initialised. No collective: a rank that could
-not start keeps nobody waiting, and an id that comes late, as the server was not there at first, still arrives. Without
-the store, job=... or PERSEUS_JOB tells the id. Errors: none are raised. Threads: poll() blocks, so in one of its own.
+The id goes through the key-value store of torch.distributed, where that is initialized. No collective: a rank that could
+not start keeps no rank waiting, and an id that comes late, as the server was not there at first, still arrives. Without
+the store, job=... or PERSEUS_JOB provides the id. Errors: raises none. Threads: poll() blocks, so use a separate thread.
 
 torchrun --max-restarts starts all ranks again, and may give them the store of the attempt before, with its keys. So a key
-names its attempt, and rank 0 goes on with the job of the attempt before if that job was not ended; else it registers another.
+names its attempt, and rank 0 continues the job of the attempt before if that job was not ended; else it registers another.
 """
 
 import datetime
@@ -33,7 +33,7 @@ class Rendezvous:
         return self._store is not None
 
     def joins(self, options):
-        """Whether this rank is to run in a job that another registers. Completes the rank, and after a restart rank 0's job."""
+        """Whether another rank registers this rank's job. Completes the rank, and after a restart rank 0's job."""
         if self._rank is not None:
             options.setdefault("rank", self._rank)
         if "server" not in options or "job" in options:
@@ -55,7 +55,7 @@ class Rendezvous:
         return ""
 
     def retract(self):
-        """Rank 0 ends its job: a restart is not to go on with it."""
+        """Rank 0 ends its job: a restart must not continue it."""
         if self._registers and "TORCHELASTIC_RESTART_COUNT" in os.environ:
             telling = threading.Thread(target=self.give_up, name="perseus-job-id", daemon=True)  # the store may be gone
             telling.start()
@@ -67,7 +67,7 @@ class Rendezvous:
             self._tell("")
 
     def publish(self, client):
-        """Rank 0 tells the client's job, now or when it has one."""
+        """Rank 0 publishes the client's job, now or when it has one."""
         if self._rank != 0:
             return
         if client.job:
@@ -106,12 +106,12 @@ class Rendezvous:
         try:  # torch before 2.6
             self._store.wait([key], datetime.timedelta(seconds=0.1))
             return True
-        except RuntimeError:  # it took longer
+        except RuntimeError:  # the time was over
             return False
 
 
 def _keys(base):
-    """Of this attempt of torchrun, and of those before it with as many ranks."""
+    """Keys of this attempt of torchrun, and of earlier ones with as many ranks."""
     attempt, ranks = os.environ.get("TORCHELASTIC_RESTART_COUNT", ""), os.environ.get("WORLD_SIZE")
     return [f"{base}/{ranks}/{i}" for i in range(int(attempt), -1, -1)] if attempt.isdigit() else [base]
 

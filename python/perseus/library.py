@@ -69,7 +69,7 @@ class Options(ctypes.Structure):
 
 
 class OptionsOfAnyVersion(ctypes.Structure):
-    """perseus_options_init() of a later library may know more fields than this file: they need room."""
+    """A later library's perseus_options_init() may set more fields than this file declares: reserves space for them."""
 
     _fields_ = [("options", Options), ("later_fields", ctypes.c_char * 1024)]
 
@@ -130,7 +130,7 @@ FUNCTIONS = {
     "perseus_status": (c_size_t, [c_void_p, c_char_p, c_size_t]),
 }
 
-# Called between computations. They take 100 ns, so the interpreter's lock is kept over them: giving it away can cost
+# Called between computations. They take 100 ns, so they keep the interpreter's lock: releasing it can cost
 # 5 ms where a data loader's thread takes it. Their arguments are not declared either: ctypes passes the prepared
 # arguments of prepared_pointer() and prepared_int() as they are, which takes a third of the time.
 _QUICK = ("perseus_begin", "perseus_end", "perseus_set_speed")

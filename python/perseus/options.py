@@ -108,7 +108,7 @@ def _place(options, environment):
     if any(options.get(degree, 1) < 1 for degree in degrees):
         raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in degrees})}")
     if world is not None:
-        # The pipeline's is what is left, then the data parallel one.
+        # The pipeline's degree is the remaining factor, then the data-parallel one.
         for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):
             product = options.get(others[0], 1) * options.get(others[1], 1)
             if degree not in options and world % product == 0:

@@ -67,7 +67,7 @@ def kernels_of(profile, stages, time_scale=1.0):
 
 
 def let_fully_shard_run_on_cpus():
-    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; they have nothing to do there."""
+    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; no action is needed there."""
     import torch
 
     if not hasattr(torch.cpu.Stream, "record_event"):
@@ -85,7 +85,7 @@ class SimulatedGpu:
         lines = [f"blocking_power_w {blocking_power_w}", f"switch_latency_s {switch_latency_s}"]
         for kernel, clocks in kernels.items():
             lines += [f"{kernel} {mhz} {time_s!r} {power_w!r}" for mhz, (time_s, power_w) in clocks.items()]
-        if not Path(self.path).exists():  # a process that takes the place of one that ended has its GPU
+        if not Path(self.path).exists():  # a process that replaces an ended one reuses its GPU
             self._call("perseus_simulated_make_gpu", c_char_p(self.path.encode()), c_char_p("\n".join(lines).encode()))
         os.environ["PERSEUS_SIMULATED_GPUS"] = self.path
         self._context, module, self._stream = c_void_p(), c_void_p(), c_void_p()
@@ -103,7 +103,7 @@ class SimulatedGpu:
         self._sent, self._awaited, self._peers, self._socket = {}, {}, {}, None
         client._note_torch = self._note
 
-    # What the client asks of torch.cuda.
+    # The functions of torch.cuda that the client calls.
 
     def _note(self, options):
         options.setdefault("device", f"simulated:{self.path}")
@@ -114,7 +114,7 @@ class SimulatedGpu:
         self._call("cuCtxSetCurrent", self._context)
         yield
 
-    # What runs.
+    # Kernels.
 
     def launch(self, kernel):
         one = c_uint(1)
@@ -190,7 +190,7 @@ class SimulatedGpu:
         torch.distributed.batch_isend_irecv = batch_isend_irecv
 
     def meet(self, ranks):
-        """The streams of all ranks go on when the last one gets here."""
+        """The streams of all ranks continue when the last one gets here."""
         self._listen()
         if self._rank == 0:
             for peer in range(1, ranks):
@@ -221,7 +221,7 @@ class SimulatedGpu:
     def _listen(self):
         if self._socket is not None:
             return
-        sys.setswitchinterval(0.0005)  # the one that receives must not wait for the one that computes
+        sys.setswitchinterval(0.0005)  # the receiving thread must not wait for the computing one
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         address = self._folder / f"messages{self._rank}"
         if address.exists():

@@ -1,4 +1,4 @@
-// The parts of Apache ECharts that our drawings use; nothing else is bundled.
+// The parts of Apache ECharts that our charts use; nothing else is bundled.
 import * as echarts from 'echarts/core';
 import { CustomChart, LineChart, ScatterChart } from 'echarts/charts';
 import { AriaComponent, DataZoomComponent, GridComponent, MarkLineComponent } from 'echarts/components';

@@ -1,4 +1,4 @@
-// Figures as people read them; the same rules as src/io/report/format.cpp.
+// Numbers as text for display; the same rules as src/io/report/format.cpp.
 function withDigits(value, digits) {
   if (value === 0) return '0';
   const magnitude = Math.floor(Math.log10(Math.abs(value)));

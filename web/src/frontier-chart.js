@@ -1,4 +1,4 @@
-// The time-energy frontier: realised points, lower bound, reference points, T', the plan it leads to, the chosen point.
+// The time-energy frontier: realized points, lower bound, reference points, T', the plan for it, the chosen point.
 // Pointer: nearest point; click chooses. Keyboard: the chart is a slider over the points, slower to the right.
 import { element } from './dom.js';
 import { createChart } from './echarts.js';

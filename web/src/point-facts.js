@@ -1,4 +1,4 @@
-// What is to say about one point of a frontier, as a list of names and values.
+// Facts about one point of a frontier, as a list of names and values.
 import { element } from './dom.js';
 import { change, joules, percent, seconds, watts } from './format.js';
 

@@ -57,7 +57,7 @@ export function createPointsTable(parent, frontier, onChoose) {
 
   function bringIntoView() {
     const top = state.chosen * rowHeight;
-    const room = scroller.clientHeight - 2 * rowHeight; // header, and one row of air
+    const room = scroller.clientHeight - 2 * rowHeight; // header, and one row of space
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
   }

@@ -1,4 +1,4 @@
-// report.html: puts the drawings into the page that src/io/report/html.cpp writes, and keeps them on one chosen point.
+// report.html: puts the charts into the page that src/io/report/html.cpp writes, and keeps them on one chosen point.
 import { element } from './dom.js';
 import { download } from './download.js';
 import { seconds } from './format.js';
@@ -84,7 +84,7 @@ function choose(point) {
   picked.textContent = `${point}: ${seconds(points.time_s[point])}`;
   picker.setAttribute('aria-valuetext', `point ${point}, ${seconds(points.time_s[point])}`);
   document.documentElement.dataset.point = String(point);
-  cancelAnimationFrame(pending); // a dragged slider asks more often than a large timeline can be drawn
+  cancelAnimationFrame(pending); // a dragged slider requests more often than a large timeline can be drawn
   pending = requestAnimationFrame(() => timeline.setPanel(1, panelOf(point)));
 }
 choose(standard);

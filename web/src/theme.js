@@ -1,7 +1,7 @@
-// Dark or light, as the reader's system says unless the reader chose; and the style sheet's colours for canvases.
+// Dark or light, as the system's setting unless the user chose; and the style sheet's colors for canvases.
 const query = matchMedia('(prefers-color-scheme: dark)');
 const listeners = new Set();
-let chosen = null; // 'dark', 'light', or null: as the system says
+let chosen = null; // 'dark', 'light', or null: the system's
 
 const systemTheme = () => (query.matches ? 'dark' : 'light');
 export const currentTheme = () => chosen ?? systemTheme();

@@ -1,6 +1,6 @@
-// Iterations below each other on one time axis: a row per rank, bars coloured by power, critical path marked.
-// ECharts gives axes, zoom and pan; the bars are painted into one image per iteration (timeline-painter.js).
-// Keyboard: arrows walk over the computations, + and - zoom, 0 shows all, c goes to the next critical computation.
+// Iterations below each other on one time axis: a row per rank, bars colored by power, critical path marked.
+// ECharts provides axes, zoom and pan; the bars are painted into one image per iteration (timeline-painter.js).
+// Keyboard: arrows move between the computations, + and - zoom, 0 shows all, c selects the next critical computation.
 import { element } from './dom.js';
 import { createChart } from './echarts.js';
 import { joules, megahertz, seconds, watts } from './format.js';

@@ -2,7 +2,7 @@
 
 Input: an owner (an object, class or module of the framework) and the names of its callables. Whatever fails here or in
 the hooks, the framework's function runs, with its own arguments, result and exceptions. Install twice and it is there
-once; a name that this version of the framework does not have is said once and left out.
+once; a name that this version of the framework does not have is logged once and skipped.
 """
 
 import functools
@@ -15,7 +15,7 @@ _HOOK = "_perseus_hook"
 
 class Installation:
     def __init__(self, owner, options_of):
-        """options_of(): what the framework knows of perseus_options, asked before the first step."""
+        """options_of(): the values of perseus_options that the framework provides, read before the first step."""
         self._owner, self._options_of = owner, options_of
         self._replaced = []
         self._asked_to_start = False
@@ -73,13 +73,13 @@ class Installation:
         client.start(**options)
 
     def uninstall(self):
-        """Puts everything back, but what somebody else has wrapped since: that stays, it is harmless."""
+        """Restores all originals, except functions that other code has wrapped since: these stay, which is harmless."""
         for owner, name, original, replacement in reversed(self._replaced):
             if isinstance(owner, dict):
                 if owner.get(name) is replacement:
                     owner[name] = original
             elif vars(owner).get(name) is replacement:
-                if original is None:  # it was its class's
+                if original is None:  # it was an attribute of its class
                     delattr(owner, name)
                 else:
                     setattr(owner, name, original)
@@ -121,7 +121,7 @@ def argument(args, kwargs, position, name, otherwise=-1):
 
 
 def merged(known, given):
-    """Options: those given to install() come before what the framework knows."""
+    """Options: those given to install() take precedence over the framework's."""
     options = {**known, **given}
     if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
         options["facts"] = {**known["facts"], **given["facts"]}

@@ -43,7 +43,7 @@ def uninstall(schedules=None):
 
 
 class _Iteration:
-    """What the forward_backward function that runs now was called with, and how far it is."""
+    """Arguments and progress of the current call of the forward_backward function."""
 
     def __init__(self, module):
         self._module = module
@@ -55,7 +55,7 @@ class _Iteration:
         self.model = model if isinstance(model, (list, tuple)) else [model]
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
-        # Combined 1F1B calls forward_step in its warm-up only: the rest would be counted wrong.
+        # Combined 1F1B calls forward_step in its warm-up only: counting the rest would be wrong.
         self.combined = not self.forward_only and _combines(self._module, self.model[0])
         self.forwards = self.backwards = 0
         self.table = None
@@ -84,7 +84,7 @@ class _Iteration:
 
 
 def schedule_table(microbatches, chunks, group):
-    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks from the other end."""
+    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks in reverse order."""
     return [
         (microbatch, chunk)
         for first in range(0, microbatches, group)
@@ -153,7 +153,7 @@ def _wrap_iteration(installation, module, name, iteration):
 
 
 def _positions(function, names):
-    """Where a version of Megatron has its arguments; beyond all of them if it has not."""
+    """Position of an argument in a version of Megatron; beyond all of them if it does not exist."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -172,12 +172,12 @@ def _combines(module, model_chunk):
     """Whether the schedule is combined 1F1B."""
     try:
         return bool(getattr(_config(module, model_chunk), "overlap_moe_expert_parallel_comm", False))
-    except Exception:  # what has no configuration has no such option
+    except Exception:  # without a configuration there is no such option
         return False
 
 
 def _microbatch_group(module, model_chunk):
-    """Microbatches that go through one chunk before the next one's turn: pipeline stages, unless configured."""
+    """Microbatches that run in one chunk before the next chunk: number of pipeline stages, unless configured."""
     group = getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
     return group or _parallel_state().get_pipeline_model_parallel_world_size()
 

@@ -28,7 +28,7 @@ class Loop:
         self._model, self._microbatches, self._options = model, microbatches, options
         self._asked_to_start = False
         self._done = None  # backwards of this iteration; None: outside of one
-        self._open = None  # the computation under way
+        self._open = None  # the open computation
         optimizers = sys.modules.get("torch.optim.optimizer")
         watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
         self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
@@ -66,14 +66,14 @@ class Loop:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
 
     def after_forward(self, output):
-        """output: what the backward begins with: the model's, or the loss. None where the forward raised."""
+        """output: the tensor with which the backward begins: the model's, or the loss. None if the forward raised."""
         try:
             if self._open != "forward":
                 return
             self._end()
             tensors = [tensor for tensor in _tensors(output) if tensor.requires_grad]
             if not tensors:
-                self._end_iteration()  # it raised, or nothing is trained
+                self._end_iteration()  # the loop raised, or trains nothing
                 return
             self._open = "no backward yet"
             self._forward = object()
@@ -147,7 +147,7 @@ class Loop:
 
 
 def install(model, microbatches=1, **options):
-    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    """Idempotent. Starts the client in the first training step, unless it is already running."""
     existing = vars(model).get(_MARK)
     if existing is not None:
         return existing
@@ -167,7 +167,7 @@ def _gradients_wanted():
 
 
 def _tensors(output):
-    """Those of a tensor, list, dict, or an object with attributes, as models of Hugging Face give."""
+    """Tensors of a tensor, list, dict, or an object with attributes, as models of Hugging Face return."""
     if hasattr(output, "register_hook"):
         return [output]
     if isinstance(output, dict):

@@ -29,13 +29,13 @@ _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "w
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
 _EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # of the first stage
-_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions that make no table of them
+_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions without action tables for them
 
 _open_forward = None  # the last stage's, while its loss is computed
 
 
 def install(schedule, **options):
-    """Idempotent. Starts the client in the first training step, unless it runs by then."""
+    """Idempotent. Starts the client in the first training step, unless it is already running."""
     existing = installed(schedule)
     if existing is not None:
         return existing
@@ -85,7 +85,7 @@ def _receives_at_once(schedule):
 
 
 def _waits(cells_of):
-    """(rank, step): cells like 1WAIT_F0, which say that the rank's next computation waits for that forward or backward."""
+    """(rank, step): cells like 1WAIT_F0: the rank's next computation waits for that forward or backward."""
     rank_of = {stage: rank for rank, cells in cells_of.items() for cell in cells for stage, *_ in _computations(cell)}
     waits = {}
     for rank, cells in cells_of.items():
@@ -106,12 +106,12 @@ def _computations(cell):
 
 
 def _complete(computations, microbatches):
-    """PyTorch's table of 1F1B, for one, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
+    """PyTorch's table of 1F1B, for example, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
     stages = {stage for stage, _, _ in computations}
     for stage in stages:
         for microbatch in range(microbatches):
             kinds = {kind for kind in "FBIW" if (stage, kind, microbatch) in computations}
-            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 said B for I
+            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 wrote B for I
                 return False
     return bool(stages) and all(microbatch < microbatches for _, _, microbatch in computations)
 
@@ -122,12 +122,12 @@ def _stages(schedule):
 
 
 def _splits_first_stage(schedule):
-    """Whether I and W of the first stage are what they are called: by the program's own functions or dw_builder."""
+    """Whether I and W of the first stage match their names: by the program's own functions or dw_builder."""
     functions = getattr(schedule, "_comp_type_to_function_map", {})
     if any(_text(action_type) in ("I", "W") for action_type in functions):
         return True
     stages = _stages(schedule)
-    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank are like one's own
+    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank resemble this rank's
     return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
 
 
@@ -240,11 +240,11 @@ def _text(action_type):
 
 
 def _only_measured(action, chunk_of):
-    """The computation that stands for all of the action: of those that overlap the last, the backward."""
+    """The computation that represents the action: of overlapping ones the last, the backward."""
     computations = [(_INSTRUCTIONS[kind], i, chunk_of[stage]) for stage, kind, i in _computations(str(action))]
     for instruction, microbatch, chunk in computations[:-1]:
         client.say_once("OVERLAP_F_B runs by a function of the program: its time and clock are those of the backward")
-        client.begin(instruction, microbatch, chunk)  # it has its place in the plan
+        client.begin(instruction, microbatch, chunk)  # the plan contains it
         client.end(instruction, microbatch, chunk)
     return computations[-1]
 

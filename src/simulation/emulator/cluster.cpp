@@ -21,7 +21,7 @@
 namespace perseus::emulator {
 namespace {
 
-/// What plans take when clocks arrive late.
+/// The plans' times and energies when clocks arrive late.
 model::Frontier realised(const model::ComputationDag& dag, std::vector<model::Plan> plans,
                          const model::LowerBound& bound, Seconds switch_latency) {
   if (switch_latency == Seconds(0)) return baselines::judge(dag, std::move(plans), bound);

@@ -1,10 +1,13 @@
-// The pipelines of a cluster, as DAGs with their lower bounds, and what a method plans for each.
+// The pipelines of a cluster, as DAGs with their lower bounds, and each method's plans for them.
 //
-// Input: a scenario's kind with its profile. Output: PipelineKind: the DAG is that of one GPU of each tensor-parallel
-// group (all of a group do the same), so that energies count `tensor_parallel` times. MethodPlans: one frontier a kind,
-// realised under the scenario's switch latency; a method that has one plan has a frontier of one point.
-// Errors: those of schedule and DAG, naming the kind; usage for a method that is unknown or not defined for a DAG.
-// Cost: the planners'. Threads: pure functions. Source: paper sections 4.4 (data and tensor parallelism), 6.1.
+// Input:   a scenario's kind with its profile.
+// Output:  PipelineKind: the DAG is that of one GPU of each tensor-parallel group (all GPUs of a group do the same),
+//          so that energies count `tensor_parallel` times. MethodPlans: one frontier a kind, realized under the
+//          scenario's switch latency; a method with a single plan has a frontier of one point.
+// Errors:  those of schedule and DAG, naming the kind; usage for a method that is unknown or not defined for a DAG.
+// Cost:    the planners'.
+// Threads: pure functions.
+// Source:  paper sections 4.4 (data and tensor parallelism), 6.1.
 #pragma once
 
 #include <functional>
@@ -25,8 +28,8 @@ struct PipelineKind {
   std::string name;
   model::ComputationDag dag;
   model::LowerBound bound;
-  int pipelines = 0;        ///< that a job starts with
-  int tensor_parallel = 1;  ///< GPUs that each of the DAG's accelerators stands for
+  int pipelines = 0;        ///< number at the start of a job
+  int tensor_parallel = 1;  ///< number of GPUs that each of the DAG's accelerators stands for
 
   [[nodiscard]] int gpus() const;             ///< of one pipeline
   [[nodiscard]] Watts waiting_power() const;  ///< of one pipeline, all its GPUs
@@ -41,9 +44,9 @@ std::vector<std::string_view> emulated_method_names();
 struct MethodPlans {
   std::string name;
   std::vector<model::Frontier> of_kind;
-  std::vector<std::size_t>
-      default_of_kind;                   ///< the point that runs without stragglers, see planning/model/default_plan.h
-  std::vector<std::size_t> own_of_kind;  ///< a straggler's: the same without the tolerance, as in T of T'/T
+  std::vector<std::size_t> default_of_kind;  ///< the point for iterations without stragglers, see
+                                             ///< planning/model/default_plan.h
+  std::vector<std::size_t> own_of_kind;      ///< a straggler's point: the same without the tolerance, as in T of T'/T
 };
 
 /// `progress` as in planning/planner/exact.h; may be empty.

@@ -5,7 +5,7 @@
 namespace perseus::emulator {
 namespace {
 
-/// Energy of a computation that takes `time`, by the measurements joined by lines.
+/// Energy of a computation that takes `time`, interpolated linearly between the measurements.
 class TimeEnergyLine {
  public:
   TimeEnergyLine(std::vector<model::Measurement> measured, Watts waiting)
@@ -24,11 +24,11 @@ class TimeEnergyLine {
   }
 
  private:
-  std::vector<model::Measurement> measured_;  // by rising time
+  std::vector<model::Measurement> measured_;  // by ascending time
   Watts waiting_;
 };
 
-/// Blocking power of the rank that runs each type; 0 for types that nobody runs.
+/// Blocking power of the rank that runs each type; 0 for types that no rank runs.
 std::vector<Watts> waiting_power_of_types(const model::ComputationDag& dag) {
   std::vector<Watts> powers(dag.types.size());
   for (std::size_t i = 0; i < dag.computations.size(); ++i)

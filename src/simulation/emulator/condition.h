@@ -1,13 +1,20 @@
-// What hampers one pipeline at the moment, and the DAG that it runs then.
+// The condition of one pipeline (throttled stages, late batches) and its DAG under that condition.
 //
-// Problem: a throttled GPU is not a scaled pipeline: only computations that the plan wants faster than it can get slow
-// down. Input: a valid DAG and, per throttled stage, a slowdown d >= 1 and the share of the stage's accelerators that
-// it concerns. Output: the same DAG with other options: an option faster than d times the computation's fastest takes
-// just that long. A throttled accelerator then needs what the measurements, joined by straight lines, say of that time;
-// slower than all measurements, it pauses at blocking power. The stage's other accelerators compute as planned and
-// wait. Constant-time computations stay as they are. No option gets below the hull of effective energies, so that a
-// lower bound of the DAG stays one. Units: s, J, of one rank. Errors: none; stages that the DAG lacks are ignored.
-// Cost: O(options log options). Threads: pure. Source: paper section 2.2 (thermal and power throttling).
+// A throttled accelerator gets the time and power that linear interpolation between the measurements gives; where it
+// is slower than all measurements, it pauses at blocking power. The stage's other accelerators compute as planned and
+// wait. Constant-time computations stay unchanged. No option gets below the hull of effective energies, so that a
+// lower bound of the DAG remains one.
+//
+// Problem: a throttled GPU is not a scaled pipeline: only computations that the plan runs faster than the throttled
+//          GPU can are slowed down.
+// Input:   a valid DAG and, per throttled stage, a slowdown d >= 1 and the share of the stage's accelerators that it
+//          affects.
+// Output:  the same DAG with other options: an option faster than d times the computation's fastest takes exactly
+//          that long. Units: s, J, of one rank.
+// Errors:  none; stages that the DAG lacks are ignored.
+// Cost:    O(options log options).
+// Threads: pure.
+// Source:  paper section 2.2 (thermal and power throttling).
 #pragma once
 
 #include <compare>
@@ -26,12 +33,12 @@ struct ThrottledStage {
 };
 
 struct Condition {
-  std::vector<ThrottledStage> throttled;  ///< by rising stage, each once
+  std::vector<ThrottledStage> throttled;  ///< in ascending order, each stage once
   Seconds stall;                          ///< how long the whole pipeline waits for its batch
   auto operator<=>(const Condition&) const = default;
 
   [[nodiscard]] bool healthy() const { return throttled.empty() && stall == Seconds(0); }
-  /// The worse of both where they meet.
+  /// Keeps the worse slowdown and share where a stage is listed already.
   void add(const ThrottledStage& stage);
 };
 

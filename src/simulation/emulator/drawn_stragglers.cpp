@@ -17,7 +17,7 @@ int num_stages(const model::ComputationDag& dag) {
   return last + 1;
 }
 
-/// The DAG's accelerators that run a stage; 0 if nothing of it is run.
+/// The DAG's accelerators that run a stage; 0 if they run nothing of it.
 int accelerators_of_stage(const model::ComputationDag& dag, int stage) {
   for (const model::Computation& c : dag.computations)
     if (dag.types[c.type].stage == stage) return dag.accelerators[c.rank];
@@ -54,7 +54,7 @@ Status check(const model::Hardship& hardship, const std::vector<PipelineKind>& k
   return Ok{};
 }
 
-/// Evenly distributed numbers; the standard's distributions differ between libraries.
+/// Uniformly distributed numbers; the standard's distributions differ between libraries.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t distribution, std::uint64_t pipeline) {

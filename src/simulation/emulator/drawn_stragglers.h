@@ -1,12 +1,16 @@
-// Which stragglers there are, and what they do to a pipeline.
+// Draws a scenario's stragglers and derives their effect on a pipeline.
 //
-// draw_stragglers(): the scenario's own ones and those drawn from its distributions. Each pipeline and distribution has
-// its own stream of numbers, so that one more distribution leaves the others' draws as they are. Output is ordered by
-// onset, then pipeline; the same for the same seed. check_stragglers(): do they fit the pipelines?
-// condition_of(): what hampers a pipeline of a kind while some of them last; the worst of each stage, and of the
-// stalls. Errors: invalid_input, from Hardship::where: a stage or GPUs that the pipeline lacks, a failure that leaves
-// more GPUs than there were, more than max_stragglers draws. Cost: O(stragglers log stragglers). Threads: pure
-// functions. Source: paper section 2.2.
+// draw_stragglers() returns the scenario's own stragglers and those drawn from its distributions. Each pipeline and
+// distribution has its own stream of random numbers, so that one more distribution does not change the others' draws.
+// check_stragglers() checks that they fit the pipelines. condition_of() returns the condition of a pipeline of a kind
+// while some of them last: the worst per stage, and the worst stall.
+//
+// Output:  ordered by onset, then pipeline; the same for the same seed.
+// Errors:  invalid_input, from Hardship::where: a stage or GPUs that the pipeline lacks, a failure that leaves more
+//          GPUs than there were, more than max_stragglers draws.
+// Cost:    O(stragglers log stragglers).
+// Threads: pure functions.
+// Source:  paper section 2.2.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +31,7 @@ Result<std::vector<model::Straggler>> draw_stragglers(const model::Scenario& sce
 
 Condition condition_of(const std::vector<const model::Hardship*>& hardships, const PipelineKind& kind);
 
-/// The kind that a pipeline starts as.
+/// The kind of that pipeline at the start.
 int kind_of_pipeline(const std::vector<PipelineKind>& kinds, int pipeline);
 
 }  // namespace perseus::emulator

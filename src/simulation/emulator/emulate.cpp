@@ -20,7 +20,7 @@ PowerFigures constant_power(Watts power) {
   return figures;
 }
 
-/// What is added up along a run; ramps from one segment to the next are those from its last to the other's first 0.1 s.
+/// Adds a segment to the totals of a run; ramps between segments are those from its last to the other's first 0.1 s.
 void append(Emulation& run, const Segment& segment) {
   const PowerFigures& power = segment.power;
   run.highest_power = std::max(run.highest_power, power.highest);
@@ -48,7 +48,7 @@ void append(Emulation& run, const Segment& segment) {
 double Emulation::band_rms_w() const { return iterations == 0 ? 0 : std::sqrt(band_w2s / iterating.value()); }
 double Emulation::band_share() const { return variance_w2s > 0 ? std::min(1.0, band_w2s / variance_w2s) : 0; }
 
-/// A pipeline that something has befallen: indices of stragglers, ascending.
+/// A pipeline with stragglers: their indices, ascending.
 struct Emulator::PipelineState {
   std::vector<int> suffers;
   std::vector<int> is_known_to_suffer;
@@ -127,7 +127,7 @@ std::vector<Emulator::Event> Emulator::events_of(const std::vector<model::Stragg
   for (int i = 0; i < static_cast<int>(stragglers.size()); ++i) {
     const model::Straggler& s = stragglers[i];
     for (const auto& [time, begins] : {std::pair(s.at, true), std::pair(s.at + s.duration, false)}) {
-      // Who restarts learns from that how things are.
+      // After a restart the server knows the state at once.
       const bool at_once = s.hardship.cause == model::StragglerCause::failure || heard_after == Seconds(0);
       events.push_back({time, i, begins, true, at_once});
       if (!at_once) events.push_back({time + heard_after, i, begins, false, true});
@@ -173,7 +173,7 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<model::St
     const int original = kind_of_pipeline(kinds_, pipeline);
     int kind = original;
     for (const model::Hardship* h : hardships(state.suffers)) {
-      // Of several failures the one that leaves the fewest GPUs, the first kind of equals.
+      // Of several failures the one that leaves the fewest GPUs; among equals the first kind.
       if (h->cause != model::StragglerCause::failure) continue;
       const int left = kinds_[h->becomes].gpus(), now = kinds_[kind].gpus();
       if (kind == original || left < now || (left == now && h->becomes < kind)) kind = h->becomes;

@@ -1,26 +1,34 @@
-// A training job on a cluster in virtual time, with one method's plans: how long, how much energy, and whose fault.
+// Emulates a training job on a cluster in virtual time with one method's plans: time, energy, and its division by
+// source.
 //
-// Problem: thousands of GPUs for a day, within seconds. Between two events (an onset, a recovery, the server hearing of
-// one) all iterations are the same, and pipelines of one kind, condition and plan do the same; so that what is
-// simulated is one pipeline for each such state, once (planning/checker/plan_run.h), and what is added up is one
-// iteration for each mix of states, times how often it runs. Nothing is stepped per GPU or per iteration.
+// Between two events (an onset, a recovery, the server being notified of one) all iterations are the same, and
+// pipelines of one kind, condition and plan do the same. So one pipeline is simulated once for each such state
+// (planning/checker/plan_run.h), and the total is one iteration for each mix of states, times the number of its
+// repetitions. Nothing is stepped per GPU or per iteration.
 //
-// One iteration. All pipelines start together; each waits `load`, then its stall if batches come late, then runs its
+// One iteration: all pipelines start together; each waits `load`, then its stall if batches come late, then runs its
 // plan under its condition (simulation/emulator/condition.h). All wait for the last: its time is the pace, T'.
-// Gradients are synchronised, the optimizer steps, and the next iteration begins. Energy of a pipeline: eq. (1) at T',
-// times the tensor-parallel degree; parts are those of simulation/emulator/energy_parts.h. A throttled pipeline's bloat
-// counts against the bound of the healthy one. Events take effect at the next beginning of an iteration. The server
-// hears of onset and recovery notice_delay later and plans reach the clients after `deploy`; until then everybody runs
-// as before. Its rule: T' is the longest iteration that it knows of, each pipeline at its default plan
-// (planning/model/default_plan.h), but a pipeline that it knows to be hampered at its default plan without the
-// tolerance, which it runs, since all wait for it; all others run the slowest one within T'
-// (planning/planner/look_up.h): T_opt = min(T*, T'). A failure makes the pipeline one of another kind, and everybody
-// idle for `restart`, at its beginning and end; its missing GPUs idle. Input: a scenario (times and delivery), its
-// kinds and a method's plans for them (simulation/emulator/cluster.h), and stragglers that fit them
-// (simulation/emulator/drawn_stragglers.h). Output: Emulation, unique; the order of stragglers and of pipelines within
-// a kind does not matter. Errors: none. Cost: O(events * distinct states at a time), a simulation for each new state
-// and a Fourier transform for each new mix; 64 MB of simulated states at most are kept. Threads: one Emulator, one
-// thread; it keeps references. Source: paper sections 2.2, 3.1, 6.3.
+// Gradients are synchronized, the optimizer steps, and the next iteration begins. Energy of a pipeline: eq. (1) at
+// T', times the tensor-parallel degree; parts are those of simulation/emulator/energy_parts.h. A throttled pipeline's
+// bloat is measured against the bound of the healthy one.
+//
+// Events take effect at the next beginning of an iteration. The server is notified of onset and recovery notice_delay
+// later, and plans reach the clients after `deploy`; until then all pipelines run as before. The server's rule: T' is
+// the longest iteration among the pipelines as the server knows them, each at its default plan
+// (planning/model/default_plan.h). A pipeline known to be a straggler counts, and runs, at its default plan without
+// the tolerance, since all others wait for it. All others run the slowest plan within T'
+// (planning/planner/look_up.h): T_opt = min(T*, T'). A failure changes the kind of the pipeline, and all GPUs idle
+// for `restart`, at its beginning and end; its missing GPUs idle.
+//
+// Problem: emulate thousands of GPUs for a day, within seconds.
+// Input:   a scenario (times and delivery), its kinds and a method's plans for them (simulation/emulator/cluster.h),
+//          and stragglers that fit them (simulation/emulator/drawn_stragglers.h).
+// Output:  Emulation, unique; the order of stragglers and of pipelines within a kind does not matter.
+// Errors:  none.
+// Cost:    O(events * distinct states at a time), a simulation for each new state and a Fourier transform for each
+//          new mix; keeps at most 64 MB of simulated states.
+// Threads: one Emulator, one thread; it keeps references.
+// Source:  paper sections 2.2, 3.1, 6.3.
 #pragma once
 
 #include <compare>
@@ -40,11 +48,11 @@
 
 namespace perseus::emulator {
 
-/// look_up: the server's rule above. default_plans: it knows nobody and all run their default plan, which leaves
-/// extrinsic bloat alone.
+/// look_up: the server's rule above. default_plans: the server knows no straggler and all pipelines run their default
+/// plan, which leaves extrinsic bloat.
 enum class Response { look_up, default_plans };
 
-/// Pipelines that do the same.
+/// Pipelines in the same state.
 struct PipelineGroup {
   int kind = 0;
   Condition condition;
@@ -55,23 +63,23 @@ struct PipelineGroup {
 
 struct ClusterIteration {
   Seconds pace;  ///< T'
-  Seconds time;  ///< with synchronisation and optimizer
+  Seconds time;  ///< with synchronization and optimizer
   EnergyParts energy;
   PowerFigures power;
-  std::vector<EnergyParts> of_one;  ///< per group: of one of its pipelines, until the iteration's end
+  std::vector<EnergyParts> of_one;  ///< per group: of one of its pipelines, until the end of the iteration
 };
 
-/// What goes on for as long as nothing changes and the server knows of everything.
+/// The iteration that repeats while no event occurs and the server knows all stragglers.
 struct SteadyState {
   std::vector<PipelineGroup> groups;
   ClusterIteration iteration;
 };
 
-/// Equal iterations one after the other, or a restart (no iterations).
+/// Consecutive equal iterations, or a restart (no iterations).
 struct Segment {
   Seconds start;
   long iterations = 0;
-  Seconds each;  ///< an iteration's time, or the restart's
+  Seconds each;  ///< time of an iteration, or of the restart
   EnergyParts energy;
   PowerFigures power;
   [[nodiscard]] Seconds length() const { return iterations == 0 ? each : static_cast<double>(iterations) * each; }
@@ -95,7 +103,7 @@ struct Emulation {
   Watts lowest_power = Watts(std::numeric_limits<double>::infinity());
   double ramp_w_per_s = 0;
   double band_w2s = 0;      ///< signal energy from 0.1 to 20 Hz
-  double variance_w2s = 0;  ///< of all that alternates within iterations
+  double variance_w2s = 0;  ///< of all variation within iterations
   std::vector<Segment> segments;
   IterationPower first;    ///< iteration
   IterationPower slowest;  ///< iteration, the first of equals
@@ -103,7 +111,7 @@ struct Emulation {
   [[nodiscard]] Watts mean_power() const { return energy.total() / time; }
   [[nodiscard]] double peak_to_mean() const { return highest_power / mean_power(); }
   [[nodiscard]] double band_rms_w() const;
-  /// Of the alternating part's signal energy, in 0..1.
+  /// Share of the signal energy of the alternating part, in 0..1.
   [[nodiscard]] double band_share() const;
   [[nodiscard]] Seconds mean_iteration() const { return iterating / static_cast<double>(iterations); }
   [[nodiscard]] Joules energy_per_iteration() const { return energy.total() / static_cast<double>(iterations); }
@@ -113,17 +121,17 @@ class Emulator {
  public:
   Emulator(const model::Scenario& scenario, const std::vector<PipelineKind>& kinds, const MethodPlans& plans);
 
-  /// Until the scenario's duration is over (the last iteration is finished) or its iterations are done.
+  /// Runs until the scenario's duration is over (the last iteration is completed) or its iterations are done.
   Emulation run(const std::vector<model::Straggler>& stragglers, Response response);
 
-  /// While all of these last.
+  /// The state while all of these stragglers last.
   SteadyState steady_state(const std::vector<model::Straggler>& stragglers, Response response);
 
-  /// One iteration of these pipelines, some GPUs being without one.
+  /// One iteration of these pipelines, with some GPUs outside of any pipeline.
   ClusterIteration iterate(const std::vector<PipelineGroup>& groups, long spare_gpus, IterationPower* power = nullptr);
 
  private:
-  /// One straggler's onset or recovery: for the pipeline, for the server's knowledge of it, or for both.
+  /// Onset or recovery of one straggler: for the pipeline, for the server's knowledge of it, or for both.
   struct Event {
     Seconds time;
     int straggler = 0;
@@ -140,7 +148,7 @@ class Emulator {
   using States = std::map<int, PipelineState>;
 
   [[nodiscard]] std::vector<Event> events_of(const std::vector<model::Straggler>& stragglers) const;
-  /// Applies an event; the restart that it causes.
+  /// Applies an event; returns the duration of the restart that it causes.
   Seconds apply(const Event& event, const std::vector<model::Straggler>& stragglers, States& states) const;
   Mix mix_of(const States& states, const std::vector<model::Straggler>& stragglers, Response response);
   const ClusterIteration& iteration_of(const Mix& mix);

@@ -1,13 +1,15 @@
-// Where a job's energy went, in parts that add up to all of it.
+// A job's energy, split into parts that add up to the total.
 //
-// Of the energy of computing, sum(e), what could have been saved is bloat, measured in effective energy (e - P t, so
-// that the waiting which a slower computation replaces is not counted twice) against the proven lower bound:
-//   intrinsic bloat: without making the pipeline slower;
-//   extrinsic bloat: on top, by slowing it down to what it waits for;
+// Of the energy of computing, sum(e), the avoidable part is bloat, measured in effective energy (e - P t, so that the
+// waiting which a slower computation replaces is not counted twice) against the proven lower bound:
+//   intrinsic bloat: avoidable without making the pipeline slower;
+//   extrinsic bloat: avoidable in addition by slowing the pipeline down to the time that it waits for anyway;
 //   useful: the rest of sum(e), and the optimizer's step.
-// Blocking: waiting, within the pipeline and for the slowest one, for batches, and in gradient synchronisation. Idle:
-// GPUs that no pipeline uses, and all of them while the job restarts. Threads: plain value.
-// Source: paper section 2.2, eq. (1).
+// Blocking: waiting, within the pipeline and for the slowest one, for batches, and in gradient synchronization. Idle:
+// GPUs that no pipeline uses, and all of them while the job restarts.
+//
+// Threads: plain value.
+// Source:  paper section 2.2, eq. (1).
 #pragma once
 
 #include "base/units.h"

@@ -13,7 +13,7 @@ PipelineIteration iterate_pipeline(const model::ComputationDag& dag, const model
   power.reserve(2 * plan.size());
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const Seconds lasts = simulation.end[i] - simulation.start[i];
-    // Late in a long iteration, a computation may be too short for the clock's digits.
+    // Late in a long iteration, a computation may be too short for the precision of its time.
     if (lasts <= Seconds(0)) continue;
     const double above_w =
         (simulation.energy_of[i] / lasts).value() - dag.blocking_power_of(static_cast<int>(i)).value();
@@ -21,7 +21,7 @@ PipelineIteration iterate_pipeline(const model::ComputationDag& dag, const model
     power.push_back({simulation.end[i].value(), -above_w});
   }
   std::ranges::stable_sort(power, {}, &PowerChange::time_s);
-  // One change for each moment: what ends and what begins there.
+  // One change for each moment: the sum of all ends and begins there.
   std::size_t last = 0;
   for (std::size_t i = 1; i < power.size(); ++i) {
     if (power[i].time_s == power[last].time_s) {

@@ -1,10 +1,14 @@
-// One iteration of one pipeline under one plan: how long, how much energy, and its power over time.
+// Simulates one iteration of one pipeline under one plan: its time, its energy, and its power over time.
 //
-// Input: a valid DAG (throttled or not, see simulation/emulator/condition.h), a plan that fits, and the switch latency
-// of its clocks. Output: of the DAG as it is, that is one GPU of each tensor-parallel group. Power is what the ranks
-// draw above waiting, as changes by rising time, first at 0, last at `time`; their sum is 0 and their integral
-// computing - (blocking power * busy time) = effective energy. Errors: none. Cost: one simulation. Threads: pure.
-// Source: planning/checker/plan_run.h.
+// Input:   a valid DAG (throttled or not, see simulation/emulator/condition.h), a plan that fits, and the switch
+//          latency of its clocks.
+// Output:  results for the DAG as it is, that is, one GPU of each tensor-parallel group. Power is that of the ranks
+//          above blocking power, as changes in ascending time, first at 0, last at `time`; their sum is 0 and their
+//          integral computing - (blocking power * busy time) = effective energy.
+// Errors:  none.
+// Cost:    one simulation.
+// Threads: pure.
+// Source:  planning/checker/plan_run.h.
 #pragma once
 
 #include <vector>

@@ -35,7 +35,7 @@ void transform(std::vector<Complex>& values) {
     for (std::size_t block = 0; block < n; block += 2 * half) {
       for (std::size_t k = 0; k < half; ++k) {
         const Complex root = roots[k * stride], even = values[block + k], odd = values[block + k + half];
-        // Written out: operator* of std::complex looks for infinities.
+        // Written out: operator* of std::complex checks for infinities.
         const Complex turned(odd.real() * root.real() - odd.imag() * root.imag(),
                              odd.real() * root.imag() + odd.imag() * root.real());
         values[block + k] = even + turned;

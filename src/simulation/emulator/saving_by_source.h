@@ -1,8 +1,12 @@
-// What a method saves, by source, in percent of the energy of everything at maximum clock.
+// A method's saving by source, in percent of the energy of the same work with all computations at maximum clock.
 //
-// Intrinsic: what its fastest plans save, whatever the stragglers do. Extrinsic: what slowing down for stragglers adds.
-// Input: energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
-// Errors: none. Threads: pure. Source: paper section 6.3, figure 7.
+// Intrinsic: the saving of its fastest plans, whatever the stragglers do. Extrinsic: the additional saving from
+// slowing down for stragglers.
+//
+// Input:   energy of the same work (an iteration) at maximum clock, with the fastest plans only, and with all plans.
+// Errors:  none.
+// Threads: pure.
+// Source:  paper section 6.3, figure 7.
 #pragma once
 
 #include "base/units.h"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* all_max = "all-max";
 
-/// Kind and plans for one number of microbatches: what does not depend on how many pipelines there are.
+/// Kind and plans for one number of microbatches: the part that does not depend on the number of pipelines.
 struct Planned {
   std::vector<PipelineKind> kinds;
   std::vector<MethodPlans> methods;  ///< all-max first
@@ -33,7 +33,7 @@ Result<Planned> plan(const model::Scenario& scenario, const model::Profile& prof
   return planned;
 }
 
-/// Of a pipeline that is not hampered: energy of an iteration.
+/// Energy of an iteration of a pipeline without stragglers.
 std::optional<Joules> of_healthy(const SteadyState& state) {
   for (std::size_t g = 0; g < state.groups.size(); ++g)
     if (state.groups[g].condition.healthy()) return state.iteration.of_one[g].total();

@@ -1,13 +1,18 @@
-// Strong and weak scaling: one pipeline straggles, and all sizes, degrees and methods are emulated in one go.
+// Strong and weak scaling: emulates all sizes, slowdowns and methods while one pipeline is a straggler.
 //
-// Problem: does saving grow with the cluster? Strong: the scenario's global batch (microbatches x pipelines of its
-// first kind) is shared out to however many pipelines the GPUs make; weak: each pipeline keeps its microbatches.
-// Pipeline 0 is throttled as a whole, and the server knows. Input: a scenario with a sweep (kind, methods, timing; its
-// stragglers and horizon do not matter) and its first kind's profile. Output: one row per scaling, size, slowdown and
-// method, in that order, all-max first; one steady iteration each. Errors: those of simulation/emulator/cluster.h;
-// invalid_input for GPUs that make no whole pipelines, or pipelines among which the batch cannot be shared out. Cost:
-// planning once per number of microbatches, then O(slowdowns). Threads: progress on the caller's. Source: paper
-// section 6.3, table 5, figure 8.
+// Strong: the scenario's global batch (microbatches x pipelines of its first kind) is divided among the pipelines
+// that the GPUs form; weak: each pipeline keeps its microbatches. Pipeline 0 is throttled as a whole, and the server
+// knows it.
+//
+// Problem: show whether the saving grows with the cluster.
+// Input:   a scenario with a sweep (kind, methods, timing; its stragglers and horizon do not matter) and its first
+//          kind's profile.
+// Output:  one row per scaling, size, slowdown and method, in that order, all-max first; one steady iteration each.
+// Errors:  those of simulation/emulator/cluster.h; invalid_input for GPUs that form no whole pipelines, or pipelines
+//          among which the batch cannot be divided.
+// Cost:    planning once per number of microbatches, then O(slowdowns).
+// Threads: progress on the caller's.
+// Source:  paper section 6.3, table 5, figure 8.
 #pragma once
 
 #include <functional>
@@ -31,8 +36,8 @@ struct ScalingRow {
   double slowdown = 1;
   std::string method;
   ClusterIteration iteration;
-  Savings savings;                          ///< of the cluster, straggler included
-  std::optional<double> non_straggler_pct;  ///< what a pipeline that does not straggle saves, where there is one
+  Savings savings;                          ///< of the cluster, including the straggler
+  std::optional<double> non_straggler_pct;  ///< saving of a pipeline that is no straggler, if there is one
 };
 
 Result<std::vector<ScalingRow>> emulate_scaling(const model::Scenario& scenario, const model::Profile& profile,

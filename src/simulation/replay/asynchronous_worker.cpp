@@ -16,10 +16,10 @@
 namespace perseus::replay {
 namespace {
 
-constexpr int kPollMs = 20;  // how soon the thread of the links notices that the worker ends
+constexpr int kPollMs = 20;  // how soon the thread of the links notices the worker's end
 enum DecisionAbout : std::int32_t { kCommand = 0, kJob = 1 };
 
-/// A message as the stream knows it.
+/// A message's name in the stream.
 std::uint64_t name_of(MessageKind kind, std::int64_t iteration, std::int32_t about) {
   return static_cast<std::uint64_t>(kind) << 60U | (static_cast<std::uint64_t>(about) & 0xfffffffU) << 32U |
          (static_cast<std::uint64_t>(iteration) & 0xffffffffU);
@@ -48,12 +48,12 @@ class AsynchronousWorker {
     Status result = train();
     if (result) {
       for (const int peer : peers()) {
-        // Who has gone already needs no farewell.
+        // A peer that has gone already needs no farewell.
         (void)links_.send(peer, {MessageKind::farewell, 0, 0, 0, {}});
       }
     } else {
       remember_failure(result.error());
-      device_.abort();  // what the stream would still tell is owned by this object
+      device_.abort();  // the stream's pending callbacks use this object
     }
     {
       const std::lock_guard lock(mutex_);
@@ -71,7 +71,7 @@ class AsynchronousWorker {
     int peer;
     Message message;
   };
-  /// An iteration that the host has enqueued (or is enqueuing) and the device has not done.
+  /// An iteration that the host has enqueued (or is enqueuing) and the device has not completed.
   struct Underway {
     RankReport report;
     std::vector<simulated_cuda::Stamp> stamps;  ///< per step
@@ -89,7 +89,7 @@ class AsynchronousWorker {
     return all;
   }
 
-  // ---- The host's thread: what a training framework does
+  // ---- The host's thread: the work of a training framework
 
   Status train() {
     for (int i = 0; i < ahead_.computations + 1; ++i) {
@@ -117,13 +117,13 @@ class AsynchronousWorker {
     return drain();
   }
 
-  /// All that was enqueued is done and reported.
+  /// Waits until all enqueued work is done and reported.
   Status drain() {
     if (Status done = device_.synchronize(); !done) return done;
     return report_all_done();
   }
 
-  /// As run_worker(): the first worker registers the job, the others join it. The GPUs wait meanwhile.
+  /// As run_worker(): the first worker registers the job, the others join it. The GPUs wait until then.
   Status join_job(std::int64_t iteration) {
     if (Status drained = drain(); !drained) return drained;
     if (options_.place.worker() == 0) {
@@ -202,7 +202,7 @@ class AsynchronousWorker {
   Status keep_close() {
     const auto ring = static_cast<std::int64_t>(computation_ended_.size());
     if (ahead_.computations == 0 || launched_ < ring) return Ok{};
-    // The oldest of the ring: it is recorded again next.
+    // The oldest of the ring: the next launch records it again.
     if (Status ended = device_.wait(computation_ended_[launched_ % ring]); !ended) return ended;
     return report_all_done();
   }
@@ -212,7 +212,7 @@ class AsynchronousWorker {
     return device_.tell(&AsynchronousWorker::depart, &u.departures.back());
   }
 
-  /// agree() as operations of the stream; afterwards the stream is where the last worker came.
+  /// agree() as operations of the stream; afterwards the stream is at the time of the last worker.
   Status enqueue_meeting(Underway& u) {
     const std::int64_t meeting = meeting_++;
     const int self = options_.place.worker();
@@ -263,7 +263,7 @@ class AsynchronousWorker {
 
   // ---- Decisions of worker 0
 
-  /// In worker 0: the launcher's oldest command that was not followed yet.
+  /// In worker 0: the launcher's oldest pending command.
   std::string next_command() {
     const std::lock_guard lock(mutex_);
     if (launcher_gone_) return "stop";
@@ -288,13 +288,13 @@ class AsynchronousWorker {
     return Ok{};
   }
 
-  /// Waits for it. Nothing else than "run" comes before the first iteration.
+  /// Waits for the decision. Only "run" comes before the first iteration.
   Result<std::string> decided(std::int64_t iteration, DecisionAbout about) {
     if (iteration == 0 && about == kCommand) return std::string("run");
     std::unique_lock lock(mutex_);
     const auto key = std::pair(iteration, static_cast<std::int32_t>(about));
     while (!failure_ && !decisions_.contains(key)) {
-      // Iterations that end meanwhile are reported: the launcher may decide by them.
+      // Reports iterations that end during the wait: the launcher may decide by them.
       lock.unlock();
       if (Status reported = report_all_done(); !reported) return reported.error();
       lock.lock();
@@ -343,7 +343,7 @@ class AsynchronousWorker {
       if (!failure_) continue;
       break;
     }
-    // Calls that wait for the device return with an error.
+    // Makes calls that wait for the device return with an error.
     device_.abort();
   }
 
@@ -387,7 +387,7 @@ class AsynchronousWorker {
     return device_.deliver(name_of(message.kind, message.iteration, message.about), message.time_s);
   }
 
-  /// A peer that ends in order says farewell before.
+  /// A peer that ends in order sends a farewell before.
   Status check_peers() {
     for (const int peer : peers()) {
       if (links_.closed(peer) && std::ranges::find(farewells_, peer) == farewells_.end()) {
@@ -414,7 +414,7 @@ class AsynchronousWorker {
   std::vector<simulated_cuda::CudaEvent> computation_ended_;  ///< of the last ones launched, in a ring
   std::vector<simulated_cuda::CudaEvent> iteration_ended_;    ///< likewise
   std::int64_t launched_ = 0, meeting_ = 0;
-  bool met_ = false;  ///< all workers' streams are at the same place
+  bool met_ = false;  ///< all workers' streams are at the same position
 
   // The thread of the links.
   std::vector<int> farewells_;

@@ -24,7 +24,7 @@ constexpr int exec_failed = 127;
 [[noreturn]] void become(pid_t parent, const std::vector<char*>& arguments, const ChildOptions& options, int output,
                          int failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(exec_failed);  // it died before the line above
+  if (getppid() != parent) _exit(exec_failed);  // the parent died before the line above
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -63,7 +63,7 @@ Result<ChildProcess> ChildProcess::start(const ChildOptions& options) {
   close(failure[1]);
   if (output[1] >= 0) close(output[1]);
   int why = pid < 0 ? fork_error : 0;
-  if (pid > 0 && read(failure[0], &why, sizeof why) != sizeof why) why = 0;  // closed by exec: it runs
+  if (pid > 0 && read(failure[0], &why, sizeof why) != sizeof why) why = 0;  // closed by exec: the program runs
   close(failure[0]);
   if (why != 0) {
     if (pid > 0) waitpid(pid, nullptr, 0);

@@ -1,10 +1,16 @@
-// A child process that ends with its parent, whatever ends the parent.
+// A child process that ends with its parent, however the parent ends.
 //
-// Problem: a replay is many processes; none may outlive it, and a dead one must be told from a finished one. Input: a
-// program, its arguments, descriptors that it is to have under the same numbers, where its output goes. Output: the
-// running child. It is in a process group of its own (Ctrl-C reaches the parent alone, which then ends its children in
-// order) and gets SIGKILL when the parent dies. Errors: unavailable naming the program and why it cannot run. Cost: a
-// fork. Threads: start() from the main thread, for the kernel ties the child to the thread that made it.
+// The child is in a process group of its own (Ctrl-C reaches the parent alone, which then ends its children in order)
+// and gets SIGKILL when the parent dies.
+//
+// Problem: a replay is many processes; none may outlive it, and a dead one must be distinguishable from a finished
+//          one.
+// Input:   a program, its arguments, descriptors that it inherits under the same numbers, the destination of its
+//          output.
+// Output:  the running child.
+// Errors:  unavailable naming the program and why it cannot run.
+// Cost:    a fork.
+// Threads: start() from the main thread, since the kernel ties the child to the thread that created it.
 #pragma once
 
 #include <sys/types.h>
@@ -20,7 +26,7 @@ namespace perseus::replay {
 struct ChildOptions {
   std::vector<std::string> command;  ///< program (a path) and arguments
   std::vector<int> inherited;        ///< descriptors
-  std::string error_file;            ///< standard error appends to it; empty: as the parent's
+  std::string error_file;            ///< standard error appends to it; empty: the parent's
   bool pipe_output = false;          ///< standard output can be read; else it goes to standard error
 };
 
@@ -33,13 +39,13 @@ class ChildProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const;
-  /// Its end, if it has ended: 0, or in words.
+  /// Its end, if it has ended: 0, or a description.
   struct End {
     bool in_order = false;  ///< exit code 0
     std::string how;        ///< "was killed by signal 9", "ended with exit code 70"
   };
   const std::optional<End>& ended();
-  /// Waits for it at most that long; false: it still runs.
+  /// Waits for its end at most that long; false: it still runs.
   bool wait(double limit_s);
   /// The next line of its output, without its end; empty after the limit or at the end of its output.
   std::string read_line(double limit_s);

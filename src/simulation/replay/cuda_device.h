@@ -20,7 +20,7 @@ namespace perseus::replay {
 
 class CudaDevice {
  public:
-  /// Sets $PERSEUS_SIMULATED_GPUS and $PERSEUS_CUDA, so that other users of CUDA in this process meet the same device.
+  /// Sets $PERSEUS_SIMULATED_GPUS and $PERSEUS_CUDA, so that other users of CUDA in this process get the same device.
   static Result<std::unique_ptr<CudaDevice>> open_process(const std::string& library, const std::string& gpu,
                                                           const std::map<int, std::string>& kernel_of);
   /// The `ordinal`-th GPU of $PERSEUS_SIMULATED_GPUS. kernel_of: type of the DAG -> name of the kernel.

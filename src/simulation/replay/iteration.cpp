@@ -8,7 +8,7 @@
 namespace perseus::replay {
 namespace {
 
-/// When the inputs of a step are there, in device time.
+/// The time at which the inputs of a step have arrived, in device time.
 Result<double> await_inputs(const RankScript& script, const ScriptStep& step, const IterationPlace& place,
                             const std::map<int, double>& ended, PeerLinks& links) {
   double ready_s = 0;

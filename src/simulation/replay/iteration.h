@@ -1,13 +1,18 @@
-// One training iteration of one rank, in real time or in a virtual one.
+// Runs one training iteration of one rank, in real or virtual time.
 //
-// Problem: a worker process is to run its computations in schedule order, each as soon as the rank is free and its
-// inputs are there, and operating systems wake sleepers late, by 0.1 ms or by 10. If that lateness went into the
-// iteration, it would add up along the critical path. So time is the devices': a computation starts when the previous
-// one of its rank was done on the device, or its last message's maker was, whichever is later, even if the process
-// hears of it late: the device is told how long ago (as a GPU with work in its queue does not wait for its host).
-// Input: a rank's script, links to its peers, a device. Output: when each computation ran, in device time. Errors:
-// those of the links; a payload that is not what the peer must send is internal. Cost: two messages a computation.
-// Threads: one. Source: paper section 5 (integration); docs/demo.md.
+// Time is the devices' time: a computation starts when the previous one of its rank was done on the device, or when
+// the maker of its last message was, whichever is later, even if the process learns of it late: the process passes
+// the start time to the device (as a GPU with work in its queue does not wait for its host).
+//
+// Problem: a worker process runs its computations in schedule order, each as soon as the rank is free and its inputs
+//          are there, and operating systems wake sleepers late, by 0.1 ms or by 10. If that lateness went into the
+//          iteration, it would add up along the critical path.
+// Input:   a rank's script, links to its peers, a device.
+// Output:  when each computation ran, in device time.
+// Errors:  those of the links; a payload that is not what the peer must send is internal.
+// Cost:    two messages a computation.
+// Threads: one.
+// Source:  paper section 5 (integration); docs/demo.md.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +26,10 @@
 
 namespace perseus::replay {
 
-/// A computation as it ran. Plain data: it travels in reports.
+/// A computation as measured. Plain data: reports contain it.
 struct ComputationStamp {
   std::int32_t computation = 0;
-  std::int32_t clock_mhz = 0;  ///< that the device had when it was done
+  std::int32_t clock_mhz = 0;  ///< the device's clock when it was done
   double start_s = 0;
   double end_s = 0;
   double energy_j = 0;
@@ -37,21 +42,22 @@ class ReplayDevice {
   ReplayDevice& operator=(const ReplayDevice&) = delete;
   virtual ~ReplayDevice() = default;
   virtual double now_s() = 0;
-  /// A computation of that type that starts at `start_s`, later or a little earlier than now; it is told as soon as it
-  /// has started, by `started(when)`, and returned when it is done. `start_s` and `end_s` say when it really ran.
+  /// Runs a computation of that type that starts at `start_s`, later or a little earlier than now; calls
+  /// `started(when)` as soon as it has started, and returns when it is done. The result's `start_s` and `end_s` are
+  /// its actual times.
   virtual ComputationStamp run(int type, double start_s, const std::function<void(double)>& started) = 0;
-  /// Energy since it was made, up to a moment since which it has been waiting.
+  /// Energy since the object's creation, up to a moment since which it has been waiting.
   virtual double energy_j(double until_s) = 0;
 
-  /// How late this process was when it should have started a computation or heard of its end, in all so far.
+  /// Total lateness of this process at starts of computations and at observing their ends.
   struct Lateness {
-    double made_up_s = 0;  ///< not in any stamp
-    double lost_s = 0;     ///< more than could be made up: in the stamps
+    double made_up_s = 0;  ///< compensated: not in any stamp
+    double lost_s = 0;     ///< beyond compensation: in the stamps
   };
   [[nodiscard]] virtual Lateness lateness() const { return {}; }
 };
 
-/// What the training framework calls around its work: the Perseus client, or nothing.
+/// Calls of the training framework around its work: the Perseus client, or nothing.
 class TrainingHooks {
  public:
   TrainingHooks() = default;
@@ -65,11 +71,11 @@ class TrainingHooks {
 
 struct IterationPlace {
   std::int64_t iteration = 0;
-  int first_worker = 0;  ///< the worker of rank 0 of this pipeline: rank r is worker first_worker + r
+  int first_worker = 0;  ///< worker of rank 0 of this pipeline: rank r is worker first_worker + r
   std::size_t payload_bytes = 4096;
 };
 
-/// The iteration starts at `start_s`. set_speed is called as soon as the previous computation is done.
+/// The iteration starts at `start_s`. Calls set_speed as soon as the previous computation is done.
 Result<std::vector<ComputationStamp>> run_iteration(const RankScript& script, const IterationPlace& place,
                                                     double start_s, PeerLinks& links, ReplayDevice& device,
                                                     TrainingHooks& hooks);

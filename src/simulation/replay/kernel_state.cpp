@@ -12,7 +12,7 @@ namespace perseus::replay {
 std::optional<KernelState> kernel_state_of(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string text;
-  std::getline(file, text);  // unlike the buffer's iterators it does not throw where the process ends meanwhile
+  std::getline(file, text);  // unlike the buffer's iterators it does not throw if the process ends during the read
   // "123 (name) T 1 ...": a name may contain blanks and parentheses.
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;

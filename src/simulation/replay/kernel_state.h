@@ -1,7 +1,9 @@
-// What the kernel says about processes, by /proc.
+// Reads processes and their states from /proc.
 //
-// Output:  all processes, and of each name (as the kernel keeps it, at most 15 bytes), parent, and whether a signal
-// (SIGSTOP) keeps it from running. Errors:  nothing where there is no such process. Cost:    reads one file a process.
+// Output:  all processes, and of each its name (as the kernel keeps it, at most 15 bytes), parent, and whether a
+//          signal (SIGSTOP) stops it.
+// Errors:  an empty result where there is no such process.
+// Cost:    reads one file a process.
 // Threads: pure.
 #pragma once
 

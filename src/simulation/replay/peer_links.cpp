@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t magic = 0x50525352;
 constexpr std::uint32_t most_payload = 1U << 24U;
-constexpr int look_up_ms = 100;  // how often a long wait asks whether it is to end
+constexpr int look_up_ms = 100;  // interval at which a long wait checks for a request to end
 
 struct Header {
   std::uint32_t magic, kind;

@@ -1,13 +1,17 @@
-// Messages between the worker processes of a training replay, over sockets that they were born with.
+// Messages between the worker processes of a training replay, over inherited sockets.
 //
-// Problem: stages send each other activations and gradients, replicas agree on the end of an iteration; whoever is
-// waited for may die. Input: one connected stream socket per peer. Output: send() puts a whole message on its way,
-// receive() gives the one asked for, whatever came before it (others are kept). A message carries the moment at which
-// the device that made it was done, which may lie a little before the moment it was sent: see
-// simulation/replay/iteration.h. Errors: unavailable naming the peer when it has gone; internal when what comes is not
-// what a peer sends; interrupted() tells a stop that was asked for. Cost: a system call a message; payloads are
-// checked, byte for byte. Threads: any may send(); one at a time may do all else. No deadlock: a sender reads while it
-// waits.
+// A message carries the moment at which the sending device was done, which may lie a little before the moment of
+// sending: see simulation/replay/iteration.h. No deadlock: a sender reads while it waits.
+//
+// Problem: stages send each other activations and gradients, replicas agree on the end of an iteration; a peer may
+//          die while others wait for it.
+// Input:   one connected stream socket per peer.
+// Output:  send() sends a whole message; receive() returns the requested message, in any order of arrival (it keeps
+//          others).
+// Errors:  unavailable naming the peer when it has gone; internal for data that no peer sends; interrupted()
+//          identifies a requested stop.
+// Cost:    a system call a message; payloads are checked, byte for byte.
+// Threads: any may send(); one at a time may call all else.
 #pragma once
 
 #include <cstdint>
@@ -25,27 +29,27 @@ namespace perseus::replay {
 
 enum class MessageKind : std::uint32_t {
   data,      ///< an activation or gradient
-  arrived,   ///< its iteration is done, with its share of the gradient
-  go_on,     ///< all are, here is what comes next
+  arrived,   ///< its iteration is done; contains its share of the gradient
+  go_on,     ///< all are done; contains the decision about the next iteration
   command,   ///< from the launcher
   report,    ///< to the launcher
   note,      ///< to the launcher, text
-  decision,  ///< of worker 0: what comes next, ahead of the iteration before which it is followed
+  decision,  ///< of worker 0: its decision about an iteration, sent one iteration ahead
   farewell   ///< the sender ends in order
 };
 
 struct Message {
   MessageKind kind = MessageKind::data;
   std::int64_t iteration = 0;
-  std::int32_t about = 0;  ///< data: the dependency; others: who
+  std::int32_t about = 0;  ///< data: the dependency; others: the sender
   double time_s = 0;       ///< CLOCK_MONOTONIC or a virtual clock's
   std::string payload;
 };
 
 class PeerLinks {
  public:
-  /// `sockets`: peer -> descriptor, taken over. `stopping` is asked whenever a wait is interrupted or lasts; it says
-  /// true when this process is to end.
+  /// `sockets`: peer -> descriptor; takes ownership. `stopping` is called whenever a wait is interrupted or takes
+  /// long; it returns true when this process is to end.
   explicit PeerLinks(std::map<int, int> sockets, std::function<bool()> stopping = {});
   PeerLinks(const PeerLinks&) = delete;
   PeerLinks& operator=(const PeerLinks&) = delete;
@@ -58,32 +62,33 @@ class PeerLinks {
     int peer = 0;
     Message message;
   };
-  /// Any message of that kind that is here: the oldest iteration's first; nothing otherwise.
+  /// The received message of that kind with the oldest iteration; nothing if there is none.
   std::optional<From> take(MessageKind kind);
-  /// Reads what there is, for at most that long until there is something. An Error if the peers cannot be waited for.
+  /// Reads available data; waits for it at most that long. Returns an Error if the peers cannot be waited for.
   Status look(int limit_ms);
   [[nodiscard]] bool closed(int peer) const;
 
  private:
   struct Link {
     int descriptor = -1;
-    std::string unread;  ///< bytes of messages that are not whole yet
+    std::string unread;  ///< bytes of incomplete messages
     bool closed = false;
   };
   using Key = std::tuple<int, MessageKind, std::int64_t, std::int32_t>;
 
-  /// Waits until one of the sockets can be read, or `writable` written; reads what there is.
+  /// Waits until one of the sockets is readable, or `writable` is writable; reads available data.
   Status wait(int writable, int limit_ms);
   Status read(int peer, Link& link);
 
-  std::mutex sending_;          ///< messages are not mixed
-  mutable std::mutex reading_;  ///< guards what follows, but for the descriptors
+  std::mutex sending_;          ///< keeps messages from mixing
+  mutable std::mutex reading_;  ///< guards the members below, except the descriptors
   std::map<int, Link> links_;
   std::function<bool()> stopping_;
   std::map<Key, Message> arrived_;
 };
 
-/// Bytes that depend on their name, so that a mixed-up message is seen. Stand for an activation or a gradient.
+/// Bytes that depend on their name, so that mixed-up messages are detected. They stand for an activation or a
+/// gradient.
 std::string payload_of(std::int64_t iteration, std::int32_t about, std::size_t bytes);
 
 /// Two connected stream sockets that a program started by exec does not inherit.

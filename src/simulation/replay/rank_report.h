@@ -1,7 +1,10 @@
-// What a worker tells its launcher about one iteration.
+// A worker's report to its launcher about one iteration.
 //
-// Input/output: RankReport, and its bytes (same program on the same machine: plain copies). Errors: internal for bytes
-// that are none. Cost: a copy. Threads: pure.
+// Input:   a RankReport, or its bytes (same program on the same machine: plain copies).
+// Output:  the other of the two.
+// Errors:  internal for bytes that are no report.
+// Cost:    a copy.
+// Threads: pure.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,7 @@
 
 namespace perseus::replay {
 
-/// What the Perseus client in this worker says of itself; all 0 while there is none.
+/// Figures of the Perseus client in this worker; all 0 without a client.
 struct ClientFigures {
   std::int32_t running = 0;  ///< 1: there is one
   std::int32_t state = 0;    ///< perseus_state
@@ -23,7 +26,7 @@ struct ClientFigures {
   std::int64_t clocks_requested = 0, clocks_applied = 0, clocks_failed = 0, server_failures = 0;
   std::int64_t samples = 0, samples_rejected = 0;
   double planned_iteration_time_s = 0;
-  double iteration_energy_j = -1;  ///< of the last one that it knows, by the device's counter; negative: of none
+  double iteration_energy_j = -1;  ///< of the last measured iteration, by the device's counter; negative: none
   double blocking_power_w = 0;
   double request_to_device_p50_s = 0, request_to_device_p99_s = 0;
   double begin_end_ns = 0, set_speed_ns = 0;
@@ -38,7 +41,7 @@ struct RankReport {
   double own_end_s = 0;  ///< of this worker's last computation
   double energy_j = 0;   ///< of this GPU from start to end, exactly
   double late_s = 0;     ///< how late this process woke up, summed over the iteration; not in any time above
-  double lost_s = 0;     ///< of that: more than could be made up for, so that it is in the times above
+  double lost_s = 0;     ///< of that: the uncompensated part, which is in the times above
   ClientFigures client;
   std::vector<ComputationStamp> stamps;  ///< in the rank's order
   std::string client_log;                ///< lines that the client logged since the last report

@@ -1,9 +1,15 @@
-// What one rank of a pipeline does in one iteration: the computation DAG as that rank sees it.
+// The work of one rank of a pipeline in one iteration: the computation DAG as that rank sees it.
 //
-// Problem: a worker process runs its own computations only, but must know for each what it waits for and who waits for
-// it. Input: a valid ComputationDag, a rank. Output: its computations in execution order, each with the dependencies
-// that come from other ranks (messages to receive), those that go there (messages to send), and those within the rank
-// that have a latency (synchronous sends). Errors: none. Cost: O(DAG). Threads: pure. Source: paper section 4.1.
+// Problem: a worker process runs its own computations only, but must know for each the ranks that it waits for and
+//          the ranks that wait for it.
+// Input:   a valid ComputationDag, a rank.
+// Output:  its computations in execution order, each with the dependencies that come from other ranks (messages to
+//          receive), those that go there (messages to send), and those within the rank that have a latency
+//          (synchronous sends).
+// Errors:  none.
+// Cost:    O(DAG).
+// Threads: pure.
+// Source:  paper section 4.1.
 #pragma once
 
 #include <vector>
@@ -15,14 +21,14 @@ namespace perseus::replay {
 
 struct Awaited {
   int dependency = 0;   ///< index into ComputationDag::dependencies: names the message
-  int rank = 0;         ///< that sends it; the own rank: no message, the latency alone
+  int rank = 0;         ///< the sender; the own rank: no message, the latency alone
   int computation = 0;  ///< `before` of the dependency
   Seconds latency;
 };
 
 struct Promised {
   int dependency = 0;
-  int rank = 0;  ///< that waits for it
+  int rank = 0;  ///< the receiver
 };
 
 struct ScriptStep {

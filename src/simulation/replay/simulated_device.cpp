@@ -20,7 +20,7 @@ SimulatedDevice::SimulatedDevice(std::unique_ptr<simulated_gpu::SimulatedGpu> gp
 
 ComputationStamp SimulatedDevice::run(int type, double start_s, const std::function<void(double)>& started) {
   ComputationStamp stamp;
-  while (now_s() < start_s) {  // its inputs are on their way
+  while (now_s() < start_s) {  // its inputs are in transit
     const auto whole_s = static_cast<time_t>(start_s);
     const timespec until{whole_s, static_cast<long>(1e9 * (start_s - static_cast<double>(whole_s)))};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr);

@@ -1,10 +1,15 @@
 // The simulated GPU of a worker, as the device of a replay.
 //
-// Problem: see simulation/replay/iteration.h. A computation that should have started a little ago is begun that long
-// ago: its progress and energy are those it would have by now at the clock that the device has. Made up for is at most
-// half of what the computation takes; beyond that the process was too late for the simulation to be faithful, and it
-// starts late. Input: an attached GPU, which computation of it is which type of the DAG, its blocking power. Output:
-// stamps in CLOCK_MONOTONIC seconds. Errors: none. Cost: some microseconds a computation. Threads: one.
+// A computation that should have started a little ago begins with that start time: its progress and energy are those
+// it would have by now at the clock that the device has. Compensation is limited to half of the computation's
+// duration; beyond that the process was too late for the simulation to be faithful, and the computation starts late.
+//
+// Problem: see simulation/replay/iteration.h.
+// Input:   an attached GPU, the map from types of the DAG to its computations, its blocking power.
+// Output:  stamps in CLOCK_MONOTONIC seconds.
+// Errors:  none.
+// Cost:    some microseconds a computation.
+// Threads: one.
 #pragma once
 
 #include <map>

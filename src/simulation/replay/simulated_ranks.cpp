@@ -17,7 +17,7 @@ struct TimePower {
 
 TimePower of(const model::Measurement& m) { return {m.time, m.energy / m.time}; }
 
-/// At that clock: as measured, else between the neighbours, else as at the nearest end.
+/// At that clock: as measured, else interpolated between the neighbors, else as at the nearest end.
 TimePower at_clock(const model::ComputationType& type, Megahertz clock) {
   const std::vector<model::Measurement>& options = type.options;
   if (clock >= options.front().clock) return of(options.front());
@@ -38,11 +38,11 @@ std::vector<Megahertz> clocks_of(const model::ComputationDag& dag, const std::ve
       if (m.clock.value() > 0) clocks.insert(m.clock);
     }
   }
-  if (clocks.empty()) clocks.insert(Megahertz(1000));  // nothing but constant-time operations
+  if (clocks.empty()) clocks.insert(Megahertz(1000));  // only constant-time operations
   return {clocks.begin(), clocks.end()};
 }
 
-/// Down takes longer than up, and neighbouring targets differ: as measured GPUs do, in an order that is no line.
+/// Down takes longer than up, and neighboring targets differ irregularly, as on measured GPUs.
 Seconds switch_latency_to(std::size_t clock, std::size_t clocks, const SimulatedRankOptions& options) {
   if (clocks < 2) return options.least_switch_latency;
   const double down = static_cast<double>(clock) / static_cast<double>(clocks - 1);

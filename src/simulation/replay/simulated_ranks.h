@@ -1,12 +1,16 @@
-// The simulated GPUs of a pipeline: one per rank, with the physics that a profile says.
+// The simulated GPUs of a pipeline: one per rank, with time and power from a profile.
+//
+// One GPU stands for all accelerators of its rank: powers are those of all together.
 //
 // Problem: a replay needs a GPU per rank that takes the profile's time and power for each computation at each clock.
-// Input: a valid ComputationDag (its types' options are the profile), a rank, what a profile leaves open. Output: the
-// specification; computation k of it is type types_of(dag, rank)[k]. Clocks are all that any computation of the rank
-// was measured at; a computation that lacks one gets time and power interpolated between its neighbouring clocks. One
-// GPU stands for all accelerators of its rank: powers are those of all together. Errors: none; more clocks or
-// computations than a simulated GPU has are its create()'s. Cost: O(types * clocks). Threads: pure. Source: switch
-// latencies of some ms that depend on the target: see docs/demo.md.
+// Input:   a valid ComputationDag (its types' options are the profile), a rank, the values that a profile lacks.
+// Output:  the specification; computation k of it is type types_of(dag, rank)[k]. Its clocks are all clocks at which
+//          any computation of the rank was measured; a computation that lacks one gets time and power interpolated
+//          between its neighboring clocks.
+// Errors:  none; create() of the simulated GPU reports more clocks or computations than it supports.
+// Cost:    O(types * clocks).
+// Threads: pure.
+// Source:  switch latencies of some ms that depend on the target: see docs/demo.md.
 #pragma once
 
 #include <vector>
@@ -30,8 +34,8 @@ std::vector<int> types_of(const model::ComputationDag& dag, int rank);
 simulated_gpu::SimulatedGpuSpec gpu_of_rank(const model::ComputationDag& dag, int rank,
                                             const SimulatedRankOptions& options);
 
-/// The clock that a computation of that type really runs at when asked for an option while a power limit holds: the
-/// highest measured one not above it that keeps the limit, else the lowest. An option index.
+/// The actual clock of a computation of that type when an option is requested while a power limit holds: the highest
+/// measured one not above it that keeps the limit, else the lowest. An option index.
 int option_under_limit(const model::ComputationType& type, int option, Watts limit);
 
 }  // namespace perseus::replay

@@ -21,7 +21,7 @@ using Clock = std::chrono::steady_clock;
 
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-/// Descriptors that a worker gets: peer -> its end of the socket.
+/// Descriptors of a worker: peer -> its end of the socket.
 using Ends = std::vector<std::map<int, int>>;
 
 void close_all(const Ends& ends) {
@@ -30,7 +30,7 @@ void close_all(const Ends& ends) {
   }
 }
 
-/// Pairs of workers that talk: along the pipeline, and at the end of an iteration.
+/// Pairs of workers that communicate: along the pipeline, and at the end of an iteration.
 std::set<std::pair<int, int>> talking_pairs(const model::ComputationDag& dag, int replicas) {
   std::set<std::pair<int, int>> pairs;
   const auto add = [&](int a, int b) { pairs.emplace(std::min(a, b), std::max(a, b)); };
@@ -126,7 +126,7 @@ Status TrainingReplay::command(const std::string& text) {
 }
 
 Status TrainingReplay::check_workers(double patience_s) {
-  // When one has died, the others follow soon: the one that did not end for lack of a peer is to blame.
+  // After the death of one worker the others follow soon: the cause is the one that did not end for lack of a peer.
   const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
   const std::string innocent = fmt::format("ended with exit code {}", exit_peer_has_gone);
   std::string any;
@@ -210,7 +210,7 @@ Status TrainingReplay::finish(double limit_s) {
   const auto until = Clock::now() + std::chrono::duration<double>(limit_s);
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     while (!workers_[w].ended()) {
-      if (Status heard = listen(20); !heard) return heard;  // so that nobody waits for its report to be read
+      if (Status heard = listen(20); !heard) return heard;  // so that no worker blocks on an unread report
       if (Clock::now() >= until) {
         return Error{ErrorCode::unavailable, fmt::format("worker {} does not end within {} s", w, limit_s)};
       }

@@ -1,9 +1,15 @@
-// A training job as processes: launches the workers, tells them what to do, hears how each iteration went.
+// A training job as processes: launches the workers, sends them commands, and receives their reports of each
+// iteration.
 //
-// Problem: see docs/demo.md. Input: the pipeline, how many replicas, the worker program and what it is to be told.
-// Output: iterations, each as the reports of all workers. Errors: unavailable naming the worker that ended and how
-// ("worker 3 (replica 0, rank 3) was killed by signal 9"), and for no report within the limit; those of starting. Cost:
-// a process a rank. Threads: one. However this object ends, its processes end: asked first, then killed.
+// However this object ends, its processes end: first by request, then by SIGKILL.
+//
+// Problem: see docs/demo.md.
+// Input:   the pipeline, the number of replicas, the worker program and its arguments.
+// Output:  iterations, each as the reports of all workers.
+// Errors:  unavailable naming the worker that ended and how ("worker 3 (replica 0, rank 3) was killed by signal 9"),
+//          and for no report within the limit; those of starting.
+// Cost:    a process a rank.
+// Threads: one.
 #pragma once
 
 #include <functional>
@@ -27,11 +33,11 @@ struct ReplayOptions {
   int replicas = 1;
   std::vector<std::string> gpus;  ///< per worker: state file
   std::string error_file;         ///< their standard error
-  double report_limit_s = 60;     ///< no iteration takes that long
-  double silence_s = 5;           ///< without a report, after which `on_silence` says who is silent
+  double report_limit_s = 60;     ///< longer than any iteration takes
+  double silence_s = 5;           ///< time without a report after which `on_silence` names the silent workers
   std::function<void(const std::string&)> on_silence;  ///< called again after each further silence_s
-  std::function<void(const RankReport&)> on_report;    ///< as soon as it is here
-  std::function<bool()> interrupted;                   ///< then next_iteration() fails
+  std::function<void(const RankReport&)> on_report;    ///< called on arrival of each report
+  std::function<bool()> interrupted;                   ///< true: next_iteration() fails
 };
 
 struct JobIteration {
@@ -46,14 +52,15 @@ class TrainingReplay {
   TrainingReplay& operator=(const TrainingReplay&) = delete;
   ~TrainingReplay();
 
-  /// "client" or "stop", after the iteration under way.
+  /// "client" or "stop", after the current iteration.
   Status command(const std::string& text);
-  /// The next one that all workers have finished.
+  /// The next iteration that all workers have completed.
   Result<JobIteration> next_iteration();
   /// The job's id, once worker 0 has registered it; "" before.
   [[nodiscard]] const std::string& job() const { return job_; }
   [[nodiscard]] bool job_told() const { return job_told_; }
-  /// Takes in what the workers send, for at most that long until something comes: for who waits for something else.
+  /// Receives messages of the workers; waits for the first at most that long. For callers that wait for another
+  /// event.
   Status listen(int limit_ms);
   /// After the command "stop": waits until all have ended. An Error if one does not, or not in order.
   Status finish(double limit_s);
@@ -64,23 +71,23 @@ class TrainingReplay {
   Status start_workers(const model::ComputationDag& dag);
   /// Workers that are stopped (SIGSTOP), else those that have not reported the next iteration.
   [[nodiscard]] std::string silent_workers() const;
-  /// Who has ended without being told to, and how; ok if nobody.
+  /// Names the workers that ended without a command, and how they ended; ok if there are none.
   Status check_workers(double patience_s);
 
   ReplayOptions options_;
   int ranks_;
   std::vector<ChildProcess> workers_;
   std::unique_ptr<PeerLinks> links_;
-  std::map<std::int64_t, JobIteration> iterations_;  ///< not whole yet
+  std::map<std::int64_t, JobIteration> iterations_;  ///< incomplete ones
   std::int64_t next_ = 0;
   double last_heard_s_ = 0;  ///< a report, or the last call of on_silence
   std::int32_t commands_ = 0;
   std::string job_;
   bool job_told_ = false;
-  bool stopping_ = false;  ///< workers may end, and some do before the last report of others has come
+  bool stopping_ = false;  ///< workers may end, and some do before the last report of others has arrived
 };
 
-/// Of a worker program that ended because another one had: not to be blamed.
+/// Exit code of a worker program that ended because another one had ended: not the cause.
 inline constexpr int exit_peer_has_gone = 3;
 
 }  // namespace perseus::replay

@@ -23,7 +23,7 @@ class Worker {
   }
 
  private:
-  /// All meet; afterwards start_s_ is when the last one came, next_ what the first one says.
+  /// Synchronizes all workers; afterwards start_s_ is the time of the last one, next_ the first one's decision.
   Status meet(double done_s, const std::string& said) {
     const auto agreement = agree(options_.place, meeting_++, done_s, options_.payload_bytes, links_,
                                  [&] { return said.empty() ? next_command() : said; });
@@ -33,7 +33,7 @@ class Worker {
     return Ok{};
   }
 
-  /// In worker 0: the launcher's oldest command that was not followed yet.
+  /// In worker 0: the launcher's oldest pending command.
   std::string next_command() {
     if (links_.closed(launcher) || !links_.look(0)) return "stop";
     const auto command = links_.take(MessageKind::command);

@@ -15,7 +15,7 @@
 namespace perseus::simulated_cuda {
 namespace {
 
-constexpr double kPollInterval = 20e-6;  // of memory that a stream waits for
+constexpr double kPollInterval = 20e-6;  // of memory that a stream polls
 constexpr double kLongestSleep = 1.0;
 
 thread_local bool runs_host_function = false;
@@ -26,7 +26,7 @@ double now_s() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// The device does not care how busy its host is: its thread is woken on time, and first where that is allowed.
+/// A busy host must not slow the device: its thread wakes up on time, and with priority where that is allowed.
 void become_device() {
   prctl(PR_SET_TIMERSLACK, 1000);
   const sched_param priority{.sched_priority = 1};
@@ -103,7 +103,7 @@ int Engine::enqueue(Stream& stream, Operation operation) {
     operation.enqueued_s = now_s();
     operation.number = next_number_++;
     stream.arriving_.push_back(std::move(operation));
-    // Else the engine takes it in when it is done with what is before it.
+    // Else the engine takes it in after it has completed the operations before it.
     was_empty = stream.pending_++ == 0;
   }
   if (was_empty) gpu_->tell_change();
@@ -140,7 +140,7 @@ int Engine::synchronize(Stream& stream) {
   Lock lock(mutex_);
   const std::uint64_t until = next_number_;
   take_in(stream);
-  // What is enqueued meanwhile is not waited for.
+  // Operations enqueued during the wait are not waited for.
   return wait(lock, [&] {
     return (stream.waiting_.empty() || stream.waiting_.front().number >= until) && stream.effects_.empty();
   });
@@ -232,7 +232,7 @@ double Engine::pump(Lock& lock) {
       return kLongestSleep;
     }
     if (finish_kernel()) moved = true;
-    // Streams may come and go while a message is told.
+    // Streams may be created and destroyed while a message is delivered.
     const std::vector<std::shared_ptr<Stream>> streams = streams_;
     for (const auto& stream : streams) take_in(*stream);
     for (const auto& stream : streams) {
@@ -273,7 +273,7 @@ bool Engine::show_effects(Stream& stream, double now) {
   return shown;
 }
 
-/// The legacy stream and the blocking streams of its context: each waits for what was enqueued in the other before.
+/// The legacy stream and the blocking streams of its context: each waits for the earlier operations of the other.
 bool Engine::behind_others(const Stream& stream, const Operation& operation) const {
   if (!stream.legacy_ && !stream.blocking_) return false;
   return std::ranges::any_of(streams_, [&](const auto& other) {
@@ -292,14 +292,14 @@ void Engine::meet_others(Stream& stream) const {
   }
 }
 
-/// Else the device gets there later, and the engine looks again then.
+/// If false, the device gets there later, and the engine checks again then.
 bool Engine::is_now(double time_s) {
   if (time_s <= now_s()) return true;
   next_s_ = std::min(next_s_, time_s);
   return false;
 }
 
-/// When the device can start that stream's kernel, for the stream and the GPU.
+/// The earliest start of that stream's kernel, for the stream and the GPU.
 double Engine::free_s(const Stream& stream) const { return std::max(stream.time_s_, free_s_); }
 
 double Engine::start_s(const Stream& stream, const Knobs& knobs) const {
@@ -338,11 +338,11 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
         return true;
       }
       if (!satisfied(o, found)) return false;
-      time_s = std::max(time_s, now_s());  // when it was written is not known
+      time_s = std::max(time_s, now_s());  // the time of the write is not known
       break;
     }
     case Kind::host_function:
-      if (!stream->effects_.empty()) return false;  // the function may look at what was before it
+      if (!stream->effects_.empty()) return false;  // the function may read results of earlier operations
       stream->running_ = true;
       calls_.push_back({stream, o.function, o.user, now_s() + 1e-6 * knobs.host_function_after_us});
       called_.notify_one();
@@ -359,7 +359,7 @@ bool Engine::step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs
       void* const user = o.user;
       const double at_s = time_s;
       pop(*stream);
-      stream->running_ = true;  // nothing behind it is looked at meanwhile
+      stream->running_ = true;  // operations behind it must wait
       telling_ = true;
       lock.unlock();
       reached(user, at_s);

@@ -1,15 +1,15 @@
 // The device side of the simulated CUDA driver: streams of operations, executed against a simulated GPU.
 //
-// Everything has two times. Device time is when the GPU got somewhere; it is exact, and no thread of this process can
-// delay it: a kernel starts when its stream and the GPU were free, even if the engine's thread wakes up later. What the
-// host sees (an event that is done, a written value, a host function) happens when the engine's thread gets there,
-// which is later, by microseconds or, on a busy machine, by milliseconds.
+// Every operation has two times. Device time is when the GPU reached it; it is exact, and no thread of this process
+// can delay it: a kernel starts when its stream and the GPU were free, even if the engine's thread wakes up later.
+// Effects visible to the host (a completed event, a written value, a host function) happen when the engine's thread
+// gets there, which is later, by microseconds or, on a busy machine, by milliseconds.
 //
 // Input:   operations, enqueued into streams from any thread; the GPU, whose clock other processes change meanwhile.
 // Output:  device times of events and stamps; writes to host memory; calls of host functions on the driver's thread.
 // Errors:  a fault (fail()) drops all work and every later call returns its code.
 // Cost:    one thread for the device, one for host functions; some microseconds an operation.
-// Threads: any. One kernel runs at a time; which one, if several streams have one ready: the one enqueued first.
+// Threads: any. One kernel runs at a time; if several streams have one ready, the one enqueued first.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ namespace perseus::simulated_cuda {
 
 /// One recording of an event. Under the engine's lock.
 struct EventRecord {
-  bool reached = false;  ///< by the device: streams that wait for it may go on
+  bool reached = false;  ///< by the device: streams that wait for it may continue
   bool visible = false;  ///< to the host
   double time_s = 0;     ///< on the device
 };
@@ -54,7 +54,7 @@ struct Operation {
   Stamp* stamp = nullptr;
   // Set by the engine.
   double enqueued_s = 0;
-  std::uint64_t number = 0;  ///< in the order of all of the device
+  std::uint64_t number = 0;  ///< sequence number among all operations of the device
 };
 
 /// The device's access to host memory; false: it is not mapped (any more).
@@ -72,7 +72,7 @@ class Stream {
 
  private:
   friend class Engine;
-  struct Effect {  ///< that the host will see
+  struct Effect {  ///< effects that the host will see
     double due_s = 0;
     std::shared_ptr<EventRecord> record;
     void* address = nullptr;
@@ -81,7 +81,7 @@ class Stream {
   };
   const void* domain_;
   bool legacy_, blocking_;
-  // A host that enqueues waits for no lock that the device's thread holds for long.
+  // Separate lock, so that an enqueueing host waits for no lock that the device's thread holds for long.
   std::mutex arriving_mutex_;
   std::vector<Operation> arriving_;
   std::atomic<std::size_t> pending_{0};  ///< operations that arrive, wait or run
@@ -90,7 +90,7 @@ class Stream {
   bool destroyed_ = false;
   std::deque<Operation> waiting_;
   std::deque<Effect> effects_;
-  bool running_ = false;  ///< its first operation is a kernel that runs, or a host function that was called
+  bool running_ = false;  ///< its first operation is a running kernel or a called host function
   double time_s_ = 0;     ///< device time at which everything before the first operation was done
   Stamp last_{};          ///< of its last kernel; and sums
 };
@@ -103,7 +103,7 @@ class Engine {
   ~Engine() = delete;  ///< a driver's threads live as long as the process
 
   std::shared_ptr<Stream> make_stream(const void* domain, bool legacy, bool blocking);
-  /// What is in it is still executed.
+  /// Operations in it are still executed.
   void destroy(Stream& stream);
   void destroy_all(const void* domain);
 
@@ -122,7 +122,7 @@ class Engine {
   void fail(int code);
   [[nodiscard]] int failure() const { return failure_.load(); }
   [[nodiscard]] simulated_gpu::SimulatedGpu& gpu() { return *gpu_; }
-  /// The calling thread runs a host function.
+  /// True if the calling thread runs a host function.
   static bool in_host_function();
 
  private:
@@ -137,17 +137,17 @@ class Engine {
       : gpu_(std::move(gpu)), knobs_(knobs), memory_(memory) {}
   void run();
   void run_host_functions();
-  /// Everything that can happen now; returns when to look again at the latest, from now.
+  /// Processes all operations that are possible now; returns the time from now of the next check at the latest.
   double pump(Lock& lock);
   bool show_effects(Stream& stream, double now_s);
-  /// Executes the first operation if it can be; never starts a kernel.
+  /// Executes the first operation if possible; never starts a kernel.
   bool step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs& knobs);
   [[nodiscard]] bool is_now(double time_s);
   [[nodiscard]] double free_s(const Stream& stream) const;
   [[nodiscard]] double start_s(const Stream& stream, const Knobs& knobs) const;
-  /// What has arrived waits from now on.
+  /// Moves arrived operations to the waiting ones.
   static void take_in(Stream& stream);
-  /// The stream's first operation is done.
+  /// Removes the stream's first operation, which is done.
   static void pop(Stream& stream);
   bool finish_kernel();
   bool start_kernel(const Knobs& knobs);
@@ -164,11 +164,11 @@ class Engine {
   std::condition_variable changed_;  ///< for threads of the host that wait
   std::condition_variable called_;   ///< for the thread of host functions
   std::vector<std::shared_ptr<Stream>> streams_;
-  std::map<std::uint64_t, double> messages_;  ///< that are here and were not awaited yet
+  std::map<std::uint64_t, double> messages_;  ///< that have arrived and were not awaited yet
   std::deque<HostCall> calls_;
-  std::shared_ptr<Stream> computing_;  ///< whose first operation is the kernel that runs
+  std::shared_ptr<Stream> computing_;  ///< the stream whose first operation is the running kernel
   double free_s_ = 0;                  ///< device time at which the last kernel was done
-  double next_s_ = 0;                  ///< when something that is known now will happen
+  double next_s_ = 0;                  ///< time of the next known event
   std::atomic<std::uint64_t> next_number_{1};
   bool telling_ = false;
   std::atomic<int> failure_{0};

@@ -1,10 +1,10 @@
-// How the simulated CUDA driver differs from its best behavior: abilities removed, delays, errors.
+// Deviations of the simulated CUDA driver from ideal behavior: removed abilities, delays, errors.
 //
-//     PERSEUS_SIMULATED_CUDA=stream_memory_operations=0,visible_after_us=500,fail=cuEventQuery:999:2
+//   PERSEUS_SIMULATED_CUDA=stream_memory_operations=0,visible_after_us=500,fail=cuEventQuery:999:2
 //
 // Input:   "name=value,name=value"; the names are the table in knobs.cpp and docs/simulated_gpu.md.
 // Output:  Knobs.
-// Errors:  usage naming the part that is not understood and what is allowed.
+// Errors:  usage naming the invalid part and the allowed values.
 // Threads: parse: any. fault(): any.
 #pragma once
 
@@ -22,8 +22,8 @@ namespace perseus::simulated_cuda {
 struct CudaFault {
   std::string function;
   int code = 0;
-  int times = -1;  ///< calls left that fail; -1: all
-  int after = 0;   ///< calls left that succeed before
+  int times = -1;  ///< number of calls that still fail; -1: all
+  int after = 0;   ///< number of calls that still succeed before
 };
 
 struct Knobs {
@@ -34,11 +34,11 @@ struct Knobs {
   double host_functions = 1;  ///< 0: cuLaunchHostFunc returns CUDA_ERROR_NOT_SUPPORTED
   double host_register = 1;   ///< 0: cuMemHostRegister returns CUDA_ERROR_NOT_SUPPORTED
   double host_pointer_is_device_pointer = 1;  ///< 0: registered memory has another address on the device
-  double launch_queue = 1024;                 ///< operations of a stream; a host that launches more waits
+  double launch_queue = 1024;                 ///< operations of a stream; further launches make the host wait
   double launch_latency_us = 2;               ///< from a launch into an empty stream to the start of the kernel
   double visible_after_us = 2;                ///< from an event or a write on the device to its visibility on the host
   double host_function_after_us = 5;          ///< from the stream's arrival to the call of a host function
-  double call_us = 0;                         ///< that every call takes
+  double call_us = 0;                         ///< duration of every call
   double event_resolution_us = 0.5;
   double driver_version = 12040;
   std::vector<CudaFault> faults;
@@ -46,21 +46,21 @@ struct Knobs {
 
 Result<Knobs> parse_knobs(std::string_view text);
 
-/// The knobs in force. get() and fault() cost next to nothing: every call of the driver asks.
+/// The knobs in force. get() and fault() cost next to nothing: every call of the driver uses them.
 class KnobBoard {
  public:
   KnobBoard() { set({}); }
-  /// Valid for good.
+  /// Valid permanently.
   [[nodiscard]] const Knobs& get() const { return *in_force_.load(std::memory_order_acquire); }
   void set(Knobs knobs);
-  /// The code that this call of that function has to return; 0: none.
+  /// The injected return code of this call of that function; 0: none.
   int fault(std::string_view function);
 
  private:
   std::mutex mutex_;
-  std::vector<std::unique_ptr<const Knobs>> all_;  ///< ever set
+  std::vector<std::unique_ptr<const Knobs>> all_;  ///< all that were ever set
   std::atomic<const Knobs*> in_force_{nullptr};
-  std::vector<CudaFault> faults_;  ///< of those in force, with what is left of them
+  std::vector<CudaFault> faults_;  ///< those in force, with their remaining counts
 };
 
 }  // namespace perseus::simulated_cuda

@@ -18,7 +18,7 @@ void add_files_of(const fs::path& path, std::vector<std::string>& files) {
   }
   std::vector<std::string> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored)) {
-    // One that ends in .new is being made.
+    // A file that ends in .new is not complete yet.
     if (entry.is_regular_file(ignored) && entry.path().extension() != ".new") found.push_back(entry.path().string());
   }
   std::ranges::sort(found);

@@ -1,8 +1,10 @@
-// Which simulated GPUs this process is to see: $PERSEUS_SIMULATED_GPUS.
+// The simulated GPUs that this process sees, from $PERSEUS_SIMULATED_GPUS.
 //
-// Input: the variable: state files, or folders of nothing but state files, separated by colons. Output: the files, in
-// the order of the variable, those of a folder by name; a part that does not exist is left out. Errors: none. Cost:
-// reads folders. Threads: any, as long as nobody changes the environment.
+// Input:   the variable: state files, or folders of nothing but state files, separated by colons.
+// Output:  the files, in the order of the variable, those of a folder by name; a part that does not exist is skipped.
+// Errors:  none.
+// Cost:    reads folders.
+// Threads: any, as long as none changes the environment.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace perseus::simulated_gpu {
 namespace {
 
-/// A transaction that a crash undid may have written behind the newest mark: the oldest ones are not to be trusted.
+/// A transaction that a crash undid may have written behind the newest mark: do not trust the oldest ones.
 constexpr std::uint64_t trusted_marks = most_marks - 64;
 
 bool is_text(const auto& characters) {
@@ -44,7 +44,7 @@ Mark energy_at(const State& state, const Marks& marks, double at_s) {
   return later;
 }
 
-/// From now to `end_s`, in which nothing changes.
+/// Advances from now to `end_s`, while nothing changes.
 void pass(const Spec& spec, State& state, double end_s) {
   const int clock = running_clock(spec, state);
   const double watts = power_at(spec, state.activity, clock), dt = end_s - state.now_s;

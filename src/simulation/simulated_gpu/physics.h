@@ -1,11 +1,16 @@
-// What a simulated GPU does between two looks, exactly: clock, progress, power, energy, counter.
+// Advances a simulated GPU exactly from one access to the next: clock, progress, power, energy, counter.
 //
-// Problem: nothing runs in the background, so whoever looks must first bring the device to now, and the result must not
-// depend on who looked when. Input: a specification and a state, both plain bytes that processes share; a time. Output:
-// the state at that time. Between two events (a switch takes effect, a computation ends) power and speed are constant,
-// so energy is a sum of products, and only rounding depends on the looks. Errors: none; check() says whether bytes of a
-// file are a specification and a state at all. Cost: a few operations for each event since the last look. Threads: none
-// of its own business (state_file.h). Source: see simulated_gpu.h.
+// Between two events (a switch takes effect, a computation ends) power and speed are constant, so energy is a sum of
+// products, and only rounding depends on the accesses.
+//
+// Problem: nothing runs in the background, so every access must first advance the device to now, and the result must
+//          not depend on the times of the accesses.
+// Input:   a specification and a state, both plain bytes that processes share; a time.
+// Output:  the state at that time.
+// Errors:  none; check() validates that bytes of a file are a specification and a state.
+// Cost:    a few operations for each event since the last access.
+// Threads: no locking here (see state_file.h).
+// Source:  see simulated_gpu.h.
 #pragma once
 
 #include <array>
@@ -35,7 +40,7 @@ struct Spec {
   double made_s;  ///< the counter is refreshed at made_s + k * refresh_s
 };
 
-/// One thing at a time; from 0: that computation.
+/// Exclusive activities; values from 0: that computation.
 inline constexpr std::int32_t waiting = -1, idle = -2;
 
 struct Run {
@@ -52,59 +57,59 @@ using Marks = std::array<Mark, most_marks>;
 
 struct Fault {
   std::array<char, 60> function;
-  std::int32_t code, times;  ///< times: calls left; -1: all
+  std::int32_t code, times;  ///< times: remaining calls; -1: all
 };
 
 struct State {
   double now_s, energy_j, counter_j;
   std::int32_t activity;
-  std::int64_t begun;                    ///< computations begun so far
-  double progress, run_s, run_energy_j;  ///< of the computation under way (or the last one); progress: 0 to 1
+  std::int64_t begun;                    ///< number of computations begun so far
+  double progress, run_s, run_energy_j;  ///< of the current (or last) computation; progress: 0 to 1
   double finished_s;                     ///< when the last one was done
-  std::int32_t clock;                    ///< index held, but for the power limit
-  std::int32_t target;                   ///< index of the switch under way; -1: none
+  std::int32_t clock;                    ///< index of the held clock, before the power limit
+  std::int32_t target;                   ///< index of the clock of the switch in progress; -1: none
   double switch_at_s;
   std::int32_t next;   ///< index of the newest clock commanded during that switch; -1: none
-  double next_from_s;  ///< that command's call has returned
+  double next_from_s;  ///< when the call of that command returned
   std::int32_t locked;
   double limit_w;
-  double capped_s;  ///< how long the power limit has held the clock down, in all
+  double capped_s;  ///< total time for which the power limit has lowered the clock
   std::int32_t persistence;
-  std::uint64_t marks;  ///< made so far; the newest is at (marks - 1) % most_marks
+  std::uint64_t marks;  ///< total; the newest is at (marks - 1) % most_marks
   std::array<Run, most_computations> truth;
   std::array<Fault, 16> faults;
   std::array<std::int32_t, 16> processes;  ///< that have computed on it; 0: no entry
 };
 
-/// Empty: both may be used; else what is wrong.
+/// Empty: both are valid; else the error.
 std::string check(const Spec& spec);
 std::string check(const Spec& spec, const State& state);
 
 State initial_state(const Spec& spec, double limit_w, Marks& marks);
 
-/// The device as it is at that time; earlier than it is already: nothing happens.
+/// Advances the device to that time; an earlier time than the state's changes nothing.
 void advance(const Spec& spec, State& state, Marks& marks, double to_s);
 
 // Commands, at state.now_s.
 void begin(const Spec& spec, State& state, Marks& marks, int computation);
-/// As if it had begun then, at the clock that the device has now; but at most half of it lies in the past. Returns when
-/// it began.
+/// Begins the computation as if at `began_s`, at the clock that the device has now; at most half of it lies in the
+/// past. Returns when it began.
 double begin_in_the_past(const Spec& spec, State& state, Marks& marks, int computation, double began_s);
 void rest(State& state, Marks& marks, std::int32_t activity);
-/// Towards that clock (an index), after its latency; -1: gives the lock back. During a switch: after that switch, in
-/// place of any other clock that waits for it.
+/// Switches to that clock (an index), after its latency; -1: gives the lock back. During a switch: after that switch,
+/// in place of any other waiting clock.
 void lock(const Spec& spec, State& state, Marks& marks, int clock);
 void limit_power(State& state, Marks& marks, double limit_w);
 
-// Looks, at state.now_s.
-/// The clock it really has, as an index: the highest, not above the one it holds, that keeps the power limit.
+// Getters, at state.now_s.
+/// The actual clock, as an index: the highest, not above the held one, that keeps the power limit.
 int running_clock(const Spec& spec, const State& state);
 double power_w(const Spec& spec, const State& state);
-/// Between two moments not after now, or as much of that as is remembered.
+/// Between two moments not after now, or the remembered part of that interval.
 double average_power_w(const State& state, const Marks& marks, double from_s, double to_s);
 /// The energy at a moment not after now; before the oldest mark: at that mark.
 double energy_at_j(const State& state, const Marks& marks, double at_s);
-/// Until the computation ends if nobody changes anything; 0: there is none.
+/// Time until the computation ends if nothing changes; 0: there is none.
 double remaining_s(const Spec& spec, const State& state);
 
 }  // namespace perseus::simulated_gpu

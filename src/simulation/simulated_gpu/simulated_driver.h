@@ -1,11 +1,15 @@
-// The driver's side of a simulated GPU: what the simulated device backend and the NVML look-alike are both made of.
+// The driver's side of a simulated GPU, on which the simulated device backend and the simulated NVML library are
+// built.
 //
-// Problem: the two must be one device to everybody. Input: the path of a state file; then what a driver is asked.
-// Output: as a driver answers: whole milliwatts are their users' business, values are units here. Setters return a code
-// of NVML (0: done, 2: bad argument, 4: no permission), since those are the codes that faults are injected as. Errors:
-// attach() as SimulatedGpu::attach. Cost: a lock and some hundred nanoseconds; a setter also blocks for the
-// specification's set_call_time, after the command is on its way. Threads and processes: any. Source: shared reference,
-// gpu_control_and_metering.
+// Problem: both must show one and the same device.
+// Input:   the path of a state file; then a driver's queries and commands.
+// Output:  a driver's results, in units (callers convert to whole milliwatts). Setters return a code of NVML (0:
+//          done, 2: bad argument, 4: no permission), since injected faults have those codes.
+// Errors:  attach() as SimulatedGpu::attach.
+// Cost:    a lock and some hundred nanoseconds; a setter also blocks for the specification's set_call_time, after the
+//          command has been issued.
+// Threads: any, in any process.
+// Source:  docs/simulated_gpu.md.
 #pragma once
 
 #include <memory>
@@ -37,17 +41,17 @@ class SimulatedDriver {
   [[nodiscard]] bool power_smoothing() const;
   [[nodiscard]] std::vector<Megahertz> clocks() const;  ///< highest first
 
-  Megahertz clock();      ///< that it has now
+  Megahertz clock();      ///< current clock
   Joules counter();       ///< as of its last refresh
   Watts power();          ///< now
   Watts average_power();  ///< over the specification's window
   Watts power_limit();
   [[nodiscard]] Watts default_power_limit() const;
   bool power_capped();         ///< now
-  Seconds power_capped_for();  ///< in all
+  Seconds power_capped_for();  ///< total
   bool idle();
   bool persistence();
-  std::vector<int> processes();  ///< alive, that have computed on it
+  std::vector<int> processes();  ///< alive processes that have computed on it
   /// Average power over the last `count` whole periods, oldest first, with the end of each, s of this GPU's clock.
   std::vector<std::pair<double, Watts>> power_samples(Seconds period, int count);
   /// The time of this GPU's clock, s.
@@ -59,7 +63,7 @@ class SimulatedDriver {
   int set_power_limit(Watts limit);
   int set_persistence(bool on);
 
-  /// The code that this call of that function has to return because fate wants so; 0: none.
+  /// The injected return code of this call of that function; 0: none.
   int fault(std::string_view function);
 
  private:

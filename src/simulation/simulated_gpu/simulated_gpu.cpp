@@ -49,7 +49,7 @@ std::string put(simulated_gpu::PerClock<double>& to, const std::vector<Unit>& va
   return {};
 }
 
-/// As bytes; empty: done, else what does not fit.
+/// Converts to bytes; empty: success, else what does not fit.
 std::string put(Spec& bytes, const SimulatedGpuSpec& spec, const std::string& path) {
   const std::uint64_t hash = hash_of(std::filesystem::absolute(path).lexically_normal().string());
   std::vector<std::string> problems{
@@ -92,7 +92,7 @@ std::string put(Spec& bytes, const SimulatedGpuSpec& spec, const std::string& pa
   return {};
 }
 
-/// Timers of this thread end within a microsecond as long as this lives, not within the usual 50.
+/// While this lives, timers of this thread end within a microsecond instead of the usual 50.
 class SharpTimer {
  public:
   SharpTimer() : before_(prctl(PR_GET_TIMERSLACK)) { prctl(PR_SET_TIMERSLACK, 1000); }
@@ -106,7 +106,7 @@ class SharpTimer {
   int before_;
 };
 
-/// This one computes on the GPU.
+/// Records that this process computes on the GPU.
 void remember_process(State& state) {
   const auto self = static_cast<std::int32_t>(getpid());
   if (std::ranges::find(state.processes, self) != state.processes.end()) return;

@@ -41,7 +41,7 @@ double monotonic_s() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// FNV-1a: tells a damaged specification, not a forged one.
+/// FNV-1a: detects a damaged specification, not a forged one.
 std::uint64_t hash_of(const Spec& spec) {
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto* bytes = reinterpret_cast<const unsigned char*>(&spec);
@@ -118,7 +118,7 @@ Result<std::unique_ptr<StateFile>> StateFile::create(const std::string& path, Sp
   const std::string unfinished = fmt::format("{}.{}.new", path, getpid());
   const Descriptor file(open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (file.fd < 0) return failed(ErrorCode::cannot_write, path, errno);
-  // Reserved now: a full disk is an error here, and not a SIGBUS later.
+  // Reserved now: a full disk is an error here instead of a SIGBUS later.
   const int reserved = posix_fallocate(file.fd, 0, sizeof(Content));
   if (reserved != 0) {
     unlink(unfinished.c_str());
@@ -160,8 +160,8 @@ Result<std::unique_ptr<StateFile>> StateFile::attach(const std::string& path, Ti
   const Result<Content*> mapped = map(file.fd, path);
   if (!mapped) return mapped.error();
   std::unique_ptr<StateFile> file_of_gpu(new StateFile(path, **mapped, std::move(now), real_time));
-  // A state may be read while another process works on the other one; twice between two reads would need luck, so look
-  // again before refusing.
+  // A read may overlap with the work of another process on the other state; two changes during one read are unlikely,
+  // so read again before refusing.
   std::string why;
   for (int look = 0; look < 3; ++look) {
     why = check_content({reinterpret_cast<const std::byte*>(*mapped), sizeof(Content)}, file_of_gpu->now_() + 60);

@@ -1,11 +1,14 @@
-// The file in which a simulated GPU lives, mapped by every process that works on it, commands it or looks at it.
+// The state file of a simulated GPU, mapped by every process that computes on it, controls it or reads it.
 //
-// Problem: processes change one state, and any of them may be killed in the middle. Input: a path; then changes as
-// functions of the state. Output: a change happens wholly or not at all: it is made on the second of two states, which
-// comes into force by one store; the lock is robust, so the next process goes on from the state in force. A file
-// appears under its name when it is complete. Errors: invalid_input for a file that is none of these (size, version,
-// content) and for one from before the machine's last start; not_found, cannot_write with the system's reason. Cost: a
-// lock, a copy of 2.5 KB. Threads and processes: any. Source: none.
+// Problem: processes change one state, and any of them may be killed in the middle.
+// Input:   a path; then changes as functions of the state.
+// Output:  a change happens wholly or not at all: it is made on the second of two states, which comes into force by
+//          one store; the lock is robust, so the next process continues from the state in force. A file appears under
+//          its name when it is complete.
+// Errors:  invalid_input for any other file (size, version, content) and for one from before the machine's last
+//          start; not_found, cannot_write with the system's reason.
+// Cost:    a lock, a copy of 2.5 KB.
+// Threads: any, in any process.
 #pragma once
 
 #include <fcntl.h>
@@ -37,7 +40,7 @@ class StateFile {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] bool real_time() const { return real_time_; }
 
-  /// The time is taken under the lock, so that it never runs backwards; then the device is brought there, then `f`.
+  /// Reads the time under the lock, so that it never runs backwards; then advances the device to it and calls `f`.
   template <class F>
   auto change(F f) {
     const Transaction transaction(*this);
@@ -51,10 +54,10 @@ class StateFile {
     }
   }
 
-  /// For who waits until the device gets somewhere: the count before looking, then wait for another count.
+  /// For waiting until the device reaches a state: read the count, check, then wait for another count.
   [[nodiscard]] std::uint32_t changes() const;
   void tell_change();
-  /// Until the count is another one or that time has passed.
+  /// Waits until the count changes or that time has passed.
   void wait_change(std::uint32_t seen, double at_most_s) const;
 
  private:
@@ -79,7 +82,7 @@ class StateFile {
   bool real_time_;
 };
 
-/// Empty: bytes that attach() may map and use; else what is wrong. `now_s`: a GPU of the future is none.
+/// Empty: valid bytes that attach() may map and use; else the error. `now_s`: a GPU from the future is invalid.
 std::string check_content(std::span<const std::byte> bytes, double now_s);
 
 }  // namespace perseus::simulated_gpu

@@ -27,7 +27,8 @@ struct BackgroundThread::State {
 
 namespace {
 
-/// Until the body has returned. One that throws (no memory, no descriptors, no thread) is run again after a pause.
+/// Runs the body until it returns. A body that throws (no memory, no descriptors, no thread) runs again after a
+/// pause.
 void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
   constexpr double kLeastPause_s = 0.1, kMostPause_s = 5;
   for (double pause_s = kLeastPause_s;; pause_s = std::min(2 * pause_s, kMostPause_s)) {

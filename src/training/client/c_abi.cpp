@@ -1,4 +1,5 @@
-// include/perseus/perseus.h over Client: nothing throws through here, a null client or a forked child does nothing.
+// Implements include/perseus/perseus.h with TrainingClient: no exception leaves; calls with a null client, or in a
+// forked child, do nothing.
 #include <perseus/perseus.h>
 #include <pthread.h>
 
@@ -19,13 +20,13 @@
 using perseus::client::TrainingClient;
 using perseus::model::Instruction;
 
-/// The handle is never freed: a call after perseus_stop(), or beside it, finds no client here and does nothing. The
-/// client itself is freed unless another thread may still use it.
+/// The handle is never freed: a call after perseus_stop(), or concurrent with it, finds no client here and does
+/// nothing. The client itself is freed unless another thread may still use it.
 struct perseus_client {
   std::atomic<TrainingClient*> client{nullptr};
   unsigned forks = 0;                     ///< of the process that started it
   std::atomic<int> calls{0};              ///< of other threads than the training thread, in progress
-  TrainingClient* left_behind = nullptr;  ///< stopped, and still in use
+  TrainingClient* left_behind = nullptr;  ///< stopped, but still in use
   perseus_client* before = nullptr;       ///< keeps every handle reachable
 };
 
@@ -44,12 +45,13 @@ TrainingClient* usable(perseus_client* client) noexcept {
   return client->client.load(std::memory_order_acquire);
 }
 
-/// The client for a call that any thread may make: perseus_stop() frees no client while one of these lives.
+/// The client for a call on any thread: perseus_stop() frees no client while such an object lives.
 class Used {
  public:
   explicit Used(perseus_client* handle) noexcept : handle_(handle) {
     if (handle_ == nullptr) return;
-    // The count, then the client; perseus_stop(): the client, then the count. One of both sees the other.
+    // Writes the count, then reads the client; perseus_stop() writes the client, then reads the count. So one of them
+    // sees the other.
     handle_->calls.fetch_add(1, std::memory_order_seq_cst);
     if (handle_->forks == forks.load(std::memory_order_relaxed)) {
       client_ = handle_->client.load(std::memory_order_seq_cst);
@@ -98,7 +100,7 @@ perseus_client* perseus_start(const perseus_options* options) {
     handle->before = newest_handle.load();
     while (!newest_handle.compare_exchange_weak(handle->before, handle.get())) {}
     return handle.release();
-  } catch (...) {  // only memory can be missing: everything else is a complaint
+  } catch (...) {  // only bad_alloc is possible: every other failure is a complaint
     return nullptr;
   }
 }
@@ -110,7 +112,7 @@ void perseus_stop(perseus_client* client) {
   bool unused = false;
   try {
     unused = stopped->stop();
-  } catch (...) {}  // out of memory: what it has started may still run
+  } catch (...) {}  // out of memory: started threads may still run
   if (unused && client->calls.load(std::memory_order_seq_cst) == 0) {
     delete stopped;
   } else {

@@ -1,8 +1,11 @@
-// What a call of the hot path costs where it runs: one in 64 is timed, the median of the last 32 of these is told.
+// Cost of a call of the hot path where it runs: times one call in 64 and reports the median of the last 32 of these.
 //
-// Problem: the client's own overhead is to be measured, not promised, and measuring must not add to it. Output: ns,
-// less what reading the clock twice costs. Errors: none. Cost: the caller's counter, beside what else it looks at;
-// every 64th call two more clock readings. Threads: one measures, any asks.
+// Problem: measure the client's own overhead without adding to it.
+// Output:  ns, without the cost of the two clock readings.
+// Errors:  none.
+// Cost:    the caller's counter, in a cache line that the caller reads anyway; every 64th call two more clock
+//          readings.
+// Threads: one measures, any reads.
 #pragma once
 
 #include <algorithm>

@@ -64,7 +64,7 @@ void Complaints::say(LogLevel level, const std::string& message) const {
     const std::lock_guard lock(logging_);
     if (silent_) return;
     log_(level, message);
-  } catch (...) {  // a log is not worth a training run
+  } catch (...) {  // a failing log must not stop training
   }
 }
 
@@ -73,7 +73,7 @@ Complaints::Known* Complaints::known(Cause cause) {
   return found == known_.end() ? nullptr : &*found;
 }
 
-/// The line to log about a cause now; empty: none.
+/// The line to log now about a cause; empty: none.
 std::string Complaints::due(Known& known) {
   const double now_s = now_s_();
   if (!known.holds || known.logged || now_s < known.quiet_until_s) return {};

@@ -1,10 +1,10 @@
-// Reports what is wrong at the moment, and since when, without flooding a log.
+// Reports current problems and their start times without flooding a log.
 //
-// A cause is logged when it appears and when it is gone. A cause that comes and goes is logged again only after a pause
-// since its last message, which doubles each time (PauseLimits); the next message then says how often it came. A cause
-// that stayed away for the longest pause starts anew.
+// The client logs a cause when it appears and when it is gone. A cause that comes and goes is logged again only after
+// a pause since its last message, which doubles each time (PauseLimits); the next message then contains the number of
+// occurrences. A cause that was absent for the longest pause starts anew.
 //
-// Input:   raise(cause, message) whenever the cause is seen, clear(cause) when it is gone, remind() now and then.
+// Input:   raise(cause, message) whenever the cause is detected, clear(cause) when it is gone, remind() periodically.
 // Output:  log lines; all causes that hold now, oldest first.
 // Errors:  none; exceptions of the log function are ignored.
 // Cost:    a lock, so the training thread never calls it.
@@ -24,7 +24,7 @@ namespace perseus::client {
 enum class Cause {
   server,
   job,
-  reports,  ///< the server refuses what this rank measured
+  reports,  ///< the server refuses the measurements of this rank
   plan,
   slowdown,  ///< iterations are slower than the plan promised
   late_clocks,
@@ -33,7 +33,7 @@ enum class Cause {
   energy,
   cuda,
   records,
-  device_time,  ///< when the device gets to a computation is not known
+  device_time,  ///< unknown when the device reaches a computation
   graph         ///< steps are captured graphs
 };
 std::string_view name_of(Cause cause);
@@ -43,11 +43,11 @@ enum class LogLevel { info = 0, warning = 1, error = 2 };  ///< as perseus_log_l
 struct Complaint {
   Cause cause = Cause::server;
   std::string message;
-  double since_s = 0;      ///< of day, Unix seconds
-  std::int64_t times = 0;  ///< that it has appeared since the start
+  double since_s = 0;      ///< time of day, Unix seconds
+  std::int64_t times = 0;  ///< number of appearances since the start
 };
 
-/// Between two messages about one cause.
+/// Pauses between two messages about one cause.
 struct PauseLimits {
   double least_s = 10, most_s = 3600;
 };
@@ -55,16 +55,16 @@ struct PauseLimits {
 class Complaints {
  public:
   using Log = std::function<void(LogLevel, const std::string&)>;
-  /// `now_s`: a monotonic clock, the host's if not given.
+  /// `now_s`: a monotonic clock; default: the host's.
   explicit Complaints(Log log, PauseLimits pauses = {}, std::function<double()> now_s = {});
 
-  /// Logged as the file's beginning says; later messages of the same cause are kept for all().
+  /// Logs as the header describes; all() returns later messages of the same cause.
   void raise(Cause cause, const std::string& message);
   void clear(Cause cause, const std::string& now_what);
-  /// Logs causes that appeared within their pause, and still hold when it is over.
+  /// Logs causes that appeared within their pause and still hold when it ends.
   void remind();
   void say(LogLevel level, const std::string& message) const;
-  /// From now on nothing is logged. Waits for a log call of another thread, at most `limit_s`.
+  /// Stops all logging. Waits at most `limit_s` for a log call of another thread.
   void silence(double limit_s);
 
   [[nodiscard]] bool raised(Cause cause) const;
@@ -81,7 +81,7 @@ class Complaints {
   [[nodiscard]] Known* known(Cause cause);
   [[nodiscard]] std::string due(Known& known);
 
-  mutable std::recursive_mutex logging_;  ///< held while the log function runs; it may call the client
+  mutable std::recursive_mutex logging_;  ///< held while the log function runs, which may call the client
   Log log_;
   PauseLimits pauses_;
   std::function<double()> now_s_;

@@ -8,19 +8,19 @@ namespace perseus::client {
 namespace {
 
 constexpr double poll_s = 1e-3, slow_poll_s = 0.05, learning_s = 2;
-constexpr double close_polls = 3;  ///< readings further apart say little about the period: the machine was busy
+constexpr double close_polls = 3;  ///< readings further apart hardly determine the period: the machine was busy
 constexpr std::size_t edges_to_learn = 6, edges_kept = 64;
-// Between refreshes looked for, so that there are 50 readings a second at most: three a refresh; four where refreshes
-// are left out in between.
+// Spacing of the searched refreshes, for at most 50 readings a second: three a refresh; four where refreshes in
+// between are skipped.
 constexpr double spacing_s = 0.06, wide_spacing_s = 0.08;
 constexpr double guard_s = 2e-4;  ///< between an interval's end and the reading that confirms it
 constexpr double least_slack_s = 5e-5, first_slack_s = 1e-4;
 constexpr double narrow_s = 2e-4;     ///< an interval that needs no reading in its middle
-constexpr double widest_share = 0.2;  ///< of a period: an interval that says where a refresh is
-constexpr int most_losses = 8;        ///< in a row, then the period is no longer believed
+constexpr double widest_share = 0.2;  ///< of a period: the widest interval that locates a refresh
+constexpr int most_losses = 8;        ///< in a row; then the period is discarded
 
-/// From gaps of one period or a few, each seen up to `error_s` wrong. The shortest gap may itself be a few periods:
-/// then the others tell, and that a period is not shorter than `least_s` and not longer than `most_s`.
+/// The period from gaps of one period or a few, each with an error up to `error_s`. The shortest gap may itself span
+/// a few periods: then the other gaps and the limits `least_s` and `most_s` of the period decide.
 double period_of(std::vector<double> gaps, double error_s, double least_s, double most_s) {
   std::ranges::sort(gaps);
   double otherwise = 0;
@@ -76,7 +76,7 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
     quiet_s_ = std::max(quiet_s_, before_s - quiet_from_s_);
   }
   const bool over = before_s - began_s_ > learning_s;
-  if (over && moves_ < 3) pace_s_ = slow_poll_s;  // hardly moves: looks now and then, and takes what it sees
+  if (over && moves_ < 3) pace_s_ = slow_poll_s;  // hardly moves: polls slowly, and accepts every reading
   if (edges_s_.size() < (over ? 3 : edges_to_learn + 1)) return edge;
   if (2 * static_cast<int>(edges_s_.size()) > readings_) {  // moves with almost every reading
     learning_ = false;
@@ -90,7 +90,8 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
   stride_ = period >= spacing_s ? 1 : static_cast<int>(std::ceil(wide_spacing_s / period));
   slack_s_ = first_slack_s;
   drift_s_ = pace_s_ * period / (edges_s_.back() - edges_s_.front());
-  if (1.5 * pace_s_ + 2 * margin_s(stride_) > widest_share * period) {  // as yet, the next one cannot be foretold
+  if (1.5 * pace_s_ + 2 * margin_s(stride_) > widest_share * period) {  // the period is too uncertain to predict
+                                                                        // the next one
     if (!over) return edge;
     learning_ = false;
     blind_period_s_ = period;
@@ -111,7 +112,7 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
 
 double CounterEdges::margin_s(double refreshes) const { return refreshes == 0 ? 0 : slack_s_ + refreshes * drift_s_; }
 
-/// A refresh after the one in [low, high]. `known`: that one's energy is what the last reading showed.
+/// Expects a refresh after the one in [low, high]. `known`: the last reading shows that one's energy.
 void CounterEdges::expect_next(double after_s, bool known) {
   double refreshes = stride_;
   based_ = known && stride_ == 1 && after_s < low_s_ + period_s_ - margin_s(1);
@@ -156,7 +157,7 @@ void CounterEdges::learn_again(double after_s) {
   next_read_s_ = after_s + poll_s;
 }
 
-/// Lost: polls until it moves between two readings close to each other.
+/// Refresh lost: polls until the counter moves between two readings close to each other.
 std::optional<CounterEdge> CounterEdges::find(double before_s, double after_s, double energy_j, bool moved) {
   next_read_s_ = before_s + std::max(poll_s, period_s_ / 40);
   if (!moved || after_s - unmoved_s_ > widest_share * period_s_) return std::nullopt;
@@ -175,14 +176,14 @@ std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s,
   }
   const bool may_be_later_one = after_s >= low_s_ + period_s_ - margin_s(1);
   if (may_be_later_one || (!based_ && after_s > low_s_)) return late(before_s, after_s, energy_j, moved);
-  if (!based_) {  // in time before the refresh looked for and after the one before it: what it moves from
+  if (!based_) {  // just before the searched refresh and after the previous one: the value before the step
     based_ = true;
     aim();
     return std::nullopt;
   }
   if (!moved) {
     low_s_ = std::max(low_s_, before_s);
-    if (low_s_ >= high_s_) {  // later than it should be
+    if (low_s_ >= high_s_) {  // later than expected
       late_s_ = std::max(2 * late_s_, 2e-4);
       if (late_s_ > period_s_) {
         seek(after_s);
@@ -198,7 +199,7 @@ std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s,
     return std::nullopt;
   }
   high_s_ = std::min(high_s_, after_s);
-  if (high_s_ < low_s_) {  // earlier than it should be
+  if (high_s_ < low_s_) {  // earlier than expected
     slack_s_ = std::min(slack_s_ + (low_s_ - high_s_), period_s_ / 10);
     low_s_ = unmoved_s_;
     if (high_s_ - low_s_ > widest_share * period_s_) {
@@ -210,12 +211,12 @@ std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s,
   return confirmed(after_s, energy_j);
 }
 
-/// A reading that came too late to see a refresh happen. Between two refreshes it still shows the energy of the first.
+/// Handles a reading that came too late for a refresh. Between two refreshes it still shows the energy of the first.
 std::optional<CounterEdge> CounterEdges::late(double before_s, double after_s, double energy_j, bool moved) {
   const double passed = std::max(0.0, std::floor((before_s - high_s_) / period_s_));
   const bool between = before_s > high_s_ + passed * period_s_ + margin_s(passed) &&
                        after_s < low_s_ + (passed + 1) * period_s_ - margin_s(passed + 1);
-  if (between && !moved) {  // then it is not where it should be
+  if (between && !moved) {  // then it is not where expected
     seek(after_s);
     return std::nullopt;
   }
@@ -226,7 +227,7 @@ std::optional<CounterEdge> CounterEdges::late(double before_s, double after_s, d
   return edge;
 }
 
-/// It was seen to move in [low, high].
+/// The counter moved in [low, high].
 std::optional<CounterEdge> CounterEdges::confirmed(double after_s, double energy_j) {
   const CounterEdge edge{(low_s_ + high_s_) / 2, std::max(high_s_ - low_s_, 2e-5) / std::sqrt(12), energy_j};
   edges_s_.push_back(edge.at_s);

@@ -1,16 +1,22 @@
-// When to read an energy counter that moves in steps, so that the moments of its steps are known from few readings.
+// Decides when to read an energy counter that moves in steps, to find the moments of its steps with few readings.
+//
+// At first it polls every millisecond to learn the period, usually for seven refreshes; it does not learn from polls
+// that a busy machine delays. Then it searches for the next refresh within an interval that each reading narrows
+// (before it, in its middle, after it), with at most 50 readings a second. For a counter that refreshes more often
+// than every 60 ms it searches for only some refreshes, each with one more reading, since the value before the step
+// must be known. A reading that comes too late gives a wider edge or none, and the search continues with the next
+// refresh. A refresh outside of its interval widens later intervals: irregular devices get honest, wider edges. A
+// period that proves wrong is learned again.
 //
 // Problem: a counter shows the energy as of its last refresh, 10 to 100 ms ago; only (moment of a refresh, value)
-// pairs are exact. Reading it thousands of times a second costs time and is said to disturb it. Input: readings, each
-// with the moments before and after the call (s, any monotonic clock), made at the times that next_read_s() names, or
-// later. Output: edges with their uncertainty. At first it polls every millisecond to learn the period, mostly for
-// seven refreshes; polls that a busy machine makes late are not learnt from. Then the next refresh is awaited within an
-// interval that each reading narrows (before it, in its middle, after it), at most 50 readings a second; of a counter
-// that refreshes more often than every 60 ms only some refreshes, each with one reading more, since what it moves from
-// must be known. A reading that comes too late for that gives a wider edge or none, and the next refresh is awaited. A
-// refresh outside of its interval widens those to come: devices that are not regular get honest, wider edges; a period
-// that turns out wrong is learnt again. Errors: none; a counter that never moves gives no edges. Cost: a few operations
-// a reading. Threads: one. Source: paper section 5 (Profiler), decision 0017.
+//          pairs are exact. Reading it thousands of times a second costs time and reportedly disturbs the counter.
+// Input:   readings, each with the moments before and after the call (s, any monotonic clock), at the times that
+//          next_read_s() returns, or later.
+// Output:  edges with their uncertainty.
+// Errors:  none; a counter that never moves gives no edges.
+// Cost:    a few operations a reading.
+// Threads: one.
+// Source:  paper section 5 (Profiler); docs/decisions/0017.
 #pragma once
 
 #include <deque>
@@ -28,7 +34,7 @@ class CounterEdges {
  public:
   [[nodiscard]] double next_read_s() const { return next_read_s_; }
   std::optional<CounterEdge> read(double before_s, double after_s, double energy_j);
-  /// 0: not known yet, or it moves with every reading.
+  /// 0: not known yet, or the counter moves with every reading.
   [[nodiscard]] double period_s() const { return period_s_; }
   [[nodiscard]] bool learning() const { return learning_; }
 
@@ -50,24 +56,24 @@ class CounterEdges {
   double began_s_ = -1;
   double last_energy_j_ = 0;
   double unmoved_s_ = 0;  ///< before_s of the latest reading, which showed last_energy_j_
-  double pace_s_ = 1e-3;  ///< between readings while it learns
-  int readings_ = 0;      ///< close to the one before
+  double pace_s_ = 1e-3;  ///< between readings while learning
+  int readings_ = 0;      ///< close to the previous one
   int moves_ = 0;
   double quiet_from_s_ = 0, quiet_s_ = 0;             ///< the latest move; the longest time without one
   double before_move_s_ = 0, most_period_s_ = 1e300;  ///< ... and the shortest with two
-  std::deque<double> edges_s_;                        ///< the last ones, for the period
+  std::deque<double> edges_s_;                        ///< the last ones, to compute the period
 
   double period_s_ = 0;
-  double blind_period_s_ = 0;      ///< too short to await refreshes: edges lie somewhere in it
-  int stride_ = 1;                 ///< every so many refreshes is looked for
-  double low_s_ = 0, high_s_ = 0;  ///< the refresh looked for is between these
-  double slack_s_ = 1e-4;          ///< how much less regular than that it may be
-  double drift_s_ = 0;             ///< how wrong the period may be
-  double late_s_ = 0;              ///< how much has been added to high_s_ in vain
-  bool based_ = false;             ///< what was read last is the energy of the refresh before the one looked for
+  double blind_period_s_ = 0;      ///< period too short to search for refreshes: edges lie anywhere in it
+  int stride_ = 1;                 ///< searches for one refresh in this many
+  double low_s_ = 0, high_s_ = 0;  ///< the searched refresh is between these
+  double slack_s_ = 1e-4;          ///< additional irregularity allowed
+  double drift_s_ = 0;             ///< possible error of the period
+  double late_s_ = 0;              ///< total added to high_s_ without finding the refresh
+  bool based_ = false;             ///< the latest reading is the energy of the refresh before the searched one
   int step_ = 0;                   ///< 0: before low_s_, 1: in the middle, 2: after high_s_
-  bool seeking_ = false;           ///< lost: polls until it moves
-  int losses_ = 0;                 ///< since a refresh came where it was expected
+  bool seeking_ = false;           ///< refresh lost: polls until the counter moves
+  int losses_ = 0;                 ///< since the last refresh that came where expected
 };
 
 }  // namespace perseus::client

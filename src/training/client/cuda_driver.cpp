@@ -20,7 +20,7 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-/// Loaded by the program already: it is neither loaded nor initialized here.
+/// Only if the program has loaded it already: it is neither loaded nor initialized here.
 void* loaded(const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
 
 }  // namespace
@@ -56,7 +56,7 @@ bool CudaDriver::asynchronous_here() {
   for (const char* const hip : {"libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"}) {
     if (loaded(hip) != nullptr) return true;
   }
-  // Whatever thread has the context: the driver is loaded by what computes on GPUs, not by NVML.
+  // On any thread: programs that compute on GPUs load the driver, NVML does not.
   return loaded(library_name().c_str()) != nullptr;
 }
 

@@ -1,11 +1,11 @@
 // Functions of the CUDA driver that the client calls, found at run time.
 //
 // Output:  function pointers; optional ones are null in old drivers.
-// Errors:  load() says which library or function is missing.
+// Errors:  load() names the missing library or function.
 // Cost:    one dlopen per process; the library is never closed.
 // Threads: any; the functions are CUDA's.
-// Source:  CUDA driver API, event, stream, execution control and stream memory operations. $PERSEUS_CUDA names another
-//          library than libcuda.so.1.
+// Source:  CUDA driver API: event, stream, execution control and stream memory operations. $PERSEUS_CUDA names a
+//          library to use instead of libcuda.so.1.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ struct CudaDriver {
   static constexpr unsigned kRegisterPortable = 1, kRegisterDeviceMap = 2;
 
   static Result<std::shared_ptr<const CudaDriver>> load();
-  /// This process computes on GPUs, so asynchronously: it has loaded the CUDA driver or HIP.
+  /// True if this process computes on GPUs, hence asynchronously: it has loaded the CUDA driver or HIP.
   static bool asynchronous_here();
 
   int (*event_create)(void**, unsigned) = nullptr;
@@ -44,12 +44,12 @@ struct CudaDriver {
   int (*stream_wait_event)(void*, void*, unsigned) = nullptr;
   int (*launch_host_function)(void*, void (*)(void*), void*) = nullptr;
 
-  /// That stream is being captured into a graph, or cannot say: nothing may be recorded on it.
+  /// True if a graph capture of that stream runs, or if the driver cannot tell: record nothing on it.
   [[nodiscard]] bool capturing(void* stream) const {
     int status = 0;
     return is_capturing != nullptr && (is_capturing(stream, &status) != kSuccess || status != 0);
   }
-  /// For a thread of the client's own: works in that context, and its queries do not break captures of other threads.
+  /// For a thread of the client: makes the context current; its queries do not break captures of other threads.
   void enter(void* context) const {
     context_set(context);
     int mode = kCaptureRelaxed;

@@ -17,7 +17,7 @@ double host_now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
 }  // namespace
 
-/// The context may be gone by now, and the events with it: they are left to the driver then.
+/// The context, and its events, may be gone by now: then the driver owns them.
 CudaEvents::~CudaEvents() {
   void* context = nullptr;
   if (failed() || driver_->context_current(&context) != CudaDriver::kSuccess || context != context_) return;
@@ -120,7 +120,7 @@ void CudaEvents::bound_offset(const Step& step) {
   for (std::size_t i = 0; i < step.count && !seen_.empty(); ++i) {
     const RecordedComputation& c = step.computations[i];
     if (c.end == 0 || c.end_position == 0) continue;
-    // Positions before this step's were of steps that are gone.
+    // Positions before this step's belong to released steps.
     while (!seen_.empty() && passed(seen_.front().position, c.end_position)) {
       if (seen_.front().position == c.end_position) {
         offset_.seen(base_s_ + elapsed_s(step.begin_mark, c.end), static_cast<double>(seen_.front().at_ns) * 1e-9);

@@ -36,7 +36,7 @@ class WriteValue final : public DeviceProgress {
     if (const int code = driver->host_device_pointer(&address, word.position, 0); code != CudaDriver::kSuccess) {
       return Error{ErrorCode::unavailable, fmt::format("cuMemHostGetDevicePointer: error {}", code)};
     }
-    // Writes what is there already: only the driver's answer counts.
+    // Writes the value that is there already: only the driver's response counts.
     const std::uint32_t here = word.position->load(std::memory_order_relaxed);
     if (const int code = driver->write_value(stream, address, here, 0); code != CudaDriver::kSuccess) {
       return Error{ErrorCode::unavailable, fmt::format("cuStreamWriteValue32: error {}", code)};
@@ -57,7 +57,7 @@ class WriteValue final : public DeviceProgress {
   std::uint64_t address_;
 };
 
-/// Events without times, made once: making them while training runs would wait for the driver.
+/// Events without times, created once: creating them while training runs would wait for the driver.
 Result<std::vector<void*>> make_events(const CudaDriver& driver) {
   std::vector<void*> events(kOutstanding, nullptr);
   for (void*& event : events) {
@@ -68,7 +68,7 @@ Result<std::vector<void*>> make_events(const CudaDriver& driver) {
   return events;
 }
 
-/// Owns what a driver may still call or write after everybody else has forgotten it.
+/// Owns objects that a driver may still call or write after all other owners have released them.
 template <class T>
 T* keep_for_ever(std::unique_ptr<T> kept) {
   static std::mutex mutex;
@@ -97,7 +97,7 @@ class HostFunction final : public DeviceProgress {
     opened->calls_ = keep_for_ever(std::make_unique<Calls>());
     opened->calls_->reached = word.reached;
     for (Call& call : opened->calls_->ring) call.of = opened->calls_;
-    // Reports where the device is anyway: only the driver's answer counts.
+    // Reports the current position again: only the driver's response counts.
     Call& first = opened->calls_->ring[opened->next_++];
     first.position = word.position->load(std::memory_order_relaxed);
     first.outstanding = true;

@@ -1,10 +1,10 @@
-// Where the device is in the work that was enqueued on a stream, in a word that the clock helper watches.
+// Reports the device's progress through the work enqueued on a stream, in a word that the clock helper watches.
 //
-// begin() and end() of a computation run when work is enqueued; the GPU gets there later, by microseconds or by
-// iterations. A clock must change when the GPU gets there. So every boundary has a position, and something writes it
-// where the helper looks, once the GPU has passed the boundary:
+// begin() and end() of a computation run when the host enqueues work; the GPU gets there later, by microseconds or by
+// iterations. A clock must change when the GPU gets there. So every boundary has a position, and one of three ways
+// writes it to the watched word once the GPU has passed the boundary:
 //   write_value    the GPU itself: cuStreamWriteValue32 into the shared memory of the helper. No thread of this process
-//                  takes part, so nothing that holds up the host delays a clock.
+//                  takes part, so a delay of the host delays no clock.
 //   host_function  a thread of the driver: cuLaunchHostFunc on a side stream that waits for the boundary's event. The
 //                  compute stream does not wait for it.
 //   polling        a thread of the client: cuEventQuery every 0.2 ms while boundaries are outstanding.
@@ -12,8 +12,8 @@
 // Input:   a stream; the word's memory; boundaries in the order in which they are enqueued.
 // Output:  the word reaches each position after the work before that boundary and before the work behind it, at most
 //          microseconds (write_value) or fractions of a millisecond late.
-// Errors:  open() says why no way works; mark() is false where nothing was enqueued (a full ring, a driver error). A
-//          driver error makes failed() true for good.
+// Errors:  open() returns why no way works; mark() is false where nothing was enqueued (a full ring, a driver error).
+//          A driver error makes failed() true permanently.
 // Cost:    one to three driver calls per mark, none of which waits for the device.
 // Threads: open(), mark() and set_stream() the training thread; the rest any.
 // Source:  docs/decisions/0030-clocks-at-device-time.md, docs/measurements/device_time.md.
@@ -41,9 +41,10 @@ class DeviceProgress {
     void* memory = nullptr;  ///< whole pages, kept mapped for the life of the process
     std::size_t bytes = 0;
     std::atomic<std::uint32_t>* position = nullptr;
-    std::function<void(std::uint32_t)> reached;  ///< for ways in which a CPU writes: any thread, must not block
+    std::function<void(std::uint32_t)> reached;  ///< for ways in which a CPU writes: called on any thread, must not
+                                                 ///< block
   };
-  /// The first way that works with this driver; `only`: that one or none.
+  /// Opens the first way that works with this driver; `only`: that way or none.
   static Result<std::unique_ptr<DeviceProgress>> open(std::shared_ptr<const CudaDriver> driver, void* stream, Word word,
                                                       std::optional<ProgressWay> only);
   DeviceProgress() = default;

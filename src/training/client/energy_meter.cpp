@@ -7,9 +7,9 @@
 namespace perseus::client {
 namespace {
 
-constexpr double least_power_w = 5;  ///< for sharing out: an estimate may be negative at first
+constexpr double least_power_w = 5;  ///< for dividing energy: an estimate may be negative at first
 constexpr double least_stddev_j = 0.02;
-constexpr double power_step_w = 150;  ///< about how much power changes at an edge's uncertain moment
+constexpr double power_step_w = 150;  ///< approximate change of power at an edge's uncertain moment
 constexpr double longest_interval_s = 5;
 constexpr int model_is_grown = 30;  ///< intervals
 constexpr double clocks_kept_s = 10;
@@ -42,7 +42,7 @@ void EnergyMeter::cut_at_clocks(double from_s, double to_s, int kind, std::vecto
   });
 }
 
-/// Everything that ran then: work, waiting in steps, and what is between them.
+/// All activity in that interval: work, waiting in steps, and time between them.
 std::vector<EnergyMeter::TimedPiece> EnergyMeter::pieces(double from_s, double to_s) const {
   std::vector<TimedPiece> result;
   double at = from_s;
@@ -115,7 +115,7 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
       MeteredStep result = metered(step);
       if (step.has_begin && !reset) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
       done_.push_back(std::move(result));
-      step.tag = -1;  // given out
+      step.tag = -1;  // returned
     }
     if (reset) step.has_begin = false;
   }
@@ -155,8 +155,8 @@ std::vector<MeteredStep> EnergyMeter::take() {
   return std::exchange(done_, {});
 }
 
-/// A step that ends between two edges whose interval is not known to its end: what follows is still under way. Its
-/// energy from the edge before is the model's, or its share of time while the model is young.
+/// A step that ends between two edges whose interval is not completely known: the work after it has not ended. Its
+/// energy since the previous edge is the model's, or its share of time while the model is young.
 void EnergyMeter::give_out_last_step() {
   if (edges_.size() < 2) return;
   const CounterEdge& from = edges_[0];
@@ -181,7 +181,7 @@ void EnergyMeter::give_out_last_step() {
   }
 }
 
-/// What lies before the last edge that was measured up to is not needed again.
+/// Data before the last measured edge is not needed again.
 void EnergyMeter::forget(double before) {
   while (!steps_.empty() && steps_.front().tag < 0 && steps_.front().to_s < before) steps_.pop_front();
   const double oldest = steps_.empty() ? before : std::min(before, steps_.front().from_s);
@@ -198,7 +198,7 @@ std::vector<MeteredStep> EnergyMeter::flush() {
     result.push_back(metered(step));
     step.tag = -1;
   }
-  // Of an interval that began before, nobody knows any more what ran in it: the next edge begins the next one.
+  // The work in an interval that began before is forgotten: the next edge begins the next one.
   while (!edges_.empty() && edges_.front().at_s < known_until_s_) edges_.pop_front();
   steps_.clear();
   forget(known_until_s_);

@@ -1,13 +1,18 @@
-// Energy of iterations and of their computations, from the counter's edges and from what ran when.
+// Energy of iterations and of their computations, from the counter's edges and from the times of the work.
 //
-// Problem: computations are shorter than the counter's refresh, and what ran is known only when a step has ended.
-// Input: steps (spans of work, on the same clock as the edges), clocks and when they took effect, edges, and moments at
-// which the device was throttled or ran at another clock than it was asked for. Output: metered steps in order:
-// energy between their begin and end, per span an energy with standard deviation. The energy at a moment inside an
-// interval between two edges is the interval's, shared out by the power model. Throttled intervals, those at another
-// clock and those with unknown work (evaluation) teach the model nothing. A step comes out once there is an edge after
-// it; flush() gives the rest without energy. Errors: none; energies that are not known are negative. Cost: linear in
-// spans; memory for what lies after the last edge. Threads: one. Source: decision 0017.
+// The energy at a moment inside an interval between two edges is the interval's energy, divided by the power model.
+// Throttled intervals, intervals at another clock and intervals with unknown work (evaluation) do not train the
+// model. A step is returned once there is an edge after it; flush() returns the rest without energy.
+//
+// Problem: computations are shorter than the counter's refresh, and their times are known only after a step has
+//          ended.
+// Input:   steps (spans of work, on the same clock as the edges), clocks and when they took effect, edges, and
+//          moments at which the device was throttled or ran at another clock than requested.
+// Output:  metered steps in order: energy between their begin and end, per span an energy with standard deviation.
+// Errors:  none; unknown energies are negative.
+// Cost:    linear in spans; memory for everything after the last edge.
+// Threads: one.
+// Source:  docs/decisions/0017.
 #pragma once
 
 #include <cstdint>
@@ -39,22 +44,22 @@ struct MeteredStep {
 
 class EnergyMeter {
  public:
-  /// `kinds` of work are 0 .. kinds-1; waiting inside of steps and what is between steps are two more.
+  /// `kinds` of work are 0 .. kinds-1; waiting inside of steps and the time between steps are two more.
   EnergyMeter(int kinds, int lowest_mhz, int highest_mhz);
 
-  /// That clock was requested then, and takes effect `latency_s` later. In order of time.
+  /// The client requested that clock then, and it takes effect `latency_s` later. Call in order of time.
   void clock(double at_s, int clock_mhz, double latency_s) {
     clocks_.request(Megahertz(clock_mhz), Seconds(at_s), Seconds(latency_s));
   }
-  /// Of the last seconds and of what is not measured yet.
+  /// Of the last seconds and of all time that is not measured yet.
   [[nodiscard]] const model::ClockTimeline& clocks() const { return clocks_; }
   /// Spans in order, not overlapping; steps in order. `detailed`: with an energy for each span.
   void step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed = true);
   void edge(const CounterEdge& edge);
-  /// Something was not as it was asked for, at some time between these: the samples in it do not count.
+  /// The device deviated from the request at some time between these: the samples in it do not count.
   void throttled(double from_s, double to_s);
   void other_clock(double from_s, double to_s);
-  /// Nothing is known of what ran before: evaluation, or steps that were not recorded.
+  /// The work in this interval is not known: evaluation, or steps that were not recorded.
   void unknown(double from_s, double to_s);
 
   /// Metered steps since the last call.
@@ -93,8 +98,8 @@ class EnergyMeter {
 
   int kinds_;
   PowerModel model_;
-  std::deque<CounterEdge> edges_;  ///< the first one is measured up to
-  std::deque<Step> steps_;         ///< not given out yet, or still covering edges to come
+  std::deque<CounterEdge> edges_;  ///< energy is measured up to the first one
+  std::deque<Step> steps_;         ///< not returned yet, or still covering future edges
   model::ClockTimeline clocks_;
   std::deque<Stretch> throttled_, other_clock_, unknown_;
   double known_until_s_ = 0;

@@ -12,15 +12,15 @@
 namespace perseus::client {
 namespace {
 
-constexpr double events_interval_s = 0.1;  ///< between looks at clock and throttling
-constexpr double powers_interval_s = 1;    ///< the model is solved for them
-constexpr double patience_s = 3;           ///< for an edge after an iteration's end
-constexpr double known_within = 0.05;      ///< standard deviation of an energy that is told to the server
-constexpr double sure_within = 0.02;       ///< ... of a time that was set right
-constexpr double mixed_share = 0.02;       ///< of its time at another clock: mixed
+constexpr double events_interval_s = 0.1;  ///< between readings of clock and throttling
+constexpr double powers_interval_s = 1;    ///< between solutions of the model for powers
+constexpr double patience_s = 3;           ///< wait for an edge after an iteration's end
+constexpr double known_within = 0.05;      ///< standard deviation of an energy that is reported to the server
+constexpr double sure_within = 0.02;       ///< ... of a corrected time
+constexpr double mixed_share = 0.02;       ///< share of its time at another clock from which a computation is mixed
 constexpr double late_by_s = 0.002;        ///< beyond the switch latency: a clock that came late, ...
-constexpr double late_share = 0.9;         ///< ... as is one that came when the computation was nearly over
-constexpr int chunked = 6;                 ///< forward .. pure_backward are told apart by chunk
+constexpr double late_share = 0.9;         ///< ... as is a clock that came when the computation was nearly over
+constexpr int chunked = 6;                 ///< forward .. pure_backward are distinguished by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -53,14 +53,14 @@ void IterationMeter::clock_set(double at_s, int clock_mhz) {
   meter_.clock(at_s, clock, switch_latency_s_);
 }
 
-/// Nobody controlled the clock in that step: it was the driver's.
+/// No controller set the clock in that step: the driver chose it.
 void IterationMeter::forget_clocks(const Step& step) {
   if (step.controlled || !controlled_from_s_) return;
   controlled_from_s_.reset();
   meter_.clock(seconds(step.begin_ns), highest_mhz_, 0);
 }
 
-/// Clocks that the device showed and that the helper had not set: what ran then is no sample of the planned clock.
+/// Clocks that the device showed and that the helper had not set: work at these is no sample of the planned clock.
 void IterationMeter::check_clocks(double until_s) {
   const Seconds unsure(1.5 * switch_latency_s_ + 0.003);
   const model::ClockTimeline& clocks = meter_.clocks();
@@ -124,7 +124,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   iteration.iteration = step.iteration;
   iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
   iteration.window = step.window;
-  // Marks of another time source than the host's clock are laid beside it at the step's begin.
+  // Converts marks of another time source to the host's clock, aligned at the step's begin.
   const auto on_host = [&](std::uint64_t mark) {
     return begin + static_cast<double>(static_cast<std::int64_t>(mark - step.begin_mark)) * 1e-9;
   };
@@ -141,7 +141,7 @@ void IterationMeter::take(const Step& step, double now_s) {
     iteration.computations.push_back(
         {c.instruction, std::max(c_end - c_begin, 0.0), -1, c_begin - begin, std::max(c_end, c_begin) - begin});
     pending.ran.push_back(ran_at(c, step.controlled ? c.clock : 0, on_host(c.begin), c_end));
-    from = std::max(from, on_host(c.begin));  // work that overlaps is the earlier one's
+    from = std::max(from, on_host(c.begin));  // overlapping work counts for the earlier computation
     if (c_end <= from) continue;
     pending.computation_of_span.push_back(i);
     spans.push_back({kind_of(c), from, c_end});
@@ -160,7 +160,7 @@ void IterationMeter::take(const Step& step, double now_s) {
 
 double IterationMeter::next_look_s() const {
   if (!gives_energy_) return gives_events_ ? next_events_s_ : 1e300;
-  // A counter that answers is read often enough to look at the clock by the way.
+  // A counter that works is read often enough to read the clock with it.
   return gives_events_ && failures_ > 0 ? std::min(next_energy_s(), next_events_s_) : next_energy_s();
 }
 
@@ -195,7 +195,7 @@ void IterationMeter::look_at_energy(double now_s) {
   }
 }
 
-/// Was it throttled since the last look, and at which clock does it run?
+/// Reads whether the device was throttled since the last reading, and its current clock.
 void IterationMeter::look_at_clock(double now_s) {
   const auto events = gpu_->clock_events();
   const double after = clock_();
@@ -211,7 +211,7 @@ void IterationMeter::look_at_clock(double now_s) {
   next_events_s_ = now_s + events_interval_s;
 }
 
-/// Each computation's time as if it had run at its clock alone; what was learnt from it.
+/// Computes each computation's time as if it had run at its clock alone, and what the speed curves learn from it.
 void IterationMeter::settle_times(Pending& pending) {
   MeasuredIteration& iteration = pending.iteration;
   for (std::size_t i = 0; i < pending.ran.size(); ++i) {
@@ -241,7 +241,8 @@ void IterationMeter::settle_times(Pending& pending) {
   }
 }
 
-/// All-reduce, optimizer step, and the wait for other ranks: a step has their energy, an iteration's time ends before.
+/// All-reduce, optimizer step, and the wait for other ranks: a step contains their energy, an iteration's time ends
+/// before.
 double IterationMeter::energy_after_last(const Pending& pending, const MeteredStep& step) const {
   double energy_j = 0;
   double waits_s = pending.step_end_s - pending.last_s;
@@ -253,7 +254,7 @@ double IterationMeter::energy_after_last(const Pending& pending, const MeteredSt
   if (waits_s <= 0) return energy_j;
   const int clock =
       pending.ran.empty() || pending.ran.back().clock_mhz == 0 ? highest_mhz_ : pending.ran.back().clock_mhz;
-  const double most_w = step.energy_j / (pending.step_end_s - pending.begin_s);  // as long as little is known
+  const double most_w = step.energy_j / (pending.step_end_s - pending.begin_s);  // while little is known
   const double power_w = std::clamp(meter_.model().power(meter_.waiting(), clock).power_w, 0.0, most_w);
   return energy_j + waits_s * power_w;
 }
@@ -277,7 +278,7 @@ void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) 
     }
     if (energy_j > 0 && stddev_j < known_within * energy_j) computation.energy_j = energy_j;
   }
-  // Others of the iteration are as good as ever.
+  // Other computations of the iteration remain valid.
   for (std::size_t i = 0; i < pending.ran.size(); ++i) {
     if (pending.ran[i].unsure) iteration.computations[i].time_s = iteration.computations[i].energy_j = 0;
   }
@@ -305,9 +306,9 @@ void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIterati
   }
 }
 
-/// A window ends with its last iteration, whether that could be used or not. Of windows that go on until the next plan
-/// (older servers) iterations count until there are enough of them: those without energy where there is a counter, such
-/// as those before its first edge, do not count, the next ones have it.
+/// A window ends with its last iteration, whether that was usable or not. In windows that last until the next plan
+/// (older servers), iterations count until there are enough: those without energy where there is a counter, such as
+/// those before its first edge, do not count; the next ones have it.
 void IterationMeter::count_in_window(Pending& pending) {
   MeasuredIteration& iteration = pending.iteration;
   if (iteration.window != window_) {
@@ -343,7 +344,7 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   const bool looked_at = !gives_events_ || pending_.empty() || looked_s_ >= pending_.back().end_s;
   if ((!gives_energy_ && looked_at) || all || late) {
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
-    finish({next_tag_, -1, false, {}}, result);  // whatever is left
+    finish({next_tag_, -1, false, {}}, result);  // the rest
   }
   if (pending_.size() == waiting) return result;
   publish();

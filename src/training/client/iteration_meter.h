@@ -1,14 +1,20 @@
-// From recorded steps and a GPU's counter to measured iterations.
+// Combines recorded steps, clock changes and a GPU's energy counter into measured iterations.
 //
-// Problem: bring together what the training thread recorded, when clocks took effect, what the device shows, and the
-// energy meter. Input: steps as they end; look() whenever next_look_s() says. Output: iterations in order, with time
-// always, with energies where they are known (a computation's within 5 %); facts for statistics. An iteration comes out
-// when the counter's next edge has come, or after a while without energy. A *mixed* computation is one during which the
-// clock changed: it began before the clock that it had asked for was there. In a profiling window its time and energy,
-// and the iteration's with them, are set to what they would be at that clock alone; where that is not known within 2 %,
-// the computation's time and energy are 0: not known. Errors: Complaints (energy); a device without
-// a counter gives iterations without energy, once the device was asked whether it throttled meanwhile. Cost: see
-// energy_meter; some 40 driver calls a second. Threads: one; facts() any. Source: paper section 5 (Profiler).
+// An iteration is returned when the counter's next edge has come, or after a while without energy. A *mixed*
+// computation is one during which the clock changed: it began before its requested clock arrived. In a profiling
+// window its time and energy, and the iteration's with them, are corrected to their values at that clock alone; where
+// these are not known within 2 %, the computation's time and energy are 0: not known.
+//
+// Problem: combine the records of the training thread, the times at which clocks took effect, the device's readings,
+//          and the energy meter.
+// Input:   steps as they end; look() whenever next_look_s() says.
+// Output:  iterations in order, always with time, with energies where they are known (a computation's within 5 %);
+//          facts for statistics.
+// Errors:  Complaints (energy); a device without a counter gives iterations without energy, after the client has
+//          checked whether it throttled.
+// Cost:    see energy_meter; some 40 driver calls a second.
+// Threads: one; facts() any.
+// Source:  paper section 5 (Profiler).
 #pragma once
 
 #include <algorithm>
@@ -34,7 +40,7 @@ struct MeasuredPower {
   int chunk = 0;
   int clock_mhz = 0;
   PowerEstimate power;
-  double time_s = 0;  ///< of one computation there, median of the last; 0: none
+  double time_s = 0;  ///< of one computation there, median of the last ones; 0: none
   int samples = 0;
 };
 
@@ -46,21 +52,21 @@ struct EnergyFacts {
   PowerEstimate blocking;  ///< at the highest clock; 0: not known
   std::int64_t intervals = 0, throttled = 0, rejected = 0;
   std::int64_t mixed = 0, unsure = 0;  ///< computations; unsure: mixed, and not corrected
-  std::int64_t late = 0;               ///< ... mixed for longer than the switch latency that plans count on
+  std::int64_t late = 0;               ///< ... mixed for longer than the switch latency that plans assume
   std::vector<MeasuredPower> powers;
 };
 
 class IterationMeter {
  public:
-  /// `gpu` may be null; it is used from take() and look() only. `with_energy`: its counter may be read. `clock`: of
-  /// steps and looks, s; the host's if not given.
+  /// `gpu` may be null; only take() and look() use it. `with_energy`: its counter may be read. `clock`: time of steps
+  /// and looks, s; default: the host's.
   IterationMeter(device::Gpu* gpu, bool with_energy, const std::vector<int>& clocks_mhz, int chunks,
                  Complaints& complaints, std::function<double()> clock = {});
 
-  /// The helper gave that clock to the device (CLOCK_MONOTONIC, s, begin of the call). In order of time, and before the
-  /// steps in which it matters are taken.
+  /// The helper set that clock on the device (CLOCK_MONOTONIC, s, begin of the call). Call in order of time, before
+  /// take() of the steps that it affects.
   void clock_set(double at_s, int clock_mhz);
-  /// How long a clock takes from the device call's begin to effect, as far as it is known.
+  /// Time from the begin of the device call until the clock takes effect, as far as it is known.
   void switch_latency(double seconds, double stddev_s) {
     switch_latency_s_ = seconds;
     switch_latency_stddev_s_ = stddev_s;
@@ -68,12 +74,12 @@ class IterationMeter {
   void take(const Step& step, double now_s);
   [[nodiscard]] double next_look_s() const;
   void look(double now_s);
-  /// Iterations that are done; with `all` also those that still wait for their energy.
+  /// Completed iterations; with `all` also those that still wait for their energy.
   std::vector<MeasuredIteration> measured(double now_s, bool all);
   [[nodiscard]] EnergyFacts facts() const;
 
  private:
-  /// What became of a computation: its kind of work, the clock that it was to run at, and those that it ran at.
+  /// How a computation ran: its kind of work, its requested clock, and the clocks at which it ran.
   struct Ran {
     int kind, clock_mhz;
     std::vector<ClockedTime> pieces;
@@ -127,8 +133,9 @@ class IterationMeter {
     double at_s;
     Megahertz clock;
   };
-  std::deque<SeenClock> seen_;               ///< by looking at the device
-  std::optional<double> controlled_from_s_;  ///< the helper's first clock took effect; none: clocks are the driver's
+  std::deque<SeenClock> seen_;               ///< clocks read from the device
+  std::optional<double> controlled_from_s_;  ///< when the helper's first clock took effect; none: the driver chooses
+                                             ///< the clocks
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
   bool gives_energy_, gives_events_;

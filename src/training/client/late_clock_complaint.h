@@ -1,6 +1,6 @@
-// Complains when many computations run before their clock has arrived, beyond the switch latency that plans count on.
+// Complains when many computations run before their clock has arrived, beyond the switch latency that plans assume.
 //
-// Input:   every clock-controlled computation; how many of all were late so far (see iteration_meter.h).
+// Input:   every clock-controlled computation; the number of late ones so far (see iteration_meter.h).
 // Output:  the complaint Cause::late_clocks above 5 % of the last 200 or more, cleared below 2 %.
 // Errors:  none.
 // Cost:    none.
@@ -17,7 +17,7 @@ namespace perseus::client {
 class LateClockComplaint {
  public:
   void ran(model::Instruction instruction) { computations_ += model::is_constant_time(instruction) ? 0 : 1; }
-  /// `late`: computations since the start.
+  /// `late`: number of late computations since the start.
   void judge(std::int64_t late, Complaints& complaints);
 
  private:

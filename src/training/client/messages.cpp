@@ -13,7 +13,7 @@
 namespace perseus::client {
 namespace {
 
-/// An object's members, those that say nothing left out.
+/// An object's members without those that have no value.
 class Members {
  public:
   void text(std::string_view key, const std::string& value) {

@@ -1,8 +1,11 @@
-// What the client says to the server and hears from it, as docs/openapi.json has it.
+// Messages between client and server, as docs/openapi.json specifies them.
 //
-// Input: options and measurements; the server's answers. Output: request bodies; a Plan that was checked against what
-// this rank's clocks are. Errors: a sentence that says what the server answered and what was expected; unknown members
-// are ignored (a newer server), unknown instructions are not. Cost: linear. Threads: pure functions.
+// Input:   options and measurements; the server's responses.
+// Output:  request bodies; a ClockPlan checked against this rank's clocks.
+// Errors:  a sentence with the server's response and the expected one; unknown members are ignored (a newer server),
+//          unknown instructions are not.
+// Cost:    linear.
+// Threads: pure functions.
 #pragma once
 
 #include <memory>
@@ -17,18 +20,18 @@
 
 namespace perseus::client {
 
-/// What is known of this rank beside its options.
+/// Facts about this rank besides its options.
 struct RankFacts {
   std::vector<int> clocks_mhz;  ///< highest first; empty: not known
   std::string accelerator, host;
-  // Learnt while training runs.
+  // Learned while training runs.
   double switch_latency_s = 0;                 ///< 0: not known
   double blocking_power_w = 0;                 ///< 0: not known
   std::vector<std::string> instructions = {};  ///< of one iteration; empty: not known
-  std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: it sets clocks
-  std::string control_reason = {};  ///< why it sets none
+  std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: this rank sets clocks
+  std::string control_reason = {};  ///< why this rank sets no clocks
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
-  bool replaces = false;            ///< a restarted process, which takes the rank over whatever the hosts' clocks say
+  bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
   [[nodiscard]] bool learnt_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
@@ -37,15 +40,15 @@ struct RankFacts {
 struct MeasuredComputation {
   model::Instruction instruction = model::Instruction::forward;
   double time_s = 0;              ///< 0: not known at its clock
-  double energy_j = -1;           ///< negative: not known; 0: not known, as its time
-  double begin_s = 0, end_s = 0;  ///< as it ran, since the step's begin
+  double energy_j = -1;           ///< negative: not known; 0: not known, like its time
+  double begin_s = 0, end_s = 0;  ///< as measured, since the step's begin
 };
 
 struct MeasuredIteration {
   std::int64_t iteration = 0;
-  std::int64_t plan_version = 0;  ///< that it followed from beginning to end; 0: none, or the highest clock
+  std::int64_t plan_version = 0;  ///< version followed from beginning to end; 0: none, or the highest clock
   int window = -1;
-  bool ends_window = false;  ///< no more iterations of the window come
+  bool ends_window = false;  ///< no more iterations of the window follow
   std::string missed;        ///< why it could not be used; it only ends the window then
   double time_s = 0;         ///< from the step's begin to the end of this pipeline's last computation
   double energy_j = -1;      ///< negative: not known
@@ -55,22 +58,22 @@ struct MeasuredIteration {
 
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
-/// Iterations one after another, all of one plan version, and of one window or none.
-/// `epoch`: what the server calls this process, as in the next one; 0: it does not say. `with_begins`: a window's
-/// computations with their begins and ends.
+/// Consecutive iterations, all of one plan version, and of one window or none. `epoch`: the server's number for this
+/// process, as in the functions below; 0: the server gives none. `with_begins`: a window's computations with their
+/// begins and ends.
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
                             bool with_begins = true);
 
 std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0);
 
 Result<std::string> read_registered_job(std::string_view body);
-/// Null: there is none yet.
+/// Null: no plan yet.
 Result<std::unique_ptr<ClockPlan>> read_plan_of_registration(std::string_view body, const RankFacts& facts);
-/// What the server calls this process from now on; 0: an older server, which takes no epoch in other calls.
+/// The server's number for this process from now on; 0: an older server, which takes no epoch in other calls.
 std::int64_t read_registered_epoch(std::string_view body);
 /// Null: unchanged.
 Result<std::unique_ptr<ClockPlan>> read_plan(std::string_view body, const RankFacts& facts);
-/// The server's words about its refusal; else the body's beginning.
+/// The server's reason for its refusal; else the begin of the body.
 std::string read_refusal(std::string_view body);
 
 }  // namespace perseus::client

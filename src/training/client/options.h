@@ -1,8 +1,11 @@
-// What perseus_options says, copied and checked: strings owned, defaults filled in.
+// Checked copy of perseus_options: strings owned, defaults filled in.
 //
-// Input: the C struct of any size up to ours. Output: ClientOptions; what cannot be (negative degrees, ranks outside
-// of them) is set right, with a sentence for the log. Errors: none: the client fails open. Cost: a copy. Threads:
-// values.
+// Input:   the C struct of any size up to ours.
+// Output:  ClientOptions; impossible values (negative degrees, ranks outside of them) are corrected, with a sentence
+//          for the log.
+// Errors:  none: the client fails open.
+// Cost:    a copy.
+// Threads: values.
 #pragma once
 
 #include <perseus/perseus.h>
@@ -18,10 +21,10 @@
 
 namespace perseus::client {
 
-/// How patient the session with the server is; the C ABI has the defaults.
+/// Timeouts of the session with the server; the C ABI has the defaults.
 struct SessionTiming {
-  double poll_s = 10;   ///< the server holds a question for a plan so long at most
-  double answer_s = 5;  ///< ... and every other answer comes within this, or it counts as none
+  double poll_s = 10;   ///< the server holds a request for a plan at most this long
+  double answer_s = 5;  ///< ... and every other response arrives within this time, or counts as missing
   double grace_s = 5;
   double least_wait_s = 0.25, most_wait_s = 5;
 };
@@ -42,7 +45,7 @@ struct ClientOptions {
   double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
   bool advice_only = false, no_energy = false;
   bool synchronous = false;                 ///< the program waits for its device in every computation
-  std::optional<ProgressWay> progress_way;  ///< none: the first that works
+  std::optional<ProgressWay> progress_way;  ///< none: the first way that works
   SessionTiming timing;
   clock_control::RestartLimits helper_restart{1, 300};
   Complaints::Log log;
@@ -52,7 +55,7 @@ struct ClientOptions {
 };
 
 perseus_options default_options();
-/// `remarks` get a sentence for each value that was set right.
+/// `remarks` receives a sentence for each corrected value.
 ClientOptions read_options(const perseus_options* options, std::vector<std::string>& remarks);
 
 }  // namespace perseus::client

@@ -23,7 +23,7 @@ void PlanFollower::put(std::unique_ptr<ClockPlan> plan) {
   free_list(retired_.exchange(nullptr, std::memory_order_acq_rel));
 }
 
-/// The training thread frees nothing: it hands back what it no longer needs.
+/// The training thread frees nothing: it returns plans that it no longer needs.
 void PlanFollower::retire(std::unique_ptr<ClockPlan> plan) {
   if (!plan) return;
   ClockPlan* const old = plan.release();

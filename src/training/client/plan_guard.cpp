@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::size_t kKept = 32, kFew = 5, kBaseline = 3;
 constexpr double kAbsurd = 1.5;                              ///< times the reference
-constexpr double kStrike = 1.3;                              ///< times what is allowed
+constexpr double kStrike = 1.3;                              ///< times the limit
 constexpr double kWindowBound = 1.3;                         ///< times the reference
-constexpr double kStandardErrors = 4;                        ///< that a median must exceed its limit by
+constexpr double kStandardErrors = 4;                        ///< by which a median must exceed its limit
 constexpr int kStrikes = 2;                                  ///< in a row
 constexpr std::int64_t kLeastPause = 20, kMostPause = 5000;  ///< iterations between trials
 
-/// Standard deviation, from the median absolute deviation; more than that where there are few values.
+/// Standard deviation from the median absolute deviation; larger where there are few values.
 double spread(const std::vector<double>& values) {
   const double center = median(values);
   std::vector<double> distances;
@@ -27,7 +27,7 @@ double spread(const std::vector<double>& values) {
   return kStddevPerMedianDistance * (1 + 4 / static_cast<double>(values.size())) * median(std::move(distances));
 }
 
-/// Of the difference of both medians. Iterations vary alike at every clock.
+/// Of the difference of both medians. Iterations vary equally at every clock.
 double standard_error(const std::vector<double>& a, const std::vector<double>& b) {
   constexpr double kMedianOverMean = 1.2533;
   return kMedianOverMean * std::max(spread(a), spread(b)) *
@@ -38,7 +38,7 @@ double standard_error(const std::vector<double>& a, const std::vector<double>& b
 
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz) {
   const auto at_maximum = [&](const RecordedComputation& computation) {
-    // A clock that nobody asked for is the driver's own choice.
+    // A clock that was not requested is the driver's own choice.
     return model::is_constant_time(computation.instruction) || !step.controlled || computation.clock == 0 ||
            computation.clock == highest_mhz;
   };
@@ -61,7 +61,7 @@ bool PlanGuard::arrives(const ClockPlan& plan) {
   if (tolerance_ < 0) return false;
   const Judged judged{plan.version, plan.kind, plan.iteration_time_s, plan.maximum_clock_time_s,
                       !plan.slower_because.empty()};
-  // The same version comes again after the server was away: what was decided about it holds.
+  // The same version comes again after the server was unreachable: the decision about it still holds.
   if (plan.version != (next_ ? next_->version : plan_.version)) {
     next_ = judged;
     next_holds_ = judged.kind != ClockPlan::Kind::maximum_clock && (reference_.size() < kBaseline || refuses(judged));
@@ -124,8 +124,8 @@ void PlanGuard::take(const GuardedIteration& iteration) {
     begin(*std::exchange(next_, std::nullopt));
     next_holds_ = false;
   }
-  // An iteration that follows a plan is no reference, even if this rank's share of it is at the highest clock: others
-  // run slower then.
+  // An iteration that follows a plan is no reference, even if this rank's share of it is at the highest clock: other
+  // ranks run slower then.
   const bool of_plan =
       iteration.followed && iteration.plan_version == plan_.version && plan_.kind != ClockPlan::Kind::maximum_clock;
   if (!of_plan && !iteration.maximum_clock) return;
@@ -168,7 +168,7 @@ bool PlanGuard::too_slow(const std::vector<double>& times, const std::vector<dou
   return excess_s(times, reference) > kStandardErrors * standard_error(times, reference);
 }
 
-/// Two iterations in a row were far too slow.
+/// True if two iterations in a row were far too slow.
 bool PlanGuard::strikes_out(double time_s) {
   const double reference_s = median(reference_.last(kKept));
   const bool window = plan_.kind == ClockPlan::Kind::profiling_window;
@@ -219,7 +219,7 @@ void PlanGuard::start_trial(const std::vector<double>& slow) {
 void PlanGuard::decide_trial() {
   const std::vector<double> now = trial_.last(kKept);
   const bool slower = excess_s(slow_, now) > 0;
-  if (slower && !too_slow(slow_, now) && now.size() < kKept) return;  // not sure yet
+  if (slower && !too_slow(slow_, now) && now.size() < kKept) return;  // not certain yet
   if (slower) {
     const double now_s = median(now), measured_s = median(slow_);
     drop(allowed_s(now_s), measured_s,

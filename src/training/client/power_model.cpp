@@ -6,11 +6,11 @@
 namespace perseus::client {
 namespace {
 
-// What is thought of a power curve before anything was measured (W), per coefficient, from one to the next, and bends.
+// Priors of a power curve before any measurement (W): size per coefficient, slope from one to the next, and bend.
 constexpr double size_w = 1000, slope_w = 100, bend_w = 25;
 
-/// An edge's error is in both intervals beside it, with opposite signs. Variances are up to twice those of independent
-/// errors then.
+/// An edge's error affects both intervals beside it, with opposite signs. Variances are then up to twice those of
+/// independent errors.
 constexpr double neighbors = 2;
 
 }  // namespace
@@ -38,7 +38,7 @@ PowerModel::PowerModel(int kinds, int lowest_mhz, int highest_mhz)
   }
 }
 
-/// The quadratic B-splines that are not zero there.
+/// The nonzero quadratic B-splines at that clock.
 PowerModel::Place PowerModel::place_of(int clock_mhz) const {
   constexpr double sections = bends - 2;
   const double x = std::clamp((clock_mhz - lowest_) / span_, 0.0, 1.0) * sections;
@@ -115,7 +115,7 @@ PowerEstimate PowerModel::power(int kind, int clock_mhz) const {
   const Place place = place_of(clock_mhz);
   const std::size_t first = static_cast<std::size_t>(kind) * bends + place.first;
   PowerEstimate estimate;
-  // The variance is the squared length of what solves factor x = weights.
+  // The variance is the squared length of the solution x of factor x = weights.
   std::vector<double> x(size_);
   double variance = 0;
   for (std::size_t i = first; i < size_; ++i) {

@@ -1,13 +1,18 @@
-// Power of each kind of work at each clock, from what intervals of mixed work took in all.
+// Estimates the power of each kind of work at each clock from the energy of intervals of mixed work.
 //
-// Problem: an energy counter that moves every 100 ms cannot see a computation of 20 ms; but intervals hold different
-// shares of different work, so their energies tell the powers apart. Input: an interval's pieces (kind, clock, seconds)
-// and its energy with standard deviation. Output: power of a kind at a clock with standard deviation, also at clocks in
-// between. Model: energy = sum of power(kind, clock) x seconds + noise; per kind, power is a quadratic spline over the
-// clock whose coefficients have Gaussian priors on size, slope and bend, so that the answer is a normal distribution.
-// Noise is taken as large as the residuals say, if that is more than was said. Errors: none; without data the standard
-// deviations are those of the prior. Cost: add O(coefficients touched squared), the first question after it a Cholesky
-// factorisation of 8 coefficients a kind. Threads: one. Source: paper section 5 (in vivo profiling); decision 0017.
+// Model: energy = sum of power(kind, clock) x seconds + noise. Per kind, power is a quadratic spline over the clock
+// whose coefficients have Gaussian priors on size, slope and bend, so that the estimate is a normal distribution. The
+// noise is that of the residuals, if they exceed the given standard deviations.
+//
+// Problem: an energy counter that moves every 100 ms cannot resolve a computation of 20 ms; but intervals hold
+//          different shares of different work, so their energies separate the powers.
+// Input:   an interval's pieces (kind, clock, seconds) and its energy with standard deviation.
+// Output:  power of a kind at a clock with standard deviation, also at clocks in between.
+// Errors:  none; without data the standard deviations are those of the prior.
+// Cost:    add O(coefficients touched squared); the first query after it a Cholesky factorization of 8 coefficients a
+//          kind.
+// Threads: one.
+// Source:  paper section 5 (in vivo profiling); docs/decisions/0017.
 #pragma once
 
 #include <cstddef>
@@ -33,15 +38,15 @@ class PowerModel {
 
   void add(std::span<const WorkPiece> interval, double energy_j, double stddev_j);
   [[nodiscard]] PowerEstimate power(int kind, int clock_mhz) const;
-  /// As power(), but without deviation, and perhaps from some intervals ago: cheap enough for every interval.
+  /// As power(), but without deviation, and possibly some intervals old: cheap enough for every interval.
   [[nodiscard]] double rough_power_w(int kind, int clock_mhz) const;
-  /// Seconds of that kind of work seen so far.
+  /// Total observed seconds of that kind of work.
   [[nodiscard]] double seen_s(int kind) const { return seen_s_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] int intervals() const { return intervals_; }
   [[nodiscard]] int kinds() const { return static_cast<int>(seen_s_.size()); }
 
  private:
-  static constexpr std::size_t bends = 8;  ///< coefficients a kind
+  static constexpr std::size_t bends = 8;  ///< coefficients per kind
   struct Place {
     std::size_t first;
     double weight[3];
@@ -57,7 +62,7 @@ class PowerModel {
   std::vector<double> seen_s_;
   mutable bool solved_ = false;
   mutable int solved_intervals_ = -1;
-  mutable double noise_ = 1;  ///< residuals' variance over what was said
+  mutable double noise_ = 1;  ///< variance of the residuals relative to the given variance
   mutable std::vector<double> factor_, mean_;
 };
 

@@ -20,21 +20,21 @@
 namespace perseus::client {
 namespace {
 
-/// Of a plan that is asked for and of iterations that are reported, this is the one conflict there is. A rank that
-/// registers may also be another one than the server knows.
+/// The only conflict for requests of plans and reports of iterations. For a registration a conflict can also mean
+/// that the server knows another process as this rank.
 constexpr int job_over_status = 409;
-constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is away; the oldest are forgotten
+constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is unreachable; the oldest are dropped
 
 double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
-/// 128 random bits, or without a source of them the time.
+/// 128 random bits, or the time if there is no source of them.
 std::string random_key(std::int64_t now) {
   std::array<std::uint64_t, 2> bits{static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(getpid())};
   (void)getrandom(bits.data(), sizeof(bits), GRND_NONBLOCK);
   return fmt::format("{:016x}{:016x}", bits[0], bits[1]);
 }
 
-/// torch elastic has restarted the job's processes, this one among them.
+/// True if torch elastic has restarted the job's processes, including this one.
 bool is_restarted() {
   const char* const count = std::getenv("TORCHELASTIC_RESTART_COUNT");
   return count != nullptr && std::atoi(count) > 0;
@@ -52,30 +52,30 @@ struct Session::State {
   SessionTiming timing;
   http::HttpPeer peer;
   std::string shown_url;                                       ///< the server's, without credentials
-  std::optional<http::HttpConnection> for_plans, for_reports;  ///< each of the thread that asks or reports
+  std::optional<http::HttpConnection> for_plans, for_reports;  ///< each used by its own thread
   bool own_job = false;
-  std::string job_key;     ///< of the request that registers the job, however often it is sent
-  std::int64_t epoch = 0;  ///< of day: greater in a later process
+  std::string job_key;     ///< of the request that registers the job, the same for every retry
+  std::int64_t epoch = 0;  ///< time of day: greater in a later process
   bool restarted = false;  ///< by torch elastic; until the server knows this process
 
-  std::mutex mutex;  ///< of everything below
+  std::mutex mutex;  ///< guards all members below
   std::condition_variable_any changed;
   std::optional<SessionListener> listener;  ///< none: stopped
   Complaints* complaints = nullptr;         ///< likewise
   RankFacts facts;
-  bool facts_are_news = false;         ///< to the server
+  bool facts_are_news = false;         ///< they are new to the server
   std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
   std::string job;
-  bool tried = false;  ///< registering it was
+  bool tried = false;  ///< registration was tried
   bool rank_known = false;
   std::optional<double> silent_since_s;
   bool held = false;
-  std::atomic<std::int64_t> known_as{0};  ///< what the server calls this process; 0: it takes no epoch
+  std::atomic<std::int64_t> known_as{0};  ///< epoch that the server assigned to this process; 0: it takes no epoch
   bool takes_begins = true;               ///< the server takes begins and ends of computations
   std::deque<MeasuredIteration> iterations;
-  std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not answered them yet
-  bool window_ready = false;              ///< a whole one is among them
-  bool over = false;                      ///< the job, says the server: nothing more is asked or told
+  std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not confirmed them yet
+  bool window_ready = false;              ///< it contains a whole one
+  bool over = false;                      ///< the server reports the job as ended: no more requests
 
   std::atomic<bool> reached{false};
   std::atomic<std::int64_t> failures{0};
@@ -89,7 +89,7 @@ struct Session::State {
   bool tell_facts(const std::stop_token& stop);
   bool tell_dropped(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
-  /// Null: there is none yet, or none that is new.
+  /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] http::HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
@@ -177,7 +177,7 @@ void Session::plan_dropped(DroppedPlan dropped) {
 void Session::stop(double limit_s) {
   const double until = now_s() + limit_s;
   asking_.stop(std::min(limit_s, 0.2));
-  reporting_.stop(limit_s / 2);  // it sends what is left
+  reporting_.stop(limit_s / 2);  // it sends the rest
   State& s = *state_;
   std::string job;
   {
@@ -185,7 +185,7 @@ void Session::stop(double limit_s) {
     if (s.own_job && s.reached && !s.over) job = s.job;
   }
   if (!job.empty() && now_s() < until) {
-    // On a thread, so that a name look-up does not keep the process.
+    // On a thread, so that a name look-up does not delay the process's end.
     BackgroundThread finishing;
     finishing.start("perseus-finish", [state = state_, job, left = until - now_s()](const std::stop_token& stop) {
       http::HttpPeer peer = state->peer;
@@ -204,7 +204,7 @@ void Session::stop(double limit_s) {
 bool Session::reached() const { return state_->reached; }
 std::int64_t Session::failures() const { return state_->failures; }
 
-// ---- Talking
+// ---- Requests
 
 std::optional<http::HttpReply> Session::State::call(http::HttpConnection& by, const http::HttpCall& what,
                                                     double limit_s, const std::stop_token& stop) {
@@ -222,7 +222,7 @@ std::optional<http::HttpReply> Session::State::call(http::HttpConnection& by, co
   return std::move(*reply);
 }
 
-/// One more request that did not help. After the grace time the highest clock is asked for.
+/// Counts one more failed request. After the grace time it requests the highest clock.
 void Session::State::failed(Cause cause, const std::string& why) {
   failures.fetch_add(1);
   reached = false;
@@ -249,8 +249,8 @@ void Session::State::answered() {
   held = false;
 }
 
-/// Whoever started it has said so, or it expired. Other ranks hear of that while they end themselves: nothing is wrong.
-/// For one that goes on training, plans are a thing of the past.
+/// The rank that started the job has ended it, or the job expired. Other ranks learn that while they end themselves:
+/// this is no problem. A rank that continues training runs without plans.
 void Session::State::job_is_over(const std::string& how) {
   reached = true;
   const std::lock_guard lock(mutex);
@@ -265,7 +265,7 @@ void Session::State::job_is_over(const std::string& how) {
   held = true;
 }
 
-// ---- Registering and plans
+// ---- Registration and plans
 
 void Session::State::ask_for_plans(const std::stop_token& stop) {
   double wait_s = timing.least_wait_s;
@@ -277,12 +277,12 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
                            (is_over() || wait_for_plan(stop, have));
     if (went_well) {
       wait_s = timing.least_wait_s;
-      // A server that says "unchanged" without having waited is not asked again at once.
+      // If a server returns "unchanged" without having waited, wait before the next request.
       const bool early = have == had && now_s() - asked_s < timing.least_wait_s;
       if (early && !sleep_for(stop, timing.least_wait_s)) return;
       continue;
     }
-    // Thousands of ranks lose their server at the same moment; they do not come back at the same one.
+    // Thousands of ranks lose their server at the same moment; spread their retries.
     const double spread = 1 + 0.5 * static_cast<double>((options.rank * 37) % 101) / 100;
     if (!sleep_for(stop, wait_s * spread)) return;
     wait_s = std::min(2 * wait_s, timing.most_wait_s);
@@ -290,7 +290,7 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
 }
 
 bool Session::State::register_job(const std::stop_token& stop) {
-  // A job of its own would be planned, and counted, as if all ranks were in it.
+  // The server would plan, and count, a job of its own as if all ranks were in it.
   if (options.rank != 0 && options.world_size() > 1) {
     const std::lock_guard lock(mutex);
     tried = true;
@@ -344,18 +344,18 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     answered();
     known_as = read_registered_epoch(reply->body);
     restarted = false;
-    // One that cannot be read is asked for again, and complained about then. An older server sends none.
+    // Request a plan that cannot be read again, and complain about it then. An older server sends none.
     if (auto plan = read_plan_of_registration(reply->body, known)) take_plan(*std::move(plan), have);
     const std::lock_guard lock(mutex);
     rank_known = true;
-    facts_are_news = facts_are_news || known.learnt_any();  // at first a server takes what a rank begins with
+    facts_are_news = facts_are_news || known.learnt_any();  // a server first takes the facts of the registration
     changed.notify_all();
     return true;
   }
   if (reply->status == job_over_status && job_has_ended(stop)) return true;
   failed(Cause::job,
          fmt::format("{} did not take rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
-  // A job of one rank is nobody else's: a new one does as well.
+  // No other rank uses a job of one rank: register a new one.
   if (reply->status == 404 && own_job && options.world_size() == 1) {
     const std::lock_guard lock(mutex);
     job.clear();
@@ -363,7 +363,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   return false;
 }
 
-/// False: to be tried again. A server that does not want to hear of it (an older one) is left alone.
+/// False: try again. Older servers, which do not know this request, get it only once.
 bool Session::State::tell_facts(const std::stop_token& stop) {
   RankFacts known;
   std::string of_job;
@@ -384,7 +384,7 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
   return false;
 }
 
-/// False: to be tried again. A server that does not know of dropped plans (an older one) answers 404.
+/// False: try again. A server that does not know of dropped plans (an older one) answers 404.
 bool Session::State::tell_dropped(const std::stop_token& stop) {
   std::optional<DroppedPlan> telling;
   std::string of_job;
@@ -413,7 +413,7 @@ http::HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iterati
       "", ""};
 }
 
-/// True: and it was said.
+/// True if the job has ended and that was logged.
 bool Session::State::job_has_ended(const std::stop_token& stop) {
   const auto reply = call(*for_plans, plan_call(0, 0, 0), timing.answer_s, stop);
   if (!reply || reply->status != job_over_status) return false;
@@ -464,8 +464,8 @@ void Session::State::take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& ha
 
 // ---- Reports
 
-/// What goes out together: a whole window; or, once it is time, iterations of one plan version. Half a window that
-/// another plan has ended is forgotten.
+/// The next report: a whole window; or, once it is time, iterations of one plan version. Half a window that another
+/// plan has ended is dropped.
 std::vector<MeasuredIteration> Session::State::next_report(bool all) {
   std::vector<MeasuredIteration> report;
   const std::lock_guard lock(mutex);
@@ -480,7 +480,7 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
     if (first.window >= 0) {
       const auto last = std::find_if(iterations.begin(), end, [](const auto& i) { return i.ends_window; });
       if (last == end) {
-        if (end == iterations.end()) return report;  // more of it comes
+        if (end == iterations.end()) return report;  // more of it follows
         iterations.erase(iterations.begin(), end);
         continue;
       }
@@ -497,7 +497,7 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
 void Session::State::send_reports(const std::stop_token& stop) {
   double due_s = now_s() + options.report_interval_s;
   double wait_s = timing.least_wait_s;
-  // The last reports go out after stop was asked for, uninterrupted: stop() of the thread waits a while.
+  // The last reports are sent after the request to stop, uninterrupted: stop() of the thread waits for a while.
   for (bool last = false; !last;) {
     {
       std::unique_lock lock(mutex);
@@ -523,7 +523,7 @@ void Session::State::send_reports(const std::stop_token& stop) {
   }
 }
 
-/// False: to be tried again.
+/// False: try again.
 bool Session::State::send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop) {
   std::string of_job;
   tell([&](const SessionListener&) { of_job = job; });

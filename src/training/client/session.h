@@ -1,12 +1,17 @@
-// One rank's talk with the server: registers, waits for plans, reports iterations, for as long as training runs.
+// Client session of one rank: registers with the server, waits for plans, and reports iterations while training runs.
 //
-// Problem: servers are restarted, slow, wrong or gone; training goes on all the same. Input: options, what is known of
-// the rank, then and later, measured iterations. Output: plans through `on_plan`; held(true) when the server was out of
-// reach for `grace_s` (the highest clock is safe, an old plan is not), held(false) when it answers again. Asks again
-// with back-off (`least_wait_s` doubling to `most_wait_s`, spread by rank); a rank that the server does not know
-// registers again. Errors: Complaints, one per cause. Cost: two threads that wait, a kept connection each. Threads:
-// report() any but the training thread; listeners are called from the session's threads, never after stop() has
-// returned. Source: paper section 5, table of the client's API.
+// Retries with back-off (`least_wait_s` doubling to `most_wait_s`, spread by rank); a rank that the server does not
+// know registers again.
+//
+// Problem: servers restart, respond slowly or wrongly, or disappear; training continues all the same.
+// Input:   options, facts about the rank, initial and later, measured iterations.
+// Output:  plans through `on_plan`; held(true) after the server was unreachable for `grace_s` (the highest clock is
+//          safe, an old plan is not), held(false) when it responds again.
+// Errors:  Complaints, one per cause.
+// Cost:    two waiting threads, one persistent connection each.
+// Threads: report() any but the training thread; listeners are called from the session's threads, never after stop()
+//          has returned.
+// Source:  paper section 5, table of the client's API.
 #pragma once
 
 #include <functional>
@@ -24,7 +29,7 @@ struct SessionListener {
   std::function<void(const std::string&)> on_job;
   std::function<void(std::unique_ptr<ClockPlan>)> on_plan;
   std::function<void(bool)> on_held;
-  std::function<std::int64_t()> iteration;  ///< that training is in
+  std::function<std::int64_t()> iteration;  ///< iteration that training is in
 };
 
 class Session {
@@ -34,17 +39,17 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  /// Starts the threads that could not be made before. Not beside stop().
+  /// Starts the threads that could not be created before. Do not call concurrently with stop().
   void keep_running();
-  /// Until the job is known or registering it failed once, at most so long.
+  /// Waits until the job is known or its registration failed once, at most that long.
   void wait_for_job(double limit_s);
   /// Sent every report_interval_s; profiling windows as soon as they are whole.
   void report(MeasuredIteration iteration);
-  /// What is known of the rank by now: said to the server soon, unless it knows.
+  /// Newly learned facts about the rank; sent to the server soon, unless they are unchanged.
   void learnt(RankFacts facts);
-  /// Tells the server soon.
+  /// Reports it to the server soon.
   void plan_dropped(DroppedPlan dropped);
-  /// Sends what is left, says that the job has ended if this rank registered it; within `limit_s`.
+  /// Sends the rest, and reports the end of the job if this rank registered it; within `limit_s`.
   void stop(double limit_s);
 
   [[nodiscard]] bool reached() const;

@@ -7,10 +7,11 @@
 namespace perseus::client {
 namespace {
 
-constexpr double exponent = 0.75, exponent_stddev = 0.25;           ///< of the clock, in one over time
-constexpr double between_stddev = 0.01;                             ///< of a time read off between two neighbours
-constexpr double least_stddev = 0.003;                              ///< from run to run, of the same work
-constexpr double most_weight = 20 / (least_stddev * least_stddev);  ///< so that it follows a device that changes
+constexpr double exponent = 0.75, exponent_stddev = 0.25;           ///< exponent a in time ~ clock^-a
+constexpr double between_stddev = 0.01;                             ///< of a time interpolated between two neighbors
+constexpr double least_stddev = 0.003;                              ///< between runs of the same work
+constexpr double most_weight = 20 / (least_stddev * least_stddev);  ///< limit, so that the curve follows a device
+                                                                    ///< that changes
 
 double power_law(int from_mhz, int to_mhz) { return std::pow(static_cast<double>(from_mhz) / to_mhz, exponent); }
 double distance(int from_mhz, int to_mhz) { return std::abs(std::log(static_cast<double>(from_mhz) / to_mhz)); }
@@ -37,11 +38,11 @@ TimeEstimate SpeedCurve::at(int clock_mhz) const {
 
 TimeEstimate SpeedCurve::alone(std::span<const ClockedTime> run, int clock_mhz, double moments_stddev_s) const {
   double here_s = 0;     // at that clock
-  double done = 0;       // share of the work that was done at others
+  double done = 0;       // share of the work done at other clocks
   double doubt = 0;      // ... its standard deviation
   double elsewhere = 0;  // the same by the power law alone, in seconds at that clock
   double elsewhere_stddev = 0;
-  double slope = 0;  // how much faster or slower the others are
+  double slope = 0;  // relative speed of the others
   for (const ClockedTime& piece : run) {
     if (piece.clock_mhz == clock_mhz) {
       here_s += piece.seconds;

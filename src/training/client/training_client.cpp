@@ -19,27 +19,28 @@
 namespace perseus::client {
 namespace {
 
-// Each waking up of the watching thread costs some 30 us of cold caches: it wakes for the counter, and otherwise as
-// seldom as steps end, of which the recorder keeps many.
+// Each wake-up of the watching thread costs some 30 us of cold caches: it wakes for the counter, and otherwise
+// rarely, since the recorder keeps many steps.
 constexpr double least_watch_s = 0.05, most_watch_s = 0.15, latency_interval_s = 0.25;
 constexpr double learnt_interval_s = 0.5, news_share = 0.1;
 constexpr std::size_t kept_steps = 16;
-constexpr std::size_t steps_on_their_way = 8;  ///< to the device, with an event for every boundary
+constexpr std::size_t steps_on_their_way = 8;  ///< in flight to the device, with an event for every boundary
 constexpr int look_for_runtime_every = 64;     ///< steps
-constexpr double latency_patience_s = 0.15;    ///< for a clock to arrive
-constexpr double latency_limit_s = 1;          ///< for all that are watched at the start
+constexpr double latency_patience_s = 0.15;    ///< wait for the arrival of a clock
+constexpr double latency_limit_s = 1;          ///< for all clock changes measured at the start
 constexpr std::int64_t latency_samples = 6;
 constexpr std::int64_t least_reached = 32;                   ///< changes until their usual delay is known
-constexpr double position_patience_s = 1;                    ///< for a position behind what the GPU has done
-constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the records are said to be well again
+constexpr double position_patience_s = 1;                    ///< wait for a position behind the GPU's progress
+constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the complaint about lost records is cleared
 
-/// Forward and backward of every microbatch and chunk, in up to three parts, and load; where nothing is known: plenty.
+/// Forward and backward of every microbatch and chunk, in up to three parts, and load; a large default where the
+/// job's shape is unknown.
 std::size_t computations_a_step(const ClientOptions& options) {
   const std::size_t runs = static_cast<std::size_t>(options.microbatches) * static_cast<std::size_t>(options.chunks);
   return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
 }
 
-/// A device that the program names by CUDA's number: "cuda:1".
+/// A device given by CUDA's number: "cuda:1".
 constexpr std::string_view kCudaDevice = "cuda:";
 
 std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
@@ -49,14 +50,14 @@ double seconds_now() { return static_cast<double>(host_now_ns()) * 1e-9; }
 struct SwitchLatency {
   double seconds, stddev_s;
 };
-/// As long as nobody saw a clock change: at least what the device's call takes, with a usual doubt.
+/// Before any clock change was observed: at least the duration of the device's call, with a typical deviation.
 SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control) {
   if (control.call_to_clock_p50_s <= 0) return {control.device_call_p50_s, 0.002};
   constexpr double p99_over_p50 = 2.3;  // in standard deviations
   return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
 }
 
-/// A server's reason may begin with the words that the message has anyway.
+/// A server's reason may begin with the words that the message already contains.
 std::string no_plan_message(std::string_view job, std::string_view reason) {
   constexpr std::string_view kMaximumClock = "maximum clock: ";
   if (reason.starts_with(kMaximumClock)) reason.remove_prefix(kMaximumClock.size());
@@ -103,7 +104,7 @@ bool TrainingClient::stop() {
   if (!watching_.stop(options_.start_limit_s / 2)) left_behind_ = true;
   bool opened = false;
   {
-    // A thread that hangs before this ends by itself what it has opened, see open().
+    // A thread that hangs before this point ends everything that it has opened by itself, see open().
     const std::lock_guard lock(mutex_);
     opened = opened_;
   }
@@ -160,7 +161,7 @@ void TrainingClient::step_begin(bool train) {
     step->window_ends = plan != nullptr && plan->then_maximum;
     step->begin_ns = step_began_ns_;
     step->begin_mark = mark();
-    // The host's clock says nothing of what a GPU does later.
+    // The host's clock does not measure work that a GPU executes later.
     step->clean = step->clean && (cuda_step_ || !use_cuda_);
   }
   under_way_ = 0;
@@ -176,10 +177,10 @@ void TrainingClient::step_end() {
     const std::int64_t helper = working_helper();
     step->controlled = step_helper_ != 0 && step_helper_ == helper;
     step->followed = follower_.followed() && step->controlled && moment_ != Moment::none;
-    if (step_helper_ != helper) step->clean = false;  // at whatever clock
+    if (step_helper_ != helper) step->clean = false;  // the clock is not known
     step->end_mark = mark();
   }
-  // Look ahead over what is between steps.
+  // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
   const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
   recorder_.end_step();
@@ -197,7 +198,7 @@ void TrainingClient::begin(model::Instruction instruction, int microbatch, int c
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(begin_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
-  // In front of its begin: the change is for when the device has passed the boundary before.
+  // Before its begin: the change takes effect when the device has passed the previous boundary.
   if (!follower_.asked()) request(follower_.clock_for(instruction, microbatch, chunk));
   follower_.begun(instruction, microbatch, chunk);
   chunk = std::max(chunk, 0);
@@ -221,7 +222,7 @@ void TrainingClient::end(model::Instruction instruction) {
   if (marked) ++position_;
   recorder_.end(instruction, ended, marked ? position_ : 0);
   under_way_ = std::max(under_way_ - 1, 0);
-  // Look ahead: the clock that comes next can change while this rank waits for its input, but not under other work.
+  // The clock of the next computation can change while this rank waits for its input, but not under other work.
   if (under_way_ == 0) request(follower_.next_clock());
   if (timed) end_cost_.took(host_now_ns() - from);
 }
@@ -239,7 +240,7 @@ void TrainingClient::set_speed(model::Instruction instruction, int microbatch, i
 void TrainingClient::request_other(int clock_mhz) {
   clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
   if (control == nullptr || moment_ == Moment::none) return;
-  // What is captured into a graph runs later, and as a whole.
+  // Work captured into a graph runs later, and as a whole.
   if (moment_ == Moment::device && cuda_.load(std::memory_order_relaxed)->captured()) return;
   clock_ = clock_mhz;
   if (moment_ == Moment::device) {
@@ -249,7 +250,7 @@ void TrainingClient::request_other(int clock_mhz) {
   }
 }
 
-/// At a step's begin: may clocks be changed at the call, at the device's moment, or is neither known?
+/// At a step's begin: decides whether clocks change at the call, at the device's moment, or not at all.
 void TrainingClient::choose_moment() {
   clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
   Moment moment = Moment::host;
@@ -263,13 +264,13 @@ void TrainingClient::choose_moment() {
   if (control == nullptr) return;
   told_moment_.store(static_cast<int>(moment), std::memory_order_relaxed);
   if (before == moment || clock_ == 0) return;
-  // What waits for positions that nobody reports any more must not wait for ever; and where no moment is known the
-  // clock is the highest one.
+  // Changes that wait for positions which are no longer reported must not wait forever; and where no moment is known
+  // the clock is the highest one.
   control->set(Megahertz(moment == Moment::none ? facts_.clocks_mhz.front() : clock_));
   if (moment == Moment::none) clock_ = 0;
 }
 
-/// False: no way to learn where the device is, or it failed. Opened once.
+/// False: the device's progress cannot be observed, or that failed. Opened once.
 bool TrainingClient::open_progress(clock_control::ClockController& control) {
   const bool events_fail = cuda_.load(std::memory_order_relaxed)->failed();
   if (progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed)) {
@@ -280,7 +281,7 @@ bool TrainingClient::open_progress(clock_control::ClockController& control) {
     return false;
   }
   clock_control::ClockController::SharedMemory memory = control.share_memory();
-  // The device has not passed anything yet that anybody waits for.
+  // No earlier boundary is pending on the device.
   position_ = control.position();
   auto opened = DeviceProgress::open(driver_, stream_, {memory.begin, memory.bytes, memory.position, memory.reached},
                                      options_.progress_way);
@@ -304,7 +305,7 @@ bool TrainingClient::time_with_cuda(void* stream) {
     use_cuda_ = true;
     return true;
   }
-  if (cuda_owner_) return false;  // failed before, and said so
+  if (cuda_owner_) return false;  // failed before, and was logged
   const auto fails = [&](const Error& error) {
     complaints_.raise(
         Cause::cuda, fmt::format("computations are timed by the host's clock, and no clock is set: {}", error.message));
@@ -330,7 +331,7 @@ void TrainingClient::time_with(std::uint64_t (*now_ns)(void*), void* context) {
   now_context_ = context;
 }
 
-// ---- The watching thread: everything that may take its time
+// ---- The watching thread: all work that may take time
 
 /// False: stop() came first.
 bool TrainingClient::open(const std::stop_token& stop) {
@@ -390,7 +391,7 @@ void TrainingClient::open_device(const std::stop_token& stop) {
                                                  selector_, gpu.error().message));
     return;
   }
-  // Clocks above the ceiling are not planned either. One that cannot be read is the controller's error.
+  // Clocks above the ceiling are not planned either. The controller reports a ceiling that cannot be read.
   const auto ceiling = device::ceiling_of_environment();
   gpu_ = device::with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
   if (facts_.accelerator.empty()) facts_.accelerator = gpu_->identity().uuid;
@@ -416,8 +417,8 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   usable_control_.store(control_.get(), std::memory_order_release);
 }
 
-/// A plan that does not know it counts on clocks that come too late. While training runs it cannot be measured where
-/// clocks change more often than that.
+/// A plan without the latency assumes that clocks arrive in time. While training runs, the latency cannot be measured
+/// where clocks change more often than that.
 void TrainingClient::measure_switch_latency(const std::stop_token& stop) {
   facts_.switch_latency_s = std::max(options_.switch_latency_s, 0.0);
   const std::vector<int>& clocks = facts_.clocks_mhz;
@@ -425,7 +426,7 @@ void TrainingClient::measure_switch_latency(const std::stop_token& stop) {
   const std::size_t low = clocks.size() - 1;
   const std::array<std::size_t, 5> targets{low / 2, 0, low, 0, low / 3};
   const double end_s = seconds_now() + latency_limit_s;
-  // On a busy host some arrivals are seen too late to count.
+  // On a busy host some arrivals are observed too late to count.
   for (std::size_t i = 0; seconds_now() < end_s && control_->working_helper() != 0; ++i) {
     const std::int64_t watched = control_->statistics().clock_changes_watched;
     if (watched >= latency_samples) break;
@@ -464,7 +465,8 @@ void TrainingClient::open_session() {
     hold_as_needed();
   };
   listener.iteration = [this] { return finished_.load(std::memory_order_acquire); };
-  // Profiling online is for ranks that name their clocks: one that cannot set any must not be asked to vary them.
+  // Only ranks that name their clocks take part in online profiling: a rank that cannot set any must not be requested
+  // to vary them.
   RankFacts facts = facts_;
   if (helper_ == 0 && options_.profile.empty()) facts.clocks_mhz.clear();
   if (helper_ == 0) {
@@ -475,7 +477,7 @@ void TrainingClient::open_session() {
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
 
-/// The counter, if it is time; and everything that the training thread has finished since.
+/// Reads the counter, if it is time, and processes all steps that the training thread has completed since.
 void TrainingClient::measure(double now_s, bool all) {
   if (meter_->next_look_s() <= now_s) meter_->look(now_s);
   if (control_) {
@@ -523,7 +525,7 @@ void TrainingClient::measure(double now_s, bool all) {
   }
 }
 
-/// How long after the device had passed a boundary the helper called for the clock behind it.
+/// Measures the delay from the device passing a boundary to the helper's call for the clock behind it.
 void TrainingClient::measure_reached(const Step& step) {
   for (std::size_t i = 0; i < step.count && !reached_.empty(); ++i) {
     const RecordedComputation& c = step.computations[i];
@@ -537,7 +539,7 @@ void TrainingClient::measure_reached(const Step& step) {
   }
 }
 
-/// The GPU has done the step, so its position has to be at the step's end, or arrive there soon.
+/// The GPU has completed the step, so its position must be at the step's end, or arrive there soon.
 void TrainingClient::check_position(const Step& step, double now_s) {
   if (!control_ || progress_lost_.load(std::memory_order_relaxed)) return;
   std::uint32_t last = 0;
@@ -565,7 +567,7 @@ void TrainingClient::hold_as_needed() {
   follower_.hold_maximum(server_holds_ || (usable_control_.load() != nullptr && guard_.holds()));
 }
 
-/// Has the guard judge an iteration, once the next one has begun, and does what it decides.
+/// Passes an iteration to the guard, once the next one has begun, and acts on its decision.
 void TrainingClient::guard(const Step& step) {
   const bool controlled = usable_control_.load() != nullptr;
   const bool follows = controlled && step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
@@ -598,15 +600,15 @@ void TrainingClient::guard(const Step& step) {
   }
 }
 
-/// How long after a boundary its clock is there: the position becomes visible, the helper sees it and calls, and the
-/// GPU changes its clock. 0: not known.
+/// Time from a boundary until its clock is in effect: the position becomes visible, the helper sees it and calls, and
+/// the GPU changes its clock. 0: not known.
 double TrainingClient::boundary_to_clock_s() const {
   const double call_to_clock_s = control_->statistics().call_to_clock_p50_s;
   if (call_to_clock_s <= 0 || reached_to_call_.count() < least_reached) return call_to_clock_s;
   return call_to_clock_s + reached_to_call_.quantile_s(0.5);
 }
 
-/// The rank registered before it knew this.
+/// The rank registered before these facts were known.
 void TrainingClient::tell_what_was_learnt() {
   const auto is_news = [](double found, double told) {
     return found > 0 && std::abs(found - told) > news_share * told;
@@ -625,7 +627,7 @@ void TrainingClient::tell_what_was_learnt() {
     learnt_.blocking_power_w = blocking.power_w;
     news = true;
   }
-  // Of one that could set no clock when it registered.
+  // For a rank that could set no clock when it registered.
   if (helper_ != 0 && learnt_.clocks_mhz.empty() && !facts_.clocks_mhz.empty()) {
     learnt_.clocks_mhz = facts_.clocks_mhz;
     news = true;
@@ -634,7 +636,7 @@ void TrainingClient::tell_what_was_learnt() {
   if (news) session_->learnt(learnt_);
 }
 
-/// A helper that ends has a successor, as a rule: the server hears only of one that stays away.
+/// An ended helper usually has a successor: report only a permanent loss to the server.
 bool TrainingClient::control_changed() {
   constexpr double kAway_s = 10;
   if (!control_) return false;
@@ -653,7 +655,7 @@ bool TrainingClient::control_changed() {
   return true;
 }
 
-/// What the training thread must not say itself.
+/// Complaints that the training thread must not log itself.
 void TrainingClient::look_after(double now_s) {
   if (session_) session_->keep_running();
   complaints_.remind();
@@ -690,7 +692,7 @@ void TrainingClient::look_after(double now_s) {
   }
 }
 
-/// Does the device report its position, and what if not?
+/// Checks whether the device reports its position, and complains if not.
 void TrainingClient::watch_progress() {
   const int moment = told_moment_.load(std::memory_order_relaxed);
   if (moment == static_cast<int>(Moment::none)) {
@@ -712,8 +714,8 @@ void TrainingClient::watch_progress() {
   }
 }
 
-/// A helper that ends is started again by clock control, which gives the new one the newest clock. One that the device
-/// refuses again is no news.
+/// Clock control restarts an ended helper and gives the new one the newest clock. Another refusal by the device is
+/// not reported again.
 void TrainingClient::look_after_control() {
   const std::int64_t helper = control_->working_helper();
   const std::int64_t before = std::exchange(helper_, helper);
@@ -728,7 +730,7 @@ void TrainingClient::look_after_control() {
   }
 }
 
-// ---- What it says of itself
+// ---- Status and statistics
 
 void TrainingClient::statistics(perseus_statistics& s) {
   bool opened = false;
@@ -785,7 +787,7 @@ void TrainingClient::statistics(perseus_statistics& s) {
   s.controls_clock = controlled ? 1 : 0;
 }
 
-/// How the moment at which a clock changes is known.
+/// How the moment of a clock change is determined.
 std::string_view TrainingClient::device_time() const {
   const int moment = told_moment_.load(std::memory_order_relaxed);
   if (moment == static_cast<int>(Moment::device)) return way_.load(std::memory_order_acquire);

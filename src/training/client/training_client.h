@@ -1,11 +1,11 @@
-// Client of one rank: what the C ABI's functions do.
+// Client of one rank: implements the functions of the C ABI.
 //
-// Measures every computation, follows the server's plan, has clocks set when the device gets there, and never delays
-// training.
+// It measures every computation, follows the server's plan, has clocks set when the device gets there, and never
+// delays training.
 //
 // Input:   options, then the training thread's calls.
 // Output:  clock changes at the device's moment, reports to the server, statistics.
-// Errors:  none reach the caller; each is a Complaint, and the highest clock.
+// Errors:  none reach the caller; each becomes a Complaint, and the clock goes to the highest.
 // Cost:    hot calls: docs/measurements/client.md; two threads of its own, asleep most of the time.
 // Threads: step, begin, end, set_speed and time_with one thread; the rest any.
 // Source:  paper section 5; docs/decisions/0030-clocks-at-device-time.md.
@@ -49,10 +49,10 @@ class TrainingClient {
   TrainingClient& operator=(const TrainingClient&) = delete;
   ~TrainingClient();
 
-  /// Opens the device, starts the helper, registers: on a thread of its own, waited for at most start_limit_s.
+  /// Opens the device, starts the helper, registers: on a separate thread, and waits for it at most start_limit_s.
   void start(const std::vector<std::string>& remarks);
-  /// Gives the clock back, tells the server, logs nothing more. False: another thread may still use this object (one
-  /// hangs in a driver, or the training thread is another one or within a step), so it must never be destroyed.
+  /// Gives the clock back, informs the server, stops logging. False: another thread may still use this object (one
+  /// hangs in a driver, or the training thread is another thread or within a step), so it must never be destroyed.
   bool stop();
 
   void step_begin(bool train);
@@ -62,7 +62,7 @@ class TrainingClient {
   [[gnu::hot]] void begin(model::Instruction instruction, int microbatch, int chunk);
   [[gnu::hot]] void end(model::Instruction instruction);
   [[gnu::hot]] void set_speed(model::Instruction instruction, int microbatch, int chunk);
-  /// False: it was said why not.
+  /// False: the reason was logged.
   bool time_with_cuda(void* stream);
   void time_with(std::uint64_t (*now_ns)(void*), void* context);
 
@@ -83,7 +83,7 @@ class TrainingClient {
     if (clock_mhz != 0 && clock_mhz != clock_) request_other(clock_mhz);
   }
   [[gnu::hot]] void request_other(int clock_mhz);
-  /// When clocks change, in a step.
+  /// When clocks change within a step.
   enum class Moment {
     none,   ///< not known: the highest clock
     host,   ///< at the call: the program waits for its device
@@ -115,20 +115,20 @@ class TrainingClient {
   void look_after(double now_s);
   void look_after_control();
 
-  // The training thread's, for every computation: in few lines of the cache, side by side, since none is there any more
-  // when a computation ends. The first is one line of its own, the two after it begin with one.
+  // Used by the training thread for every computation: in few adjacent cache lines, since none is cached any more
+  // when a computation ends. The first fills one line, the two after it begin with one.
   alignas(64) std::atomic<clock_control::ClockController*> usable_control_{nullptr};
   std::uint64_t (*now_ns_)(void*) = nullptr;
   void* now_context_ = nullptr;
-  int clock_ = 0;      ///< asked for last
-  int under_way_ = 0;  ///< computations
+  int clock_ = 0;      ///< last requested clock
+  int under_way_ = 0;  ///< number of open computations
   std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
   bool in_step_ = false, train_ = false;
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events
   Moment moment_ = Moment::host;
   DeviceProgress* progress_ = nullptr;  ///< of progress_owner_, while it works
-  std::uint32_t position_ = 0;          ///< of the last boundary that the device was told to report
+  std::uint32_t position_ = 0;          ///< of the last boundary that the device must report
   PlanFollower follower_;
   StepRecorder recorder_;
   std::array<std::array<int, 8>, model::num_instructions> counted_{};  ///< microbatches per instruction and chunk
@@ -136,11 +136,11 @@ class TrainingClient {
   ClientOptions options_;
   Complaints complaints_;
   PlanGuard guard_;
-  std::mutex holding_;  ///< of the next line, and over hold_maximum()
+  std::mutex holding_;  ///< guards the next line and serializes hold_maximum()
   bool server_holds_ = false;
   BackgroundThread watching_;
-  bool left_behind_ = false;  ///< a thread still runs in here
-  std::mutex mutex_;          ///< of the next lines, until opened_; then they stay as they are
+  bool left_behind_ = false;  ///< a thread still runs in this object
+  std::mutex mutex_;          ///< guards the next members until opened_; then they are constant
   std::condition_variable changed_;
   bool opened_ = false;
   device::CudaView cuda_view_;  ///< of the thread that called start()
@@ -153,12 +153,12 @@ class TrainingClient {
   std::unique_ptr<CudaEvents> cuda_owner_;
   std::unique_ptr<DeviceProgress> progress_owner_;
   void* stream_ = nullptr;
-  bool asynchronous_ = false;  ///< the program has CUDA or HIP at work, and gave no stream
+  bool asynchronous_ = false;  ///< the program uses CUDA or HIP, and provided no stream
   std::atomic<CudaEvents*> cuda_{nullptr};
-  std::deque<std::string> jobs_;  ///< ids given out stay valid
+  std::deque<std::string> jobs_;  ///< returned ids stay valid
   std::atomic<const char*> job_{""};
 
-  // The watching thread's.
+  // Used by the watching thread.
   /// The last step, until the next one begins: then its time is known.
   struct Guarded {
     std::int64_t number = 0;
@@ -169,22 +169,24 @@ class TrainingClient {
   std::unique_ptr<device::Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   LateClockComplaint late_clocks_;
-  std::int64_t dropped_version_ = 0;  ///< the last plan that the guard dropped; 0: none
+  std::int64_t dropped_version_ = 0;  ///< last plan that the guard dropped; 0: none
   std::int64_t told_misfit_ = 0;
-  std::int64_t helper_ = 0;  ///< that sets clocks, as last seen: the first, second, ...; 0: none does
+  std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
+                             ///< does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
-  RankFacts learnt_;  ///< as the server was told
+  RankFacts learnt_;  ///< as the server knows them
   bool told_instructions_ = false;
   double control_lost_s_ = 0;  ///< since when no helper sets clocks; 0: one does
   double next_learnt_s_ = 0;
   double next_latency_s_ = 0;
-  double behind_since_s_ = 0;       ///< the position is behind a step that the GPU has done; 0: it is not
-  std::uint64_t applied_read_ = 0;  ///< clocks that the device took, read from control_
-  std::deque<clock_control::AppliedClock> reached_;  ///< at device time, of steps not taken yet
+  double behind_since_s_ = 0;       ///< since when the position is behind a step that the GPU has completed; 0: it is
+                                    ///< not
+  std::uint64_t applied_read_ = 0;  ///< clocks that the device accepted, read from control_
+  std::deque<clock_control::AppliedClock> reached_;  ///< at device time, of steps not processed yet
   clock_control::LatencyHistogram reached_to_call_;  ///< from the device passing the boundary to the helper's call
 
-  // The training thread's, at a step's ends.
-  std::atomic<std::uint64_t> stepping_thread_{0};  ///< that began the last step; 0: none yet
+  // Used by the training thread, at a step's ends.
+  std::atomic<std::uint64_t> stepping_thread_{0};  ///< thread that began the last step; 0: none yet
   std::int64_t step_helper_ = 0;                   ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
@@ -194,11 +196,11 @@ class TrainingClient {
   std::atomic<int> told_moment_{-1};          ///< a Moment, of the last step; -1: no clock can be set anyway
   std::atomic<const char*> way_{""};          ///< of progress_
   std::atomic<const char*> no_way_{nullptr};  ///< why not: no_progress_, written once
-  std::atomic<bool> progress_lost_{false};    ///< the GPU passes boundaries, and its position does not come
+  std::atomic<bool> progress_lost_{false};    ///< the GPU passes boundaries, but its position does not arrive
   std::string no_progress_;
   std::atomic<double> last_iteration_time_s_{0};
   std::atomic<double> planned_time_s_{0};
-  std::atomic<int> plan_kind_{-1};  ///< Plan::Kind of the plan in force; -1: none
+  std::atomic<int> plan_kind_{-1};  ///< ClockPlan::Kind of the plan in force; -1: none
   std::atomic<std::int64_t> plan_from_{0};
   std::atomic<std::int64_t> plans_dropped_{0};
 };

@@ -1,7 +1,7 @@
-// Log of the clocks that the helper gave to the device, for the training process to tell which clock a computation ran
-// at.
+// Log of the clocks that the helper set on the device; the training process finds in it at which clock a computation
+// ran.
 //
-// Output:  records in order; a reader that is more than kCapacity behind loses the oldest and is told how many.
+// Output:  records in order; a reader that is more than kCapacity behind loses the oldest and gets their number.
 // Errors:  none.
 // Cost:    four stores per device call; 16 bytes per record.
 // Threads: one writer, one reader, in any two processes. Lock-free atomics only.
@@ -15,7 +15,7 @@ namespace perseus::clock_control {
 
 struct AppliedClock {
   std::int64_t call_ns = 0;    ///< CLOCK_MONOTONIC when the device call began
-  int clock_mhz = 0;           ///< 0: the clock was given back to the driver
+  int clock_mhz = 0;           ///< 0: the clock went back to the driver
   std::uint32_t position = 0;  ///< that the device had to reach first
   bool at_device_time = false;
 };
@@ -35,12 +35,12 @@ class AppliedClocks {
     count_.store(count + 1, std::memory_order_release);
   }
 
-  /// Calls `use` for every record since `read`, which it moves on. Returns the number of records lost.
+  /// Calls `use` for every record since `read`, and advances `read`. Returns the number of lost records.
   template <class Use>
   std::uint64_t read_from(std::uint64_t& read, Use&& use) const {
     const std::uint64_t count = count_.load(std::memory_order_acquire);
     std::uint64_t lost = 0;
-    // Half: the writer may be at work on what is oldest.
+    // Half of it, since the writer may be overwriting the oldest ones.
     if (count - read > kCapacity / 2) {
       lost = count - read - kCapacity / 2;
       read += lost;

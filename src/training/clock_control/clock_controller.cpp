@@ -37,14 +37,14 @@ namespace {
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
 constexpr std::int64_t kExitLimit_ns = 2'000'000'000;
 
-/// How many forks lie between the process that this code was loaded in and this one.
+/// Number of forks between the process that loaded this code and this process.
 std::atomic<int>& fork_generation() {
   static std::atomic<int> generation{0};
   return generation;
 }
 
-/// Mailboxes of this process's controllers. If this process is process 1 of a container, its end kills the helper too:
-/// then the clock must be given back before.
+/// Mailboxes of this process's controllers. If this process is process 1 of a container, its end kills the helper
+/// too: then the clock must be given back before.
 struct OpenMailboxes {
   struct One {
     Mailbox* mailbox;
@@ -67,7 +67,7 @@ void give_back_at_exit() {
     return one.generation == fork_generation().load() &&
            one.mailbox->state.load(std::memory_order_acquire) == HelperState::working;
   };
-  // A request that is still on its way to the device will lock the clock.
+  // A request in flight to the device will lock the clock.
   const auto owes = [&](const OpenMailboxes::One& one) {
     const Mailbox& mailbox = *one.mailbox;
     return works(one) && (mailbox.owes_answer() || mailbox.locked.load() != 0);
@@ -97,13 +97,13 @@ OwnedFd own_pidfd() {
 #endif
 }
 
-/// Waits for input or the other end's closing. False: neither came in time (negative: without limit), or `stop` (-1:
-/// none) became readable.
+/// Waits for input or for the other end to close. False: neither came in time (negative: without limit), or `stop`
+/// (-1: none) became readable.
 bool readable(int fd, double limit_s, int stop) {
   const std::int64_t until_ns = monotonic_ns() + static_cast<std::int64_t>(1e9 * limit_s);
   for (;;) {
     const std::int64_t left_ns = std::max<std::int64_t>(until_ns - monotonic_ns(), 0);
-    std::array<pollfd, 2> waiting{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};  // poll() leaves out what is negative
+    std::array<pollfd, 2> waiting{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};  // poll() skips negative descriptors
     const timespec limit{left_ns / 1'000'000'000, left_ns % 1'000'000'000};
     const int ready = ::ppoll(waiting.data(), waiting.size(), limit_s < 0 ? nullptr : &limit, nullptr);
     if (ready > 0) return waiting[0].revents != 0;
@@ -111,7 +111,7 @@ bool readable(int fd, double limit_s, int stop) {
   }
 }
 
-/// Waits until the other end is closed by all who had it.
+/// Waits until all processes have closed the other end.
 bool closes(int channel, double limit_s, int stop) {
   while (readable(channel, limit_s, stop)) {
     HelperHello late;
@@ -122,7 +122,7 @@ bool closes(int channel, double limit_s, int stop) {
 
 device::DeviceError no_helper(std::string message) { return {device::DeviceFault::no_driver, std::move(message)}; }
 
-/// The thread sees none of this process's signals.
+/// The thread blocks all signals of this process.
 template <class Function>
 std::thread start_quiet_thread(Function function) {
   sigset_t all, before;
@@ -165,8 +165,8 @@ struct ClockController::State {
   [[nodiscard]] bool stops() const { return readable(stop.get(), 0, -1); }
   [[nodiscard]] bool here() const { return generation == fork_generation().load(std::memory_order_relaxed); }
 
-  // What set() looks at, in one line of the cache: after a computation none of it is there any more.
-  alignas(64) Mailbox* mailbox = nullptr;  ///< stays the same one from helper to helper
+  // Read by set(); in one cache line, since none is cached any more after a computation.
+  alignas(64) Mailbox* mailbox = nullptr;  ///< stays the same from helper to helper
   OwnedFd wake;
   int generation = 0;
   std::atomic<bool> keeps_memory{false};  ///< a device may still write into the mailbox
@@ -174,17 +174,17 @@ struct ClockController::State {
   ClockControllerOptions options;
   OwnedFd mailbox_fd, stop;
   std::atomic<pid_t> supervisor{0}, worker{0};  ///< 0: none
-  std::atomic<std::int64_t> helpers{0};         ///< that got to work so far
-  std::atomic<bool> gone{true};                 ///< no helper is at work
+  std::atomic<std::int64_t> helpers{0};         ///< number of helpers that started to work so far
+  std::atomic<bool> gone{true};                 ///< no helper works
 
-  // The thread's that watches; until it runs, the one's that starts it.
+  // Used by the watching thread; until it runs, by the thread that starts it.
   OwnedFd channel;
   std::string program, lease;
   RestartPause pause;
   std::int64_t working_since_ns = 0;  ///< 0: it did not start
   std::thread watcher;
 
-  std::mutex mutex;  ///< of the next line, and of the mailbox's texts
+  std::mutex mutex;  ///< guards the next line, and the mailbox's texts
   std::string why_gone;
 };
 
@@ -211,7 +211,7 @@ ClockController::State::~State() {
   if (!keeps_memory) unmap_mailbox(mailbox);
 }
 
-/// None is at work.
+/// Call while no helper works.
 device::DeviceStatus ClockController::State::start_helper() {
   const std::int64_t began_ns = monotonic_ns();
   working_since_ns = 0;
@@ -220,7 +220,7 @@ device::DeviceStatus ClockController::State::start_helper() {
   bool own = socket.empty();
   if (!own) {
     device::DeviceStatus asked = ask_daemon_for_helper(socket);
-    // A socket that a daemon of before has left behind: as if there were none.
+    // A socket that a previous daemon has left behind counts as no daemon.
     own = !asked && asked.error().fault == device::DeviceFault::no_driver && options.daemon.empty() &&
           socket == kDaemonSocket;
     if (!asked && !own) return asked;
@@ -274,9 +274,9 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
   const bool answered = readable(channel.get(), limit_s, stop.get());
   HelperHello hello;
   const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
-  if (child > 0) reap(child, answered ? 1 : 0);  // a perseus-clockd has left orphans at work, and ended
+  if (child > 0) reap(child, answered ? 1 : 0);  // perseus-clockd has left orphans at work, and ended
   if (!answered) {
-    // Mostly it waits for a lease, and on a busy host it comes too late to say so.
+    // Usually the helper waits for a lease, and on a busy host its message comes too late.
     const std::string holder = device::stable_id(options.gpu).empty() ? "" : clock_holder(options.gpu);
     return no_helper(fmt::format("{}{}{} did not get ready in {} s", holder, holder.empty() ? "" : "; ", program,
                                  options.start_limit_s));
@@ -290,7 +290,7 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
     return no_helper(fmt::format("{} is version {}, this is {}", program, hello.version.data(), PERSEUS_VERSION));
   }
   if (hello.fault >= 0) return device::DeviceError{static_cast<device::DeviceFault>(hello.fault), hello.text.data()};
-  // A daemon outside of this PID namespace has other numbers for processes, and a lease of its own to restore.
+  // A daemon outside of this PID namespace has other PIDs, and restores leases itself.
   const bool numbers = child > 0 || listener_of(channel.get()) > 0;
   supervisor = numbers ? hello.supervisor_pid : 0;
   worker = numbers ? hello.worker_pid : 0;
@@ -298,12 +298,12 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
   return Ok{};
 }
 
-/// Until the helper's last process has closed the channel, or a second after we want it to. If both processes died
-/// before one could unlock, a third does.
+/// Waits until the helper's last process has closed the channel, or for a second after the request to end. If both
+/// processes died before either could unlock, a third unlocks.
 void ClockController::State::see_helper_end() {
   if (!channel.valid()) return;
   bool ended = working_since_ns != 0 && closes(channel.get(), -1, stop.get());
-  // Of a helper that is not wanted any more, or did not get ready: it sees that, and ends.
+  // For a helper that is no longer wanted, or did not get ready: it sees the shutdown, and ends.
   if (!ended) ::shutdown(channel.get(), SHUT_WR);
   ended = ended || closes(channel.get(), -1, stop.get()) || closes(channel.get(), kStopLimit_s, -1);
   {
@@ -321,7 +321,7 @@ void ClockController::State::see_helper_end() {
   if (restorer) reap(*restorer, kRestoreLimit_s);
 }
 
-/// One helper after the other, each when the one before has ended and given the clock back.
+/// Runs one helper after the other, each when the previous one has ended and given the clock back.
 void ClockController::State::watch() {
   for (;;) {
     see_helper_end();
@@ -352,7 +352,7 @@ ClockController::ClockController(std::unique_ptr<State> state) : state_(std::mov
 
 ClockController::~ClockController() {
   if (!state_->here()) {
-    // A forked child: the helper and the thread are the parent's. Files stay open, which closing would not hurt either.
+    // A forked child: helper and thread belong to the parent. Files stay open, although closing would do no harm.
     (void)state_.release();
     return;
   }
@@ -366,7 +366,7 @@ void ClockController::stop() noexcept {
   state_->watcher.join();
 }
 
-// Also while no helper is at work: the next one begins with the newest.
+// Also while no helper works: the next one begins with the newest change.
 void ClockController::set(Megahertz clock) noexcept {
   State& state = *state_;
   state.mailbox->expect_post();
@@ -382,7 +382,7 @@ void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept
 ClockController::SharedMemory ClockController::share_memory() {
   state_->keeps_memory = true;
   Mailbox* const mailbox = state_->mailbox;
-  // A descriptor of its own, never closed: the number must not become another file's.
+  // A separate descriptor, never closed: the number must not become another file's.
   const int wake = ::fcntl(state_->wake.get(), F_DUPFD_CLOEXEC, 0);
   return {mailbox, mailbox_bytes(), &mailbox->queue.position(),
           [mailbox, wake](std::uint32_t position) { mailbox->reached(position, wake); }};

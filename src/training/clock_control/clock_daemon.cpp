@@ -33,7 +33,7 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kRequestLimit = 5 * kSecond;  // from connecting to the request
+constexpr std::int64_t kRequestLimit = 5 * kSecond;  // from the connection to the request
 constexpr std::int64_t kRestoreAgain = 10 * kSecond;
 constexpr std::int64_t kStopLimit = 10 * kSecond;
 constexpr std::size_t kMostWaiting = 256;  // connections without a request
@@ -53,14 +53,14 @@ void refuse(int connection, device::DeviceFault fault, const std::string& why) {
 
 struct Peer {
   ucred who{};
-  OwnedFd pidfd;  ///< of the process that has connected
+  OwnedFd pidfd;  ///< of the connected process
   [[nodiscard]] bool lives() const {
     pollfd ended{pidfd.get(), POLLIN, 0};
     return ::poll(&ended, 1, 0) == 0;
   }
 };
 
-/// Nothing: the peer has ended, or the kernel has no pidfds (before 5.3).
+/// Nullopt: the peer has ended, or the kernel has no pidfds (before 5.3).
 Peer peer_of(int connection) {
   Peer peer;
   socklen_t size = sizeof peer.who;
@@ -75,7 +75,7 @@ Peer peer_of(int connection) {
   return peer;
 }
 
-/// A worker waits for it and reads it: anything else might block it or keep it awake.
+/// A worker waits for it and reads it: any other file might block it or keep it awake.
 bool is_eventfd(int fd) {
   std::array<char, 64> link{};
   const ssize_t length = ::readlink(fmt::format("/proc/self/fd/{}", fd).c_str(), link.data(), link.size());
@@ -123,13 +123,13 @@ bool ClockDaemon::prepare_folder(const std::string& folder) const {
   ::mkdir(folder.c_str(), 0755);
   struct stat about {};
   if (::stat(folder.c_str(), &about) != 0) return false;
-  // A helper that root has started made /run/perseus for itself alone; clients must reach the socket.
+  // A helper that root has started made /run/perseus accessible to root alone; clients must reach the socket.
   const mode_t shared = about.st_mode & 0777;
   if (folder == "/run/perseus" && about.st_uid == ::geteuid() && shared == 0700) ::chmod(folder.c_str(), 0755);
   return true;
 }
 
-/// Locks that file, which it makes, until the lock is closed. The file may have been removed by its last holder.
+/// Creates and locks that file, until the lock is closed. Its last holder may have removed the file.
 OwnedFd lock_file(const std::string& path, std::string& why) {
   for (;;) {
     OwnedFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -143,7 +143,7 @@ OwnedFd lock_file(const std::string& path, std::string& why) {
   }
 }
 
-/// Why not; empty: clients can connect.
+/// Returns the error; empty: clients can connect.
 std::string ClockDaemon::listen() {
   const std::string& path = options_.socket;
   if (!can_be_socket_path(path)) return "no path of 1 to 103 bytes";
@@ -151,11 +151,11 @@ std::string ClockDaemon::listen() {
   if (::lstat(path.c_str(), &there) == 0 && !S_ISSOCK(there.st_mode)) return "it exists and is not a socket";
   const std::size_t slash = path.rfind('/');
   if (slash != std::string::npos && slash > 0 && !prepare_folder(path.substr(0, slash))) return std::strerror(errno);
-  // Held for the daemon's life: it tells a socket that a daemon left behind from one that is in use.
+  // Held for the daemon's life: it distinguishes a socket that a daemon left behind from one in use.
   std::string why;
   lock_ = lock_file(path + ".lock", why);
   if (!lock_.valid()) return why;
-  const std::string unready = path + ".new";  // takes the path when clients can connect
+  const std::string unready = path + ".new";  // renamed to the path when clients can connect
   if (bind_to(unready) && ::rename(unready.c_str(), path.c_str()) == 0) return "";
   why = std::strerror(errno);
   ::unlink(unready.c_str());
@@ -170,7 +170,7 @@ bool ClockDaemon::bind_to(const std::string& path) {
   ::unlink(path.c_str());
   socket_ = OwnedFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_.valid()) return false;
-  const mode_t before = ::umask(0177);  // nobody connects before the mode is set
+  const mode_t before = ::umask(0177);  // no client connects before the mode is set
   const bool bound = ::bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const int error = errno;
   ::umask(before);
@@ -186,7 +186,7 @@ int ClockDaemon::run() {
   ::sigprocmask(SIG_BLOCK, &wanted, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = OwnedFd(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-  // Workers whose supervisor has died become our children, so their deaths are seen.
+  // Workers whose supervisor has died become our children, so we see their deaths.
   if (!signals_.valid() || ::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) return 69;
   if (const std::string why = listen(); !why.empty()) {
     log(fmt::format("--socket {}: cannot listen there: {}", options_.socket, why));
@@ -234,7 +234,7 @@ void ClockDaemon::accept_clients() {
   }
 }
 
-/// The request of a connection; after that the connection is a helper's, or closed.
+/// Receives the request of a connection; after that the connection is a helper's, or closed.
 void ClockDaemon::hear(Waiting& waiting) {
   const OwnedFd connection = std::move(waiting.connection);
   const auto received = receive_request(connection.get());
@@ -270,7 +270,8 @@ void ClockDaemon::hear(Waiting& waiting) {
   }
   std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));
   for (const Client& other : clients_) {
-    // The helper of a process that has ended, or that asks again, is giving back: the new one waits for its lease.
+    // The helper of a process that has ended, or that requests again, is giving back: the new one waits for its
+    // lease.
     if (other.gpu != gpu || !other.peer.lives() || (peer.who.pid > 0 && other.peer.who.pid == peer.who.pid)) {
       continue;
     }
@@ -289,7 +290,7 @@ void ClockDaemon::hear(Waiting& waiting) {
 void ClockDaemon::become_helper(const ReceivedRequest& received, int connection, const Peer& peer) const {
   const int node = received.fds.size() > 2 ? received.fds[2].get() : -1;
   const std::array<int, 5> given{received.fds[0].get(), connection, received.fds[1].get(), peer.pidfd.get(), node};
-  std::array<int, 5> moved{};  // out of the way of the numbers that they take
+  std::array<int, 5> moved{};  // above the numbers that they will take
   constexpr int free_numbers = 64;
   for (std::size_t i = 0; i < given.size(); ++i) moved.at(i) = ::fcntl(given.at(i), F_DUPFD_CLOEXEC, free_numbers);
   for (std::size_t i = 0; i < given.size(); ++i) {
@@ -307,8 +308,8 @@ void ClockDaemon::see_children() {
     if (ended == restorer_) {
       restorer_ = 0;
       complained_ = !well;
-      // Again later: helpers of an earlier daemon are not our children, so their deaths are not seen. One that is due
-      // since then stays so.
+      // Retry later: helpers of an earlier daemon are not our children, so we do not see their deaths. A restoration
+      // that is already due stays due.
       if (!restore_) restore_at_ns_ = monotonic_ns() + kRestoreAgain;
       restore_ = true;
       continue;
@@ -324,7 +325,7 @@ void ClockDaemon::see_children() {
   }
 }
 
-/// In a process of its own: a driver that hangs must not keep clients waiting.
+/// In a separate process: a driver that hangs must not keep clients waiting.
 void ClockDaemon::restore_if_due() {
   if (!restore_ || restorer_ != 0 || monotonic_ns() < restore_at_ns_) return;
   const pid_t child = ::fork();

@@ -1,14 +1,14 @@
 // Queue of clock changes between a training process that runs ahead and a device that gets there later.
 //
 // Input:   changes (position, clock) in the order of the device's work; the device's position, written by the device
-//          itself (a stream write), by a driver callback, or not at all (changes for "now").
+//          itself (a stream write), by a driver callback, or not at all (changes for "now"). Positions grow by one
+//          per boundary (begin or end of a computation) and wrap at 2^32.
 // Output:  the newest change that is due: its position is reached. Older ones are superseded, never applied late.
-// Order:   positions grow by one per boundary (begin or end of a computation) and wrap at 2^32.
 // Errors:  a full queue merges the new change into the newest one, at the higher of both clocks (never slower than
 //          planned), and counts it.
 // Cost:    post() three stores; take_due() one comparison per change taken. 16 bytes per change.
-// Threads: one process posts, one takes; the position may be written by a third party. Lock-free atomics only, so that
-//          it can lie in shared memory.
+// Threads: one process posts, one takes; a third party may write the position. Lock-free atomics only, so that the
+//          queue can lie in shared memory.
 // Source:  docs/decisions/0030-clocks-at-device-time.md.
 #pragma once
 
@@ -43,21 +43,22 @@ class ClockQueue {
     tail_.store(tail + 1, std::memory_order_seq_cst);
   }
   [[nodiscard]] std::uint64_t posted() const noexcept { return tail_.load(std::memory_order_seq_cst); }
-  /// The newest change is for now, so that nothing behind it waits for the device.
+  /// The newest change is for now, so no change waits for the device.
   [[nodiscard]] bool newest_is_now() const noexcept {
     return now_tail_.load(std::memory_order_relaxed) == tail_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] std::int64_t merged() const noexcept { return merged_.load(std::memory_order_relaxed); }
 
-  // ---- The device, or whoever knows where it is.
-  /// The device writes its position here; the address to register with the driver.
+  // ---- The device, or whatever knows its position.
+  /// The device writes its position here; this is the address to register with the driver.
   [[nodiscard]] std::atomic<std::uint32_t>& position() noexcept { return position_; }
 
   // ---- The helper.
   struct Taken {
     ClockChange change;
-    std::uint64_t index = 0;  ///< of the change among all that were posted, from 1
-    /// Where the change is in its training step: boundaries since the step's first change; for "now": changes since.
+    std::uint64_t index = 0;  ///< of the change among all posted ones, from 1
+    /// Position of the change in its training step: boundaries since the step's first change; for "now": changes
+    /// since.
     std::uint32_t number = 0;
   };
   /// The newest due change that was not taken before.
@@ -81,13 +82,13 @@ class ClockQueue {
     head_.store(next, std::memory_order_release);
     return taken;
   }
-  /// What was taken last, for a helper that follows another one.
+  /// The change taken last, for a helper that follows another one.
   [[nodiscard]] std::optional<Taken> last_taken() const noexcept {
     const std::uint64_t head = head_.load(std::memory_order_relaxed);
     if (head == 0) return std::nullopt;
     return Taken{read(head - 1), head, number_.load(std::memory_order_relaxed)};
   }
-  /// The number of the next change that waits for the device; none waits: nothing.
+  /// The number of the next change that waits for the device; nullopt: none waits.
   [[nodiscard]] std::optional<std::uint32_t> next_number() const noexcept {
     if (!waits_for_device()) return std::nullopt;
     return number_of(read(head_.load(std::memory_order_relaxed)), number_.load(std::memory_order_relaxed));
@@ -131,7 +132,7 @@ class ClockQueue {
     return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint16_t>(word >> 16), (word & kNow) != 0,
             (word & kBeginsStep) != 0, slot.posted_ns.load(std::memory_order_relaxed)};
   }
-  /// The newest change is far from being taken: the queue is full.
+  /// Call when the queue is full: the newest change is then far from being taken.
   void merge(std::uint64_t newest, ClockChange change) noexcept {
     const ClockChange before = read(newest);
     change.clock_mhz = std::max(change.clock_mhz, before.clock_mhz);
@@ -147,7 +148,7 @@ class ClockQueue {
   std::atomic<std::uint64_t> now_tail_{0};          ///< ... up to the newest one for "now"
   std::atomic<std::int64_t> merged_{0};
   alignas(64) std::atomic<std::uint64_t> head_{0};  ///< changes taken
-  std::atomic<std::uint32_t> step_position_{0};     ///< of the first change of the step taken last
+  std::atomic<std::uint32_t> step_position_{0};     ///< of the first change of the step of the last taken change
   std::atomic<std::uint32_t> number_{0};            ///< of the change taken last, in its step
   std::array<Slot, kCapacity> slots_{};
 };

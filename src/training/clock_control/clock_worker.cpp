@@ -10,9 +10,9 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr int kAttempts = 8;                                // pauses of 1, 2, 4, ... 64 ms between them
 constexpr std::int64_t kLookEvery = kMillisecond / 4;       // while watching the clock change
 constexpr std::int64_t kLookAtMost = 100 * kMillisecond;    // a throttled GPU never gets there
-constexpr std::int64_t kAlwaysWatched = 8, kWatchOne = 64;  // of so many
-constexpr std::int64_t kLooksApart = kMillisecond;          // looks at most so far apart bound an arrival
-constexpr std::int64_t kLooksInLatency = 4;                 // or such a part of its latency
+constexpr std::int64_t kAlwaysWatched = 8, kWatchOne = 64;  // of this many changes
+constexpr std::int64_t kLooksApart = kMillisecond;          // two readings at most this far apart bound an arrival
+constexpr std::int64_t kLooksInLatency = 4;                 // or this fraction of its latency
 
 }  // namespace
 
@@ -31,7 +31,7 @@ device::DeviceStatus ClockWorker::begin() {
     see(*last);
     mailbox_.handled.store(last->index - 1, std::memory_order_relaxed);
   }
-  // What came due while no helper was there.
+  // A change that became due while no helper ran.
   if (const auto due = mailbox_.queue.take_due()) {
     inherited_ = due->index;
     inherited_counts_ = true;
@@ -52,7 +52,7 @@ void ClockWorker::see(const ClockQueue::Taken& taken) {
 }
 
 std::int64_t ClockWorker::work() {
-  const std::int64_t looked_ns = std::exchange(looked_ns_, now_());  // a sign of life that the supervisor looks for
+  const std::int64_t looked_ns = std::exchange(looked_ns_, now_());  // a sign of life for the supervisor
   posted_before_ = mailbox_.queue.posted();
   if (const auto due = mailbox_.queue.take_due()) {
     see(*due);
@@ -88,7 +88,7 @@ device::DeviceStatus ClockWorker::tell_device(Megahertz clock) {
   }
   device::DeviceStatus locked = lock(supported_above(clock));
   if (!locked && locked.error().fault == device::DeviceFault::bad_clock) {
-    // The list depends on the memory clock, which somebody may have changed.
+    // The list depends on the memory clock, which another process may have changed.
     if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
     locked = lock(supported_above(clock));
   }
@@ -101,7 +101,7 @@ device::DeviceStatus ClockWorker::lock(Megahertz clock) {
   if (device::DeviceStatus recorded = lease_.record(); !recorded) return recorded;
   mailbox_.locked.store(1, std::memory_order_release);
   device::DeviceStatus locked = gpu_.lock_clock(clock);
-  // What certainly did not lock needs no unlocking; what timed out may have.
+  // A call that certainly did not lock needs no unlocking; one that timed out may have locked.
   if (!locked && first &&
       (locked.error().fault == device::DeviceFault::no_permission ||
        locked.error().fault == device::DeviceFault::not_supported ||
@@ -133,7 +133,7 @@ device::DeviceStatus ClockWorker::give_back() {
 
 void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   pending_ = false;
-  const bool ours = seen_.index != inherited_;  // how long no helper was there is no latency
+  const bool ours = seen_.index != inherited_;  // the time without a helper is no latency
   const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (ours || inherited_counts_ ? 1 : 0);
   mailbox_.device_call.record(ended - began);
   if (ours) mailbox_.request_to_device.record(ended - due_since_ns_);
@@ -152,10 +152,10 @@ void ClockWorker::failed(const device::DeviceError& error) {
   switch (error.fault) {
     case device::DeviceFault::busy:
     case device::DeviceFault::bad_clock:
-      break;  // the next request may fare better
+      break;  // the next request may succeed
     case device::DeviceFault::no_permission:
     case device::DeviceFault::not_supported:
-      // What it took before it refused must not stay.
+      // A clock set before the refusal must not stay.
       (void)give_back();
       end(HelperState::refused, error);
       break;
@@ -182,7 +182,7 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
   return best;
 }
 
-/// Of two changes that are under way at once, nobody can tell which one a clock belongs to: the second has no latency.
+/// If two changes overlap, a clock cannot be attributed to either: the second has no latency.
 void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wanted) {
   const bool moved = told_ != told_before_;
   watching_ = wanted && moved && told_.value() != 0;

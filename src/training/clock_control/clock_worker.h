@@ -1,16 +1,16 @@
-// The helper's work: gives the newest due clock change of the mailbox to the device.
+// The helper's work: sets the newest due clock change of the mailbox on the device.
 //
-// Input:   a mailbox, a GPU, a lease on its clock; the time, so that tests can turn it by hand.
-// Output:  the device's clock; in the mailbox: what was applied, when, and how long it took. Only the newest due change
-//          counts. A clock that the device does not have becomes the lowest one above: never slower than planned.
-//          The first eight changes, then every 64th, it also measures how long the device takes to run at the new
-//          clock.
-// Errors:  in the mailbox. What the device answers:
-//            bad_clock                     reads the list of clocks again and tries once more
-//            busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed
-//            no_permission, not_supported  refused: gives the clock back; the caller should end
-//            lost, no_driver               lost: the caller should end
-// Cost:    one device call per change; while changes wait for the device, a look every 0.08 to 0.5 ms; else nothing.
+// Input:   a mailbox, a GPU, a lease on its clock; the time, so that tests can control it.
+// Output:  the device's clock; in the mailbox: the applied clock, its time, and its latency. Only the newest due
+//          change counts. A clock that the device does not have becomes the lowest one above: never slower than
+//          planned. For the first eight changes, then every 64th, it also measures how long the device takes to run
+//          at the new clock.
+// Errors:  in the mailbox, by the device's fault:
+//          bad_clock                     reads the list of clocks again and tries once more
+//          busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed
+//          no_permission, not_supported  refused: gives the clock back; the caller should end
+//          lost, no_driver               lost: the caller should end
+// Cost:    one device call per change; while changes wait for the device, a check every 0.08 to 0.5 ms; else nothing.
 // Threads: one.
 #pragma once
 
@@ -30,15 +30,16 @@ class ClockWorker {
   using Now = std::function<std::int64_t()>;  ///< monotonic, ns
   ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now now = monotonic_ns);
 
-  /// Unlocks what the lease's last holder left locked, and learns the supported clocks. Then the helper is working.
+  /// Unlocks a clock that the lease's last holder left locked, and reads the supported clocks. Then the helper is
+  /// working.
   device::DeviceStatus begin();
-  /// Does what is due. Returns in how many ns something is due again unless a newer request comes; -1: nothing.
+  /// Processes all due work. Returns in how many ns work is due again unless a newer request comes; -1: none.
   std::int64_t work();
-  /// What to do until then, or until the next change is expected to be due.
+  /// How to wait until then, or until the next change is expected to be due.
   [[nodiscard]] Rest rest(std::int64_t due_ns) const;
-  /// Of the mailbox's queue, when work() last looked.
+  /// Number of posted changes when work() last read the queue.
   [[nodiscard]] std::uint64_t posted_before() const { return posted_before_; }
-  /// Refused or lost: there is nothing more to do than to give back.
+  /// Refused or lost: only giving back remains.
   [[nodiscard]] bool ended() const { return ended_; }
   /// Unlocks if it has locked, and empties the lease.
   device::DeviceStatus give_back();
@@ -60,21 +61,21 @@ class ClockWorker {
   device::Gpu& gpu_;
   Lease& lease_;
   Now now_;
-  std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not say
+  std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not report them
   ClockQueue::Taken seen_;            ///< index 0: none yet
-  std::int64_t due_since_ns_ = 0;     ///< seen_: posted for now, or first seen to be due
+  std::int64_t due_since_ns_ = 0;     ///< seen_: posted for now, or first observed to be due
   std::uint64_t posted_before_ = 0;
-  std::int64_t looked_ns_ = 0;     ///< at the mailbox, last
-  std::uint64_t inherited_ = 0;    ///< index of a change that was due before this helper was there; 0: none
-  bool inherited_counts_ = false;  ///< ... and no helper before has counted it
+  std::int64_t looked_ns_ = 0;     ///< when it last read the mailbox
+  std::uint64_t inherited_ = 0;    ///< index of a change that was due before this helper started; 0: none
+  bool inherited_counts_ = false;  ///< ... and no previous helper has counted it
   RequestRhythm rhythm_;
   bool pending_ = false;  ///< seen_ is to be applied
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
   bool watching_ = false;   ///< until the device runs at told_
   bool arrived_ = true;     ///< the device runs at told_, as far as is known
-  bool settled_ = true;     ///< no earlier change was under way when told_ was told
-  bool elsewhere_ = false;  ///< the device ran at another clock then, or was seen at one since
+  bool settled_ = true;     ///< no earlier change was in progress when told_ was requested
+  bool elsewhere_ = false;  ///< the device ran at another clock then, or was observed at one since
   std::int64_t watch_due_ns_ = 0, called_ns_ = 0, watched_ns_ = 0;
   Megahertz told_before_;  ///< 0: nothing, the clock was the driver's choice
   Megahertz told_;

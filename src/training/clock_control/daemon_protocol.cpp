@@ -58,7 +58,7 @@ device::DeviceResult<OwnedFd> connect_to(const std::string& socket) {
   std::memcpy(address.sun_path, socket.data(), socket.size());
   OwnedFd connection(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!connection.valid()) return no_daemon(socket, device::DeviceFault::no_driver, std::strerror(errno));
-  // A daemon that is stopped must not block the training process.
+  // A suspended daemon must not block the training process.
   const timeval limit{2, 0};
   ::setsockopt(connection.get(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   if (::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {

@@ -1,11 +1,12 @@
-// How a training process asks the node's perseus-clockd daemon for a helper: one message with file descriptors on a
-// unix socket. After it the connection is the helper's channel: a HelperHello comes back, and closing it ends the
-// helper.
+// Protocol by which a training process requests a helper from the node's perseus-clockd daemon.
 //
-// Input:   the daemon's socket; the GPU, named so that it is the same one outside the container.
-// Output:  file descriptors: mailbox, eventfd, and the GPU's device node, which the client has opened itself. That is
-//          the proof that the client may use the GPU: the daemon cannot see the device cgroup of a container.
-// Errors:  DeviceError no_driver (no daemon answers), no_permission (the socket is not for this user).
+// The request is one message with file descriptors on a Unix socket. After it the connection is the helper's channel:
+// a HelperHello comes back, and closing the connection ends the helper.
+//
+// Input:   the daemon's socket; the GPU, by a name that identifies it also outside the container.
+// Output:  file descriptors: mailbox, eventfd, and the GPU's device node, which the client has opened itself. That
+//          proves that the client may use the GPU: the daemon cannot see the device cgroup of a container.
+// Errors:  DeviceError no_driver (no daemon responds), no_permission (this user may not open the socket).
 // Cost:    a connection per helper, none per clock.
 // Threads: any.
 // Source:  docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
@@ -32,23 +33,23 @@ struct DaemonRequest {
   std::array<char, 512> selector{};  ///< see stable_selector()
 };
 
-/// Where a daemon is to be asked; empty: nowhere. `given`, else $PERSEUS_CLOCKD_SOCKET, else kDaemonSocket if that is
-/// there; "none" as either: nowhere.
+/// Path of the daemon's socket; empty: use no daemon. `given`, else $PERSEUS_CLOCKD_SOCKET, else kDaemonSocket if it
+/// exists; "none" in either: no daemon.
 std::string daemon_socket(const std::string& given);
 
 bool daemon_listens(const std::string& socket);
 
-/// Asks for a helper. Returns the channel.
+/// Requests a helper. Returns the channel.
 device::DeviceResult<OwnedFd> ask_daemon(const std::string& socket, const std::string& device, Megahertz ceiling,
                                          int mailbox, int wake);
-/// The number of the process that listens on that connection; 0: it has none in this PID namespace.
+/// PID of the process that listens on that connection; 0: it has none in this PID namespace.
 pid_t listener_of(int connection);
 
 struct ReceivedRequest {
   DaemonRequest request;
   std::vector<OwnedFd> fds;
 };
-/// The daemon's side; nothing: it is no request.
+/// The daemon's side; nullopt: the message is no request.
 std::optional<ReceivedRequest> receive_request(int connection);
 
 }  // namespace perseus::clock_control

@@ -39,15 +39,15 @@ namespace {
 
 constexpr int kHungWorkerMs = 2000;
 
-/// What makes supervisor or worker stop.
+/// Descriptors that end supervisor or worker.
 struct Ends {
   int signals = -1;  ///< signalfd of SIGTERM
-  int link = -1;     ///< to the other of the two
+  int link = -1;     ///< to the other process of the two
 };
 
 bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
 
-/// Only what is ours stays open: a training process has sockets and devices that must close when it dies.
+/// Only the helper's files stay open: a training process has sockets and devices that must close when it dies.
 void close_other_files() {
   const int first = HelperFds::kNode + 1;
 #ifdef SYS_close_range
@@ -62,11 +62,11 @@ void take_null_as_standard_streams() {
   if (null < 0) return;
   ::dup2(null, STDIN_FILENO);
   ::dup2(null, STDOUT_FILENO);
-  // Standard error stays: only a crash says something there.
+  // Standard error stays open: only a crash writes to it.
   if (null > STDERR_FILENO) ::close(null);
 }
 
-/// The terminal's signals are not for us; SIGTERM becomes readable.
+/// Ignores the terminal's signals; SIGTERM becomes readable.
 int arrange_signals() {
   for (const int ignored : {SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1, SIGUSR2}) {
     ::signal(ignored, SIG_IGN);
@@ -79,8 +79,8 @@ int arrange_signals() {
   return ::signalfd(-1, &terminate, SFD_CLOEXEC);
 }
 
-/// Before training threads that want the same core, as far as this user may; a loop gone wild is ended by the kernel.
-/// True: nothing that is not real-time holds us up.
+/// Takes precedence over training threads on the same core, as far as this user may; the kernel ends a runaway loop.
+/// True: only real-time threads can delay this process.
 bool take_precedence() {
   const rlimit at_most_us{1'000'000, 1'000'000};
   ::setrlimit(RLIMIT_RTTIME, &at_most_us);
@@ -88,7 +88,7 @@ bool take_precedence() {
   if (::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0) return true;
   (void)::setpriority(PRIO_PROCESS, 0, -10);
   (void)::prctl(PR_SET_TIMERSLACK, 1);  // ns; 50 us otherwise, half a nap
-  // Anybody may ask for short time slices (Linux 6.12), which come sooner after waking up.
+  // Short time slices need no privileges (Linux 6.12) and start sooner after waking up.
   struct {
     std::uint32_t size, policy;
     std::uint64_t flags;
@@ -100,7 +100,8 @@ bool take_precedence() {
   return false;
 }
 
-/// Keeps off the core of the thread that asks: there, waking us would stop it until the device has been told.
+/// Avoids the core of the requesting thread: there, waking this process would stop that thread until the device has
+/// been set.
 class StepAside {
  public:
   StepAside() {
@@ -117,7 +118,7 @@ class StepAside {
   cpu_set_t allowed_{};
 };
 
-/// Waits for anything of `fds`, and whether it came. Negative: without limit.
+/// Waits for any of `fds`; returns whether one became ready. Negative: without limit.
 bool wait_for(pollfd* fds, nfds_t count, std::int64_t limit_ns) {
   const timespec limit{limit_ns / 1'000'000'000, limit_ns % 1'000'000'000};
   for (nfds_t i = 0; i < count; ++i) fds[i].revents = 0;
@@ -138,14 +139,14 @@ void say_hello(HelperHello hello, std::string_view text) {
   ::_exit(1);
 }
 
-/// The training process, its mailbox, or the other of us two is gone, or somebody wants us to end.
+/// The training process, its mailbox, or the other of the two processes is gone, or a request to end has come.
 std::array<pollfd, 4> ends_of(const Ends& ends) {
-  const int owner = is_open(HelperFds::kOwner) ? HelperFds::kOwner : -1;  // poll() leaves out what is negative
+  const int owner = is_open(HelperFds::kOwner) ? HelperFds::kOwner : -1;  // poll() skips negative descriptors
   return {{{ends.link, POLLIN, 0}, {HelperFds::kChannel, POLLIN, 0}, {owner, POLLIN, 0}, {ends.signals, POLLIN, 0}}};
 }
 
-/// The device node that the client passed on is that of this GPU, opened for writing. What cannot be checked passes:
-/// backends without a node, and nodes that are not there for this process.
+/// Checks that the client's device node is that of this GPU, opened for writing. Passes if it cannot be checked:
+/// backends without a node, and nodes that do not exist for this process.
 device::DeviceStatus check_node(const device::GpuIdentity& gpu) {
   struct stat wanted {
   }, given{};
@@ -178,7 +179,7 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
   const double left_s = 1e-9 * static_cast<double>(start_limit_ns - (monotonic_ns() - began_ns));
   auto lease = Lease::take((*gpu)->identity(), job.selector, std::max(0.8 * left_s, 0.0), job.ceiling);
   if (!lease) refuse(lease.error());
-  // The supervisor learns it from us, not from shared memory that others can write.
+  // The supervisor learns it from this message, not from shared memory that other processes can write.
   (void)::send(ends.link, lease->path().data(), lease->path().size(), MSG_NOSIGNAL);
 
   const auto look = [&pulse] {
@@ -213,11 +214,11 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
   ::_exit(worker.give_back() ? 0 : 1);
 }
 
-/// The worker is dead: what it owed is ours.
+/// The worker is dead: the supervisor must unlock in its place.
 bool restore(const HelperJob& job, const std::string& lease, const Mailbox& mailbox) {
-  if (lease.empty()) return true;  // it had not got so far
+  if (lease.empty()) return true;  // it had not come so far
   if (::access(lease.c_str(), F_OK) == 0) return restore_lease(lease, 5).ok();
-  // Somebody cleaned up the folder; then the mailbox has to do.
+  // The folder was cleaned up; then use the mailbox.
   if (mailbox.locked.load(std::memory_order_acquire) == 0) return true;
   auto gpu = device::open_gpu(job.selector);
   return gpu && unlock_patiently(*device::with_ceiling(std::move(*gpu), job.ceiling)).ok();
@@ -231,8 +232,8 @@ Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
           pulse.calls.load(std::memory_order_relaxed)};
 }
 
-/// Until something ends, the worker hangs, or the training process is suspended. The worker sends one message before
-/// that: where its lease is.
+/// Runs until one of the processes ends, the worker hangs, or the training process is suspended. Before that the
+/// worker sends one message: the path of its lease.
 Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends,
                        std::string& lease) {
   const pid_t owner = process_of(HelperFds::kOwner);
@@ -244,7 +245,8 @@ Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, Wor
       {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
   Watchdog::Advice advice = Watchdog::Advice::sleep;
   for (bool paused = true;;) {
-    // A request wakes us only if we sleep; the worker may see it first, and rings the bell when it locks the clock.
+    // A request wakes the supervisor only if it sleeps; the worker may see the request first, and signals the bell
+    // when it locks the clock.
     const bool sleeps = advice == Watchdog::Advice::sleep && paused;
     pulse.supervisor_sleeps.exchange(sleeps ? 1 : 0);
     if (sleeps && seen_of(mailbox, pulse).busy) {
@@ -262,7 +264,7 @@ Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, Wor
       const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
       if (got <= 0) break;
       lease.assign(path.data(), static_cast<std::size_t>(got));
-      // Locks that a helper before us could not give back, on whatever GPU.
+      // Restores locks that a previous helper could not give back, on any GPU.
       (void)restore_expired_leases();
     }
     advice = watchdog.look(seen_of(mailbox, pulse));
@@ -322,7 +324,8 @@ bool helper_fds_given() {
 }
 
 void run_helper(const HelperJob& job) {
-  // Nobody's child, so that a training process that waits for its children does not wait for us.
+  // No child of the training process, so that a training process that waits for its children does not wait for the
+  // helper.
   if (const pid_t itself = ::fork(); itself != 0) {
     if (itself < 0) refuse({device::DeviceFault::busy, "perseus-clockd cannot fork"});
     ::_exit(0);

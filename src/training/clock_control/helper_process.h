@@ -1,19 +1,23 @@
-// perseus-clockd as processes: a worker that sets the clock and a supervisor that only watches, so that no single
-// death, and no two of training process, supervisor and worker, leave a clock locked.
+// perseus-clockd as processes: a worker sets the clock and a supervisor only watches, so that no single death, and no
+// two of training process, supervisor and worker, leave a clock locked.
 //
-// Problem: the worker can be killed in the middle of a device call. Input: the file descriptors that the training
-// process passes on (HelperFds), a device selector. Output: a HelperHello on the channel, then the mailbox. Who dies
-// and who unlocks:
+// Which process unlocks after which death:
 //   training process (also by exec, exit, SIGKILL)  the worker: it waits for a pidfd of that process
 //   worker, or worker and training process          the supervisor, by the lease
 //   supervisor, or supervisor and training process  the worker: it waits for the other end of their link
 //   worker and supervisor                           the training process starts `perseus-clockd --restore LEASE`
 //   all three at once                               the next perseus-clockd, doctor or `perseus-clockd --restore`
-// A helper of the node's daemon is the same two processes; the daemon restores where above it says `--restore`.
-// SIGTERM to either ends both. A worker that does not answer is ended by the supervisor within 200 ms (watchdog.h), and
-// the clock is given back; so it is while the training process is suspended. A worker that hangs in the driver while it
-// gives back has two seconds. Errors: HelperHello. Threads: none; call it in a process that has no others. Source:
-// docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
+// A helper of the node's daemon consists of the same two processes; the daemon itself restores in place of
+// `--restore`. SIGTERM to either process ends both. The supervisor ends a worker that does not respond within 200 ms
+// (watchdog.h) and gives the clock back; it gives the clock back also while the training process is suspended. A
+// worker that hangs in the driver while it gives back has two seconds.
+//
+// Problem: the worker can be killed in the middle of a device call.
+// Input:   the file descriptors that the training process passes on (HelperFds), a device selector.
+// Output:  a HelperHello on the channel, then the mailbox.
+// Errors:  HelperHello.
+// Threads: none; call it in a process without other threads.
+// Source:  docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 
 #include <array>
@@ -24,7 +28,7 @@
 
 namespace perseus::clock_control {
 
-/// What the training process passes on, under these numbers.
+/// File descriptors from the training process, under these numbers.
 struct HelperFds {
   static constexpr int kMailbox = 3;  ///< memfd
   static constexpr int kChannel = 4;  ///< SOCK_SEQPACKET: one HelperHello; closed by either side to end it
@@ -33,7 +37,7 @@ struct HelperFds {
   static constexpr int kNode = 7;     ///< the GPU's device node as the training process opened it; daemon only
 };
 
-/// The first and only message of the helper: ready, or why not.
+/// The first and only message of the helper: ready, or the fault.
 struct HelperHello {
   static constexpr std::uint32_t kMagic = 0x50434c48;
   std::uint32_t magic = kMagic;
@@ -43,17 +47,17 @@ struct HelperHello {
   std::array<char, 1024> text{};  ///< of the fault; ready: path of the lease
 };
 
-/// True if this process was given a mailbox and a channel.
+/// True if this process has a mailbox and a channel.
 bool helper_fds_given();
 
 struct HelperJob {
   std::string selector;
   Megahertz ceiling;             ///< of an administrator, see training/device/ceiling_gpu.h; 0: none
   bool needs_node = false;       ///< refuse a client that could not open the GPU's device node
-  Megahertz asked_ceiling = {};  ///< of the daemon's client: holds while it lives; 0: none
+  Megahertz asked_ceiling = {};  ///< limit that the daemon's client requested: holds while the client lives; 0: none
 };
 
-/// Leaves a supervisor and a worker behind; the calling process itself ends here, and so do they: it does not return.
+/// Leaves a supervisor and a worker behind; the calling process ends here, without giving control back to the caller.
 [[noreturn]] void run_helper(const HelperJob& job);
 
 /// The same, but the calling process becomes the supervisor. Its exit status is 0 if the clock was given back.

@@ -1,8 +1,11 @@
-// How long something took, counted in shared memory: p50 and p99 without storing samples or allocating.
+// Latency histogram in shared memory: p50 and p99 without storing samples or allocating.
 //
-// Problem: the helper measures, the training process asks. Input: nanoseconds. Output: quantiles, right to within 6 %
-// (eight buckets an octave, the middle of the bucket is given). Errors: none; negative counts as 0, more than five
-// hours as five hours. Cost: an addition; a quantile reads 344 counters. Threads: one writer, any readers.
+// Problem: the helper measures, the training process reads.
+// Input:   nanoseconds.
+// Output:  quantiles, accurate to 6 % (eight buckets an octave; the result is the middle of the bucket).
+// Errors:  none; negative counts as 0, more than five hours as five hours.
+// Cost:    an addition; a quantile reads 344 counters.
+// Threads: one writer, any readers.
 #pragma once
 
 #include <array>
@@ -26,7 +29,7 @@ class LatencyHistogram {
     return sum;
   }
 
-  /// The smallest value that a share `q` of all is not above, in s; 0 if there is none.
+  /// The smallest value that at least a share `q` of all values does not exceed, in s; 0 if there are no values.
   [[nodiscard]] double quantile_s(double q) const {
     const auto wanted = static_cast<std::int64_t>(std::ceil(q * static_cast<double>(count())));
     std::int64_t seen = 0;

@@ -35,7 +35,7 @@ std::string text_of_holder(const device::GpuIdentity& gpu, const std::string& pa
                      pid.empty() ? "" : ", process ", pid, path);
 }
 
-/// Ours alone: nobody else can have put a file or a link there.
+/// True if the folder belongs to this user alone: no other user can have put a file or a link there.
 bool usable(const std::string& folder) {
   struct stat about {};
   return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() &&
@@ -61,7 +61,7 @@ std::string file_name_of(const device::GpuIdentity& gpu) {
   return name.substr(0, 200);
 }
 
-/// An exclusive flock, waited for at most so long; false: somebody else has it.
+/// Takes an exclusive flock, waiting at most that long; false: another process has it.
 bool hold(int fd, double wait_s) {
   const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(wait_s * 1e9);
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -91,15 +91,14 @@ std::string value_of(const std::string& record, std::string_view key) {
   return {};
 }
 
-/// What a record says is locked.
+/// A record's locked GPU.
 struct LockedGpu {
   std::string selector;
   std::string uuid;   ///< empty: a record from before leases had it
   Megahertz ceiling;  ///< of an administrator; 0: none
 };
 
-/// Nothing if the lock ended with the boot, or there is no record.
-/// Neither empty nor a record: damaged, or another file.
+/// True if the text is neither empty nor a record: damaged, or another file.
 bool is_no_record(const std::string& text) {
   if (text.empty()) return false;
   const bool of_this_boot = value_of(text, "boot") == boot_id();
@@ -107,6 +106,7 @@ bool is_no_record(const std::string& text) {
          (of_this_boot && value_of(text, "gpu").empty());
 }
 
+/// Nullopt if the lock ended with the boot, or there is no record.
 std::optional<LockedGpu> locked_gpu(const std::string& record) {
   if (value_of(record, "boot") != boot_id()) return std::nullopt;
   LockedGpu locked{value_of(record, "gpu"), value_of(record, "uuid"),
@@ -184,7 +184,7 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
     return device::DeviceError{device::DeviceFault::busy,
                                text_of_holder(gpu, lease.path_, value_of(content(lease.fd_), "pid"))};
   }
-  // A damaged record of this GPU may have been one of a lock.
+  // A damaged record of this GPU may have recorded a lock.
   const std::string record = content(lease.fd_);
   lease.recorded_ = locked_gpu(record).has_value() || is_no_record(record);
   if (!lease.recorded_) lease.clear();
@@ -208,7 +208,7 @@ device::DeviceStatus Lease::record() {
   const std::string text =
       fmt::format("perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}pid {}\n", boot_id(), selector_, uuid_,
                   ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", ::getpid());
-  // One call: a process that is killed in it has written all or nothing.
+  // One call: a process killed in it has written all or nothing.
   if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     const std::string why = std::strerror(errno);
     clear();
@@ -267,7 +267,7 @@ std::string clock_holder(const device::GpuIdentity& gpu) {
     if (usable(folder)) lease.fd_ = ::open(lease.path_.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (lease.fd_ < 0) continue;
     const std::string record = content(lease.fd_);
-    // Shared: who wants the lease at this moment waits a moment, and two who look both get it.
+    // Shared: a process that wants the lease at this moment waits briefly, and two readers both get it.
     const bool held = ::flock(lease.fd_, LOCK_SH | LOCK_NB) != 0;
     if (held && locked_gpu(record)) return text_of_holder(gpu, lease.path_, value_of(record, "pid"));
   }

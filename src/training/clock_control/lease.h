@@ -1,18 +1,19 @@
-// The lease on a GPU's clock: the holder of a lock owes the unlocking, and a file records that for when every holder is
+// The lease on a GPU's clock: the holder of a lock must unlock, and a file records that for when every holder is
 // dead.
 //
-// A locked clock outlives the process that locked it, and the driver has no getter for it. So a record is written
-// before the first lock, and the file is emptied only after an unlocking that succeeded on that GPU. A record whose
+// A locked clock outlives the process that locked it, and the driver has no getter for it. So the holder writes a
+// record before the first lock, and empties the file only after unlocking succeeded on that GPU. A record whose
 // holder is dead is an expired lease.
 //
 // Input:   a GPU's identity and selector. The record names the GPU by UUID (else PCI bus id), since an index means
-//          another GPU in another container. Records from before that, by index, are found by the file's name.
-// Output:  a file per GPU in lease_directories(), empty while nothing is locked. Its flock is the holder's life: the
-//          kernel drops it with the process. A record of another boot is void, since no lock survives a boot. A driver
-//          that was reloaded also drops its locks, but nothing reports that reliably, so such a record stays until a
-//          reset succeeds.
-// Errors:  DeviceError busy (another process holds it), no_permission (no place for the file); whatever prevented the
-//          unlocking (no library, no driver, GPU lost, not visible here, another GPU by that name): the record stays.
+//          another GPU in another container. Older records, by index, are found by the file's name.
+// Output:  a file per GPU in lease_directories(), empty while nothing is locked. Its flock lasts as long as the
+//          holder: the kernel drops it with the process. A record of another boot is void, since no lock survives a
+//          boot. A driver that was reloaded also drops its locks, but nothing reports that reliably, so such a record
+//          stays until a reset succeeds.
+// Errors:  DeviceError busy (another process holds it), no_permission (no directory for the file); any fault that
+//          prevented the unlocking (no library, no driver, GPU lost, not visible here, another GPU by that name): the
+//          record stays.
 // Cost:    file calls where the clock goes from unlocked to locked and back, none per clock.
 // Threads: one.
 // Source:  docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
@@ -27,24 +28,24 @@
 
 namespace perseus::clock_control {
 
-/// Where leases are kept: the first of these that can be used; expired ones are looked for in all. $PERSEUS_RUNTIME_DIR
-/// alone if set; else for root /run/perseus, then /tmp/perseus-UID, /dev/shm/perseus-UID. Not $XDG_RUNTIME_DIR, which
-/// goes away when the user logs out, while jobs run on. A program with capabilities of its own (setcap) takes nothing
-/// from the environment. A folder of somebody else, or that others may write to, is not used.
+/// Directories of leases: new ones go into the first usable one; expired ones are searched in all.
+/// $PERSEUS_RUNTIME_DIR alone if set; else for root /run/perseus, then /tmp/perseus-UID, /dev/shm/perseus-UID. Not
+/// $XDG_RUNTIME_DIR, which disappears when the user logs out, while jobs continue. A program with capabilities of its
+/// own (setcap) ignores the environment. A directory that another user owns or may write to is not used.
 std::vector<std::string> lease_directories();
 
 using OpenGpu = std::function<device::DeviceResult<std::unique_ptr<device::Gpu>>(const std::string& selector)>;
 
 class Lease {
  public:
-  /// Waits for another holder to end, at most so long. `ceiling`: see training/device/ceiling_gpu.h; 0: none.
+  /// Waits for another holder to end, at most that long. `ceiling`: see training/device/ceiling_gpu.h; 0: none.
   static device::DeviceResult<Lease> take(const device::GpuIdentity& gpu, const std::string& selector, double wait_s,
                                           Megahertz ceiling = Megahertz(0));
   Lease(Lease&& other) noexcept;
   Lease& operator=(Lease&&) = delete;
-  ~Lease();  ///< leaves a record as it is
+  ~Lease();  ///< keeps a record
 
-  /// There is a record: the clock is, or may be, locked by us, or by a holder that died.
+  /// A record exists: the clock is, or may be, locked by us, or by a holder that died.
   [[nodiscard]] bool recorded() const { return recorded_; }
   device::DeviceStatus record();  ///< call before locking
   void clear();                   ///< call after unlocking
@@ -60,20 +61,21 @@ class Lease {
   bool recorded_ = false;
 };
 
-/// Unlocks the GPU, trying again for a second while it is busy.
+/// Unlocks the GPU; retries for a second while it is busy.
 device::DeviceStatus unlock_patiently(device::Gpu& gpu);
 
-/// If that file has a record and its holder is dead (waiting for that at most so long): unlocks, and empties it.
+/// If that file has a record and its holder is dead (waits for that at most that long): unlocks the GPU and empties
+/// the file.
 device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open = device::open_gpu);
 
-/// Who holds that GPU's lease, in words; empty: nobody, or nothing is locked.
+/// The holder of that GPU's lease, in words; empty: no holder, or nothing is locked.
 std::string clock_holder(const device::GpuIdentity& gpu);
 
 struct ExpiredLease {
   std::string path;
   device::DeviceStatus restored;
 };
-/// All expired leases of lease_directories(); those that are held or empty are left alone and not listed.
+/// Restores all expired leases of lease_directories(); held or empty ones stay unchanged and are not listed.
 std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = device::open_gpu);
 
 }  // namespace perseus::clock_control

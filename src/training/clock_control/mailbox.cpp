@@ -15,7 +15,7 @@
 namespace perseus::clock_control {
 namespace {
 
-constexpr std::int64_t kLookAtCpu = 8;  // every so many requests: threads seldom move
+constexpr std::int64_t kLookAtCpu = 8;  // check the CPU once in this many requests: threads seldom move
 
 }  // namespace
 
@@ -61,8 +61,8 @@ void Mailbox::post_change(ClockChange change, int wake_fd) noexcept {
   if (change.begins_step) step_begins.store(false, std::memory_order_relaxed);
   newest_mhz.store(change.clock_mhz, std::memory_order_relaxed);
   if (queue.posted() % kLookAtCpu == 0) posted_on_cpu.store(::sched_getcpu(), std::memory_order_relaxed);
-  // The queue's tail, then `rest`; the helper: `rest`, then the tail. In one order for all, so one of them sees the
-  // other.
+  // Writes the queue's tail, then reads `rest`; the helper writes `rest`, then reads the tail. In one order for all,
+  // so one of them sees the other.
   queue.post(change);
   const HelperRest resting = rest.load(std::memory_order_seq_cst);
   if (resting == HelperRest::asleep || (resting == HelperRest::dozing && change.now)) wake(wake_fd);
@@ -97,7 +97,7 @@ void Mailbox::begin_again() noexcept {
 bool Mailbox::may_rest(HelperRest how, std::uint64_t seen) noexcept {
   rest.store(how, std::memory_order_seq_cst);
   const bool news = queue.posted() != seen;
-  // What a dozing helper sees by itself need not keep it awake; but a position that wakes must not be missed.
+  // Changes that a dozing helper sees by itself need not keep it awake; but it must not miss a position that wakes.
   if (!(how == HelperRest::dozing ? queue.has_due() : news || queue.has_due())) return true;
   rest.store(HelperRest::awake, std::memory_order_relaxed);
   return false;
@@ -112,7 +112,7 @@ bool Mailbox::owes_answer() const noexcept {
 int create_mailbox_fd() noexcept {
   const int fd = ::memfd_create("perseus-mailbox", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return -1;
-  // Sealed, so that nobody can cut it off under the helper's feet.
+  // Sealed, so that no process can shrink it under the helper.
   if (::ftruncate(fd, sizeof(Mailbox)) == 0 &&
       ::fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
     void* memory = ::mmap(nullptr, sizeof(Mailbox), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);

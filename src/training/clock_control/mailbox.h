@@ -1,12 +1,12 @@
-// Shared memory of a training process and its helper: clock changes one way, what was applied and latencies the other.
+// Shared memory of a training process and its helper: clock changes one way, applied clocks and latencies the other.
 //
-// Input:   post(clock, position): from that position of the device on; post_now(clock): at once, replacing everything
-//          that still waits.
-// Output:  what the helper applied, when, and how long it took.
+// Input:   post(clock, position): from that position of the device on; post_now(clock): at once, replacing all
+//          changes that still wait.
+// Output:  the clocks that the helper applied, when, and how long it took.
 // Errors:  none here; the text of a failure is written once and then announced.
 // Cost:    post() a few stores and one clock reading, and one write to an eventfd if the helper sleeps.
-// Threads: one posts, one applies (in any two processes), any read. Everything is a lock-free atomic or written before
-//          one that announces it.
+// Threads: one posts, one applies (in any two processes), any read. Every member is a lock-free atomic, or written
+//          before an atomic that announces it.
 // Source:  docs/clock_control.md.
 #pragma once
 
@@ -25,11 +25,11 @@ namespace perseus::clock_control {
 
 std::int64_t monotonic_ns() noexcept;  ///< CLOCK_MONOTONIC, the same in all processes of a machine
 
-/// A text that one side writes once, and the other reads after it was announced.
+/// A text that one side writes once, and that the other reads after its announcement.
 class SharedText {
  public:
-  void write(std::string_view text);  ///< longer than 511 bytes is cut; a second call does nothing
-  void forget() { written_.store(0, std::memory_order_relaxed); }  ///< while nobody writes or reads
+  void write(std::string_view text);  ///< cuts texts longer than 511 bytes; a second call does nothing
+  void forget() { written_.store(0, std::memory_order_relaxed); }  ///< call while no thread writes or reads
   [[nodiscard]] std::string read() const;
 
  private:
@@ -37,68 +37,68 @@ class SharedText {
   char text_[512] = {};
 };
 
-/// What the helper says of itself.
+/// State of the helper, written by the helper.
 enum class HelperState : std::uint32_t { starting, working, refused, lost };
 
-/// How the helper rests, for whoever posts: whether it has to be woken.
+/// How the helper rests, which tells the poster whether to wake it.
 enum class HelperRest : std::uint32_t {
-  awake,   ///< or back soon by itself
-  asleep,  ///< until it is woken: every change wakes it
-  dozing   ///< looks at the device's position now and then: only a change for "now" wakes it
+  awake,   ///< awake, or soon awake by itself
+  asleep,  ///< every change must wake it
+  dozing   ///< reads the device's position periodically: only a change for "now" wakes it
 };
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 5;  ///< counts up with every change of this struct
+  static constexpr std::uint32_t kLayout = 5;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
-  std::atomic<std::int64_t> start_limit_ns{0};  ///< how long the helper may take to be ready
+  std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
   // From the training process.
   alignas(64) std::atomic<std::int32_t> newest_mhz{-1};  ///< posted last; -1: none yet
-  std::atomic<std::int32_t> posted_on_cpu{-1};           ///< where the training thread ran when it posted
-  std::atomic<bool> step_begins{true};  ///< the training process's own: the next change is a step's first
+  std::atomic<std::int32_t> posted_on_cpu{-1};           ///< CPU of the training thread when it posted
+  std::atomic<bool> step_begins{true};  ///< used by the training process: the next change is a step's first
   std::atomic<std::int64_t> woken{0};   ///< changes that had to wake the helper
-  /// The device's position is written by a CPU that wakes the helper, so the helper need not look for it.
+  /// A CPU that wakes the helper writes the device's position, so the helper need not poll it.
   std::atomic<bool> position_wakes{false};
 
-  // What the training process looks at with every change, in one line of the cache.
+  // The training process reads these with every change; in one cache line.
   alignas(64) std::atomic<HelperRest> rest{HelperRest::awake};
   std::atomic<HelperState> state{HelperState::starting};  ///< the helper's
 
   // From the helper.
-  alignas(64) std::atomic<std::uint64_t> handled{
-      0};                                       ///< index of the newest change that is done with, applied or failed
-  std::atomic<std::uint32_t> clock_set_mhz{0};  ///< that the device was told last; 0: it has none of ours
-  std::atomic<std::int64_t> told_at_ns{0};      ///< when
+  alignas(64) std::atomic<std::uint64_t> handled{0};  ///< index of the newest completed change, applied or failed
+  std::atomic<std::uint32_t> clock_set_mhz{0};        ///< last clock set on the device; 0: it has none of ours
+  std::atomic<std::int64_t> told_at_ns{0};            ///< when
   std::atomic<std::int64_t> applied{0}, failed{0};
   std::atomic<std::uint32_t> locked{0};  ///< 1: the device's clock may be locked by us
   SharedText why_ended;                  ///< of refused or lost
-  /// From "due" (posted for now, or seen to be due) until the device call has returned; the call alone; from the call's
-  /// begin until the device ran at the clock.
+  /// From "due" (posted for now, or observed to be due) until the device call has returned; the call alone; from the
+  /// call's begin until the device ran at the clock.
   LatencyHistogram request_to_device, device_call, call_to_clock;
   AppliedClocks applied_clocks;
 
   ClockQueue queue;
 
-  /// Prefetches what post() needs.
+  /// Prefetches memory that post() needs.
   void expect_post() const noexcept {
     __builtin_prefetch(&newest_mhz, 1);
     __builtin_prefetch(&rest);
   }
-  /// The device is to run at `clock` from that position on. Nothing happens if that is the newest clock already.
-  /// `wake_fd`: the helper's eventfd. Async-signal-safe.
+  /// Sets the device to `clock` from that position on. Does nothing if that is the newest clock already. `wake_fd`:
+  /// the helper's eventfd. Async-signal-safe.
   [[gnu::hot]] void post(Megahertz clock, std::uint32_t position, int wake_fd) noexcept;
   /// The same at once; changes that still wait for the device are dropped.
   [[gnu::hot]] void post_now(Megahertz clock, int wake_fd) noexcept;
-  /// A CPU knows that the device has come to that position: stores it (unless it is past that) and wakes the helper.
+  /// A CPU reports that the device has reached that position: stores it (unless the stored one is later) and wakes
+  /// the helper.
   void reached(std::uint32_t position, int wake_fd) noexcept;
   /// The next change is the first of a training step.
   void begin_step() noexcept { step_begins.store(true, std::memory_order_relaxed); }
-  /// For the next helper, while there is none: it begins with the newest due change, and goes on counting.
+  /// Call while there is no helper: the next helper begins with the newest due change, and continues the counts.
   void begin_again() noexcept;
-  /// The helper is about to rest: false if something was posted since `seen` (ClockQueue::posted()).
+  /// Call before the helper rests: false if a change was posted since `seen` (ClockQueue::posted()).
   bool may_rest(HelperRest how, std::uint64_t seen) noexcept;
-  /// A change is due and the helper has not done with it.
+  /// A change is due and the helper has not completed it.
   [[nodiscard]] bool owes_answer() const noexcept;
 
  private:
@@ -107,12 +107,12 @@ struct Mailbox {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// A new mailbox in a memfd that cannot change its size; -1 and errno if there is none. The fd is closed on exec.
+/// A new mailbox in a memfd of fixed size; -1 and errno on failure. The fd is closed on exec.
 int create_mailbox_fd() noexcept;
-/// Maps it; null if it is none, or one of another layout.
+/// Maps it; null if the fd is no mailbox, or one of another layout.
 Mailbox* map_mailbox(int fd) noexcept;
 void unmap_mailbox(Mailbox* mailbox) noexcept;
-/// Of the mapping: whole pages.
+/// Size of the mapping: whole pages.
 std::size_t mailbox_bytes() noexcept;
 
 }  // namespace perseus::clock_control

@@ -27,7 +27,7 @@ std::string text_of(const std::string& path) {
 char process_state(pid_t pid) {
   if (pid <= 0) return 0;
   const std::string stat = text_of(fmt::format("/proc/{}/stat", pid));
-  const std::size_t name_ends = stat.rfind(')');  // the name may hold anything
+  const std::size_t name_ends = stat.rfind(')');  // the name may contain any character
   return name_ends == std::string::npos || name_ends + 2 >= stat.size() ? '\0' : stat[name_ends + 2];
 }
 

@@ -1,6 +1,6 @@
-// What /proc says of a process.
+// State of a process from /proc.
 //
-// Errors:  0 where the process or /proc is not there.
+// Errors:  0 where the process or /proc does not exist.
 // Cost:    one file read.
 // Threads: any.
 #pragma once
@@ -12,7 +12,7 @@ namespace perseus::clock_control {
 /// R running, S sleeping, D in the kernel, T stopped, t stopped by a debugger, Z ended.
 char process_state(pid_t pid);
 
-/// The process of that pidfd as this PID namespace numbers it; 0: it has ended, or has no number here.
+/// PID of that pidfd's process in this PID namespace; 0: it has ended, or has no number here.
 pid_t process_of(int pidfd);
 
 /// True if this process runs in a PID namespace of a container: when its process 1 ends, the kernel kills all others.

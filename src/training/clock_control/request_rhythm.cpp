@@ -7,16 +7,17 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr std::uint32_t kMostNumbers = 65536;          // of a step
-constexpr std::int64_t kHiccup = 8;                    // a gap that differs by that share of it
+constexpr std::int64_t kHiccup = 8;                    // a gap is a hiccup if it differs by more than 1/8
 constexpr std::int64_t kLongestGap = 100'000'000'000;  // ns; longer ones are pauses of the training
-// Naps between two looks: a change is seen up to one nap late, and each look costs some 6 us of processor time.
+// Naps between two polls: a change is seen up to one nap late, and each poll costs some 6 us of processor time.
 constexpr std::int64_t kNap = 80'000, kLikelyNap = 110'000, kLongestNap = 4'000'000;
-constexpr std::int64_t kShareAround = 8;  // of the distance to the expected moment, in a calm rhythm
-// Out of rhythm: of the time since the last change, at most 0.5 ms or the smaller share.
+constexpr std::int64_t kShareAround = 8;  // nap as a fraction (1/8) of the distance to the expected moment, in a
+                                          // calm rhythm
+// Without a rhythm: a fraction of the time since the last change, at most 0.5 ms or the smaller fraction.
 constexpr std::int64_t kShareUnknown = 50, kDoze = 500'000, kShareOfStall = 250;
-constexpr int kCalm = 32;                     // changes in a row of which none came while the helper slept
+constexpr int kCalm = 32;                     // consecutive changes of which none came while the helper slept
 constexpr std::int64_t kWakingUp = 60'000;    // from a sleep with a limit: the timer, then cold caches
-constexpr std::int64_t kFirstDeviation = 64;  // share of a gap that was seen once
+constexpr std::int64_t kFirstDeviation = 64;  // initial deviation, as a fraction of a gap that was observed once
 
 std::int64_t nap_in(const RequestWindow& expected, std::int64_t now_ns) {
   if (expected.trust != RhythmTrust::calm) return kNap;
@@ -106,7 +107,7 @@ Rest doze_until(RequestWindow expected, std::int64_t last_ns, std::int64_t now_n
   } else if (expected.trust == RhythmTrust::calm) {
     limit_ns = opens_in_ns > 0 ? opens_in_ns : std::clamp((now_ns - expected.due_ns) / kShareAround, kNap, kLongestNap);
   } else if (opens_in_ns > 0 && expected.trust == RhythmTrust::confirmed) {
-    // Another plan changes the rhythm, but hardly by half; then it looks more often the closer the window is.
+    // Another plan changes the rhythm, but rarely by half; then poll more often the closer the window is.
     limit_ns = std::max(half_ns, std::clamp(opens_in_ns / 2, kDoze, 4 * kDoze));
   }
   if (opens_in_ns > 0) limit_ns = std::min(limit_ns, std::max(opens_in_ns, kNap));

@@ -1,9 +1,13 @@
-// How long to wait before a helper that has ended is started again.
+// Pause before an ended helper is started again.
 //
-// Problem: who kills a helper once, or grants a permission late, should get clocks back soon; a helper that crashes
-// again and again must not cost the machine or the log anything. Input: how long each helper worked. Output: pauses of
-// `first_s`, twice that, ..., `most_s`; from the beginning after one that worked for `most_s`. Errors: none. Cost:
-// none. Threads: one.
+// Problem: a helper that was killed once, or that gets its permission late, must set clocks again soon; a helper that
+//          crashes again and again must not burden the machine or the log.
+// Input:   how long each helper worked.
+// Output:  pauses of `first_s`, twice that, ..., `most_s`; from the beginning after a helper that worked for
+//          `most_s`.
+// Errors:  none.
+// Cost:    none.
+// Threads: one.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +22,7 @@ class RestartPause {
  public:
   explicit RestartPause(RestartLimits limits) : limits_(limits) {}
   [[nodiscard]] bool never() const { return limits_.most_s <= 0; }
-  /// `worked_s`: of the helper that has ended; 0: it could not even start.
+  /// `worked_s`: of the ended helper; 0: it could not even start.
   double after(double worked_s) {
     next_s_ = next_s_ == 0 || worked_s >= limits_.most_s ? limits_.first_s : std::min(2 * next_s_, limits_.most_s);
     return next_s_;

@@ -35,7 +35,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-/// Where this code is: the library that it was linked into, or the program.
+/// The folder of this code: of the library that contains it, or of the program.
 std::string own_folder() {
   Dl_info about{};
   if (::dladdr(reinterpret_cast<const void*>(&find_helper), &about) == 0 || about.dli_fname == nullptr) return {};
@@ -104,7 +104,7 @@ device::DeviceResult<pid_t> spawn_helper(const std::string& program, const std::
 
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);
-  // First out of the way of the numbers that they take there.
+  // First move them above the numbers that they will take.
   std::vector<OwnedFd> sources;
   int error = 0;
   for (std::size_t i = 0; i < fds.size(); ++i) {

@@ -20,7 +20,7 @@ Watchdog::Advice Watchdog::look(const Seen& seen) {
     return Advice::sleep;
   }
   if (owner_is_suspended(seen.now_ns)) return Advice::owner_suspended;
-  // This process got no core either, so nothing follows from what the worker did not do.
+  // This process got no core either, so the worker's silence proves nothing.
   if (late) {
     woken_ns_ = 0;
     return Advice::look_again;

@@ -1,15 +1,17 @@
-// Decides when the supervisor steps in: the worker hangs, or the training process is suspended.
+// Decides when the supervisor intervenes: the worker hangs, or the training process is suspended.
 //
-// A worker that does not answer is found within 200 ms: it is woken if it has not looked for requests for one tick, and
-// must then look. A worker that is runnable but gets no core is not hung: it has two seconds. A device call may last
-// 160 ms; the first calls, in which a driver may still start, have two seconds, and so has zeusd, which may run a
-// command of the administrator's for each. A training process that is stopped (SIGSTOP, a debugger) for five seconds is
-// suspended.
+// A worker that does not respond is found within 200 ms: the supervisor wakes it if it has not looked for requests
+// for one tick, and it must then look. A worker that is runnable but gets no core is not hung: it has two seconds. A
+// device call may last 160 ms; the first calls, in which a driver may still start, have two seconds, and so has
+// zeusd, which may run a command of the administrator's for each. A training process that is stopped (SIGSTOP, a
+// debugger) for five seconds is suspended.
 //
-// Input:   look(), every kTick while busy; process states as in /proc/PID/stat.
-// Output:  what to do.
-// Cost:    a few comparisons; a process state is read only if the worker is overdue, and once a second for the owner.
-// Threads: one. Time: given, so that tests turn it by hand.
+// Input:   look(), every kTick while busy, with the time (so that tests control it); process states as in
+//          /proc/PID/stat.
+// Output:  the action to take.
+// Cost:    a few comparisons; it reads a process state only if the worker is overdue, and once a second for the
+//          owner.
+// Threads: one.
 // Source:  docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
 #pragma once
 
@@ -29,7 +31,7 @@ class Watchdog {
 
   struct Seen {
     std::int64_t now_ns = 0;
-    bool busy = false;                                         ///< a clock is locked, or a request is not answered yet
+    bool busy = false;                                         ///< a clock is locked, or a request is not completed yet
     std::int64_t looked_ns = 0, call_began_ns = 0, calls = 0;  ///< see WorkerPulse
   };
   enum class Advice {
@@ -51,7 +53,7 @@ class Watchdog {
   State worker_, owner_;
   std::int64_t call_limit_ns_;
   std::int64_t last_ns_ = 0;
-  std::int64_t woken_ns_ = 0;  ///< the worker; 0: it has answered
+  std::int64_t woken_ns_ = 0;  ///< when the worker was woken; 0: it has responded
   std::int64_t owner_asked_ns_ = 0, owner_stopped_ns_ = 0;
 };
 

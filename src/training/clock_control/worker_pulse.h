@@ -1,5 +1,7 @@
-// What the supervisor sees of the worker: when it last looked for requests, and since when a device call has been
-// running. Both processes share it; the training process does not, so it cannot forge it.
+// The supervisor's view of the worker: when it last looked for requests, and since when a device call has been
+// running.
+//
+// Both processes share it; the training process does not, so it cannot forge it.
 //
 // Output:  times of monotonic_ns().
 // Cost:    two stores per device call, one per look.
@@ -22,7 +24,7 @@ namespace perseus::clock_control {
 struct WorkerPulse {
   std::atomic<std::int64_t> looked_ns{0};
   std::atomic<std::int64_t> call_began_ns{0};  ///< 0: no device call is running
-  std::atomic<std::int64_t> calls{0};          ///< that have ended
+  std::atomic<std::int64_t> calls{0};          ///< number of completed calls
   int bell = -1;                               ///< eventfd: a clock is being locked while the supervisor sleeps
   std::atomic<std::uint32_t> supervisor_sleeps{0};
 };

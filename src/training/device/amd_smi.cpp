@@ -1,9 +1,10 @@
 // "amdsmi:WHICH": an AMD GPU through AMD SMI, loaded at run time.
 //
-// Units as AMD SMI has them (accumulator * uJ, W or uW, MHz) are converted here. Its structures differ between ABI 24
-// and the later ones; the number in the library's name says which it is. Before 26.2 it is not thread-safe, so calls
-// take turns. Clocks: AMD takes any within [min, max]; this lists every 25 MHz of them. Source: headers of amdsmi
-// (ROCm 6.3 and later); shared reference, gpu_control_and_metering, "AMD equivalents".
+// This file converts AMD SMI's units (accumulator * uJ, W or uW, MHz). Its structures differ between ABI 24 and later
+// ones; the number in the library's name identifies the ABI. Before 26.2 it is not thread-safe, so calls are
+// serialized. Clocks: AMD accepts any within [min, max]; this lists every 25 MHz of them.
+//
+// Source:  headers of amdsmi (ROCm 6.3 and later); docs/device.md.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -61,7 +62,7 @@ struct AmdLibrary {
   std::vector<Handle> gpus;
 };
 
-/// One call into the library at a time, in this process.
+/// Serializes the calls into the library in this process.
 std::mutex& library_mutex() {
   static auto* const mutex = new std::mutex;
   return *mutex;
@@ -81,7 +82,7 @@ DeviceFault fault_of(int status, bool sets_clock) {
     case 6:                               // DRM
     case 18:
     case 32:
-      return DeviceFault::no_driver;  // not initialised
+      return DeviceFault::no_driver;  // not initialized
     case 10:
       return DeviceFault::no_permission;
     case 31:
@@ -128,7 +129,7 @@ std::string variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-/// Folders in the order in which they are searched; "" is the loader's own path.
+/// Folders in search order; "" is the loader's own path.
 std::vector<std::string> library_folders() {
   std::vector<std::string> folders;
   if (const std::string given = variable("AMDSMI_LIB_DIR"); !given.empty()) folders.push_back(given + "/");
@@ -197,7 +198,7 @@ DeviceResult<AmdLibrary> load_library() {
   return DeviceError{DeviceFault::no_driver, "no AMD SMI: " + why};
 }
 
-/// Loaded once (for each folder that was asked for); a failure is tried again.
+/// Loaded once (for each requested folder); a failure is tried again.
 DeviceResult<const AmdLibrary*> amd_library() {
   static auto* const mutex = new std::mutex;
   static auto* const libraries = new std::map<std::string, const AmdLibrary*>;
@@ -216,7 +217,7 @@ PciBusId bus_id_of(std::uint64_t bdf) {
           static_cast<std::uint32_t>((bdf >> 3U) & 0x1fU), static_cast<std::uint32_t>(bdf & 0x7U)};
 }
 
-/// A structure that begins with a text, and whose length differs between versions.
+/// Reads a structure that begins with a text, and whose length differs between versions.
 std::string first_text_of(int (*function)(Handle, void*), Handle gpu) {
   alignas(16) std::array<char, 8192> structure{};
   if (call(function, gpu, static_cast<void*>(structure.data())) != success) return {};
@@ -290,7 +291,7 @@ class AmdGpu final : public Gpu {
     return watts_of(cap->power_cap);
   }
 
-  /// AMD SMI has no such bits that all versions share; a clock below the one asked for shows in clock().
+  /// AMD SMI has no such bits that all versions share; a clock below the requested one shows in clock().
   DeviceResult<ClockEvents> clock_events() override { return ClockEvents{}; }
 
   DeviceResult<GpuConditions> conditions() override {
@@ -301,8 +302,8 @@ class AmdGpu final : public Gpu {
 
   DeviceStatus lock_clock(Megahertz clock) override {
     if (clock <= Megahertz(0)) return amd_error("amdsmi_set_gpu_clk_limit", what_, 1, true);
-    // A minimum above the maximum in force is refused, and so is a maximum below the minimum: when the clock rises, the
-    // maximum goes first. What was in force before the first lock is not known: if one order is refused, the other.
+    // AMD SMI refuses a minimum above the current maximum, and a maximum below the minimum: when the clock rises, the
+    // maximum goes first. The limits before the first lock are not known: if one order is refused, try the other.
     const bool rises = clock > last_;
     int status = set_limits(clock, rises ? limit_max : limit_min, rises ? limit_min : limit_max);
     if (status != success && fault_of(status, true) == DeviceFault::bad_clock) {

@@ -1,7 +1,9 @@
 // The kinds of GPU behind training/device/gpu.h: one opener and one finder each.
 //
-// Input: what follows the kind in a selector, "0" of "nvml:0". Output: the GPU; the selectors of all that there are.
-// Errors: as open_gpu(); a finder that finds no driver finds nothing. Cost: loads a library, at most once a process.
+// Input:   the part of a selector after the kind: "0" of "nvml:0".
+// Output:  the GPU; the selectors of all GPUs of that kind.
+// Errors:  as open_gpu(); a finder without a driver finds nothing.
+// Cost:    loads a library, at most once a process.
 // Threads: any.
 #pragma once
 
@@ -23,7 +25,7 @@ DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
 
 DeviceResult<std::unique_ptr<Gpu>> open_amd(const std::string& which);
 std::vector<std::string> find_amd();
-/// Whether the library is there, and its version or why not.
+/// Whether the library is present, and its version or the reason.
 std::pair<bool, std::string> amd_presence();
 
 DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path,

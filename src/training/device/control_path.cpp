@@ -15,7 +15,7 @@ bool has_sys_admin() {
   if (geteuid() == 0) {
     std::ifstream map("/proc/self/uid_map");
     std::uint64_t inside = 0, outside = 0, count = 0;
-    // Root of a user namespace of its own is not root to the driver.
+    // Root of a separate user namespace is not root to the driver.
     if (map >> inside >> outside >> count && (outside != 0 || count < 0xffffffff)) return false;
   }
   std::ifstream status("/proc/self/status");

@@ -1,7 +1,10 @@
-// A library that is loaded at run time if it is there, and its functions, each of which may be missing.
+// A library that is loaded at run time if it is present, and its functions, each of which may be missing.
 //
-// Input: names to try, in order. Output: a handle, for as long as the process lives: drivers' libraries do not survive
-// dlclose(). Errors: what the loader said about the last name. Cost: the loader's. Threads: any.
+// Input:   names to try, in order.
+// Output:  a handle, for as long as the process lives: drivers' libraries do not survive dlclose().
+// Errors:  the loader's message about the last name.
+// Cost:    the loader's.
+// Threads: any.
 #pragma once
 
 #include <dlfcn.h>

@@ -25,7 +25,7 @@ Seconds since(SteadyClock::time_point begin) {
 
 void pause(std::chrono::microseconds time) { std::this_thread::sleep_for(time); }
 
-/// Of sorted values; the value that a share of them does not exceed.
+/// Of sorted values: the value that at least that share of them does not exceed.
 Seconds quantile(const std::vector<Seconds>& sorted, double share) {
   if (sorted.empty()) return Seconds(0);
   return sorted[static_cast<std::size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
@@ -87,7 +87,7 @@ CounterExamination examine_counter(Gpu& gpu, Seconds at_most, int changes) {
     }
     last_look = now;
     if (*energy != last) {
-      // What lies before the first change began before we looked.
+      // The interval before the first change began before the examination.
       if (seen.changes > 0) {
         gaps.push_back(now - last_change);
         counted += *energy - last;

@@ -1,4 +1,4 @@
-// A Gpu that passes every call on to another one: the base of wrappers that change a few of them.
+// A Gpu that forwards every call to another one: the base of wrappers that change a few of them.
 //
 // Cost:    one virtual call each.
 // Threads: as training/device/gpu.h.

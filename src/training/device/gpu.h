@@ -1,11 +1,15 @@
-// One GPU as this system needs it: what it is, its clocks, its energy counter, and setting its clock.
+// One GPU as this system needs it: its identity, its clocks, its energy counter, and setting its clock.
 //
-// Problem: NVML, zeusd, AMD SMI and the simulated GPU differ in names, units and failures; everything above this file
-// must not. Input: nothing but the calls. Output: units of base/units.h; clocks are those of the SMs (AMD: GFX), the
-// supported ones highest first and unique. Errors: DeviceError, sorted by what the caller can do about it; no call
-// throws or exits. Cost: a driver call each (microseconds; setting a clock: milliseconds on real GPUs); the list of
-// clocks is asked once. Threads: one object, one thread at a time; several objects of one GPU are fine, also in several
-// processes. Source: NVML's documentation; paper section 5 (the controller and profiler run on it).
+// Problem: NVML, zeusd, AMD SMI and the simulated GPU differ in names, units and failures; all code above this file
+//          must not.
+// Input:   only the calls.
+// Output:  units of base/units.h; clocks are those of the SMs (AMD: GFX), the supported ones highest first and
+//          unique.
+// Errors:  DeviceError, grouped by what the caller can do about it; no call throws or exits.
+// Cost:    a driver call each (microseconds; setting a clock: milliseconds on real GPUs); the list of clocks is read
+//          once.
+// Threads: one object, one thread at a time; several objects of one GPU are fine, also in several processes.
+// Source:  NVML's documentation; paper section 5 (the controller and profiler run on it).
 #pragma once
 
 #include <memory>
@@ -17,19 +21,19 @@
 
 namespace perseus::device {
 
-/// What can be done about a failed device call.
+/// What a caller can do about a failed device call.
 enum class DeviceFault {
-  not_supported,  ///< this GPU or driver has no such thing: do without it
-  no_permission,  ///< another way of control may have it (zeusd, the helper as root)
-  bad_clock,      ///< not a supported clock: take a supported one
-  busy,           ///< may succeed later: try again, with back-off
-  lost,           ///< the GPU has fallen off the bus or must be reset: give it up, say so
+  not_supported,  ///< this GPU or driver lacks the feature: do without it
+  no_permission,  ///< another control path may have it (zeusd, the helper as root)
+  bad_clock,      ///< not a supported clock: use a supported one
+  busy,           ///< may succeed later: retry with back-off
+  lost,           ///< the GPU has fallen off the bus or must be reset: stop using it and report it
   no_driver,      ///< no library, driver or daemon: no control on this machine
 };
 
 struct DeviceError {
   DeviceFault fault = DeviceFault::not_supported;
-  std::string message;  ///< names the call, the GPU and the driver's words
+  std::string message;  ///< names the call, the GPU and the driver's message
 };
 
 template <class T>
@@ -42,33 +46,34 @@ struct GpuIdentity {
   std::string pci_bus_id;    ///< "00000000:01:00.0"
   std::string architecture;  ///< "Ampere"; empty: not known
   std::string driver;        ///< version of driver and library, or of the daemon
-  bool simulated = false;    ///< not a real GPU, and everything that shows it must say so
+  bool simulated = false;    ///< not a real GPU; every output that shows it must mark it
   std::string node = {};     ///< the file whose permissions guard this GPU ("/dev/nvidia0"); empty: not known
 };
 
-/// What a lease and a daemon call the GPU: its UUID, else its PCI bus id. An index means another GPU elsewhere.
+/// The GPU's name in leases and daemon requests: its UUID, else its PCI bus id. An index means another GPU elsewhere.
 inline const std::string& stable_id(const GpuIdentity& gpu) { return gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid; }
-/// The same GPU in any container and working directory: nvml:0 becomes nvml:GPU-..., simulated:gpu an absolute path.
+/// A selector of the same GPU in any container and working directory: nvml:0 becomes nvml:GPU-..., simulated:gpu an
+/// absolute path.
 std::string stable_selector(const GpuIdentity& gpu, const std::string& selector);
 
-/// Why the GPU runs at another clock than the one asked for; see NVML's clock event reasons.
+/// Why the GPU runs at another clock than the requested one; see NVML's clock event reasons.
 struct ClockEvents {
   bool idle = false;
   bool power_cap = false;    ///< software power cap
   bool thermal = false;      ///< software or hardware thermal slowdown
   bool power_brake = false;  ///< hardware slowdown or power brake
   bool sync_boost = false;
-  /// A sample taken now was not run at the clock asked for.
+  /// A sample taken now did not run at the requested clock.
   [[nodiscard]] bool throttled() const { return power_cap || thermal || power_brake; }
 };
 
-/// What stands in the way of controlling this GPU, as far as the driver says.
+/// Conditions that hinder control of this GPU, as far as the driver reports them.
 struct GpuConditions {
   bool mig = false;              ///< sliced: clocks and energy are those of the whole card
   bool persistence = true;       ///< without it a clock lock can be lost when no process has the device open
   bool power_smoothing = false;  ///< a power floor is held: lower clocks in bubbles save nothing
   bool whole_module = false;     ///< a superchip: power and energy include the CPU's
-  int other_processes = 0;       ///< that compute on it, beside this one and its parent
+  int other_processes = 0;       ///< other processes that compute on it, besides this one and its parent
   Watts default_power_limit;     ///< 0: not known
 };
 
@@ -77,34 +82,34 @@ class Gpu {
   Gpu() = default;
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
-  virtual ~Gpu() = default;  ///< does not touch clocks
+  virtual ~Gpu() = default;  ///< does not change clocks
 
   [[nodiscard]] virtual const GpuIdentity& identity() const = 0;
   virtual DeviceResult<std::vector<Megahertz>> supported_clocks() = 0;  ///< at the highest memory clock
-  virtual DeviceResult<Megahertz> clock() = 0;                          ///< that it really runs at now
+  virtual DeviceResult<Megahertz> clock() = 0;                          ///< actual clock now
   virtual DeviceResult<Joules> energy() = 0;      ///< counter; moves in steps of its refresh period
-  virtual DeviceResult<Watts> power() = 0;        ///< now, or as near to it as the sensor gives
-  virtual DeviceResult<Watts> power_limit() = 0;  ///< enforced, whoever set it
+  virtual DeviceResult<Watts> power() = 0;        ///< now, or as close to it as the sensor provides
+  virtual DeviceResult<Watts> power_limit() = 0;  ///< enforced, by any source
   virtual DeviceResult<ClockEvents> clock_events() = 0;
   virtual DeviceResult<GpuConditions> conditions() = 0;
 
-  /// Pins the clock. Whoever calls it owes unlock_clock(), also after SIGKILL: only the helper process calls it.
+  /// Pins the clock. The caller must call unlock_clock(), also after SIGKILL: only the helper process calls it.
   virtual DeviceStatus lock_clock(Megahertz clock) = 0;
   virtual DeviceStatus unlock_clock() = 0;  ///< back to the driver's own choice
   /// The driver chooses within [lowest, highest]. Default: not_supported.
   virtual DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
 };
 
-/// Opens what `selector` names:
-///   nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
-///   zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
-///   amdsmi:0  amdsmi:0000:01:00.0               AMD SMI
-///   simulated:PATH                              the state file of a simulated GPU, see
-///   simulation/simulated_gpu/simulated_gpu.h
-/// Errors: no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.
+/// Opens the GPU that `selector` names:
+///     nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
+///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
+///     amdsmi:0  amdsmi:0000:01:00.0               AMD SMI
+///     simulated:PATH                              the state file of a simulated GPU, see
+///                                                 simulation/simulated_gpu/simulated_gpu.h
+/// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.
 DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector);
 
-/// Selectors of all GPUs that this machine shows, the real ones first; never an error.
+/// Selectors of all GPUs of this machine, the real ones first; never an error.
 std::vector<std::string> find_gpus();
 /// Selectors of GPUs that the driver counts but does not open (lost, no permission); open_gpu() returns the reason.
 std::vector<std::string> find_failing_gpus();

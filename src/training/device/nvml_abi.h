@@ -1,8 +1,8 @@
-// NVML's binary interface, as much of it as this system calls: types, sizes, numbers.
+// The part of NVML's binary interface that this system calls: types, sizes, numbers.
 //
-// Problem: NVML's header is not there to build with and its library is only there at run time. Units as NVML has them
-// (mW, mJ, us): only nvml_gpu.cpp converts them. Names as NVML's, so that they can be looked up. Source: NVML API 13,
-// x86-64 and AArch64; sizes checked below against those that NVIDIA's header gives.
+// Problem: NVML's header is not available at build time, and its library only at run time. Units are NVML's (mW, mJ,
+//          us): only nvml_gpu.cpp converts them. Names are NVML's too, so that they can be looked up.
+// Source:  NVML API 13, x86-64 and AArch64; sizes checked below against those that NVIDIA's header gives.
 #pragma once
 
 namespace perseus::device::nvml {
@@ -32,7 +32,7 @@ struct FieldValue {
   unsigned fieldId, scopeId;
   long long timestamp, latencyUsec;
   int valueType;
-  int nvmlReturn;  ///< of this field alone
+  int nvmlReturn;  ///< return code of this field alone
   Value value;
 };
 static_assert(sizeof(FieldValue) == 40);

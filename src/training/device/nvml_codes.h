@@ -1,8 +1,11 @@
-// What NVML's return codes mean to this system: the policy, in one table.
+// Maps NVML's return codes to device faults, in one table.
 //
-// Input: a code that a function of NVML returned (the simulated GPU speaks them too). Output: what can be done about
-// it, and words. Errors: a code that is not known may go away: busy. Cost: none. Threads: constants. Source: NVML's
-// documentation; shared reference, gpu_control_and_metering, "Return codes".
+// Input:   a return code of an NVML function (the simulated GPU uses them too).
+// Output:  the fault, by what a caller can do about it, and a message.
+// Errors:  an unknown code may be transient: busy.
+// Cost:    none.
+// Threads: constants.
+// Source:  NVML's documentation; docs/device.md.
 #pragma once
 
 #include <string>
@@ -18,7 +21,7 @@ inline constexpr int success = 0, uninitialised = 1, invalid_argument = 2, not_s
                      gpu_is_lost = 15, unknown = 999;
 }
 
-/// `sets_clock`: the call had a clock as argument, so "invalid argument" is about that.
+/// `sets_clock`: the call had a clock as argument, so "invalid argument" refers to the clock.
 DeviceFault fault_of_nvml(int code, bool sets_clock = false);
 std::string_view nvml_words(int code);
 

@@ -20,7 +20,7 @@ namespace {
 
 using nvml_code::success;
 
-// The only place where NVML's units become ours.
+// The only place that converts NVML's units to ours.
 Watts watts_of(unsigned long long milliwatts) { return Watts(static_cast<double>(milliwatts) / 1000); }
 Joules joules_of(unsigned long long millijoules) { return Joules(static_cast<double>(millijoules) / 1000); }
 
@@ -35,7 +35,7 @@ std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device
   return call(function, device, text.data(), static_cast<unsigned>(text.size() - 1)) == success ? text.data() : "";
 }
 
-/// NVML's lists: ask with no room for the length, then for the content; a list may grow in between.
+/// Reads an NVML list: first its length, without a buffer, then its content; a list may grow in between.
 template <class T>
 int list_of(const std::function<int(unsigned*, T*)>& ask, std::vector<T>& list) {
   unsigned count = 0;
@@ -53,7 +53,7 @@ bool is_index(const std::string& which) {
          std::ranges::all_of(which, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// The GPUs that NVML lists, those without a handle left out.
+/// The GPUs that NVML lists, without those that have no handle.
 std::vector<nvml::Device> devices_of(const NvmlLibrary& nvml) {
   unsigned count = 0;
   std::vector<nvml::Device> devices;
@@ -69,7 +69,7 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
   nvml::Device device = nullptr;
   const auto no_gpu = [&](std::string_view function, int code) {
     DeviceError error = nvml_error(function, "nvml:" + which, code);
-    // Not there, or not what NVML takes for a GPU: in either case there is no such GPU.
+    // Missing, or no GPU to NVML: in either case there is no such GPU.
     if (code == nvml_code::invalid_argument || code == nvml_code::not_found) error.fault = DeviceFault::lost;
     return error;
   };
@@ -218,7 +218,7 @@ DeviceResult<Joules> NvmlGpu::energy() {
 DeviceResult<Watts> NvmlGpu::power() {
   unsigned long long milliwatts = 0;
   if (!power_scope_ && has_power_field_) {
-    // Grace-Hopper refuses the scope of the GPU alone and has that of the module.
+    // Grace-Hopper refuses the scope of the GPU alone and supports that of the module.
     for (const unsigned scope : {nvml::scope_gpu, nvml::scope_module}) {
       if (field(nvml::field_power_instant, scope, milliwatts) == success) {
         power_scope_ = scope;
@@ -267,7 +267,7 @@ DeviceResult<ClockEvents> NvmlGpu::clock_events() {
 
 DeviceResult<GpuConditions> NvmlGpu::conditions() {
   GpuConditions conditions;
-  // Older and smaller GPUs know few of these; what they do not know does not stand in the way. A GPU that is gone does.
+  // Older and smaller GPUs lack many of these; a missing one is no hindrance. A GPU that is gone is.
   const auto unknown = [&](const char* function, int code) -> std::optional<DeviceError> {
     if (code == success || fault_of_nvml(code) == DeviceFault::not_supported) return std::nullopt;
     return error(function, code);
@@ -309,7 +309,7 @@ DeviceStatus NvmlGpu::lock_clock(Megahertz clock) {
   };
   int code = set(clock);
   if (code != success && fault_of_nvml(code, true) == DeviceFault::bad_clock) {
-    // A clock that another GPU of the job has: the nearest of this one's, once.
+    // A clock that only another GPU of the job has: use the nearest of this one's, once.
     const auto clocks = supported_clocks();
     if (clocks) {
       const auto distance = [&](Megahertz other) { return std::abs(other.value() - clock.value()); };

@@ -1,8 +1,9 @@
-// One GPU through NVML. What zeusd adds to it is in zeusd_gpu.cpp.
+// One GPU through NVML. zeusd_gpu.cpp adds zeusd to it.
 //
-// Input: an index, a UUID (or the beginning of one that only one GPU has), a PCI bus id. Output, errors, threads: as
-// training/device/gpu.h. A MIG slice stands for its whole GPU, and conditions() says so. Source: shared reference,
-// gpu_control_and_metering.
+// Input:   an index, a UUID (or the beginning of one that only one GPU has), a PCI bus id. A MIG slice stands for its
+//          whole GPU, and conditions() reports that.
+// Output:  as training/device/gpu.h; so are errors and threads.
+// Source:  docs/device.md.
 #pragma once
 
 #include <memory>
@@ -31,7 +32,7 @@ class NvmlGpu final : public Gpu {
   DeviceStatus unlock_clock() override;
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override;
 
-  /// Its number in NVML; -1: the driver does not say.
+  /// Its index in NVML; -1: the driver does not report it.
   [[nodiscard]] int index() const;
 
  private:
@@ -43,8 +44,8 @@ class NvmlGpu final : public Gpu {
   std::shared_ptr<const NvmlLibrary> nvml_;
   nvml::Device device_;
   GpuIdentity identity_;
-  std::vector<Megahertz> clocks_;        ///< empty: not asked yet
-  std::optional<unsigned> power_scope_;  ///< of POWER_INSTANT; none: not asked yet
+  std::vector<Megahertz> clocks_;        ///< empty: not read yet
+  std::optional<unsigned> power_scope_;  ///< of POWER_INSTANT; none: not determined yet
   bool has_power_field_ = true;
 };
 

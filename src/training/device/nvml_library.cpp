@@ -60,7 +60,7 @@ std::string version_of(int (*function)(char*, unsigned)) {
 }  // namespace
 
 DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library() {
-  // Never destroyed: a thread that hangs in the driver may come back here after exit() has begun.
+  // Never destroyed: a thread that hangs in the driver may return here after exit() has begun.
   static auto& mutex = *new std::mutex;
   static auto& sessions = *new std::map<std::string, std::weak_ptr<const NvmlLibrary>>;
   const std::lock_guard lock(mutex);

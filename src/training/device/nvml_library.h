@@ -1,9 +1,11 @@
-// NVML, loaded and initialised: its functions under their own names, each of which may be missing.
+// NVML, loaded and initialized: its functions under their own names, each of which may be missing.
 //
-// Input: $PERSEUS_NVML, else libnvidia-ml.so.1. Output: one session a process; it ends when nobody holds it. The header
-// of NVML renames functions by macros, so the names asked for carry their version. Errors: no_driver with the loader's
-// or NVML's words; no_permission. Cost: loads and initialises once, some 10 ms on real drivers. Threads: NVML's own
-// promise, any.
+// Input:   $PERSEUS_NVML, else libnvidia-ml.so.1.
+// Output:  one session a process; it ends with its last holder. NVML's header renames functions by macros, so the
+//          names looked up here carry their version.
+// Errors:  no_driver with the loader's or NVML's message; no_permission.
+// Cost:    loads and initializes once, some 10 ms on real drivers.
+// Threads: any, as NVML promises.
 #pragma once
 
 #include <memory>
@@ -49,12 +51,12 @@ struct NvmlLibrary {
   int (*nvmlDeviceGetComputeRunningProcesses_v3)(nvml::Device, unsigned*, nvml::ProcessInfo*);
 
   std::string driver;      ///< "570.124.06, NVML 12.570.124.06"
-  bool simulated = false;  ///< the look-alike: its driver's version says so
+  bool simulated = false;  ///< true for the simulated NVML: its driver's version says so
 };
 
 DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library();
 
-/// Calls that function if the library has it; else NVML's own code for that.
+/// Calls that function if the library has it; else returns NVML's own code for that.
 template <class... Parameters, class... Arguments>
 int call(int (*function)(Parameters...), Arguments... arguments) {
   constexpr int function_not_found = 13;

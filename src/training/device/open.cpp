@@ -51,7 +51,7 @@ std::vector<std::string> find_failing_gpus() { return find_failing_nvml(); }
 std::vector<std::string> find_gpus() {
   std::vector<std::string> selectors = find_nvml();
   std::ranges::move(find_amd(), std::back_inserter(selectors));
-  // Through the look-alike of NVML, the simulated ones are in the list already.
+  // If the simulated NVML is loaded, the simulated GPUs are in the list already.
   const auto nvml = nvml_library();
   if (!nvml || !(*nvml)->simulated) std::ranges::move(find_simulated(), std::back_inserter(selectors));
   return selectors;

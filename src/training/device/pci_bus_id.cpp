@@ -5,7 +5,7 @@
 namespace perseus::device {
 namespace {
 
-/// At most `digits` hexadecimal ones.
+/// Parses at most `digits` hexadecimal digits.
 std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t digits) {
   std::uint32_t value = 0;
   if (text.empty() || text.size() > digits) return std::nullopt;

@@ -1,7 +1,10 @@
-// PCI bus ids as drivers and people write them: "00000000:01:00.0", "0000:01:00.0", "01:00.0", "01:00"; hexadecimal.
+// Parses PCI bus ids in all usual forms: "00000000:01:00.0", "0000:01:00.0", "01:00.0", "01:00"; hexadecimal.
 //
-// Input: text. Output: the numbers, so that two writings of one place are equal; none for what is no bus id. Errors:
-// none. Cost: none. Threads: values.
+// Input:   text.
+// Output:  the numbers, so that two forms of one address are equal; none for any other text.
+// Errors:  none.
+// Cost:    none.
+// Threads: values.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// "simulated:PATH": the simulated GPU's driver as a Gpu. The names of functions are NVML's, so that a fault injected
-// for one strikes here as it does behind the look-alike of the library.
+// "simulated:PATH": the simulated GPU's driver as a Gpu. The names of functions are NVML's, so that an injected fault
+// has the same effect here as in the simulated NVML library.
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -22,7 +22,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::size_t most_bytes = std::size_t{1} << 20U;
 
-/// Takes bytes in any pieces until the answer is whole.
+/// Accepts bytes in any pieces until the response is complete.
 class AnswerReader {
  public:
   AnswerReader() {
@@ -41,7 +41,7 @@ class AnswerReader {
     }
     return true;
   }
-  /// The other side has closed: for an answer without a length, that is its end.
+  /// The other side has closed: for a response without a length, that is its end.
   bool end() {
     boost::system::error_code problem;
     if (parser_.got_some()) parser_.put_eof(problem);
@@ -59,7 +59,7 @@ class AnswerReader {
   std::string text_;
 };
 
-/// Until the socket is ready or the time is over; false: it is over.
+/// Waits until the socket is ready; false: the time is over.
 bool wait_for(int socket, short events, SteadyClock::time_point by) {
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(by - SteadyClock::now()).count();
@@ -157,7 +157,7 @@ DeviceResult<UnixHttpAnswer> UnixHttp::call(std::string_view method, const std::
     const Broken broken = exchange(request, answer, why);
     if (broken == Broken::no) return answer;
     disconnect();
-    if (broken == Broken::before_answer && !fresh) continue;  // it had closed the idle connection
+    if (broken == Broken::before_answer && !fresh) continue;  // the daemon had closed the idle connection
     return DeviceError{DeviceFault::busy, fmt::format("{}: {}", path_, why)};
   }
 }

@@ -1,11 +1,13 @@
-// HTTP/1.1 over a Unix socket, one request at a time: what zeusd speaks.
+// HTTP/1.1 over a Unix socket, one request at a time, as zeusd needs it.
 //
-// Problem: a daemon that may close an idle connection at any time, be gone, be slow, or answer nonsense. Input: a
-// method, a target, perhaps a body. Output: status and body of the answer, whatever the status. Errors: no_driver if
-// nobody listens there, no_permission if the socket may not be opened, busy for a time-out, a connection that breaks
-// twice, or an answer that is no HTTP. A connection that turns out closed is opened again once; requests must be such
-// that asking twice does no harm. Cost: a write and a read while the connection lasts. Threads: one. The bytes are
-// moved here; what they mean is Boost.Beast's business.
+// Problem: a daemon may close an idle connection at any time, be gone, be slow, or send nonsense.
+// Input:   a method, a target, optionally a body.
+// Output:  status and body of the response, whatever the status.
+// Errors:  no_driver if no process listens there, no_permission if the socket may not be opened, busy for a time-out,
+//          a connection that breaks twice, or a response that is no HTTP. A connection that turns out closed is
+//          opened again once, so requests must be idempotent.
+// Cost:    a write and a read while the connection lasts.
+// Threads: one. This file moves the bytes; Boost.Beast parses them.
 #pragma once
 
 #include <chrono>
@@ -42,7 +44,7 @@ class UnixHttp {
   int socket_ = -1;
 };
 
-/// The answer in these bytes, for the fuzzer: what exchange() does with what it reads.
+/// Parses the response in these bytes as exchange() does, for the fuzzer.
 bool parse_http_answer(std::string_view bytes, UnixHttpAnswer& answer);
 
 }  // namespace perseus::device

@@ -57,7 +57,7 @@ std::vector<std::string_view> entries_of(std::string_view list) {
   return entries;
 }
 
-/// As CUDA reads an index: the digits that the entry begins with; -1: none.
+/// Parses an index as CUDA does: the digits at the begin of the entry; -1: none.
 int index_of(std::string_view entry) {
   if (entry.starts_with('+')) entry.remove_prefix(1);
   int index = -1;
@@ -65,10 +65,10 @@ int index_of(std::string_view entry) {
   return problem == std::errc() ? index : -1;
 }
 
-/// CUDA's devices in its own order, as far as that can be known.
+/// CUDA's devices in its own order, as far as known.
 struct Visible {
   std::vector<const ListedGpu*> gpus;  ///< null: a GPU that NVML does not show
-  bool by_number = true;               ///< false: how many there are is known, not which number is which
+  bool by_number = true;               ///< false: their number is known, but not which number is which
   std::string why_none;                ///< of an empty list
 };
 
@@ -95,7 +95,7 @@ Visible of_uuids(const std::vector<std::string_view>& entries, const std::vector
       match = &gpu;
       ++matches;
     }
-    if (matches != 1) break;  // no such GPU, or the beginning of several
+    if (matches != 1) break;  // no such GPU, or the prefix of several
     if (std::ranges::find(visible.gpus, match) != visible.gpus.end()) return {};
     visible.gpus.push_back(match);
   }
@@ -259,7 +259,7 @@ CudaView look_at_cuda() {
     int device = 0;
     if (get_current(&device) == 0) view.current = bus_id(device);
   }
-  ::dlclose(library);  // the count of this dlopen() alone
+  ::dlclose(library);  // releases this dlopen() alone
   return view;
 }
 

@@ -7,8 +7,8 @@
 //   3. The only visible device.
 // The visible devices are those of an initialized libcuda, else those of CUDA_VISIBLE_DEVICES, read as CUDA reads it:
 // the list ends at its first invalid entry, a repeated entry makes it empty, and "" and "-1" hide every GPU. CUDA
-// counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its numbers say nothing about NVML's GPUs.
-// Where the rules contradict each other or leave more than one GPU, the choice is none: a GPU of another job must not
+// counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its numbers do not identify NVML's GPUs.
+// Where the rules contradict each other or leave more than one GPU, the result is none: a GPU of another job must not
 // be set.
 //
 // Input:   the machine's GPUs, libcuda's view, the environment.

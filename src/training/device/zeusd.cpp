@@ -132,7 +132,7 @@ DeviceStatus Zeusd::lock_clock(Megahertz clock) {
   }
   const bool block = locks_ % blocking_every == 0;
   DeviceStatus done = command("set_gpu_locked_clocks", clock, clock, block);
-  locks_ = done ? locks_ + 1 : 0;  // after a failure, know of the next one at once
+  locks_ = done ? locks_ + 1 : 0;  // after a failure, detect the next one at once
   return done;
 }
 

@@ -1,12 +1,15 @@
-// zeusd, a daemon that sets clocks for processes without privileges: what it offers, and telling it.
+// Client of zeusd, a daemon that sets clocks for processes without privileges.
 //
-// Problem: its two dialects (parameters in the query since 0.3.0, JSON bodies before) and its numbering of GPUs, which
-// is the host's NVML's. Input: its socket, $ZEUSD_SOCK_PATH, else /run/zeusd/zeusd.sock or where older ones put it;
-// $ZEUSD_TOKEN. Output: commands that it has taken. Errors: no_driver if there is none, no_permission for a token that
-// is missing or not enough or a daemon that does not set clocks, lost for a GPU that it does not list, bad_clock, busy.
-// Cost: a request; every 64th, the first and every unlock wait until the GPU has been told, since otherwise the daemon
-// only logs a failure. Threads: one; never more than one request under way, so that no clock comes late. Source:
-// zeusd 0.5.0; shared reference, gpu_control_and_metering, "zeusd REST API".
+// Problem: its two protocol versions (parameters in the query since 0.3.0, JSON bodies before) and its numbering of
+//          GPUs, which is the host's NVML's.
+// Input:   its socket, $ZEUSD_SOCK_PATH, else /run/zeusd/zeusd.sock or the path of older versions; $ZEUSD_TOKEN.
+// Output:  commands that it has accepted.
+// Errors:  no_driver if there is none, no_permission for a missing or insufficient token or a daemon that does not
+//          set clocks, lost for a GPU that it does not list, bad_clock, busy.
+// Cost:    a request; every 64th, the first and every unlock wait until the GPU has confirmed, since otherwise the
+//          daemon only logs a failure.
+// Threads: one; never more than one request in flight, so that no clock comes late.
+// Source:  zeusd 0.5.0; docs/device.md.
 #pragma once
 
 #include <memory>
@@ -29,14 +32,15 @@ struct ZeusdOffer {
   bool controls = false, needs_token = false;
 };
 
-/// The answer to GET /discover. Errors: busy for what is none.
+/// Parses the response to GET /discover. Errors: busy for any other content.
 DeviceResult<ZeusdOffer> parse_zeusd_offer(std::string_view json);
 
 std::string zeusd_socket();
 
 class Zeusd {
  public:
-  /// Asks what it offers. The GPU: its bus id for a daemon that lists them, its index in NVML for an older one.
+  /// Queries what the daemon offers. The GPU: its bus id for a daemon that lists them, its index in NVML for an older
+  /// one.
   static DeviceResult<Zeusd> open(const std::string& pci_bus_id, int nvml_index);
   DeviceStatus lock_clock(Megahertz clock);
   DeviceStatus unlock_clock();

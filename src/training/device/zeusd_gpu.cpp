@@ -1,4 +1,4 @@
-// "zeusd:WHICH": what needs no privileges through NVML, what does through zeusd.
+// "zeusd:WHICH": a GPU through NVML, with the privileged calls through zeusd.
 #include <utility>
 
 #include "training/device/backends.h"

@@ -1,4 +1,4 @@
-// What happened to a job, newest first: the events of its log, read as far as the log goes now.
+// The history of a job, newest first: the events of its log up to now.
 import { element } from '../dom.js';
 import { jobPath } from './api.js';
 import { createRefresher } from './refresher.js';
@@ -17,7 +17,7 @@ export function createActivity(parent, id, onNews) {
     more.hidden = true;
   } });
   parent.append(list, none, more);
-  let history = true; // what is read first has happened before
+  let history = true; // the first events read are past ones
   let seen = 0;
   let last = 0; // sequence of the log's end, as far as we know
   let failures = 0;
@@ -33,7 +33,7 @@ export function createActivity(parent, id, onNews) {
     },
     () => {
       clearTimeout(timer);
-      timer = setTimeout(refresher.ask, Math.min(60_000, 1000 * 2 ** failures++)); // others say that the server is gone
+      timer = setTimeout(refresher.ask, Math.min(60_000, 1000 * 2 ** failures++)); // other parts report that the server is gone
     });
 
   function add({ sequence, at_s, kind, text }) {

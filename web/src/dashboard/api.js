@@ -42,7 +42,7 @@ export class ApiError extends Error {
   get isGone() {
     return this.status === 404;
   }
-  /** Nobody there, or somebody in between who cannot reach it. */
+  /** The server is unreachable, or a proxy cannot reach it. */
   get isUnreachable() {
     return this.status === 0 || this.status >= 500;
   }

@@ -1,11 +1,11 @@
-// Says whether the page is live, and what to do when it is not.
+// Shows whether the page is live, and what to do when it is not.
 import { element } from '../dom.js';
 import { clockTime } from './words.js';
 
 /** line: a short text; banner: what went wrong, with a button. Returns { live(), lost(error, retryAt_ms), refused(message) }. */
 export function createConnectionSign(line, banner, { onRetry, onToken }) {
   let timer = 0;
-  let heard_s = null; // when the server last answered
+  let heard_s = null; // time of the server's last response
   const text = element('span');
   const wait = element('span', { 'aria-hidden': 'true' }); // counts down; not read aloud every second
   const retry = element('button', { type: 'button', text: 'Try now', onclick: onRetry });

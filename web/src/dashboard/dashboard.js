@@ -77,7 +77,7 @@ function connect() {
     onOpen() {
       listening = true;
       early = [];
-      jobs.ask(); // and when they are here, the page is live
+      jobs.ask(); // the page is live once they are loaded
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -114,7 +114,7 @@ function reconnect() {
 }
 addEventListener('online', reconnect);
 
-// A page that nobody looks at holds no connection: a browser has few of them for all its tabs.
+// A hidden page holds no connection: a browser has few of them for all its tabs.
 const unseen_ms = 20_000;
 let unseen = 0;
 document.addEventListener('visibilitychange', () => {

@@ -1,4 +1,4 @@
-// Everything about one job, kept up to date in place, so that focus and scrolling stay where the reader has them.
+// The view of one job, updated in place, so that focus and scroll position stay.
 import { element } from '../dom.js';
 import { createFrontierChart, frontierLegend } from '../frontier-chart.js';
 import { seconds } from '../format.js';
@@ -78,8 +78,8 @@ export function createJobView(parent, id, onNews) {
 
   let retry = 0;
   const drawings = createRefresher(loadDrawings, showDrawings, (error) => {
-    if (error.isUnreachable) return; // the connection sign says so, and this is asked for again when it is back
-    const planned = pipelineNow()?.point != null; // then it comes: the server is still reading it
+    if (error.isUnreachable) return; // the connection sign shows it, and the page requests this again after reconnecting
+    const planned = pipelineNow()?.point != null; // then it will come: the server is still reading it
     if (planned) retry = setTimeout(drawings.ask, retry_ms);
     noDrawings(error.isGone ? (planned ? 'Loading the frontier …' : waitingFor(state.job))
       : `The server did not give the drawings: ${error.message}`);

@@ -1,4 +1,4 @@
-// How online profiling goes, or went: what was measured, who is waited for, and which values were left out.
+// State of online profiling: the measurements, the ranks that it waits for, and the rejected values.
 import { element } from '../dom.js';
 import { count } from './words.js';
 

@@ -1,4 +1,4 @@
-// Keeps something loaded: one request at a time, and one more if it was asked for meanwhile.
+// Keeps data up to date: one request at a time, and one more if a refresh was requested meanwhile.
 
 const together_ms = 80; // several events in a row are one reason to load
 

@@ -1,4 +1,4 @@
-// What the plan in force saves against everything at maximum clock: now, per day, and so far; as energy, cost and carbon.
+// Savings of the plan in force against all computations at maximum clock: now, per day, and so far; as energy, cost and carbon.
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
 import { carbon, count, energy, kilowattHours, money } from './words.js';

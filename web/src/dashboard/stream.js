@@ -1,10 +1,10 @@
 // Server-sent events over fetch(), which unlike EventSource can carry a token.
 //
 // A browser keeps at most six HTTP/1.1 connections to a server, over all tabs, so a page holds one stream and no more:
-// that over all jobs. What one job's log says is read up to where it ends now, and closed.
+// that over all jobs. The log of one job is read up to its current end, and closed.
 import { ApiError, request } from './api.js';
 
-const silence_ms = 45_000; // the server says something at least every 15 s
+const silence_ms = 45_000; // the server sends at least every 15 s
 const patience_ms = 5_000; // for the end of a log that should be there already
 const shortest_ms = 500;
 const longest_ms = 15_000;
@@ -80,7 +80,7 @@ export function readEvent(data) {
 }
 
 /**
- * One stream that reconnects by itself with the last id it saw, later and later while nobody answers, and takes long
+ * One stream that reconnects by itself with the last id it saw, with growing pauses while no server responds, and takes long
  * silence for a dead connection. Calls onOpen() after every (re)connect, onEvent({ id, event, data }), and
  * onLost(error, retryAt_ms) when the connection broke. Returns { retry(), close() }.
  */
@@ -114,7 +114,7 @@ export function openStream(path, { onOpen, onEvent, onLost }) {
         },
       });
     } catch (error) {
-      if (controller !== mine) return; // closed, or another try is under way
+      if (controller !== mine) return; // closed, or another attempt runs
       const wait = Math.min(longest_ms, shortest_ms * 2 ** failures++) * (0.8 + 0.4 * Math.random());
       timer = setTimeout(connect, wait);
       onLost(error instanceof ApiError ? error : new ApiError(0, 'The connection to the server broke'), Date.now() + wait);

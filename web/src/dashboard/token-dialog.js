@@ -1,4 +1,4 @@
-// Where the reader enters the token that the server asks for. It is kept until the tab is closed, and sent nowhere else.
+// Dialog for the token that the server requires. It is kept until the tab is closed, and sent only to the server.
 import { element } from '../dom.js';
 import { token } from './api.js';
 

@@ -1,4 +1,4 @@
-// States, times and amounts in the words of people.
+// States, times and amounts as text for display.
 
 const states = {
   registered: ['registered', 'waiting'],
