@@ -1,4 +1,4 @@
-// Where a store under test posts its completions: they run when the test says so, on its own thread.
+// Executor for the completions of a store under test: it runs them when the test says so, on the test's thread.
 #pragma once
 
 #include <condition_variable>
@@ -22,7 +22,7 @@ class StoreExecutor {
     };
   }
 
-  /// Runs one piece of work, waiting until there is one.
+  /// Waits for one piece of work and runs it.
   void run_one() {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return !posted_.empty(); });
@@ -32,7 +32,7 @@ class StoreExecutor {
     work();
   }
 
-  /// What `call(done)` comes to.
+  /// The result that `call(done)` passes to `done`.
   template <class T, class Call>
   Result<T> outcome(Call call) {
     std::optional<Result<T>> outcome;
