@@ -1,4 +1,4 @@
-// The code for NVIDIA's library over a stand-in: what real drivers do and the simulated GPU does not.
+// The NVML backend over a stand-in: behavior of real drivers that the simulated GPU does not have.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
