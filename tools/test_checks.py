@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sees each check fail: plants a violation in a copy and expects it to be caught, at its file and line.
+"""Tests each check: plants a violation in a copy and expects the check to report it, with file and line.
 
 A check that has never failed may be dead.   usage: test_checks.py layers|format|tidy|gcc|web_bundle
 """
@@ -41,9 +41,9 @@ def test_layers() -> None:
         copy = copy_sources(folder)
         expect("clean copy", run(check, copy), fails=False)
         for planted, line in [
-            ("src/graph/planted.h", '#include "planning/model/profile.h"'),  # a room that it does not list
-            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # nobody knows the programs
-            ("src/model/planted.cpp", '#include "../wire/json.h"'),  # not even the long way round
+            ("src/graph/planted.h", '#include "planning/model/profile.h"'),  # a module that it does not list
+            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # no module includes the programs
+            ("src/model/planted.cpp", '#include "../wire/json.h"'),  # not by a relative path either
         ]:
             (copy / planted).parent.mkdir(exist_ok=True)
             (copy / planted).write_text(f"// planted\n{line}\n")

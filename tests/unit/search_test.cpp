@@ -151,7 +151,7 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
     if (type.instruction == "input_gradient") { EXPECT_EQ(type.options[0].time, Seconds(2)); }
     if (type.instruction == "weight_gradient") { EXPECT_EQ(type.options[0].time, Seconds(1)); }
   }
-  // What was measured is not derived.
+  // Measured values are not derived.
   const Configuration measured =
       configure(job_of(testing::profile_for_any_schedule(2)), {"zero-bubble", 1, Recomputing::as_measured}).value();
   EXPECT_THAT(measured.assumptions, IsEmpty());

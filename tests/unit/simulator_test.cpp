@@ -1,4 +1,4 @@
-// Cases worked out by hand.
+// Simulations worked out by hand.
 #include <gtest/gtest.h>
 
 #include "planning/checker/clock_changes.h"
@@ -104,7 +104,7 @@ TEST(Simulator, NamesWhatDoesNotFit) {
 
 TEST(LateClocks, OldClockRunsUntilTheNewOneArrives) {
   // A at 1000 MHz for 4 s, then B: 2 s at 1000 MHz, 4 s at 500 MHz. The request for 500 is made at 4 s and arrives at
-  // 5 s: B has done half of its work at 1000 MHz and needs 2 s for the rest. B ends at 7, where 1000 is asked for: it
+  // 5 s: B has done half of its work at 1000 MHz and needs 2 s for the rest. B ends at 7, with a request for 1000: it
   // arrives at 8, one second into the next iteration, in which A does 1/8 of its work at 500 MHz (8 s) and ends at 4.5.
   const model::ComputationDag dag =
       one_rank({{at(1000, 4, 400), at(500, 8, 240)}, {at(1000, 2, 200), at(500, 4, 120)}});
