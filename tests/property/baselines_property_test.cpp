@@ -158,7 +158,7 @@ TEST(Baselines, NeverBeatTheFrontierThatTheirPlansEntered) {
   }
 }
 
-// What ranks follow is the server's frontier.
+// Ranks follow the server's frontier.
 TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
   constexpr int pipelines = 150;
   for (int seed = 1; seed <= pipelines; ++seed) {

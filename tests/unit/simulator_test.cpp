@@ -120,7 +120,7 @@ TEST(LateClocks, WaitingHidesTheLatency) {
   const model::ComputationDag dag = two_ranks();
   const model::Plan plan = {0, 0, 0, 1};  // rank 0: 1000 MHz, waits from 1 s to 7 s, 500 MHz until 15 s
   const Simulation on_time = simulate(dag, plan);
-  // 500 -> 1000 MHz is asked for at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
+  // 500 -> 1000 MHz is requested at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
   const Simulation late = simulate(dag, plan, {Seconds(0.5)});
   EXPECT_DOUBLE_EQ(late.end[0].value(), 0.5 + 0.75);
   EXPECT_DOUBLE_EQ(late.makespan.value(), on_time.makespan.value() + 0.25);
