@@ -62,7 +62,7 @@ class CudaEventsTest : public ::testing::Test {
   void (*context)(int) = nullptr;
 };
 
-TEST_F(CudaEventsTest, TimesAreTheDevicesAndNobodyWaits) {
+TEST_F(CudaEventsTest, TimesAreTheDevicesAndTheHostDoesNotWait) {
   auto events = CudaEvents::open(driver(), nullptr, 64);
   ASSERT_TRUE(events) << events.error().message;
   const Step recorded = step(**events, 5'000'000'000, 0.25);

@@ -227,7 +227,7 @@ TEST(Energy, ADriverLoadedAgainSpoilsOneIterationOnly) {
   EXPECT_EQ(meter.intervals_rejected(), 1);
 }
 
-TEST(Energy, WhatRanWhileNobodyReadTheCounterTeachesNothing) {
+TEST(Energy, ComputationsBetweenMissedReadingsTeachNothing) {
   EnergyMeter meter(2, 900, 1410);
   const auto edge_at = [&](double at_s) { meter.edge({at_s, 1e-4, 200 * at_s}); };
   const auto step_at = [&](double from_s) { meter.step(1, from_s, from_s + 0.4, {{0, from_s, from_s + 0.4}}); };

@@ -146,7 +146,7 @@ TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
   EXPECT_TRUE(complaints.all().empty());
 }
 
-TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
+TEST_F(SessionTest, AServerThatRejectsTheRankIsLoggedOnceAndRetried) {
   for (const int status : {401, 403, 429}) {
     ScriptedServer server([=](const http::HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
     start(server.url());
@@ -304,7 +304,7 @@ TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
   EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), told.size());
 }
 
-TEST_F(SessionTest, NobodyThere) {
+TEST_F(SessionTest, NoServer) {
   start("http://127.0.0.1:9");
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
   EXPECT_EQ(said.count("127.0.0.1:9"), 1);

@@ -193,7 +193,7 @@ TEST_F(Controller, PermissionThatIsGrantedLateIsUsed) {
   EXPECT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(700); }));
 }
 
-TEST_F(Controller, OneWhoseGpuSomebodyElseHoldsIsTriedUntilItIsFree) {
+TEST_F(Controller, AGpuHeldByAnotherProcessIsTriedUntilItIsFree) {
   make_gpu();
   start();
   ClockControllerOptions patient = options();
@@ -440,7 +440,7 @@ TEST_F(Controller, AForkedChildDoesNothing) {
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
 }
 
-TEST_F(Controller, ItIsNobodysChild) {
+TEST_F(Controller, TheHelperIsNotAChildOfTheProcess) {
   make_gpu();
   start();
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a program that waits for all its children would wait for ever";

@@ -44,7 +44,7 @@ class Worker : public testing::Test {
   ClockWorker worker_{mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; }};
 };
 
-TEST_F(Worker, AGpuThatNobodyAskedForIsNotTouched) {
+TEST_F(Worker, AGpuWithoutRequestsIsNotTouched) {
   EXPECT_EQ(worker_.work(), -1);
   ask(0);
   EXPECT_EQ(worker_.work(), -1);

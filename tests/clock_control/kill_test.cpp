@@ -445,7 +445,7 @@ TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
 }
 
-TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
+TEST_F(Kills, ALeaseThatAnotherProcessRemovedIsStillOwed) {
   const std::string path = folder_.file("gpu");
   auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);

@@ -98,7 +98,7 @@ TEST_F(NvmlDriver, AClockThatItDoesNotHaveIsTheNearestOneOnce) {
   EXPECT_EQ(driver_->lock_calls, 3) << "there is no nearer one";
 }
 
-TEST_F(NvmlDriver, OneselfAndWhoStartedItAreNobodyElse) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
+TEST_F(NvmlDriver, TheProcessAndItsParentAreNotOtherProcesses) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
 
 }  // namespace
 }  // namespace perseus::device

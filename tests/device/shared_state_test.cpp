@@ -40,7 +40,7 @@ TEST(SharedState, AnotherProcessCommandsAndThisOneSees) {
   EXPECT_TRUE((*gpu)->locked());
 }
 
-TEST(SharedState, AProcessKilledWithTheLockHeldHurtsNobody) {
+TEST(SharedState, AProcessKilledWithTheLockHeldBlocksNoOther) {
   const ScratchFolder folder;
   const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec());
   ASSERT_TRUE(gpu);
@@ -89,7 +89,7 @@ TEST(SharedState, ManyThreadsAndProcessesLoseNothing) {
   EXPECT_EQ((*gpu)->clock(), Megahertz(1400));
 }
 
-TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
+TEST(SharedState, RunEndsEarlierWhenAnotherThreadRaisesTheClock) {
   const ScratchFolder folder;
   auto spec = sample_spec();
   spec.computations[0].time = {Seconds(0.001), Seconds(1000), Seconds(2000)};

@@ -63,7 +63,7 @@ class Reload(unittest.TestCase):
         self.assertIn(str(pipe), messages[-1])
         self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
 
-    def test_a_log_whose_reader_sleeps_holds_nobody_up(self):
+    def test_a_log_whose_reader_sleeps_delays_no_request(self):
         pipe = self.at / "pipe"
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

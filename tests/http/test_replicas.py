@@ -156,7 +156,7 @@ def the_database_goes_and_comes_back(database):
     server.stop()
 
 
-def a_frozen_database_holds_up_nobody(database, freeze):
+def a_frozen_database_blocks_no_request(database, freeze):
     """The database accepts data and does not answer: known plans, probes and waits continue, SIGTERM ends the
     server."""
     server = Server(database.url)
@@ -211,8 +211,8 @@ def main():
     database = postgres.Postgres()
     try:
         the_database_goes_and_comes_back(database)
-        a_frozen_database_holds_up_nobody(database, postgres.stopped_backends)
-        a_frozen_database_holds_up_nobody(database, postgres.locked_tables)
+        a_frozen_database_blocks_no_request(database, postgres.stopped_backends)
+        a_frozen_database_blocks_no_request(database, postgres.locked_tables)
         kill_one_after_the_other(database, kills, seed)
         what_one_is_told_the_other_says(database.url)
     finally:

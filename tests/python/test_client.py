@@ -283,7 +283,7 @@ class JobId(RecordedTest):
         self.assertFalse(waiting._starting.is_alive())
         self.assertEqual(self.calls(), [])
 
-    def test_rank_0_that_cannot_start_keeps_nobody_waiting(self):
+    def test_rank_0_that_cannot_start_delays_no_rank(self):
         store = Store()
         with self.assertLogs("perseus", "ERROR"):
             self.as_rank(0, store, microbatches="many")

@@ -121,7 +121,7 @@ class OnlineStory {
   double seconds_ = 0;
 };
 
-RC_GTEST_PROP(ProfilingStory, LosesNoResultAndLeavesNobodyInAWindow, ()) { OnlineStory().play(20); }
+RC_GTEST_PROP(ProfilingStory, LosesNoResultAndLeavesNoRankInAWindow, ()) { OnlineStory().play(20); }
 
 }  // namespace
 }  // namespace perseus::testing

@@ -58,7 +58,7 @@ TEST(Upkeep, RemovesTheOldestEndedJobsUntilTheRestIsSmallEnough) {
   EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
 }
 
-TEST(Upkeep, LeavesDamagedJobsForSomebodyToLookAt) {
+TEST(Upkeep, KeepsDamagedJobsForInspection) {
   store::JobIndexRow damaged = row("damaged", "finished", 1, 100);
   damaged.damaged = true;
   damaged.packed = 0;

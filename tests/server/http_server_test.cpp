@@ -105,7 +105,7 @@ class HttpServerTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, SomebodyAsksWhileManyGetTheirAnswers) {
+TEST_F(HttpServerTest, ARequestDuringManyAnswersIsServed) {
   std::vector<Responder> waiting;
   handler_ = [&](const HttpRequest& request, Responder responder) {
     if (request.path == "/wait") return waiting.push_back(std::move(responder));
@@ -415,7 +415,7 @@ TEST_F(HttpServerTest, StreamsOfEvents) {
   EXPECT_EQ(server_->counts().streams, 0);
 }
 
-TEST_F(HttpServerTest, AStreamThatNobodyReadsIsCut) {
+TEST_F(HttpServerTest, AStreamWithoutAReaderIsClosed) {
   std::vector<Responder> streams;
   HttpServerOptions options;
   options.stream_bytes = 1000;

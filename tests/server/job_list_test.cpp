@@ -136,7 +136,7 @@ TEST_F(ListPagesTest, AHeadMakesNoPage) {
   EXPECT_EQ(made_, 1) << "by the GET";
 }
 
-TEST_F(ListPagesTest, IsCompressedOnceForWhoeverTakesIt) {
+TEST_F(ListPagesTest, IsCompressedOnceForAllClients) {
   const http::NamedValues gzip{{"Accept-Encoding", "gzip"}};
   const auto first = ask(1, gzip), again = ask(1, gzip);
   EXPECT_EQ(header(first, "Content-Encoding"), "gzip");

@@ -72,7 +72,7 @@ TEST(PlanningQueue, WhatWasRemovedIsNotPlanned) {
   EXPECT_EQ(next_of(queue, refinement), "nothing");
 }
 
-TEST(PlanningQueue, WhoIsOverItsQuotaWaitsUntilNobodyElseDoes) {
+TEST(PlanningQueue, AnOwnerOverItsQuotaWaitsForAllOthers) {
   PlanningQueue queue;
   queue.set_quota(100);
   queue.put("1", first, {"greedy"});

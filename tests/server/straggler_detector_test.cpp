@@ -52,7 +52,7 @@ TEST(StragglerDetector, LeavesOnlyBelowTheLowerThreshold) {
   EXPECT_EQ(degree, 1);
 }
 
-TEST(StragglerDetector, NeedsSomebodyToCompareWith) {
+TEST(StragglerDetector, NeedsAnotherPipelineToCompareWith) {
   StragglerDetector alone(3);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(alone.report(1, 5), std::nullopt);
 }

@@ -69,7 +69,7 @@ TEST(Emulate, TheServersPlanSlowsDownToTheStraggler) {
   EXPECT_DOUBLE_EQ(fastest.energy.total().value(), 670);
 }
 
-TEST(Emulate, NobodySlowsDownPastTheMinimumEnergyPoint) {
+TEST(Emulate, NoPipelineSlowsDownPastTheMinimumEnergyPoint) {
   // T* = 4 s, T' = 6 s: pipeline 0 needs 340 J and waits 2 s. The straggler pauses at 50 W once clocks go no lower.
   Job job(small_scenario(2));
   const Emulation run = job.run({straggler(model::StragglerCause::power, 1, 3)});

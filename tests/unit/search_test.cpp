@@ -260,7 +260,7 @@ std::vector<checker::UnionClaim> claims_of(const UnionFrontier& all) {
   return claims;
 }
 
-TEST(SearchUnion, TakesWhoeverIsBest) {
+TEST(SearchUnion, TakesTheBestConfiguration) {
   const Watts waiting(2);
   const model::Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
   const model::Frontier b = frontier_of({{9, 55}, {8, 60}, {5, 120}}, waiting);
@@ -280,7 +280,7 @@ TEST(SearchUnion, TakesWhoeverIsBest) {
   EXPECT_THAT(checker::verify_union({&a, &b}, waiting, claims_of(all)), IsEmpty());
 }
 
-TEST(SearchUnion, WithoutAStragglerNobodyIsChargedForWaiting) {
+TEST(SearchUnion, WithoutAStragglerNoWaitingIsCharged) {
   // b's frontier ends at 5 s with 42 J; while it waits for 10 s it would need 52 J, a needs 50 J.
   const Watts waiting(2);
   const model::Frontier a = frontier_of({{10, 30}}, waiting), b = frontier_of({{5, 32}}, waiting);
