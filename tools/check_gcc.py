@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has g++ read, without making anything of it, what a build with g++ has not compiled yet.
+"""Checks with g++, without code generation, the files that a build with g++ has not compiled yet.
 
 The thread sanitizer's build makes a part of the programs; both compilers must take everything without a warning. What nearly
 every test includes is read once, into a precompiled header.

@@ -139,7 +139,7 @@ class Browser:
         self.settle()
 
     def wait_until(self, script):
-        """Until the script's value is true; it is asked again after every frame."""
+        """Waits until the script's value is true; evaluates it after every frame."""
         end = time.monotonic() + PATIENCE_S
         while not self.run(f"Boolean({script})"):
             if time.monotonic() > end:
@@ -189,7 +189,7 @@ class Browser:
             file.write(base64.b64decode(data))
 
     def errors(self):
-        """What the page complained about since it was opened."""
+        """Errors of the page since it was opened."""
         texts = []
         for event in self.events:
             params = event.get("params", {})
@@ -202,5 +202,5 @@ class Browser:
         return texts
 
     def requests(self):
-        """Every address that was asked for since the page was opened."""
+        """Every address that the page requested since it was opened."""
         return [e["params"]["request"]["url"] for e in self.events if e.get("method") == "Network.requestWillBeSent"]

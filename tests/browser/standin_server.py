@@ -1,4 +1,4 @@
-"""A small server that speaks as much of /v1 as the dashboard reads (web/src/dashboard/api.js), moved by a test.
+"""A small server with the part of /v1 that the dashboard reads (web/src/dashboard/api.js), controlled by a test.
 
 Frontier and iterations come from a report's data (perseus_report_sample), so what is drawn is consistent. Run as a
 program it shows a few jobs until it is stopped.   usage: standin_server.py SAMPLE_FOLDER [PORT]
@@ -118,7 +118,7 @@ class Job:
 
 
 class Cluster:
-    """What the server knows. It outlives the server, as a store does. Changed by a test, read by requests."""
+    """The server's state. It outlives the server, as a store does. The test changes it, requests read it."""
 
     def __init__(self, folder):
         self.data = report_data(folder)
@@ -218,7 +218,7 @@ class Server:
         self.thread.start()
 
     def close(self):
-        """As kill -9 would: connections end in the middle of what they say."""
+        """Like kill -9: connections end in the middle of an answer."""
         self.closing.set()
         self.http.shutdown()
         self.http.server_close()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The dashboard in a real Chromium, on a server that a test moves (standin_server.py).
+"""The dashboard in a real Chromium, on a server that the test controls (standin_server.py).
 
 usage: test_dashboard.py SAMPLE_PROGRAM [TEST...]    SAMPLE_PROGRAM: perseus_report_sample
 Exits with 77, which ctest counts as skipped, where there is no Chromium.
@@ -25,7 +25,7 @@ PIXELS = """(selector) => [...document.querySelectorAll(selector + ' canvas')].r
   copy.drawImage(canvas, 0, 0);
   return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer).reduce((s, p) => (s * 31 + p) >>> 0, sum);
 }, 7)"""
-# Contrast of every visible text to what is behind it, where that is one colour: [ratio, text] of the worst.
+# Contrast of every visible text to its background, where that is one color: [ratio, text] of the worst.
 WORST_CONTRAST = """() => {
   const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
   const rgba = (css) => { context.clearRect(0, 0, 1, 1); context.fillStyle = css; context.fillRect(0, 0, 1, 1);
@@ -47,7 +47,7 @@ WORST_CONTRAST = """() => {
 
 
 class PageTest(unittest.TestCase):
-    """What tests of the page need, whoever serves it: self.server with `url` and close()."""
+    """Helpers for tests of the page on any server: self.server with `url` and close()."""
 
     @classmethod
     def setUpClass(cls):
@@ -269,7 +269,7 @@ class DashboardTest(PageTest):
         self.wait_for_text("1 straggler", "#job-list")
         self.assertIn("straggler", self.text("#pipelines li:nth-child(3)"))
         self.assertIn("is 1.15× slower", self.text("#activity"))
-        self.wait_for_text("T′", "#news")  # said aloud
+        self.wait_for_text("T′", "#news")  # announced to screen readers
         during = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
         self.assertNotIn(during[0], before)
         self.assertNotIn(during[1], before)
@@ -329,7 +329,7 @@ class DashboardTest(PageTest):
         self.wait_for_point(fastest)
         self.wait_for_text("in force", ".timeline-chart")
 
-    # Trouble
+    # ---- Failures
 
     def test_the_server_restarts(self):
         job = self.deployed()
@@ -411,7 +411,7 @@ class DashboardTest(PageTest):
         self.cluster.add("to find out who listens")
         self.browser.wait_until("true")
 
-    # Everybody
+    # ---- Accessibility
 
     def test_by_keyboard_alone(self):
         jobs = [self.deployed(f"job {k}") for k in range(4)]

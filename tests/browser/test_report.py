@@ -24,7 +24,7 @@ COPIES = """(selector) => [...document.querySelectorAll(selector + ' canvas')].m
   copy.drawImage(canvas, 0, 0);
   return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
 })"""
-# How many different colours: 1 is an empty drawing.
+# Number of different colors: 1 is an empty drawing.
 COLOURS = f"(selector) => new Set(({COPIES})(selector).flatMap((pixels) => [...pixels.filter((_, k) => k % 7 === 0)])).size"
 # A number that changes with the drawing.
 PIXELS = f"(selector) => ({COPIES})(selector).reduce((sum, pixels) => pixels.reduce((s, p) => (s * 31 + p) >>> 0, sum), 7)"

@@ -1,7 +1,8 @@
-"""One rank of jobs of DeepSpeed's pipeline engine: trains and evaluates a witnessed model, prints what ran.
+"""One rank of jobs of DeepSpeed's pipeline engine: trains and evaluates an instrumented model, prints its
+computations.
 
 usage: deepspeed_rank.py [CASE...]    with torchrun's variables in the environment and DeepSpeed on PYTHONPATH
-Each case trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each raises.
+Each case trains three times: "without" Perseus; "recorded": the client's calls are recorded; "failing": each raises.
 Output: JSON as megatron_rank.py prints.
 """
 

@@ -1,7 +1,7 @@
-"""One rank of jobs of Megatron Core: trains a witnessed model by each schedule, prints what ran.
+"""One rank of jobs of Megatron Core: trains an instrumented model by each schedule, prints its computations.
 
 usage: megatron_rank.py    with torchrun's variables in the environment and Megatron Core on PYTHONPATH
-Each case trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each raises.
+Each case trains three times: "without" Perseus; "recorded": the client's calls are recorded; "failing": each raises.
 Output: JSON: for each case and time, losses, weights (a digest); if recorded, the computations, what is wrong with them,
 the options. A case that this version cannot run: {"skipped": why}.
 """

@@ -1,4 +1,5 @@
-"""One rank of a job of torch.distributed.pipelining: trains a witnessed model for some iterations, says what ran.
+"""One rank of a job of torch.distributed.pipelining: trains an instrumented model for some iterations, prints its
+computations.
 
 usage: pipeline_rank.py SCHEDULE MICROBATCHES FEATURE... [MODE...]    with torchrun's variables in the environment
 FEATURES: accumulate: the optimizer steps after every second iteration; evaluate: another schedule, without a loss, runs the

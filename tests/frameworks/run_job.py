@@ -1,4 +1,4 @@
-"""Runs the ranks of a job on this machine as torchrun would, and gives what each says as JSON in its last line."""
+"""Runs the ranks of a job on this machine as torchrun would, and returns the JSON in the last line of each."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`perseus serve` for a test, and what it says of a job."""
+"""`perseus serve` for a test, and its data about a job."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ class Server:
             return json.load(answer)
 
     def predicted(self, job):
-        """(saving of energy, slowdown) in percent that the server says of the plan in force."""
+        """(energy saving, slowdown) in percent that the server reports for the plan in force."""
         figures = self.ask(f"/v1/jobs/{job}")["savings"]["per_iteration"]
         saving = 100 * (1 - figures["energy_j"] / figures["all_max_energy_j"])
         return saving, 100 * (figures["time_s"] / figures["all_max_time_s"] - 1)

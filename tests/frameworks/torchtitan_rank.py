@@ -1,7 +1,8 @@
-"""One rank of torchtitan's Trainer: trains a small Llama 3 with pipeline parallelism, and prints what ran.
+"""One rank of torchtitan's Trainer: trains a small Llama 3 with pipeline parallelism, and prints its computations.
 
 usage: torchtitan_rank.py SCHEDULE...    with torchrun's variables in the environment and torchtitan on PYTHONPATH
-Each schedule trains three times: "without" Perseus; "recorded": the client's calls are written down; "failing": each raises.
+Each schedule trains three times: "without" Perseus; "recorded": the client's calls are recorded; "failing": each
+raises.
 An optimizer's step accumulates the gradients of two steps of the schedule. Every row of the data begins with the number of
 its microbatch, by which the model knows what it computes: torchtitan gives every stage the rows.
 Output: JSON: for each schedule and time, losses, weights (a digest); if recorded, the computations, what is wrong with them,

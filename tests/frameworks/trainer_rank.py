@@ -1,4 +1,4 @@
-"""One rank of a trainer that has its own loop: trains a witnessed model, and prints what ran.
+"""One rank of a trainer with its own loop: trains an instrumented model, and prints its computations.
 
 usage: trainer_rank.py TRAINER    TRAINER: lightning, transformers, accelerate; torchrun's variables in the environment
 Trains without Perseus, with its calls written down, and with each raising: two epochs, the gradients of MICROBATCHES batches

@@ -1,4 +1,4 @@
-"""A small model that writes down each computation as it runs: what an adapter reports is compared with this.
+"""A small model that records each computation as it runs: a reference for the adapters' reports.
 
 A stage's tensors carry the number of their microbatch in the last column, so the witness does not rely on any order.
 Marks are identity functions of autograd inside the model: a mark on an activation runs backward exactly when a gradient

@@ -1,8 +1,8 @@
-// Any requests, to all routes over a real connection: each gets one answer of HTTP and JSON or waits; none is our fault
-// (500), and a refused one has changed nothing.
+// Sends any requests to all routes over a real connection: each gets one answer of HTTP and JSON or waits; none is a
+// server error (500), and a rejected request changes nothing.
 //
-// An input is some requests, each "METHOD TARGET" on a line of its own with the body behind it, "\n---\n" between them.
-// The server has a job of 2 x 2 ranks with its plan, "j_1", and a profile, "small".
+// Input:   requests, each "METHOD TARGET" on its own line followed by the body, separated by "\n---\n". The server
+//          has a job of 2 x 2 ranks with its plan, "j_1", and a profile, "small".
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>

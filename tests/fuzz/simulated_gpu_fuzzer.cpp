@@ -1,4 +1,4 @@
-// Bytes as the state file of a simulated GPU: refused, or a GPU that can be asked.
+// Any bytes as the state file of a simulated GPU: rejected, or a usable GPU.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What zeusd might say, and what people might call a GPU: parsed or refused.
+// Any text as an answer of zeusd, and as the name of a GPU: parsed or rejected.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

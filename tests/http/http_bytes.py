@@ -1,7 +1,7 @@
-"""Strict readers of HTTP/1.1 requests and answers (RFC 9110, 9112), and a mutator of requests' bytes.
+"""Strict parsers of HTTP/1.1 requests and answers (RFC 9110, 9112), and a mutator of request bytes.
 
-The readers are independent of the server: where two readers of the same bytes could disagree on where a request ends,
-read_requests() says "invalid", and a server that goes on reading behind that point is wrong.
+The parsers are independent of the server. Where two parsers of the same bytes could disagree on where a request ends,
+read_requests() returns "invalid", and a server that reads on behind that point is wrong.
 """
 
 import re
@@ -116,7 +116,7 @@ def read_request(text, methods):
 
 
 def read_requests(sent):
-    """The requests that are whole and beyond doubt; what follows: complete, incomplete or "invalid: why"; all methods.
+    """Returns the complete, unambiguous requests; the rest (complete, incomplete or "invalid: why"); all methods.
 
     The methods include that of an incomplete or invalid last request whose first line can be read.
     """
@@ -129,12 +129,13 @@ def read_requests(sent):
         except Malformed as why:
             return requests, f"invalid: {why}", methods
         if requests[-1].closes:
-            break  # what follows is not to be answered
+            break  # the server must not answer the rest
     return requests, "complete", methods
 
 
 def read_answers(received, methods, cut=False):
-    """All final answers, well-formed; `cut`: the last one may be incomplete, as the connection was reset."""
+    """Returns all final answers, well-formed; `cut`: the last one may be incomplete, because the connection was
+    reset."""
     text, answers = Bytes(received), []
     while text.at < len(received):
         try:
@@ -159,7 +160,7 @@ def read_answer(text, method):
     length, codings = length_of(fields), values(fields, b"transfer-encoding")
     if codings and (codings != [b"chunked"] or length is not None):
         raise Malformed("Transfer-Encoding")
-    # A head that is refused by its size may be unread: then the server does not know the method.
+    # The server may reject a head by its size before reading it: then it does not know the method.
     unread = status == 431 and text.at < len(text.text)
     if (method == b"HEAD" and not unread) or status in (204, 304):
         return Answer(status, b"", closes)
@@ -185,7 +186,7 @@ HEADERS = [b"Expect: 100-continue", b"Expect: 200-ok", b"Upgrade: websocket", b"
 
 
 class Mutator:
-    """Draws what one connection sends: requests, mutated, then a sentinel: a good request for something that is not there."""
+    """Draws the bytes of one connection: mutated requests, then a sentinel: a valid request for something absent."""
 
     def __init__(self, chance, address, job):
         self.chance = chance
@@ -229,7 +230,7 @@ class Mutator:
         return text + b"0" * chance.choice([1, 1, 3]) + chance.choice([b"", b";last"]) + b"\r\n" + chance.choice([b"", b"", b"Trailer: x\r\n"]) + b"\r\n"
 
     def connection(self, sentinel):
-        """All that is sent, and the same in pieces."""
+        """Returns all bytes to send, and the same bytes in pieces."""
         chance = self.chance
         requests = [chance.choice(self.valid) for _ in range(chance.choice([1, 1, 1, 2, 3, 8]))]
         for _ in range(chance.choice([0, 1, 1, 1, 2, 4])):
@@ -254,11 +255,11 @@ class Mutator:
         some = chance.randrange(1, 20)
         head_end = text.find(b"\r\n\r\n")
         what = chance.randrange(15)
-        if what <= 3 and head_end > 0:  # one more header
+        if what <= 3 and head_end > 0:  # an additional header
             lines = text[:head_end].split(b"\r\n")
             lines.insert(chance.randrange(1, len(lines) + 1), chance.choice(HEADERS))
             return b"\r\n".join(lines) + text[head_end:]
-        if what == 4:  # bytes flipped
+        if what == 4:  # flipped bytes
             changed = bytearray(text)
             for _ in range(chance.choice([1, 1, 3])):
                 changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
@@ -269,7 +270,7 @@ class Mutator:
             return text[:at] + text[at + some:]
         if what == 7:
             return text[:at] + text[max(0, at - some):]
-        if what == 8:  # spliced
+        if what == 8:  # splices
             other = chance.choice(self.valid)
             return text[:at] + other[chance.randrange(len(other)):]
         if what == 9:

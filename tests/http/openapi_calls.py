@@ -1,4 +1,4 @@
-"""Random calls of an HTTP API, made from its OpenAPI description: valid ones, and ones with one thing wrong."""
+"""Random calls of an HTTP API, generated from its OpenAPI description: valid calls, and calls with one error."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ BIG_NUMBERS = [0, -1, 1, 2**31 - 1, 2**31, 2**53, 2**63, -(2**63) - 1, 1e-300, 1
                float("inf"), 0.5, -0.0]
 TEXTS = ["", " ", "a\u0000b", "\u202eabc", "größer", "模型", "\ud800", "\U0001f680", "..", "../../etc/passwd", "'; DROP TABLE",
          "%00", "\"\\", "a" * 300, "null", "\r\nX: y", "<script>"]
-# Placeholders in JSON text for what json.dumps cannot write.
+# Placeholders in JSON text for values that json.dumps cannot write.
 RAW = {'"@huge@"': "1e999", '"@deep@"': "[" * 3000 + "]" * 3000, '"@deep object@"': '{"a":' * 500 + "1" + "}" * 500,
        '"@octal@"': "007", '"@hex@"': "0x10", '"@minus@"': "-"}
 
@@ -19,9 +19,9 @@ class Call:
         self.name = f"{method} {template}"
         self.role = operation.get("x-role")
         self.target, self.body, self.headers = template, None, {}
-        self.job = None          # that the path names
-        self.odd_path = False    # it may lead to another call
-        self.may_wait = False    # it asks for a long wait
+        self.job = None          # the job in the path
+        self.odd_path = False    # the path may match another call
+        self.may_wait = False    # the call may request a long wait
 
 
 class CallGenerator:
@@ -31,13 +31,13 @@ class CallGenerator:
         self.api, self.chance, self.profile_body = api, chance, profile_body
         self.calls = [(template, method, operation) for template, methods in api["paths"].items()
                       for method, operation in methods.items()]
-        # Registering, reporting and planning change more than the others do.
+        # Registering, reporting and planning change more than the other calls.
         self.weights = [3 if method in ("post", "put") else 1 for _, method, _ in self.calls]
         self.jobs, self.own_jobs, self.notices, self.learned, self.tokens = [], [], [], [], []
         self.marker = ""
 
     def removal(self, job):
-        """Of a job, which must have ended."""
+        """Calls of one job, which must have ended."""
         template, method = self.chance.choice([("/v1/jobs/{job}/finish", "post"), ("/v1/jobs/{job}", "delete")])
         call = Call(template, method.upper(), self.api["paths"][template][method])
         call.job, call.target = job, template.replace("{job}", urllib.parse.quote(job, safe=""))
@@ -217,7 +217,7 @@ class CallGenerator:
                               "instructions": ["forward", "backward"]}.get(name, ["a", "b", ""]))
 
     def with_one_wrong(self, body):
-        """A copy with one member wrong, missing, extra, huge, nested or of odd text."""
+        """Returns a copy with one member wrong, missing, added, huge, nested or with unusual text."""
         body, chance = copy.deepcopy(body), self.chance
         places = []
 

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server of a test's own, as tests/support/postgres_server.h: in a folder, on a socket in it."""
+"""A real PostgreSQL server for a test, like tests/support/postgres_server.h: in a folder, on a socket in it."""
 
 import contextlib
 import os
@@ -42,7 +42,7 @@ class Postgres:
             assert self.process.poll() is None, "PostgreSQL does not start"
 
     def stop(self):
-        """At once, throwing its clients out."""
+        """Stops at once and disconnects the clients."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait(60)
 
@@ -53,7 +53,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def stopped_backends(database):
-    """Every process of the database stands still (SIGSTOP), as on a host whose disk hangs."""
+    """Stops every process of the database (SIGSTOP), as on a host whose disk hangs."""
     children = pathlib.Path(f"/proc/{database.process.pid}/task/{database.process.pid}/children").read_text().split()
     stopped = [database.process.pid, *map(int, children)]
     for pid in stopped:
@@ -68,7 +68,7 @@ def stopped_backends(database):
 
 @contextlib.contextmanager
 def locked_tables(database):
-    """Another session holds every table, as maintenance does."""
+    """Another session locks every table, as during maintenance."""
     session = subprocess.Popen([programs() / "psql", "-h", database.folder, "-U", "perseus", "-d", "test", "-q", "-A", "-t",
                                 "-v", "ON_ERROR_STOP=1"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", **database.user)
@@ -85,7 +85,7 @@ def locked_tables(database):
 
 @contextlib.contextmanager
 def stopped(process):
-    """A process stands still (SIGSTOP), as on a host that swaps; it may have been killed meanwhile."""
+    """Stops a process (SIGSTOP), as on a host that swaps; the process may have been killed meanwhile."""
     process.send_signal(signal.SIGSTOP)
     try:
         yield
@@ -94,7 +94,7 @@ def stopped(process):
 
 
 class Link:
-    """A network of its own between one server and the database: TCP on loopback, forwarded to the database's socket."""
+    """A private network between one server and the database: TCP on loopback, forwarded to the database's socket."""
 
     def __init__(self, database):
         self.database = database
@@ -133,7 +133,7 @@ class Link:
                 end.shutdown(socket.SHUT_RDWR)
 
     def cut(self):
-        """Whoever is connected is no longer; what was on its way is lost."""
+        """Closes all connections; data in transit are lost."""
         with self.lock:
             pairs, self.pairs = self.pairs, []
         for pair in pairs:
@@ -143,7 +143,8 @@ class Link:
 
     @contextlib.contextmanager
     def parted(self, lost):
-        """Nothing comes through and nobody is told. Then it does again: with what was on its way, or, `lost`, without."""
+        """Blocks all traffic without an error. Then forwards it again: with the data in transit or, if `lost`,
+        without."""
         self.flows.clear()
         try:
             yield

@@ -1,4 +1,4 @@
-"""A real `perseus serve` of a test's own, and how to ask it."""
+"""Runs a real `perseus serve` for a test, and sends it requests."""
 
 import http.client
 import json
@@ -11,15 +11,15 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROFILE = ROOT / "data/sample_profile.csv"
-PROGRAM = ""  # perseus; tests set it
+PROGRAM = ""  # path of perseus; tests set it
 
 
 class Server:
-    """A server of the test's own, in that folder or on that PostgreSQL database."""
+    """A server for one test, in that folder or on that PostgreSQL database."""
 
     def __init__(self, data: str, *arguments: str, listen: str = "127.0.0.1:0", prefix=()):
         if "--plan-deadlines" not in arguments:
-            arguments += ("--plan-deadlines", "40")  # enough for what tests look at
+            arguments += ("--plan-deadlines", "40")  # enough for the tests
         store = "--database" if data.startswith("postgresql:") else "--data"
         self.process = subprocess.Popen(
             [*prefix, PROGRAM, "serve", "--listen", listen, store, data, *arguments],
@@ -49,7 +49,8 @@ class Server:
         return reply.status, content if raw else json.loads(content) if content else None
 
     def first_secret(self, lines=None):
-        """From the log of a server that requires no tokens yet; `lines`: its lines, if it is a file."""
+        """Reads the token from the log of a server that requires no tokens yet; `lines`: the lines, if the log is a
+        file."""
         while True:
             log = lines() if lines else list(self.log)
             found = [word for line in log for word in line.split() if word.startswith("perseus_first_")]
@@ -58,7 +59,7 @@ class Server:
             time.sleep(0.01)
 
     def events(self, job, after=0):
-        """The job's log, and what comes, as long as the caller goes on."""
+        """The job's log, and new events as long as the caller iterates."""
         connection = http.client.HTTPConnection(self.address, timeout=600)
         connection.request("GET", f"/v1/jobs/{urllib.parse.quote(job)}/events?after={after}")
         reply = connection.getresponse()

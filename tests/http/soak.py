@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Hours of mixed load on one `perseus serve`, with retention: memory, descriptors and database stay flat.
 
-usage: soak.py PERSEUS [SECONDS [PAUSE_S]]   SECONDS: else 7200; PAUSE_S between a client's calls: else 0.02
+usage: soak.py PERSEUS [SECONDS [PAUSE_S]]   SECONDS: default 7200; PAUSE_S between a client's calls: default 0.02
 
-Four clients live through one short job after another (profile, ranks, plans, reports, stragglers, end), two readers
-follow event streams and the changes of all jobs and leave again. Jobs that ended, and profiles that no job uses, are
-removed after 60 s. A line a minute goes to standard output. Exit 1: something grew: its median over the last quarter is
-more than a tenth above its median over the second quarter (the first warms up), or an answer was not 200.
+Four clients run one short job after another (profile, ranks, plans, reports, stragglers, end). Two readers
+repeatedly follow event streams and the changes of all jobs, and disconnect. The server removes ended jobs and
+profiles without jobs after 60 s. The test prints one line a minute. Exit code 1: a value grew (its median over the
+last quarter is more than a tenth above that of the second quarter; the first is warm-up), or an answer was not 200.
 """
 
 import http.client
@@ -28,7 +28,7 @@ MINUTE_S = 60
 
 
 class Figures:
-    """What must stay flat, as (name, unit) -> samples."""
+    """Values that must stay flat, as (name, unit) -> samples."""
 
     def __init__(self, server, folder):
         self.process, self.folder = pathlib.Path(f"/proc/{server.process.pid}"), pathlib.Path(folder)

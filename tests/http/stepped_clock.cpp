@@ -1,5 +1,5 @@
-// A system clock that somebody sets: loaded before libc, it adds the seconds in the file that PERSEUS_CLOCK_OFFSET
-// names to CLOCK_REALTIME. The monotonic clock stays as it is.
+// A system clock that the test sets: loaded before libc, it adds the seconds in the file named by
+// PERSEUS_CLOCK_OFFSET to CLOCK_REALTIME. The monotonic clock is unchanged.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>

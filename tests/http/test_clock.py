@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A server whose system clock is set while jobs train.
+"""A server whose system clock is changed while jobs train.
 
 usage: test_clock.py PERSEUS STEPPED_CLOCK.so
 """
@@ -76,9 +76,9 @@ class SteppedClock(unittest.TestCase):
     def test_no_job_expires_while_the_clock_is_ahead(self):
         job, _ = self.job()
         self.set_clock(8 * 86400)
-        self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "sample"})  # has it look
+        self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "sample"})  # reads the clock
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["state"], "deployed")
-        self.server.stop()  # and where it starts meanwhile, ranks have the time to come back
+        self.server.stop()  # the clock may change during the restart too: ranks have time to return
         self.start("--idle-expiry-s", "86400")
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["state"], "deployed")
         self.set_clock(0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`perseus serve` is killed (SIGKILL) at random moments while jobs register, report and wait: nothing acknowledged is lost.
+"""Kills `perseus serve` (SIGKILL) at random moments while jobs register, report and wait: no acknowledged change is
+lost.
 
-usage: test_crash.py PERSEUS [KILLS [SEED]]   KILLS: else PERSEUS_KILLS, else 60
+usage: test_crash.py PERSEUS [KILLS [SEED]]   KILLS: default PERSEUS_KILLS, or else 60
 """
 
 import os
@@ -26,7 +27,7 @@ def kill_and_check(data, kills, seed):
     characterising = pending = 0
     try:
         for _ in range(kills):
-            time.sleep(draw.uniform(0, 0.25))  # the moment is what is tested
+            time.sleep(draw.uniform(0, 0.25))  # the moment is the test's subject
             server.stop(signal.SIGKILL)
             addresses.set([])
             load.pause()
@@ -49,7 +50,7 @@ def kill_and_check(data, kills, seed):
 
 
 def check_logs(load, client, server):
-    """Every job's log is whole, and notices took effect when they were due."""
+    """Every job's log is complete, and notices took effect when they were due."""
     for job in load.jobs[-10:]:
         last = client.ask("GET", f"/v1/jobs/{job.id}")[1]["sequence"]
         due = {f"straggler notice {notice} is in force": at_s for notice, (_, _, at_s) in job.notices.items()}
@@ -64,7 +65,7 @@ def check_logs(load, client, server):
 
 
 def half_a_characterisation(data):
-    """Killed while it plans; the rank that waited asks again and gets the plan."""
+    """Kills the server while it plans; the waiting rank sends its request again and gets the plan."""
     server = Server(data, "--plan-deadlines", "5000")
     body = profile_body(10**6)
     body["pipeline"]["microbatches"] = 96

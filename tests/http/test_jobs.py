@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs against a real `perseus serve`: what profiling costs, what is saved, restarts, ranks that set no clocks.
+"""Jobs on a real `perseus serve`: cost of profiling, savings, restarts, ranks that set no clocks.
 
 usage: test_jobs.py PERSEUS [unittest's arguments]
 """
@@ -53,7 +53,7 @@ class JobCase(unittest.TestCase):
 
 class Profiling(JobCase):
     def check_cost(self, training, view):
-        """The server's account of profiling is what the ranks ran."""
+        """The server's account of profiling equals the iterations that the ranks ran."""
         phase = training.times[: len(training.times)]
         highest_s = training.highest_s()
         windows = [time for time, in_window in zip(training.times, training.kinds) if in_window]
@@ -83,23 +83,23 @@ class Profiling(JobCase):
                       r"now: 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"):
             self.assertRegex(shown, words)
         self.assertNotRegex(shown, r"\dE[+-]?\d|_s: |_j: |_pct: ")
-        # What ran so far was measured or ran at the highest clock.
+        # The iterations so far were measured or ran at the highest clock.
         self.assertEqual(view["savings"]["total"]["iterations"], 0)
 
-        # The plan, as run, is as fast as the highest clocks and takes less energy.
+        # The plan, measured, is as fast as the highest clocks and needs less energy.
         training.run(6)
         self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
         saved = training.view()["savings"]
         self.assertLess(saved["measured"]["energy_j"], saved["measured_all_max"]["energy_j"])
 
-        # Another run of the model knows the profile, with more pipelines and microbatches.
+        # Another run of the model, with more pipelines and microbatches, finds the profile.
         again = self.job(dp=2, profile_online=True, facts={"model": "m"},
                          pipeline={**ONLINE["pipeline"], "microbatches": 8})
         known = Training(self.server, again, dp=2, microbatches=8)
         known.register()
         view = known.run_until(("deployed", "failed"))
         self.assertEqual((view["state"], view["facts"]["profile"]), ("deployed", "known from an earlier run"))
-        # It was used after five iterations at the highest clock, and these are noted with it.
+        # The server used it after five iterations at the highest clock, and stores these with it.
         self.assertEqual((view["profile_trial"]["state"], view["profile_trial"]["learned_by"]), ("confirmed", job))
         self.assertEqual((view["profiling"]["windows"], view["profiling"]["iterations"]), (1, 5))
         self.wait_until(lambda: self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"][0]["confirmed"] == 1)
@@ -135,7 +135,7 @@ class CountsAfterRestarts(JobCase):
         training.register()
         self.assertTrue(training.poll(0, wait_s=60))
         self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
-        before = max(0, training.next[0]["from_iteration"] - 1)  # run at the highest clocks
+        before = max(0, training.next[0]["from_iteration"] - 1)  # iterations at the highest clocks
         training.run(20)
 
         def total():
@@ -147,7 +147,7 @@ class CountsAfterRestarts(JobCase):
         first = total()
         self.assertEqual(first["iterations"], 20 - before)
         self.assertTrue(first["from_reports"])
-        if how == signal.SIGKILL:  # what the log has is durable, what it will have soon is not
+        if how == signal.SIGKILL:  # the log's content is durable, pending writes are not
             next(event for event in self.server.events(job) if event["kind"] == "iterations_counted")
         # The next server counts each iteration once, also if the plan changes before a rank reports.
         self.restart_server(how)
@@ -159,10 +159,10 @@ class CountsAfterRestarts(JobCase):
             lost = first["iterations"] - counted()
             self.assertIn(lost, range(10), "what the log did not have")
         training.ask("POST", "/stragglers", {"pipeline": 0, "degree": 1.2})
-        self.assertTrue(training.poll(0, wait_s=60))  # an iteration in which only some ranks know the plan does not count
+        self.assertTrue(training.poll(0, wait_s=60))  # no iteration counts while only some ranks know the plan
         training.run(10)
         self.assertEqual(counted(), 30 - before - lost)
-        # The same holds for a job that starts anew, whose iterations begin again.
+        # The same holds for a job that restarts, whose iterations begin again.
         training.restart(epoch=2, accelerator="GPU-elsewhere", host="node-2")
         self.assertEqual(counted(), 30 - before - lost)
         training.run(5)
@@ -197,10 +197,10 @@ class CountsAfterRestarts(JobCase):
         for stops in range(2):
             self.restart_server(signal.SIGTERM)
             training.server = self.server
-            report(1)  # its answer was lost
+            report(1)  # a retry: the answer was lost
             self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
             report(2 + stops)
-        self.wait_until(lambda: training.view()["savings"]["total"]["iterations"] == 1)  # its estimate is read from the store
+        self.wait_until(lambda: training.view()["savings"]["total"]["iterations"] == 1)  # the server reads the estimate from the store
 
 
 @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
@@ -257,7 +257,7 @@ class Control(JobCase):
         self.assertIn("rank 2 cannot set its clock: Insufficient Permissions", view["reason"])
         training.register([3])
         self.assertEqual(training.ask("GET", "/ranks/0/plan")["kind"], "maximum_clock")
-        # It got the permission; then, while windows run, another one loses it.
+        # The rank gets the permission; then, while windows run, another rank loses it.
         training.ask("POST", "/ranks", training.registration(2, control="clocks"))
         training.run(3)
         self.assertEqual(training.view()["state"], "profiling")
@@ -302,7 +302,7 @@ class Restarts(JobCase):
         training.ask("POST", "/ranks", training.registration(3, epoch=3, accelerator="GPU-spare", host="node-7"))
         training.run(1)
         self.assertEqual({plan["from_iteration"] for plan in training.now}, {0})
-        training.ask("POST", "/ranks", training.registration(0), expect=409)  # the process before
+        training.ask("POST", "/ranks", training.registration(0), expect=409)  # the previous process
         self.restart_server()
         training.server = self.server
         training.run(2)
@@ -322,7 +322,7 @@ class Restarts(JobCase):
 
 
 class RegisteringTwice(JobCase):
-    """A job is registered under a key; the answer is lost, and the request is sent again."""
+    """Registers a job with a key; the answer is lost, and the client sends the request again."""
 
     BODY = {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "name": "once"}
 
@@ -403,12 +403,12 @@ class RegisteringAtTwoServers(unittest.TestCase):
 
 
 class ExistingClients(JobCase):
-    """Ranks of clients that ask once and wait while the server is killed."""
+    """Ranks of clients that send one request and wait while the server is killed."""
 
     RANK = {"dp_rank": 0, "tp_rank": 0, "pipe_schedule": ["forward", "backward"], "power_state_range": [1410, 1200]}
 
     def wait_for_schedule(self, job, rank=0):
-        """The answer, or the exception that the client's HTTP library raises, once there is one."""
+        """Returns the answer, or the exception of the client's HTTP library, once there is one."""
         answers = []
 
         def ask():
@@ -442,7 +442,7 @@ class ExistingClients(JobCase):
                 self.assertIn("the server is stopping: ask again", answers[0][1]["detail"])
             else:
                 self.assertIsInstance(answers[0], Exception, "its connection ends, so it does not wait for ever")
-        # The rank that asks again waits for the others, and is answered when they are there.
+        # The rank that sends its request again waits for the others, and gets its answer when they have registered.
         thread, answers = self.wait_for_schedule(job)
         self.wait_until(lambda: self.waiting(job) == 1)
         self.server.ask("POST", "/register_rank",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists, event streams, waits and connections of a real `perseus serve`: pages, limits, and who gets what.
+"""Lists, event streams, waits and connections of a real `perseus serve`: pages, limits, and who may read what.
 
 usage: test_lists.py PERSEUS [unittest's arguments]
 """
@@ -69,7 +69,7 @@ class ListCase(unittest.TestCase):
 
 
 class Stream:
-    """Reads server-sent events on a thread of its own."""
+    """Reads server-sent events on its own thread."""
 
     def __init__(self, server, path, token=None):
         self.connection = http.client.HTTPConnection(server.address, timeout=60)
@@ -312,7 +312,7 @@ class Limits(ListCase):
             status, answer = server.ask(method, path, content, mine)
             self.assertEqual(status, 413, answer)
             self.assertRegex(answer["detail"], r"^bytes that jobs of the token \w+ take in the database: \d+; allowed: 1000000;")
-        self.rank(job, mine)  # a job that runs goes on
+        self.rank(job, mine)  # a running job continues
         self.job("run", other)
         self.assertEqual(server.ask("POST", f"/v1/jobs/{job}/finish", {}, mine)[0], 200)
 
@@ -338,7 +338,7 @@ class Limits(ListCase):
     def test_an_address_has_so_many_connections(self):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
-                probe.connect(("192.0.2.1", 9))  # sends nothing: which address this machine has
+                probe.connect(("192.0.2.1", 9))  # sends nothing: finds an address of this machine
                 own = probe.getsockname()[0]
             except OSError:
                 own = "127.0.0.1"

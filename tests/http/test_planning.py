@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Large pipelines and a real `perseus serve` with one planner thread: other jobs get their plans, deleting a job stops its
+"""Large pipelines on a real `perseus serve` with one planner thread: other jobs get their plans, deleting a job
+cancels its
 planning, SIGTERM ends the server. Planning these pipelines takes minutes; every bound here is far below.
 
 usage: test_planning.py PERSEUS [unittest's arguments]
@@ -16,11 +17,11 @@ import unittest
 import served
 from served import PROFILE, Server
 
-BOUND_S = 240  # generous: seconds are expected, but planner threads are the last to run on a busy machine
+BOUND_S = 240  # generous: seconds are expected, but planner threads have the lowest priority on a busy machine
 
 
 def profile_of(stages, seed):
-    """The sample profile with that many stages, no two alike; another seed is another profile."""
+    """The sample profile with this many stages, all different; another seed gives another profile."""
     with PROFILE.open() as file:
         rows = list(csv.DictReader(file))
     known = 1 + max(int(row["stage"]) for row in rows)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`perseus relay` between ranks and a real `perseus serve`: what ranks see, and what the server sees of them.
+"""`perseus relay` between ranks and a real `perseus serve`: the ranks' view, and the server's view of the ranks.
 
 usage: test_relay.py PERSEUS
 """
@@ -110,7 +110,7 @@ class RelayTest(unittest.TestCase):
         (version,) = version
         waiting = self.all_plans(job, version)
         self.wait_until_waiting(RANKS)
-        # The one for waiting, up to two that passed other things on and are not closed yet, and the one that asks.
+        # One for waiting, up to two that forwarded other calls and are not closed yet, and the one of this request.
         self.assertLessEqual(self.metric("perseus_connections"), 4)
         self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})
         for rank, answer in enumerate(waiting):
@@ -120,7 +120,7 @@ class RelayTest(unittest.TestCase):
 
     def test_ranks_register_together_and_get_their_plans_at_once(self):
         job = self.job()
-        self.plan(job, 0)  # planned
+        self.plan(job, 0)  # a planned job
         pipeline = {"schedule": "1f1b", "microbatches": 6, "blocking_power_w": 90}
         profile = {"profile_csv": served.PROFILE.read_text(), "pipeline": pipeline}
         self.server.ask("PUT", "/v1/profiles/known", profile)

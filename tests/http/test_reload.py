@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""SIGHUP: log files, settings, tokens and what of them a running server takes over. Usage: test_reload.py PERSEUS"""
+"""SIGHUP: log files, settings, tokens, and which of their changes a running server applies. Usage: test_reload.py
+PERSEUS"""
 
 import contextlib
 import fcntl
@@ -45,7 +46,7 @@ class Reload(unittest.TestCase):
         return [json.loads(line)["message"] for line in self.log.read_text().splitlines()] if self.log.exists() else []
 
     def hang_up(self, expected):
-        """Returns what the server logs from the signal to the expected words, but for changes, which may be late."""
+        """Returns the log from the signal to the expected words, without job changes, which may be late."""
         before = len(self.messages())
         self.server.process.send_signal(signal.SIGHUP)
         end = time.monotonic() + BOUND_S
@@ -62,7 +63,7 @@ class Reload(unittest.TestCase):
         self.assertIn(str(pipe), messages[-1])
         self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
 
-    def test_a_log_whose_reader_sleeps_holds_nobody_up(self):
+    def test_a_log_whose_reader_sleeps_delays_no_request(self):
         pipe = self.at / "pipe"
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -70,7 +71,7 @@ class Reload(unittest.TestCase):
         fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
         self.configure(log_file=str(pipe))
         self.server.process.send_signal(signal.SIGHUP)
-        for number in range(100):  # each is a line of the log
+        for number in range(100):  # each writes one log line
             connection = http.client.HTTPConnection(self.server.address, timeout=BOUND_S)
             connection.request("PUT", f"/v1/profiles/{number}", b"{", {"Content-Type": "application/json"})
             self.assertEqual(connection.getresponse().status // 100, 4)
@@ -81,7 +82,7 @@ class Reload(unittest.TestCase):
     def status_of_two_megabytes(self):
         try:
             return self.server.ask("POST", "/v1/jobs", " " * (2 << 20))[0]
-        except ConnectionError:  # refused before the body was sent
+        except ConnectionError:  # rejected before the body was sent
             return 413
 
     def test_limits_change_and_what_needs_a_restart_is_named_and_kept(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Two `perseus serve` on one real PostgreSQL: one after the other is killed, ranks carry on with the other one.
+"""Two `perseus serve` on one real PostgreSQL: the test kills one after the other, ranks continue with the other one.
 
-Before one kill of five, the database or a server stands still for up to 13 s, or a server's network to the database.
+Before one kill in five, the database, a server, or a server's network to the database stands still for up to 13 s.
 
-usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: else PERSEUS_KILLS, else 12; exit 77 without PostgreSQL
+usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: default PERSEUS_KILLS, or else 12; exit 77 without PostgreSQL
 """
 
 import collections
@@ -23,7 +23,7 @@ from workload import DP, PP, Addresses, Client, Workload, profile_body
 
 
 def until_it_has_heard(check):
-    """A server that did not do a thing itself is told of it a moment later; what is lost stays lost."""
+    """A server receives another server's change a moment later; lost changes stay lost."""
     for _ in range(200):
         try:
             return check()
@@ -33,7 +33,7 @@ def until_it_has_heard(check):
 
 
 class Harm:
-    """Now and then, what stands still or is parted for a moment, and when."""
+    """Occasionally suspends a process or cuts a connection for a moment, and records when."""
 
     def __init__(self, database, links, replicas, draw):
         self.database, self.links, self.replicas, self.draw = database, links, replicas, draw
@@ -49,7 +49,7 @@ class Harm:
         ])
         begin = time.time()
         with what():
-            time.sleep(self.draw.choice([0.1, 0.5, 2, 11]) * self.draw.uniform(0.8, 1.2))  # from 10 s on, changes are refused
+            time.sleep(self.draw.choice([0.1, 0.5, 2, 11]) * self.draw.uniform(0.8, 1.2))  # from 10 s on, the server rejects changes
         self.outages.append((begin, time.time()))
         self.counts[kind] += 1
 
@@ -70,19 +70,19 @@ def kill_one_after_the_other(database, kills, seed):
     harm = Harm(database, links, replicas, random.Random(seed + 1))
     try:
         for _ in range(kills):
-            time.sleep(draw.uniform(0.1, 0.6))  # the moment is what is tested
+            time.sleep(draw.uniform(0.1, 0.6))  # the moment is the test's subject
             if harm.draw.random() < 0.2:
                 harm.one()
             victim = draw.randrange(2)
             replicas[victim].stop(signal.SIGKILL)
             addresses.set([replicas[1 - victim].address])
             done = load.done
-            while load.done < done + 20:  # everybody carries on with the other one
+            while load.done < done + 20:  # all ranks continue with the other one
                 time.sleep(0.01)
             load.pause()
             until_it_has_heard(lambda: load.check(client, draw))
             replicas[victim] = Server(links[victim].url)
-            addresses.set([replicas[victim].address])  # and the new one knows as much
+            addresses.set([replicas[victim].address])  # the new server has the same state
             load.check(client, draw)
             addresses.set(server.address for server in replicas)
             load.resume()
@@ -104,7 +104,8 @@ def kill_one_after_the_other(database, kills, seed):
 
 
 def what_one_is_told_the_other_says(url):
-    """A rank waits at one server, the straggler is told to the other; then the first one dies and the rank asks there."""
+    """A rank waits at one server, the other receives the straggler notice; then the first dies and the rank tries the
+    other."""
     one, other = Server(url), Server(url)
     assert one.ask("PUT", "/v1/profiles/both", profile_body(7))[0] == 200
     job = other.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}, "profile": "both"})[1]["job"]
@@ -126,7 +127,7 @@ def what_one_is_told_the_other_says(url):
     assert answers[0]["version"] > plan["version"] and answers[0]["iteration_time_s"] > plan["iteration_time_s"], answers
     one.stop(signal.SIGKILL)
     assert other.ask("GET", path)[1] == answers[0]
-    # A token made at one server is asked for by the other as well.
+    # The other server looks up a token made at one server, too.
     one = Server(url)
     token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"}, one.first_secret())[1]["token"]
     while other.ask("GET", "/v1/jobs")[0] != 401:
@@ -155,8 +156,9 @@ def the_database_goes_and_comes_back(database):
     server.stop()
 
 
-def a_frozen_database_holds_up_nobody(database, freeze):
-    """It takes what is sent to it and answers nothing: known plans, probes and waits go on, SIGTERM ends the server."""
+def a_frozen_database_blocks_no_request(database, freeze):
+    """The database accepts data and does not answer: known plans, probes and waits continue, SIGTERM ends the
+    server."""
     server = Server(database.url)
     assert server.ask("PUT", "/v1/profiles/frozen", profile_body(9))[0] == 200
     job = server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "frozen"})[1]["job"]
@@ -209,8 +211,8 @@ def main():
     database = postgres.Postgres()
     try:
         the_database_goes_and_comes_back(database)
-        a_frozen_database_holds_up_nobody(database, postgres.stopped_backends)
-        a_frozen_database_holds_up_nobody(database, postgres.locked_tables)
+        a_frozen_database_blocks_no_request(database, postgres.stopped_backends)
+        a_frozen_database_blocks_no_request(database, postgres.locked_tables)
         kill_one_after_the_other(database, kills, seed)
         what_one_is_told_the_other_says(database.url)
     finally:

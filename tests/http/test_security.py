@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What docs/security.md promises, against a real server: who may ask what, and what must not get in.
+"""The promises of docs/security.md on a real server: who may send which requests, and what the server must reject.
 
 usage: test_security.py PERSEUS
 """
@@ -44,7 +44,7 @@ class SecurityCase(unittest.TestCase):
         self.folder.cleanup()
 
     def request(self, method, path, body=None, headers=None):
-        """As somebody sends it who does not use served.py."""
+        """Sends the request as a client does that does not use served.py."""
         connection = http.client.HTTPConnection(self.server.address, timeout=60)
         connection.request(method, path, body, headers or {})
         reply = connection.getresponse()
@@ -62,7 +62,7 @@ class SecurityCase(unittest.TestCase):
 
 
 class Pages(SecurityCase):
-    """Web pages of others, in browsers on this machine."""
+    """Web pages of other origins, in browsers on this machine."""
 
     def test_no_page_makes_the_first_token(self):
         body = json.dumps({"role": "infrastructure"})
@@ -366,7 +366,7 @@ class Process(SecurityCase):
         for path in [pathlib.Path(self.data), *pathlib.Path(self.data).iterdir()]:
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
         database = pathlib.Path(self.data) / "perseus.db"
-        database.chmod(0o644)  # as an earlier Perseus left it
+        database.chmod(0o644)  # as an earlier version of Perseus left it
         self.server = Server(self.data)
         self.assertEqual(stat.S_IMODE(database.stat().st_mode), 0o600)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The real `perseus serve`, asked over HTTP: the existing clients' calls as they make them, /v1 against its OpenAPI file.
+"""The real `perseus serve` over HTTP: the calls of existing clients as they make them, and /v1 against its OpenAPI
+file.
 
 usage: test_server.py PERSEUS [unittest's arguments]; exit 77 without python3-jsonschema
 """
@@ -89,7 +90,7 @@ class ExistingClients(ServerCase):
             self.assertEqual(names.count("forward"), 12)
             self.assertEqual(names.count("backward"), 12)
             self.assertTrue(all(isinstance(mhz, int) and 200 < mhz <= 1500 for _, mhz in schedule["frequencies"]))
-        # The fastest plan is not everything at maximum clock: that is what it is all for.
+        # The fastest plan is not everything at maximum clock: that is where Perseus saves energy.
         clocks = {mhz for rank in range(4) for _, mhz in self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1]["frequencies"]}
         self.assertGreater(len(clocks), 1)
         self.assertEqual(
@@ -124,7 +125,7 @@ class ExistingClients(ServerCase):
                                  "pipe_schedule": pipe_schedule[rank],
                                  "power_state_range": list(range(1500, 200, -15))}),
                 (200, None))
-        for window in range(2):  # the client repeats this for the whole training
+        for window in range(2):  # the client repeats this during the whole training
             for rank in range(4):
                 status, schedule = self.server.ask("GET", f"/schedule/{job}?rank={rank}")
                 self.assertEqual(status, 200, schedule)
@@ -230,7 +231,7 @@ class OwnApi(ServerCase):
         api = json.loads((ROOT / "docs/openapi.json").read_text())
         served = self.server.ask("GET", "/v1/openapi.json")[1]
         self.assertEqual(served, api)
-        # Answers are checked against schemas that allow no member that is not described.
+        # The schemas allow only described members.
         seen = set()
 
         def check(method, template, path, body=None, expect=200):
@@ -266,7 +267,7 @@ class OwnApi(ServerCase):
             body = {"rank": rank, "dp_rank": rank // 4, "pp_rank": rank % 4, "tp_rank": 0, "accelerator": f"GPU-{rank}",
                     "clocks_mhz": list(range(1500, 200, -15)), "host": "h"}
             check("POST", "/v1/jobs/{job}/ranks", ranks, body)
-        check("POST", "/v1/jobs/{job}/ranks", ranks, body)  # once more: nothing happens
+        check("POST", "/v1/jobs/{job}/ranks", ranks, body)  # a repetition: nothing happens
         check("POST", "/v1/jobs/{job}/ranks", ranks, {**body, "host": "elsewhere", "pp_rank": 0}, 409)
         check("POST", "/v1/jobs/{job}/ranks", "/v1/jobs/nobody/ranks", body, 404)
         plan = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")
@@ -450,7 +451,7 @@ class Operations(ServerCase):
         self.assertGreaterEqual(figure('store_commit_seconds_bucket{le="+Inf"}'), count)
 
     def test_there_is_room_for_all_connections_from_the_start(self):
-        """The table of open files does not grow while ranks connect, when that would hold everybody up."""
+        """The table of open files does not grow while ranks connect, because growing would delay all of them."""
         def places(server):
             status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
             return int(re.search(r"FDSize:\s+(\d+)", status)[1])
@@ -570,7 +571,7 @@ class Operations(ServerCase):
         whole = database.read_bytes()
         pages = bytearray(whole)
         for page in range(4096, len(pages), 4096):
-            pages[page] = 0x5a  # no kind of page
+            pages[page] = 0x5a  # no valid kind of page
         for damage in (bytes(pages), b"not a database at all " * 500, whole[: len(whole) // 8192 * 4096]):
             database.write_bytes(damage)
             done = subprocess.run([PERSEUS, "serve", "--listen", "127.0.0.1:0", "--data", self.data],
@@ -588,7 +589,7 @@ class Operations(ServerCase):
         job = self.zeus_job()
         self.server.ask("GET", f"/schedule/{job}?rank=0")
 
-        def limit(size):  # no file may grow beyond that: what a full disk looks like to SQLite
+        def limit(size):  # no file may grow beyond it: for SQLite, a full disk
             resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
         limit(max(os.path.getsize(path) for path in pathlib.Path(self.data).iterdir()) + 8192)
@@ -628,7 +629,7 @@ class Operations(ServerCase):
         self.assertEqual((durable["version"], durable["reason"]), (version + 1, plan["reason"]))
 
     def start_read_only(self, prefix, stop):
-        """A server that may write nothing says so once and hands out what is known."""
+        """A server that cannot write logs this once, and serves known plans."""
         self.push()
         job = self.zeus_job()
         plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
@@ -650,7 +651,7 @@ class Operations(ServerCase):
         self.start_read_only(["prlimit", "--fsize=0", "env"], signal.SIGKILL)
 
     def becomes_writable(self, stop):
-        """A server that started on a full disk takes changes once there is room, and its readers see them."""
+        """A server that started on a full disk accepts changes once there is space, and its readers see them."""
         self.push()
         job, other = self.zeus_job(), self.zeus_job()
         plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
@@ -661,7 +662,7 @@ class Operations(ServerCase):
         self.assertEqual(self.server.ask("GET", "/readyz")[0], 503)
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         end = time.monotonic() + BOUND_S
-        while self.server.ask("GET", "/readyz")[0] != 200:  # without any change that a client asks for
+        while self.server.ask("GET", "/readyz")[0] != 200:  # without a change by a client
             self.assertLess(time.monotonic(), end)
             time.sleep(0.05)
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
@@ -714,7 +715,7 @@ class Operations(ServerCase):
             try:
                 found, answer = self.server.ask(method, path, body)
             except ConnectionError:
-                self.assertEqual(status, 413)  # it does not read on, and the client still writes
+                self.assertEqual(status, 413)  # it stops reading while the client still writes
                 continue
             self.assertEqual((found, answer["error"]["code"]), (status, code), answer)
             self.assertEqual(answer["detail"], answer["error"]["message"])
@@ -729,7 +730,7 @@ class Operations(ServerCase):
                 installed.write_text(unit.replace("/usr/local/bin/perseus", os.path.abspath(PERSEUS)))
                 done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(installed)], capture_output=True, text=True)
                 self.assertNotIn(name, done.stdout + done.stderr)
-                # Exposure is said in tenths: 25 is 2.5.
+                # Exposure in tenths: 25 is 2.5.
                 done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=25", str(installed)],
                                       capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -765,7 +766,7 @@ class Operations(ServerCase):
             json.loads(line)
 
     def test_probes_are_answered_while_it_stops(self):
-        # A request whose end has not come keeps the server for its grace.
+        # The server waits for an incomplete request until its grace period ends.
         held = socket.create_connection(self.server.address.split(":"))
         held.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{")
         while b"perseus_connections 2" not in self.server.ask("GET", "/metrics", raw=True)[1]:
@@ -773,7 +774,7 @@ class Operations(ServerCase):
         self.server.process.send_signal(signal.SIGTERM)
         answer = (200, None)
         while answer[0] == 200:
-            with contextlib.suppress(ConnectionResetError, http.client.RemoteDisconnected):  # connected before the signal, asked after it
+            with contextlib.suppress(ConnectionResetError, http.client.RemoteDisconnected):  # connected before the signal, request sent after it
                 answer = self.server.ask("GET", "/readyz")
         self.assertEqual(answer[0], 503)
         self.assertEqual(answer[1]["checks"]["draining"]["status"], "failing")

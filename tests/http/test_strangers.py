@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""A real `perseus serve` under strangers: random calls made from docs/openapi.json, and mutated bytes on raw sockets.
+"""A real `perseus serve` under untrusted input: random calls from docs/openapi.json, and mutated bytes on raw
+sockets.
 
-usage: test_strangers.py PERSEUS [SECONDS [SEED]]; without them PERSEUS_STRANGERS_SECONDS or 20 s, and seed 2026.
+usage: test_strangers.py PERSEUS [SECONDS [SEED]]; default: PERSEUS_STRANGERS_SECONDS or 20 s, and seed 2026.
 
-The time is shared by the test classes. The same seed sends the same kinds of requests; how those of several connections
-interleave is up to the machine. Every failure prints the request and the answer.
+The test classes share the time. The same seed sends the same kinds of requests; the interleaving of several
+connections depends on the machine. Every failure prints the request and the answer.
 """
 
 import http.client
@@ -100,7 +101,7 @@ class StrangersCase(unittest.TestCase):
         def guarded(number):
             try:
                 work(number, until)
-            except Exception as problem:  # the thread's end must not go unseen
+            except Exception as problem:  # the thread's end must be reported
                 self.failures.add(f"thread {number} ended: {type(problem).__name__}", repr(problem))
 
         threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
@@ -120,7 +121,7 @@ class StrangersCase(unittest.TestCase):
 
 
 class Actor:
-    """Somebody with a token: what the role matrix and the job's owner allow it."""
+    """A caller with a token: the role matrix and the job's owner determine its rights."""
 
     def __init__(self, name, role, token=None, sees=None):
         self.name, self.role, self.token, self.sees = name, role, token, sees
@@ -136,7 +137,7 @@ class RandomCalls(StrangersCase):
     def setUp(self):
         super().setUp()
         self.lock = threading.Lock()
-        self.jobs = {}  # id: who registered it; acknowledged, and not asked to be deleted with success
+        self.jobs = {}  # id: owner; acknowledged, and without a successful delete
         self.tokens, self.notices, self.learned, self.token_ids = [], [], [], []
         self.slowest, self.calls, self.statuses = 0.0, 0, {}
         self.validators = {}
@@ -237,7 +238,7 @@ class RandomCalls(StrangersCase):
             connection.close()
 
     def carry_out(self, connection, actor, call):
-        """Sends the call and checks its answer. False: the connection is used up."""
+        """Sends the call and checks its answer. False: the connection cannot be used again."""
         about = f"{actor.name}: {call.method} {call.target[:300]} {(call.body or b'')[:600]!r}"
         headers = dict(call.headers)
         if actor.token:
@@ -250,7 +251,7 @@ class RandomCalls(StrangersCase):
             try:
                 connection.request(call.method, call.target, call.body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                pass  # the server may refuse by the head; its answer is there to read
+                pass  # the server may reject by the head; its answer can be read
             reply = connection.getresponse()
             stream = reply.getheader("Content-Type", "").startswith("text/event-stream")
             content = self.first_of(connection, reply) if stream else reply.read()
@@ -323,7 +324,7 @@ class RandomCalls(StrangersCase):
         if not actor.may(call.role):
             allowed = {401, 429} if actor.role is None else {403}
             if call.headers.get("Content-Type", "application/json") != "application/json":
-                allowed.add(415)  # refused before the token is looked at
+                allowed.add(415)  # rejected before the token is checked
             if status not in allowed:
                 fail(f"{actor.name} gets {status}; allowed: {sorted(allowed)}")
         elif actor.role == "job" and owner and owner != actor.name and status not in (403, 415):
@@ -332,7 +333,7 @@ class RandomCalls(StrangersCase):
             fail("a job's token registers another job")
 
     def check_parts(self, actor, call, answer, fail):
-        """The parts of an exchange are refused one by one."""
+        """The server rejects the parts of an exchange one by one."""
         for report, part in zip(json.loads(call.body).get("reports", []), answer["reports"]):
             owner = self.jobs.get(report["job"])
             if owner and owner != actor.name and part["status"] != 403:
@@ -359,7 +360,7 @@ class RandomCalls(StrangersCase):
 
 
 class ProtocolCase(StrangersCase):
-    """Mutated bytes, then a good request on a connection of its own."""
+    """Mutated bytes, then a valid request on a separate connection."""
 
     def setUp(self):
         super().setUp()
@@ -394,7 +395,7 @@ class ProtocolCase(StrangersCase):
                         if chance.random() < 0.2:
                             time.sleep(chance.random() * 0.003)
                 except OSError:
-                    pass  # refused before all was sent
+                    pass  # rejected before all was sent
                 received, cut = self.read(connection, methods, len(requests), rest)
         except OSError as problem:
             self.failures.add(f"cannot connect: {type(problem).__name__}", repr(problem))
@@ -414,7 +415,7 @@ class ProtocolCase(StrangersCase):
 
     @staticmethod
     def read(connection, methods, count, rest):
-        """All bytes until the server closes; this side ends what the server cannot. Second: "", "reset" or "timeout"."""
+        """Returns all bytes until the server closes; this side ends streams. Second: "", "reset" or "timeout"."""
         received, ended = b"", rest == "complete"
         connection.settimeout(LONGEST_ANSWER_S if ended else 0.3)
         while True:

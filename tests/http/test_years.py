@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Databases of years: from every released version, damaged in a place, dumped and restored."""
+"""Databases of earlier years: from every released version, damaged in one place, dumped and restored."""
 
 import pathlib
 import re
@@ -43,7 +43,7 @@ class Folder(unittest.TestCase):
         return answer
 
     def check_saved_jobs(self, server, token=None):
-        """What the servers that left the saved databases had been told."""
+        """The state that the servers acknowledged before they left the saved databases."""
         jobs = self.ask(server, "GET", "/v1/jobs", token=token)["jobs"]
         states = {job["state"]: job["id"] for job in jobs}
         self.assertEqual(sorted(states), ["deployed", "finished"])
@@ -95,7 +95,7 @@ class SavedPostgres(Folder):
         self.addCleanup(self.cluster.close)
 
     def restored(self, name, dump):
-        """The URL of a new database with what was dumped."""
+        """Returns the URL of a new database with the dump's content."""
         host = self.cluster.folder
         self.cluster.run("createdb", "-h", host, "-U", "perseus", name)
         subprocess.run([postgres.programs() / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-h", host, "-U", "perseus", name],

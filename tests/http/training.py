@@ -1,4 +1,5 @@
-"""A training job on GPUs that follow the sample profile: its ranks ask a server over /v1 and report, as clients do."""
+"""A training job on GPUs that follow the sample profile: its ranks send requests over /v1 and report, as clients
+do."""
 
 import csv
 import random
@@ -12,7 +13,7 @@ BLOCKING_W = 90.0
 
 
 def truth(every=2):
-    """(stage, instruction, MHz) -> seconds, joules; every so many clocks of the sample profile, the highest included."""
+    """(stage, instruction, MHz) -> seconds, joules; every n-th clock of the sample profile, the highest included."""
     with PROFILE.open() as rows:
         table = {(int(row["stage"]), row["instruction"], int(row["frequency"])): (float(row["time"]), float(row["energy"]))
                  for row in csv.DictReader(rows)}
@@ -42,8 +43,8 @@ class Training:
         self.iteration = 0
         self.version = [0] * (4 * dp)
         self.next = [None] * (4 * dp)  # plan of each rank, until its first iteration
-        self.now = [None] * (4 * dp)  # plan that it follows
-        self.window = [[] for _ in range(4 * dp)]  # iterations of the profiling window that it runs
+        self.now = [None] * (4 * dp)  # plan that each rank follows
+        self.window = [[] for _ in range(4 * dp)]  # iterations of the rank's current profiling window
         self.times = []  # of all iterations, without noise
         self.kinds = []
 
@@ -65,14 +66,14 @@ class Training:
         return self.ask("GET", "")
 
     def restart(self, epoch, **more):
-        """Every process of the job ends, and another one comes in its place."""
+        """Every process of the job ends, and a new one replaces it."""
         self.iteration = 0
         count = 4 * self.dp
         self.version, self.next, self.now, self.window = [0] * count, [None] * count, [None] * count, [[] for _ in range(count)]
         self.register(epoch=epoch, **more)
 
     def poll(self, rank, wait_s=0):
-        """Asks for the next plan; whether there is one."""
+        """Requests the next plan; returns whether there is one."""
         answer = self.ask("GET", f"/ranks/{rank}/plan?have={self.version[rank]}&iteration={self.iteration}&wait_s={wait_s}")
         if answer.get("unchanged"):
             return False
@@ -81,7 +82,7 @@ class Training:
         return True
 
     def clocks_of(self, rank):
-        """What the rank runs in this iteration, and whether this is a window's iteration."""
+        """Returns the rank's clocks in this iteration, and whether the iteration belongs to a window."""
         plan = self.next[rank]
         if plan and self.iteration >= plan["from_iteration"]:
             self.now[rank], self.next[rank], self.window[rank] = plan, None, []
@@ -108,7 +109,8 @@ class Training:
                     self.report(rank, chosen[rank], time_s, busy_j[rank % 4] + BLOCKING_W * (time_s - busy_s[rank % 4]))
 
     def run_until(self, states, limit_s=240):
-        """Iterations here take no time, so how many there are until the server has planned is the machine's affair."""
+        """Iterations take no time here, so the number of iterations until the server has planned depends on the
+        machine."""
         limit_s += time.monotonic()
         while (view := self.view())["state"] not in states:
             if time.monotonic() > limit_s:
@@ -121,7 +123,7 @@ class Training:
         return self.truth[stage, instruction, max(c for c in self.clocks if c <= runs_at)]
 
     def pipeline(self, clocks):
-        """Seconds of an iteration, and per stage the seconds and joules of its computations."""
+        """Returns the seconds of an iteration, and per stage the seconds and joules of its computations."""
         ends, at, free = {}, [0] * 4, [0.0] * 4
         busy_s, busy_j = [0.0] * 4, [0.0] * 4
         while any(at[stage] < len(self.orders[stage]) for stage in range(4)):
@@ -167,7 +169,7 @@ class Training:
         self.ask("POST", "/iterations", joined)
 
     def highest_s(self):
-        """An iteration with everything at the highest clock."""
+        """Runs an iteration with everything at the highest clock."""
         return self.pipeline([[self.clocks[0]] * len(order) for order in self.orders])[0]
 
     def mean_time_s(self, last):

@@ -1,7 +1,8 @@
-"""Training jobs that ask servers which may die at any moment, and the ledger of what they were told.
+"""Training jobs that call servers which may die at any moment, and a ledger of the acknowledged answers.
 
-A worker does one thing after another and writes down what was acknowledged; what was cut off may have happened or not.
-check() then asks a server whether all of it is still so. Waiters are ranks that ask for the next plan for ever.
+A worker makes one call after another and records acknowledged changes; an interrupted call may have happened or not.
+check() then verifies with a server that the recorded state holds. Waiters are ranks that request the next plan for
+ever.
 """
 
 import http.client
@@ -11,17 +12,17 @@ import threading
 
 from served import PROFILE
 
-MICROBATCHES = 24  # enough for a characterisation to be cut in half now and then
+MICROBATCHES = 24  # enough that some kills interrupt a characterization
 DP, PP = 2, 4
-PROVISIONAL = 1 << 30  # versions from here on are of plans that a server told while its store was slow; no promise holds them
+PROVISIONAL = 1 << 30  # versions from here on are of plans sent while the store was slow; no promise holds them
 
 
 class Lost(Exception):
-    """No answer: nobody knows what became of the call."""
+    """No answer: the outcome of the call is unknown."""
 
 
 def profile_body(seed):
-    """The sample profile with times of its own, so that its frontier is another one."""
+    """The sample profile with modified times, so that its frontier differs."""
     lines = PROFILE.read_text().splitlines()
     rows = [line.split(",") for line in lines[1:]]
     factor = 1 + seed / 1e6
@@ -30,7 +31,7 @@ def profile_body(seed):
 
 
 class Addresses:
-    """The servers that are there now."""
+    """The running servers."""
 
     def __init__(self):
         self.changed = threading.Condition()
@@ -67,13 +68,13 @@ class Client:
         except (OSError, http.client.HTTPException) as problem:
             self.connection.close()
             raise Lost from problem
-        if reply.status == 503:  # the server stops, or its database is away: ask again
+        if reply.status == 503:  # the server stops, or its database is unreachable: retry
             raise Lost
         return reply.status, json.loads(content)
 
 
 class Job:
-    """What one worker was told about one job of its own."""
+    """The answers to one worker about one job of its own."""
 
     def __init__(self, name):
         self.id = name
@@ -90,8 +91,8 @@ class Workload:
     def __init__(self, addresses, seed, workers=3, waiters=3):
         self.addresses = addresses
         self.jobs, self.profiles = [], {}
-        self.plans = {}  # (job, rank, version) -> the plan as a rank was told it
-        self.newest = {}  # job -> highest version that a rank was told
+        self.plans = {}  # (job, rank, version) -> the plan as the rank received it
+        self.newest = {}  # job -> highest version that a rank received
         self.lock = threading.Condition()
         self.paused, self.stopping, self.parked = False, False, 0
         self.lost = self.done = self.failures_seen = 0
@@ -101,7 +102,7 @@ class Workload:
         for thread in self.threads:
             thread.start()
 
-    # ---- Threads that stand still when they are told to
+    # ---- Threads that pause on request
 
     def run(self, turn, draw):
         client, memory = Client(self.addresses, draw), {}
@@ -135,7 +136,7 @@ class Workload:
             return not self.stopping
 
     def pause(self):
-        """Returns when every thread has written down its last answer."""
+        """Returns when every thread has recorded its last answer."""
         with self.lock:
             self.paused = True
         with self.addresses.changed:
@@ -161,7 +162,7 @@ class Workload:
         if self.problem:
             raise self.problem
 
-    # ---- What they do
+    # ---- The calls of workers and waiters
 
     def work(self, client, draw, mine):
         jobs = mine.setdefault("jobs", [])
@@ -213,7 +214,7 @@ class Workload:
         job.ranks.add(rank)
 
     def straggler(self, client, job, draw):
-        # Each target once: who may take whose place is what the scenarios are about.
+        # Each target once: the scenarios test which notice may replace which.
         known = [t for t in job.targets if t.get("rank", 0) in job.ranks and
                  ("accelerator" not in t or int(t["accelerator"].rsplit("-", 1)[1]) in job.ranks)]
         if not known:
@@ -246,7 +247,7 @@ class Workload:
         job.finished = True
 
     def wait(self, client, draw, mine):
-        """Rank after rank, each asks again from what it has until its job is over."""
+        """One rank after another: each requests plans from its own version on until its job has ended."""
         if "job" not in mine or mine["job"].finished or draw.random() < 0.02:
             jobs = [job for job in self.jobs[-6:] if job.ranks and not job.finished]
             if not jobs:
@@ -256,7 +257,7 @@ class Workload:
             mine["rank"], mine["have"] = draw.choice(sorted(mine["job"].ranks)), 0
         job, rank, have = mine["job"].id, mine["rank"], mine["have"]
         status, plan = client.ask("GET", f"/v1/jobs/{job}/ranks/{rank}/plan?have={have}&wait_s=0.3")
-        if status == 409:  # finished meanwhile
+        if status == 409:  # meanwhile finished
             assert mine["job"].finished or mine["job"].maybe_finished, plan
             del mine["job"]
             return
@@ -282,10 +283,10 @@ class Workload:
         assert status == 200, content
         return content
 
-    # ---- Is it all there?
+    # ---- Checks of the recorded state
 
     def check(self, client, draw, everything=False):
-        """Asserts what was acknowledged, of the jobs that something happened to. Returns their states."""
+        """Asserts the acknowledged state of the jobs that changed. Returns their states."""
         states = []
         for name, (body, acknowledged) in list(self.profiles.items())[0 if everything else -4:]:
             status, answer = client.ask("GET", f"/v1/profiles/{name}")
@@ -326,7 +327,7 @@ class Workload:
         assert cap in ([job.cap] if job.cap else [], *([c] for c in job.maybe_caps)), (job.cap, job.maybe_caps, view)
 
     def settled(self, client):
-        """Whether nothing is under way: every job that knows its profile has its plan, all notices are in force."""
+        """Whether no work is pending: every job with a known profile has its plan, all notices are in force."""
         for job in self.jobs:
             view = self.expect(client.ask("GET", f"/v1/jobs/{job.id}"))
             assert view["state"] != "failed", view
@@ -337,7 +338,7 @@ class Workload:
         return True
 
     def lateness(self, server, outages):
-        """How long after they were due notices took effect, or after the last of the outages (begin, end) they met."""
+        """Delay of notices after their due time, or after the end of the last outage (begin, end) that they met."""
         late = []
         for job in self.jobs:
             due = {f"straggler notice {notice} is in force": at_s for notice, (_, _, at_s) in job.notices.items()}

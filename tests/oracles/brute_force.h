@@ -1,7 +1,9 @@
-// Every plan of a tiny pipeline: the true optimum that planners are compared with.
+// Enumerates every plan of a tiny pipeline: the true optimum to compare planners with.
 //
-// Input: a valid DAG with at most `max_plans` plans. Output: the Pareto set of realised (time, effective energy),
-// fastest first, strictly rising in time and falling in energy. Cost: plans * (computations + dependencies).
+// Input:   a valid DAG with at most `max_plans` plans.
+// Output:  the Pareto set of realized (time, effective energy), fastest first, strictly rising in time and falling in
+//          energy.
+// Cost:    plans * (computations + dependencies).
 #pragma once
 
 #include <vector>
@@ -11,7 +13,7 @@
 
 namespace perseus::testing {
 
-/// How many plans the DAG has (as a double: it overflows integers).
+/// Number of plans of the DAG (a double, because it overflows integers).
 double num_plans(const model::ComputationDag& dag);
 
 class BruteForce {

@@ -1,4 +1,4 @@
-// Where random instances get their numbers from: a seed, or RapidCheck (which then shrinks what fails).
+// Source of numbers for random instances: a seed, or RapidCheck (which then shrinks failures).
 #pragma once
 
 #include <rapidcheck.h>

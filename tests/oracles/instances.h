@@ -1,5 +1,5 @@
-// Random pipelines, the awkward ones included: ties, dominated and repeated rows, noise, single options, constant-time
-// operations, no blocking power, very small and very large energies, every schedule, and DAGs that are no pipeline.
+// Random pipelines, including awkward ones: ties, dominated and repeated rows, noise, single options, constant-time
+// operations, no blocking power, very small and very large energies, every schedule, and DAGs that are not pipelines.
 #pragma once
 
 #include <string>

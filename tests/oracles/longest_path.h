@@ -1,6 +1,9 @@
-// The makespan and effective energy of a plan by one pass in topological order: what the simulator is compared with.
+// Computes makespan and effective energy of a plan in one pass in topological order, as a reference for the
+// simulator.
 //
-// Input: a valid DAG and a plan that fits. Cost: O(computations + dependencies). Threads: any.
+// Input:   a valid DAG and a plan that fits.
+// Cost:    O(computations + dependencies).
+// Threads: any.
 #pragma once
 
 #include "planning/model/computation_dag.h"

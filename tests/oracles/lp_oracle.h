@@ -1,9 +1,13 @@
 // The relaxation at one deadline as a linear program, solved by Clp: an oracle for the lower bound.
 //
 // Problem: least sum of effective energies over durations on each computation's lower convex hull, such that all ends
-// are within the deadline. Input: a valid DAG. Output: the optimum, and the dual solution as a certificate; nothing if
-// no plan is that fast. Precision: about 1e-9 relative to the energies' size. Cost: a simplex run; fit for a few
-// thousand computations. Threads: any. Source: Kelley 1961 (project crashing as a linear program).
+//          are within the deadline.
+// Input:   a valid DAG.
+// Output:  the optimum, and the dual solution as a certificate; nothing if no plan is that fast. Precision about 1e-9
+//          relative to the energies' size.
+// Cost:    a simplex run; suitable for a few thousand computations.
+// Threads: any.
+// Source:  Kelley 1961 (project crashing as a linear program).
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
-// The same problem told in another way: metamorphic tests plan both and compare.
+// Transformations of a planning problem with a known effect on its frontier: metamorphic tests plan both and compare.
 //
-// Input: a valid DAG; output: a valid DAG. What each does to the frontier is said with it.
+// Input:   a valid DAG.
+// Output:  a valid DAG; each function's comment states the effect on the frontier.
 #pragma once
 
 #include "oracles/dice.h"

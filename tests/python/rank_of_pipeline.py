@@ -3,8 +3,8 @@
 
 usage: rank_of_pipeline.py SERVER RANK RANKS MICROBATCHES JOB DEVICE [TABLE.csv]
 The schedule is 1F1B, or that of the table, with two stages a rank.
-Says "job ID" and "planned" when a plan is in force and a clock of it was set; ends when its standard input does, and
-says its statistics as JSON.
+Prints "job ID", then "planned" when a plan is in force and one of its clocks was set; ends when its standard input
+does, and prints its statistics as JSON.
 """
 
 import json

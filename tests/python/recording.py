@@ -1,4 +1,4 @@
-"""Tests against the recording stand-in for libperseus: what the package asked of the library, call by call."""
+"""Base of tests on the recording stand-in for libperseus: the package's calls of the library, one by one."""
 
 import logging
 import os
@@ -22,7 +22,7 @@ class RecordedTest(unittest.TestCase):
         self.addCleanup(client.stop)
 
     def restart(self):
-        """As a new process."""
+        """Starts from the state of a new process."""
         client.stop()
         client._said.clear()
         logging.getLogger("perseus").addHandler(logging.NullHandler())  # assertLogs is how a test looks

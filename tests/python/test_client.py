@@ -1,4 +1,4 @@
-"""perseus.client: what it asks of the library, and that nothing that is wrong gets into training."""
+"""perseus.client: its calls of the library, and that none of its errors reaches the training loop."""
 
 import os
 import subprocess
@@ -283,7 +283,7 @@ class JobId(RecordedTest):
         self.assertFalse(waiting._starting.is_alive())
         self.assertEqual(self.calls(), [])
 
-    def test_rank_0_that_cannot_start_keeps_nobody_waiting(self):
+    def test_rank_0_that_cannot_start_delays_no_rank(self):
         store = Store()
         with self.assertLogs("perseus", "ERROR"):
             self.as_rank(0, store, microbatches="many")
@@ -310,7 +310,7 @@ class JobId(RecordedTest):
         self.as_rank(0, store)
         self.assertNotIn("job", self.options())
         self.as_attempt(1)
-        late = self.as_rank(3, store, start_limit_s=0)  # it does not take what the attempt before was told
+        late = self.as_rank(3, store, start_limit_s=0)  # it does not use an answer to the previous attempt
         self.assertEqual((late.active, late.reason), (False, "waiting for the job's id"))
         for attempt in (1, 2):
             self.as_attempt(attempt)

@@ -82,7 +82,7 @@ class RealLibrary(unittest.TestCase):
             self.assertEqual(started.job, "")
             self.assertEqual(started.statistics()["iteration"], 1)
             self.assertEqual([wrong["cause"] for wrong in started.status()["wrong"]], ["server"])
-        self.assertEqual(sum("127.0.0.1:9" in line for line in logged.output), 1)  # said once
+        self.assertEqual(sum("127.0.0.1:9" in line for line in logged.output), 1)  # logged once
 
     def test_other_threads_may_ask(self):
         started, done = self.start(), threading.Event()

@@ -1,4 +1,5 @@
-// What every store promises, asked of each kind: a test that includes this says INSTANTIATE_TEST_SUITE_P for its kinds.
+// Tests of what every store promises. A test file that includes this header calls INSTANTIATE_TEST_SUITE_P for its
+// kinds of stores.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -54,7 +55,7 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   void remove_job(const std::string& job) {
     ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->remove_job(job, done); }).ok());
   }
-  /// Until there is nothing left to do.
+  /// Runs all pending work.
   void sweep(double now_s, double grace_s) {
     const store::Sweep asked{{"input/", "known/"}, now_s, grace_s};
     while (*executor_.outcome<bool>([&](auto done) { store_->sweep(asked, done); })) {}
@@ -164,7 +165,7 @@ TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
   sweep(1000, 100);
   sweep(1099, 100);
   EXPECT_EQ(keys().size(), 5U) << "not before its grace is over";
-  put_blob("input/of nobody", "2");  // somebody is just about to use it
+  put_blob("input/of nobody", "2");  // a job may be about to use it
   sweep(1100, 100);
   EXPECT_EQ(keys().size(), 5U);
   sweep(1200, 100);
@@ -199,7 +200,7 @@ TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {
   EXPECT_FALSE(claim("two", 111, 10));
   EXPECT_TRUE(claim("two", 119, 10));
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "one", done); }).ok());
-  EXPECT_FALSE(claim("one", 120, 10));  // the release was not the owner's
+  EXPECT_FALSE(claim("one", 120, 10));  // the release came from another owner
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "two", done); }).ok());
   EXPECT_TRUE(claim("one", 120, 10));
 }
@@ -243,7 +244,7 @@ TEST_P(AnyStore, SaysWhatJobsHoldAndHowMuchThatIs) {
   store::Append second = to("b", 0, {"1"});
   second.holds = {"input/x"};
   ASSERT_TRUE(append(second).ok());
-  put_blob("known/y", "yy", {"input/x"});  // no job
+  put_blob("known/y", "yy", {"input/x"});  // no job uses it
   EXPECT_THAT(store_->held_blobs().value(),
               ElementsAre(store::HeldBlob{"a", "input/x", 1000}, store::HeldBlob{"b", "input/x", 1000}));
   put_blob("frontier/later", "1234");

@@ -1,4 +1,4 @@
-// A service's API on a free port of this machine, as `perseus serve` puts it together, without its settings.
+// A service's API on a free port of this machine, set up as `perseus serve` does it, with default settings.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -23,11 +23,11 @@ class ApiOnPort {
     port_ = *listening;
   }
   [[nodiscard]] std::uint16_t port() const { return port_; }
-  /// Sends what event streams wait for; to be called now and then where there are any.
+  /// Sends pending events to event streams; tests with event streams call it regularly.
   void tick() { api_.tick(); }
 
  private:
-  /// Waits as the service's own: a test that turns the clock by an hour does not want them to end by themselves.
+  /// Waits practically without a time limit, so that they do not end when a test advances the clock by an hour.
   static routes::ApiOptions without_bound() {
     routes::ApiOptions options;
     options.longest_wait_s = 1e9;

@@ -1,4 +1,4 @@
-// A certificate of a test's own for 127.0.0.1, and its key.
+// A certificate for 127.0.0.1 that the test generates, and its key.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A small training job whose every number can be worked out by hand, and what emulating it needs.
+// A small training job with numbers that can be worked out by hand, and the inputs to emulate it.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace perseus::testing {
 
-/// One stage: forward takes 1 s and 100 J at 1000 MHz, 2 s and 120 J at 500; backward is just as long but dearer: 1 s
-/// and 200 J, 2 s and 220 J. Waiting: 50 W, so that effective energies fall from 50 to 20 J and from 150 to 120 J.
+/// One stage. Forward: 1 s and 100 J at 1000 MHz, 2 s and 120 J at 500 MHz. Backward: 1 s and 200 J, 2 s and 220 J.
+/// Waiting draws 50 W, so effective energies fall from 50 to 20 J and from 150 to 120 J.
 inline model::Profile one_stage_profile() {
   const auto entry = [](const char* instruction, double fast_j, double slow_j) {
     return model::ProfileEntry{0,
@@ -32,7 +32,7 @@ inline model::Scenario small_scenario(int pipelines) {
   return scenario;
 }
 
-/// Kinds of a scenario that all have this profile.
+/// Kinds of a scenario, all with this profile.
 inline std::vector<emulator::PipelineKind> kinds_of(const model::Scenario& scenario, const model::Profile& profile) {
   std::vector<emulator::PipelineKind> kinds;
   for (const model::ScenarioKind& kind : scenario.kinds)

@@ -1,4 +1,4 @@
-// A process that writes to a store and is killed at a moment of the test's choice.
+// A process that writes to a store, and that the test kills at a chosen moment.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace perseus::testing {
 
-/// Runs `write` in a process of its own, which writes every sequence that was acknowledged to the pipe that it is given
-/// and does not return; kills it after so many of them. Returns the last one, or `before` if there was none.
+/// Runs `write` in a child process. `write` sends every acknowledged sequence to the given pipe and does not return.
+/// Kills the child after this many acknowledgements. Returns the last sequence, or `before` if there was none.
 inline std::int64_t last_acknowledged_before_the_kill(const std::function<void(int pipe)>& write, int until,
                                                       std::int64_t before) {
   int pipe[2];

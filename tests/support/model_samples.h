@@ -1,4 +1,4 @@
-// Small profiles and DAGs that several tests start from.
+// Small profiles and DAGs that several tests use.
 #pragma once
 
 #include <string>
@@ -20,7 +20,7 @@ inline model::Profile uniform_profile(int num_stages, const std::vector<std::pai
   return profile;
 }
 
-/// Forward, backward, and the two halves of backward: whatever a schedule asks for.
+/// Forward, backward, and the two halves of backward: all that a schedule may need.
 inline model::Profile profile_for_any_schedule(int num_stages, double forward = 1, double input = 1,
                                                double weight = 1) {
   return uniform_profile(
@@ -28,7 +28,7 @@ inline model::Profile profile_for_any_schedule(int num_stages, double forward = 
       {{"forward", forward}, {"backward", input + weight}, {"input_gradient", input}, {"weight_gradient", weight}});
 }
 
-/// Two stages, two clocks each, different numbers everywhere.
+/// Two stages, two clocks each, all numbers different.
 inline model::Profile two_clock_profile(int num_stages = 2) {
   model::Profile profile;
   profile.accelerators.assign(num_stages, 1);
@@ -47,7 +47,7 @@ inline model::Profile two_clock_profile(int num_stages = 2) {
   return profile;
 }
 
-/// Iteration time when everything runs at option 0: the DAG's longest path.
+/// Iteration time with everything at option 0: the DAG's longest path.
 inline double makespan(const model::ComputationDag& dag) {
   std::vector<double> start(dag.computations.size());
   double end = 0;

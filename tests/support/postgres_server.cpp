@@ -23,7 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Starts a program, quietly, as the user `postgres` where we are root. It does not outlive us.
+/// Starts a program without output, as the user `postgres` if the test runs as root. It ends when the test process
+/// ends.
 pid_t start_program(const std::string& program, const std::vector<std::string>& arguments, const std::string& log) {
   std::vector<char*> words{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
@@ -89,7 +90,7 @@ void PostgresServer::start() {
                           {"-D", folder_ + "/data", "-k", folder_, "-c", "listen_addresses=", "-c",
                            flush_ == Flush::never ? "fsync=off" : "fsync=on", "-c", "shared_buffers=16MB"},
                           folder_ + "/log");
-  // A process of its own: there is nothing to wait for but its readiness.
+  // The server is a separate process, so the test polls until it is ready.
   for (int attempt = 0; attempt < 3000; ++attempt) {
     if (succeeds(programs() + "/pg_isready", {"-q", "-h", folder_, "-U", "perseus", "-d", "postgres"}, "/dev/null"))
       return;
@@ -99,7 +100,7 @@ void PostgresServer::start() {
 }
 
 void PostgresServer::stop() {
-  ::kill(server_, SIGINT);  // "fast": clients are thrown out, and everything is in order
+  ::kill(server_, SIGINT);  // "fast" shutdown: disconnects clients, and completes in order
   ::waitpid(server_, nullptr, 0);
   server_ = -1;
 }

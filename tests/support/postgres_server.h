@@ -1,8 +1,9 @@
-// A real PostgreSQL server for tests, in a folder that goes away with it.
+// A real PostgreSQL server for tests, in a temporary folder.
 //
-// It listens on a socket in its folder only, trusts everybody there, and, since PostgreSQL refuses to run as root, runs
-// as the user `postgres` where the tests are root. Unless told to it does not flush to disk: what tests kill are its
-// clients. Where Debian's package is not installed there is none: PERSEUS_NEEDS_POSTGRES skips the test and says so.
+// It listens only on a socket in its folder and trusts every connection. PostgreSQL refuses to run as root, so it
+// runs as the user `postgres` where the tests are root. By default it does not flush to disk, because tests kill its
+// clients and not the server.
+// Errors:  without Debian's package, PERSEUS_NEEDS_POSTGRES skips the test and prints the reason.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +15,7 @@ namespace perseus::testing {
 
 class PostgresServer {
  public:
-  /// Where the programs of the newest installed version are, or "".
+  /// Folder of the newest installed version's programs, or "".
   static std::string programs();
 
   enum class Flush { never, at_every_commit };
@@ -24,7 +25,7 @@ class PostgresServer {
   ~PostgresServer();
 
   void start();
-  /// At once, throwing its clients out.
+  /// Stops it at once and disconnects its clients.
   void stop();
   /// Creates an empty database and returns its connection string.
   std::string new_database();

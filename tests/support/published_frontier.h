@@ -1,8 +1,10 @@
 // The published GPT-3 175B emulation case: its DAG and its frontier, read in place.
 //
-// Input: the folder of measurements (tests/support/shared_data.h), "a100_sxm" or "a40", a number of microbatches the frontier
-// was published for. Output: 8 stages, 1F1B; points as in the file (planned time, fitted-model energy), slowest first.
-// Errors: abort with a message: these files are known. Threads: pure functions.
+// Input:   the folder of measurements (tests/support/shared_data.h), "a100_sxm" or "a40", a number of microbatches with a
+//          published frontier.
+// Output:  8 stages, 1F1B; points as in the file (planned time, fitted-model energy), slowest first.
+// Errors:  aborts with a message: these files are known.
+// Threads: pure functions.
 #pragma once
 
 #include <cstdlib>
@@ -25,7 +27,7 @@ namespace perseus::testing {
 struct EmulatedGpu {
   std::string name;
   Watts blocking_power;
-  Seconds unit_time;  ///< tau that was published
+  Seconds unit_time;  ///< published tau
 };
 
 inline std::vector<EmulatedGpu> emulated_gpus() {

@@ -14,7 +14,7 @@ std::vector<model::Measurement> options(double seconds_at_top) {
   std::vector<model::Measurement> all;
   for (int k = 0; k < clocks; ++k) {
     const int mhz = 1410 - 30 * k;
-    const double slow = 0.25 + 0.75 * 1410.0 / mhz;  // a part of the work waits for memory, whatever the clock
+    const double slow = 0.25 + 0.75 * 1410.0 / mhz;  // part of the work waits for memory, at every clock
     const double power = 110 + 290 * std::pow(mhz / 1410.0, 2.4);
     const double time = seconds_at_top * slow;
     all.push_back({Megahertz(mhz), Seconds(time), Joules(power * time), Seconds(), Joules(), 1});
@@ -94,7 +94,7 @@ model::Frontier sample_frontier(const model::ComputationDag& dag, int points) {
     for (std::size_t i = 0; i < plan.size(); ++i) {
       const model::Computation& c = dag.computations[i];
       const auto& all = dag.types[c.type].options;
-      const double part = c.type % 2 == 0 ? 1 / 2.05 : 1;  // forwards are that much shorter than backwards
+      const double part = c.type % 2 == 0 ? 1 / 2.05 : 1;  // forwards are shorter than backwards by this factor
       const double wobble = 1 + 0.003 * std::sin(1.7 * c.microbatch + k);
       const Seconds allowed(heaviest * part * slower * wobble);
       int option = 0;

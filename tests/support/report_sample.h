@@ -1,7 +1,8 @@
-// A synthetic pipeline and a handful of plans for it, for looking at and testing reports without a planner.
+// A synthetic pipeline with a few plans, to view and test reports without a planner.
 //
-// 1F1B, N ranks with M microbatches, 24 clocks from 1410 MHz down, stages of slightly different length. The plans slow
-// every stage down together, light stages more; the bound is drawn a little below them. No planner made these numbers.
+// 1F1B, N ranks with M microbatches, 24 clocks from 1410 MHz down, stages of slightly different length. The plans
+// slow all stages down together, light stages more; the bound lies slightly below them. No planner computed these
+// numbers.
 #pragma once
 
 #include "planning/model/computation_dag.h"

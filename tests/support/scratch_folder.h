@@ -1,4 +1,4 @@
-// Scratch folders that go away with the test.
+// Scratch folders that are removed with the test.
 #pragma once
 
 #include <filesystem>
@@ -17,7 +17,7 @@ class ScratchFolder {
   [[nodiscard]] std::string path(std::string_view name = "") const;
   /// Writes a file there and returns its path.
   [[nodiscard]] std::string file(std::string_view name, std::string_view content) const;
-  /// Names of everything in it, hidden things included, sorted.
+  /// Names of all its entries, including hidden ones, sorted.
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:

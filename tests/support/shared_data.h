@@ -1,7 +1,8 @@
-// Published measurements that tests read in place and that the repository does not hold.
+// Published measurements that tests read in place; the repository does not hold them.
 //
-// They lie beside the checkout (../shared/data) or where the environment variable PERSEUS_SHARED_DATA says. A test
-// that needs them starts with PERSEUS_NEEDS_SHARED_DATA(data), and is skipped with a stated reason where they are not.
+// Input:   the environment variable PERSEUS_SHARED_DATA, or else the folder shared/data beside the checkout.
+// Errors:  a test that needs them starts with PERSEUS_NEEDS_SHARED_DATA(data), which skips the test with the reason
+//          where they are absent.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +14,7 @@
 
 namespace perseus::testing {
 
-/// The folder, or nothing where it does not exist.
+/// The folder, or nothing if it does not exist.
 inline std::optional<std::filesystem::path> shared_data() {
   const char* override = std::getenv("PERSEUS_SHARED_DATA");
   std::filesystem::path folder = override != nullptr ? override : PERSEUS_SHARED_DATA;

@@ -1,8 +1,8 @@
-// A training job that runs any clocks one asks for and reports what it measured, noise included.
+// A training job that runs the requested clocks and reports noisy measurements.
 //
-// Truth is a profile; every occurrence takes its time and energy there, each times an independent 1 + noise * normal.
-// The iteration takes as long as the longest path through these times, and waits at blocking power. The meter of whole
-// iterations may be noisy too. Each rank's clock has an offset of its own in each iteration.
+// The truth is a profile; every occurrence takes its time and energy there, each multiplied by an independent 1 +
+// noise * normal. The iteration takes as long as the longest path through these times, and waits at blocking power.
+// The meter of whole iterations may be noisy too. In each iteration, every rank's clock has its own offset.
 #pragma once
 
 #include <cmath>
@@ -22,7 +22,7 @@ struct SimulationOptions {
   double meter_noise = 0;  ///< of an iteration's energy
   bool energy_breakdown = true;
   Watts blocking_power{83.64};
-  std::vector<double> replica_slowness = {1};  ///< of every rank: times of its replicas
+  std::vector<double> replica_slowness = {1};  ///< of every rank: factor on the times of each replica
   model::TransferLatency transfer_latency = {};
   bool blocking_transfers = false;
   double jitter_s = 0;  ///< of begins, exponentially distributed
@@ -71,7 +71,7 @@ class SimulatedJob {
 
  private:
   double noise(double size) {
-    // Box and Muller, for the same numbers with every standard library.
+    // Box-Muller, for the same numbers with every standard library.
     const double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(engine_() >> 11) * 0x1p-53));
     return 1 + size * radius * std::cos(6.283185307179586 * static_cast<double>(engine_() >> 11) * 0x1p-53);
   }

@@ -1,4 +1,4 @@
-// Profiles of invented GPUs, for tests of profiling: times and powers that fall with the clock, steps included.
+// Profiles of invented GPUs for tests of profiling: times and powers as functions of the clock, with steps.
 #pragma once
 
 #include <cmath>
@@ -11,9 +11,9 @@ namespace perseus::testing {
 struct InventedGpu {
   int stages = 3;
   int clocks = 12;         ///< from 1400 MHz down by 50
-  double steps = 0.003;    ///< how far each clock is off a smooth curve, the same in all stages
-  double different = 0.2;  ///< how far stages differ in size
-  double time = 1;         ///< of every computation, times as much
+  double steps = 0.003;    ///< deviation of each clock from a smooth curve, the same in all stages
+  double different = 0.2;  ///< relative difference in size between stages
+  double time = 1;         ///< factor on the time of every computation
   double power = 1;
 };
 

@@ -1,4 +1,4 @@
-// Traces of runs of a pipeline whose every constant is known, made by the simulator: what calibration must find again.
+// Traces of runs of a pipeline with known constants, made by the simulator: calibration must recover the constants.
 #pragma once
 
 #include <cmath>
@@ -24,7 +24,7 @@ struct TrueRun {
   bool blocking_transfers = true;
   Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
   Seconds tail = Seconds(0.05);
-  double first_backward_factor = 1;  ///< what the first microbatch's backward takes, relative to the others
+  double first_backward_factor = 1;  ///< time of the first microbatch's backward, relative to the others
   double time_noise = 0;             ///< relative, of each computation
   double iteration_noise = 0;        ///< relative, of iteration times and energies
 
@@ -42,7 +42,7 @@ inline std::vector<Megahertz> synthetic_clocks() {
   return clocks;
 }
 
-/// Each plan gives each stage's forwards and backwards a clock of their own, and the first microbatch another.
+/// Each plan gives each stage's forwards and backwards their own clock, and the first microbatch another.
 inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
   const std::vector<Megahertz> clocks = synthetic_clocks();
   model::Profile profile;
@@ -61,14 +61,14 @@ inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
   }
   const model::Schedule schedule = *model::make_schedule("1f1b", {run.stages, run.microbatches, 1});
   const auto noise = [&](double relative) {
-    double sum = -6;  // of twelve uniforms: nearly a normal deviate
+    double sum = -6;  // sum of twelve uniforms: approximately normal
     for (int i = 0; i < 12; ++i) sum += dice.real(0, 1);
     return 1 + relative * sum;
   };
 
   model::RunTrace trace;
   for (int p = 0; p < run.plans; ++p) {
-    // One type per computation, so that each may take a time of its own.
+    // One type per computation, so that each may have its own time.
     model::ComputationDag dag =
         *model::build_dag(profile, schedule, {run.blocking_power, run.transfer_latency, run.blocking_transfers});
     std::vector<model::ComputationType> types;

@@ -1,4 +1,4 @@
-// The demo as a whole, small and quick: what it leaves behind, and that it leaves nothing else behind however it ends.
+// The whole demo, small and quick: its files, and that it leaves nothing else behind however it ends.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Command lines as a stranger types them: a mistake ends in one line that names it, the right exit code, and no files.
+// Mistyped command lines: each prints one line that names the mistake, exits with the right code, and writes no
+// files.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

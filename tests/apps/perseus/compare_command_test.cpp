@@ -1,4 +1,4 @@
-// `perseus compare` as a user runs it: what it prints, what it writes, and that each method's plans verify.
+// `perseus compare` as a user runs it: its output, its files, and that each method's plans verify.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -89,7 +89,7 @@ TEST_F(CompareCommand, RunsOnlyTheMethodsThatAreNamed) {
   EXPECT_EQ(outcome.text.find("\"name\":\"exact\""), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder / "out/all-max/plans.json"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out/exact"));
-  // The bound is the same whoever is compared.
+  // The bound is independent of the compared methods.
   const Outcome with_exact = run(compare + "--methods exact --effort low --json");
   const auto t_star = [](const std::string& text) { return text.substr(text.find("\"t_star_s\""), 24); };
   EXPECT_EQ(t_star(outcome.text), t_star(with_exact.text));

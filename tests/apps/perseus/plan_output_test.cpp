@@ -1,4 +1,4 @@
-// What `perseus plan --out` leaves behind: all of it or nothing.
+// The files of `perseus plan --out`: all or none.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -410,10 +410,10 @@ TEST(PlanOutput, KilledInTheMiddleLeavesNoHalfPlan) {
   const Outcome outcome = run_perseus(plan_words(plans, {"-m", "200"}), kill_while_writing(scratch, SIGKILL));
   if (outcome.signal == SIGKILL) {
     EXPECT_FALSE(fs::exists(plans));
-  } else {  // it was faster than we
+  } else {  // the program ended before the kill
     expect_whole(plans);
   }
-  // What was left behind disturbs nobody.
+  // The remains do not disturb later runs.
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
   expect_whole(plans);
 }

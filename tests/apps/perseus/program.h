@@ -1,4 +1,4 @@
-// Runs the real program and keeps what it said.
+// Runs the real program and captures its output.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// perseus reproduce as a user runs it: every table, whole or not at all, and one clear error otherwise.
+// `perseus reproduce` as a user runs it: every table, complete or not at all, and one clear error otherwise.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Calibration finds again what synthetic traces were made with: exactly without noise, within error bars with noise.
+// Calibration recovers the constants of synthetic traces: exactly without noise, within error bars with noise.
 #include "evaluation/calibration/calibrate.h"
 
 #include <gmock/gmock.h>

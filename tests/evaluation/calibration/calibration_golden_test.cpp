@@ -1,4 +1,4 @@
-// Calibration on published measurements of real runs: how well plans that were left out are predicted.
+// Calibration on published measurements of real runs: accuracy of predictions for left-out plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The examples in docs/formats.md are read by the readers that they explain.
+// The readers accept the examples in docs/formats.md.
 #include <gtest/gtest.h>
 
 #include "io/formats/action_table.h"
@@ -43,7 +43,7 @@ TEST(FormatExamples, CanBeRead) {
   EXPECT_TRUE(plan) << plan.error().message;
 }
 
-// Of a trace the page has single rows: they are read, and what is missing after them is all that is said.
+// For traces the page shows single rows: the reader accepts them, and reports only that the rest is missing.
 TEST(FormatExamples, OfTracesHaveGoodRows) {
   const std::string ops = example("Traces of runs");
   const std::string iterations = example("Traces of runs", 1);

@@ -1,4 +1,4 @@
-// What counts as one address, and how many connections it may have.
+// Which addresses count as one, and how many connections one address may have.
 #include "io/http/address_counts.h"
 
 #include <gtest/gtest.h>

@@ -38,7 +38,7 @@ TEST(CrossSite, LetsProgramsAndItsOwnPagesAsk) {
   EXPECT_EQ(status_of(request_with("GET", {host})), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, json}, "{}")), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, {"content-type", "Application/JSON; charset=utf-8"}}, "{}")), 200);
-  EXPECT_EQ(status_of(request_with("POST", {host})), 200);  // no body: /finish
+  EXPECT_EQ(status_of(request_with("POST", {host})), 200);  // no body, as for /finish
   EXPECT_EQ(status_of(request_with("GET", {host, {"Sec-Fetch-Site", "same-origin"}})), 200);
   EXPECT_EQ(status_of(request_with("GET", {host, {"Sec-Fetch-Site", "none"}})), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, json, {"Origin", "http://localhost:7787"}}, "{}")), 200);

@@ -1,4 +1,4 @@
-// What programs that wait for an answer get: event streams above all.
+// The HTTP client for programs that wait for answers; mainly event streams.
 #include "io/http/http_client.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A server on a thread of its own.
+/// An HTTP server on its own thread.
 class HttpClientTest : public ::testing::Test {
  protected:
   void start(HttpHandler handler, HttpServerOptions options = {}) {
@@ -39,7 +39,7 @@ class HttpClientTest : public ::testing::Test {
     });
     if (thread_.joinable()) thread_.join();
   }
-  /// Returns after the work is done: it may use what is local to the test.
+  /// Returns after the work is done, so the work may use local variables of the test.
   void on_io_thread(const std::function<void()>& work) {
     std::promise<void> done;
     boost::asio::post(io_, [&] {
@@ -126,7 +126,7 @@ TEST_F(HttpClientTest, AKeptConnectionThatTheServerDroppedIsMadeAnew) {
   start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); }, options);
   HttpConnection connection(peer_);
   ASSERT_TRUE(connection.call({"GET", "/", "", ""}).ok());
-  // The server's side is gone once it counts no connection.
+  // The server has closed its side once it counts no connection.
   while (connections() > 0) std::this_thread::yield();
   const auto reply = connection.call({"GET", "/", "", ""});
   ASSERT_TRUE(reply.ok()) << reply.error().message;
@@ -159,7 +159,7 @@ TEST_F(HttpClientTest, ACallThatWasStoppedLeavesAConnectionThatWorks) {
   on_io_thread([&] { parked.clear(); });
 }
 
-/// The same with TLS, and a certificate that was made for the test.
+/// The same with TLS, and a certificate generated for the test.
 class HttpOverTls : public HttpClientTest {
  protected:
   void start(HttpHandler handler, HttpServerOptions options = {}) {

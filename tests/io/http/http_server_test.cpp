@@ -1,4 +1,4 @@
-// The server over real sockets, byte for byte.
+// The HTTP server over real sockets, byte for byte.
 #include "io/http/http_server.h"
 
 #include <gmock/gmock.h>
@@ -39,7 +39,7 @@ class RawClient {
     read();
   }
   void write(std::string_view text) { asio::write(socket_, asio::buffer(text)); }
-  /// Runs the server until the text has come; the text up to its end, taken away.
+  /// Runs the server until the received bytes contain the text; removes and returns everything up to its end.
   std::string until(std::string_view end) {
     while (true) {
       const std::size_t at = text_.find(end);
@@ -91,7 +91,7 @@ class HttpServerTest : public ::testing::Test {
     port_ = *port;
   }
   RawClient client() { return {io_, port_}; }
-  /// What the server answers to these bytes, until it closes.
+  /// Sends these bytes and returns the server's answer, up to the close of the connection.
   std::string answer_to(std::string_view bytes) {
     RawClient raw = client();
     raw.write(bytes);
@@ -105,7 +105,7 @@ class HttpServerTest : public ::testing::Test {
   std::unique_ptr<HttpServer> server_;
 };
 
-TEST_F(HttpServerTest, SomebodyAsksWhileManyGetTheirAnswers) {
+TEST_F(HttpServerTest, ARequestDuringManyAnswersIsServed) {
   std::vector<Responder> waiting;
   handler_ = [&](const HttpRequest& request, Responder responder) {
     if (request.path == "/wait") return waiting.push_back(std::move(responder));
@@ -284,19 +284,19 @@ TEST_F(HttpServerTest, BodiesThatDoNotEndShareARoom) {
   room_is_taken();
   first.write("x");
   EXPECT_THAT(first.until("\r\n"), StartsWith("HTTP/1.1 200"));
-  RawClient second = client();  // there is room again
+  RawClient second = client();  // a place is free again
   second.write(most + "x");
   EXPECT_THAT(second.until("\r\n"), StartsWith("HTTP/1.1 200"));
   second.write(most);
-  second.close();  // and a client that goes gives its room back
+  second.close();  // a client that closes frees its place
   RawClient third = client();
   third.write(most);
   third.write("x");
   EXPECT_THAT(third.until("\r\n"), StartsWith("HTTP/1.1 200"));
 }
 
-/// The timers that the kernel keeps for connections that were accepted on that port, from /proc/net/tcp: which one (2:
-/// keep-alive), and when it is due, in seconds.
+/// The kernel's timers of connections accepted on that port, from /proc/net/tcp: the kind of timer (2: keep-alive),
+/// and the seconds until it expires.
 std::vector<std::pair<int, double>> timers_of(std::uint16_t port) {
   std::ifstream table("/proc/net/tcp");
   std::string line;
@@ -410,12 +410,12 @@ TEST_F(HttpServerTest, StreamsOfEvents) {
   EXPECT_THAT(raw.until("\n\n\r\n"), HasSubstr("id: 7\nevent: plan\ndata: two\ndata: lines\n\n"));
   EXPECT_THAT(raw.until("\n\n"), HasSubstr(": keep-alive"));
   EXPECT_EQ(server_->counts().streams, 1);
-  streams.clear();  // the last handle gone ends it
+  streams.clear();  // releasing the last handle closes it
   EXPECT_THAT(raw.until("0\r\n\r\n"), ::testing::Not(HasSubstr("<closed>")));
   EXPECT_EQ(server_->counts().streams, 0);
 }
 
-TEST_F(HttpServerTest, AStreamThatNobodyReadsIsCut) {
+TEST_F(HttpServerTest, AStreamWithoutAReaderIsClosed) {
   std::vector<Responder> streams;
   HttpServerOptions options;
   options.stream_bytes = 1000;
@@ -496,7 +496,7 @@ TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
   std::vector<Responder> parked;
   handler_ = [&](HttpRequest, Responder responder) { parked.push_back(std::move(responder)); };
   HttpServerOptions options;
-  options.comment_time = 20ms;  // sweeps often
+  options.comment_time = 20ms;  // short, so that the server sweeps often
   start(options);
   RawClient waiting = client();
   waiting.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -532,7 +532,7 @@ TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest)
   start();
   RawClient pipelining = client(), other = client();
   other.write("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
-  other.until("GET /first");  // both are connected
+  other.until("GET /first");  // both clients are connected
   handled_ = 0;
   constexpr int many = 200;
   std::string all;
@@ -558,7 +558,7 @@ TEST_F(HttpServerTest, RequestsOfReadersWaitForThoseOfRanks) {
   while (std::ssize(readers) < many) readers.push_back(std::make_unique<RawClient>(io_, port_));
   RawClient rank = client();
   rank.write("GET /first HTTP/1.1\r\nHost: h\r\n\r\n");
-  rank.until("/first");  // all are connected
+  rank.until("/first");  // all clients are connected
   for (const auto& reader : readers) reader->write("GET /list HTTP/1.1\r\nHost: h\r\n\r\n");
   rank.write("GET /plan HTTP/1.1\r\nHost: h\r\n\r\n");
   rank.until("/plan");

@@ -1,4 +1,4 @@
-// Connections are taken off the kernel's queue while the io_context does nothing.
+// The listener accepts connections while the io_context is idle.
 #include "io/http/listener.h"
 
 #include <gtest/gtest.h>
@@ -61,9 +61,9 @@ TEST_F(ListenerTest, HoldsNoMoreThanItMay) {
   }
 }
 
-TEST_F(ListenerTest, ClosesWhatNobodyTookAndRefusesWhoComesLater) {
+TEST_F(ListenerTest, ClosesPendingConnectionsAndRefusesLaterOnes) {
   start(1);
-  for (int i = 0; i < 3; ++i) connect();  // one waits to be taken, one for its place, one in the kernel
+  for (int i = 0; i < 3; ++i) connect();  // one is being accepted, one waits for a place, one is in the kernel's queue
   until_waiting(1);
   listener_.reset();
   for (tcp::socket& client : clients_) {

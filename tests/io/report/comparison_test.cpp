@@ -1,4 +1,4 @@
-// Who is better than whom, worked by hand; and what the drawing and the page say.
+// Comparison of methods, worked by hand; and the content of drawing and page.
 #include "io/report/comparison.h"
 
 #include <gmock/gmock.h>

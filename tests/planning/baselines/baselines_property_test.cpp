@@ -1,5 +1,5 @@
-// What holds for every baseline on every pipeline: its plans verify, none beats the lower bound, and none beats the
-// frontier that their plans entered.
+// Properties of every baseline on every pipeline: its plans verify, none beats the lower bound, and none beats the
+// frontier that includes its plans.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -161,7 +161,7 @@ TEST(Baselines, NeverBeatTheFrontierThatTheirPlansEntered) {
   }
 }
 
-// What ranks follow is the server's frontier.
+// Ranks follow the server's frontier.
 TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
   constexpr int pipelines = 150;
   for (int seed = 1; seed <= pipelines; ++seed) {

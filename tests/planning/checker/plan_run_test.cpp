@@ -1,4 +1,4 @@
-// Cases worked out by hand.
+// Simulations worked out by hand.
 #include <gtest/gtest.h>
 
 #include "planning/checker/clock_changes.h"
@@ -104,7 +104,7 @@ TEST(Simulator, NamesWhatDoesNotFit) {
 
 TEST(LateClocks, OldClockRunsUntilTheNewOneArrives) {
   // A at 1000 MHz for 4 s, then B: 2 s at 1000 MHz, 4 s at 500 MHz. The request for 500 is made at 4 s and arrives at
-  // 5 s: B has done half of its work at 1000 MHz and needs 2 s for the rest. B ends at 7, where 1000 is asked for: it
+  // 5 s: B has done half of its work at 1000 MHz and needs 2 s for the rest. B ends at 7, with a request for 1000: it
   // arrives at 8, one second into the next iteration, in which A does 1/8 of its work at 500 MHz (8 s) and ends at 4.5.
   const model::ComputationDag dag =
       one_rank({{at(1000, 4, 400), at(500, 8, 240)}, {at(1000, 2, 200), at(500, 4, 120)}});
@@ -120,7 +120,7 @@ TEST(LateClocks, WaitingHidesTheLatency) {
   const model::ComputationDag dag = two_ranks();
   const model::Plan plan = {0, 0, 0, 1};  // rank 0: 1000 MHz, waits from 1 s to 7 s, 500 MHz until 15 s
   const Simulation on_time = simulate(dag, plan);
-  // 500 -> 1000 MHz is asked for at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
+  // 500 -> 1000 MHz is requested at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
   const Simulation late = simulate(dag, plan, {Seconds(0.5)});
   EXPECT_DOUBLE_EQ(late.end[0].value(), 0.5 + 0.75);
   EXPECT_DOUBLE_EQ(late.makespan.value(), on_time.makespan.value() + 0.25);

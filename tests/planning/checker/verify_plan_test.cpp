@@ -1,4 +1,4 @@
-// A frontier known by hand, and every claim of it falsified once.
+// A frontier worked out by hand, with every claim falsified once.
 #include "planning/checker/verify_plan.h"
 
 #include <gmock/gmock.h>

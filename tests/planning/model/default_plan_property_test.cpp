@@ -1,5 +1,5 @@
-// The rule by which plans are chosen, on random frontiers: no choice within what is allowed needs less energy, and who
-// tolerates more never pays for it.
+// The rule that selects the default plan, on random frontiers: no allowed choice needs less energy, and a larger
+// tolerance never needs more.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -69,7 +69,7 @@ RC_GTEST_PROP(DefaultPlanProperty, NoAllowedTimeNeedsLessAndMoreToleranceNeverCo
     const Seconds chosen = least_energy_time(job.followers, job.others, straggler, limit);
     RC_ASSERT(chosen >= floor);
     RC_ASSERT(chosen <= std::max(floor, limit));
-    // The slowest plan that somebody runs ends the iteration, or whoever is waited for.
+    // The iteration ends with the slowest plan that runs, or with the straggler that the others wait for.
     Seconds ends = floor;
     for (const Frontier& frontier : job.frontiers) {
       ends = std::max(ends, frontier.points[slowest_within(frontier, chosen)].time);

@@ -1,4 +1,4 @@
-// What must hold for every schedule of every shape, and what theory says about how long they take.
+// Properties of every schedule of every shape, and the makespans that theory predicts.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,5 @@
-// The exact planner against the published method: wherever a published plan can really run, ours needs no more energy.
+// The exact planner against the published method: wherever a published plan is feasible, the exact planner's needs no
+// more energy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The exact planner's realised frontier: verified by the independent checker, compared with brute force, and on the
-// degenerate pipelines where planners trip.
+// The exact planner's realized frontier: verified by the independent checker, compared with brute force, and on
+// degenerate pipelines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

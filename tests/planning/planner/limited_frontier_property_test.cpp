@@ -1,5 +1,5 @@
-// Plans for clocks that arrive late or must stay for a while: the checker's own model of late clocks must agree with
-// what the planner says that they realise.
+// Plans for clocks that arrive late or have a minimum dwell time: the checker's own model of late clocks must agree
+// with the planner's realized values.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,4 @@
-// The same problem told in another way has the same lower bound.
+// Equivalent formulations of a problem have the same lower bound.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,4 @@
-// The same problem told in another way has the same realised plans.
+// Equivalent formulations of a problem have the same realized plans.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,4 @@
-// The published method against the frontiers that were published with it. All eight: bench/paper_method_report.
+// The published method against its published frontiers. All eight: bench/paper_method_report.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -40,7 +40,7 @@ INSTANTIATE_TEST_SUITE_P(A100, PublishedFrontier,
                          ::testing::Combine(::testing::Values(0), ::testing::Values(12, 24, 48)));
 INSTANTIATE_TEST_SUITE_P(A40, PublishedFrontier, ::testing::Combine(::testing::Values(1), ::testing::Values(12, 24)));
 
-// Realised, the published plans are what an independent simulation says, and no better than the lower bound allows.
+// Realized, the published plans match an independent simulation, and respect the lower bound.
 TEST(PublishedPlans, AreVerifiedOnceRealised) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const auto gpu = testing::emulated_gpus()[0];

@@ -1,4 +1,4 @@
-// The published method on small random DAGs: what it promises of every step, and that each is the best there is.
+// The published method on small random DAGs: the promises of every step, and that each step is optimal.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,4 @@
-// Planning that is stopped ends at once; planning that is only asked whether to stop gives the same frontier.
+// Cancelled planning ends at once; a cancellation check that never cancels does not change the frontier.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using testing::ShrinkingDice;
 
-constexpr long kOften = 500;  // operations between two questions: these DAGs are small
+constexpr long kOften = 500;  // operations between two cancellation checks: these DAGs are small
 
 PlannerOptions random_options(ShrinkingDice& dice) {
   PlannerOptions options;
@@ -59,7 +59,7 @@ RC_GTEST_PROP(StoppedPlanning, EndsAtOnceAndOtherwiseChangesNothing, ()) {
   const auto stopped = plan(stopping);
   RC_ASSERT(!stopped.ok());
   RC_ASSERT(stopped.error().code == ErrorCode::unavailable);
-  RC_ASSERT(asked_again == stop_at);  // once stopped, nothing more is asked
+  RC_ASSERT(asked_again == stop_at);  // no further check after the cancellation
 }
 
 RC_GTEST_PROP(StoppedPlanning, QuickFrontiersVerify, ()) {

@@ -152,7 +152,7 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
     if (type.instruction == "input_gradient") { EXPECT_EQ(type.options[0].time, Seconds(2)); }
     if (type.instruction == "weight_gradient") { EXPECT_EQ(type.options[0].time, Seconds(1)); }
   }
-  // What was measured is not derived.
+  // Measured values are not derived.
   const Configuration measured =
       configure(job_of(testing::profile_for_any_schedule(2)), {"zero-bubble", 1, Recomputing::as_measured}).value();
   EXPECT_THAT(measured.assumptions, IsEmpty());
@@ -261,7 +261,7 @@ std::vector<checker::UnionClaim> claims_of(const UnionFrontier& all) {
   return claims;
 }
 
-TEST(SearchUnion, TakesWhoeverIsBest) {
+TEST(SearchUnion, TakesTheBestConfiguration) {
   const Watts waiting(2);
   const model::Frontier a = frontier_of({{10, 50}, {8, 60}, {6, 100}}, waiting);
   const model::Frontier b = frontier_of({{9, 55}, {8, 60}, {5, 120}}, waiting);
@@ -281,7 +281,7 @@ TEST(SearchUnion, TakesWhoeverIsBest) {
   EXPECT_THAT(checker::verify_union({&a, &b}, waiting, claims_of(all)), IsEmpty());
 }
 
-TEST(SearchUnion, WithoutAStragglerNobodyIsChargedForWaiting) {
+TEST(SearchUnion, WithoutAStragglerNoWaitingIsCharged) {
   // b's frontier ends at 5 s with 42 J; while it waits for 10 s it would need 52 J, a needs 50 J.
   const Watts waiting(2);
   const model::Frontier a = frontier_of({{10, 30}}, waiting), b = frontier_of({{5, 32}}, waiting);

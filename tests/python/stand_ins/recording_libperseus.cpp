@@ -1,5 +1,6 @@
-// A libperseus that does nothing but write down what it is asked, one line a call, to the file that $PERSEUS_RECORDING
-// names. $PERSEUS_RECORDING_ABI: the version it says it has. $PERSEUS_RECORDING_JOB: the job's id.
+// A libperseus that only records its calls, one line per call, in the file that $PERSEUS_RECORDING names.
+//
+// $PERSEUS_RECORDING_ABI: its reported version. $PERSEUS_RECORDING_JOB: the job's id.
 #include <perseus/perseus.h>
 
 #include <cstdarg>

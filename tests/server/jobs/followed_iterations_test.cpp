@@ -18,7 +18,7 @@ TEST(FollowedIterations, AreThoseThatAllRanksReportedUnderOnePlan) {
   followed.report(report(1, 0, 1, {5}));
   followed.report(report(1, 7, 2, {6}));
   followed.report(report(1, 7, 3, {-1}));
-  followed.report(report(1, 7, 3, {7}));  // again
+  followed.report(report(1, 7, 3, {7}));  // a repetition
   ASSERT_EQ(followed.whole().size(), 2U) << "rank 1 followed no plan in iteration 1";
   EXPECT_EQ(followed.whole()[0].iteration, 2);
   EXPECT_EQ(followed.whole()[0].version, 7);
@@ -41,7 +41,7 @@ TEST(FollowedIterations, ContinueInTheNextServer) {
   EXPECT_DOUBLE_EQ(after.whole()[0].energy_j, 26);
   EXPECT_TRUE(after.measures(2));
   EXPECT_EQ(after.settled_from(), 7);
-  after.report(report(0, 7, 3, {30}));  // again
+  after.report(report(0, 7, 3, {30}));  // a repetition
   after.report(report(1, 0, 3, {7}));   // at the highest clock
   after.report(report(1, 7, 4, {8}));
   ASSERT_EQ(after.whole().size(), 2U);
@@ -52,7 +52,7 @@ TEST(FollowedIterations, OfTwoServersComeTogetherOnce) {
   FollowedIterations one, other;
   one.report(report(0, 7, 3, {10, 20, 30}));
   other.report(report(1, 7, 3, {5, 6, 7}));
-  other.report(report(0, 7, 3, {30}));  // sent to both
+  other.report(report(0, 7, 3, {30}));  // both servers receive it
   other.take(one.kept(0), 2);
   ASSERT_EQ(other.whole().size(), 1U) << "iterations before the last whole one are not waited for";
   EXPECT_EQ(other.whole()[0].iteration, 3);

@@ -33,7 +33,7 @@ TEST(JobProgress, DoubtsWhatOneRankSaysAlone) {
 TEST(JobProgress, FollowsTheOthersPastARankThatIsFarAhead) {
   JobProgress progress(100);
   EXPECT_TRUE(progress.report(3, 900'000, 900'000, 100, kFastest_s));
-  EXPECT_EQ(progress.iteration(), 900'000);  // nobody has said otherwise
+  EXPECT_EQ(progress.iteration(), 900'000);  // no other rank has reported
   for (int i = 1; i <= 1000; ++i) {
     for (int rank = 0; rank < 2; ++rank) progress.report(rank, i, i, 100 + i, kFastest_s);
     progress.report(3, 900'000 + i, 900'000 + i, 100 + i, kFastest_s);

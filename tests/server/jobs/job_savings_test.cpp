@@ -76,13 +76,13 @@ TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
   ASSERT_TRUE(cost);
   EXPECT_NEAR(cost->energy.value(), 276 + 276, 1e-9) << "not 276 + 315";
   EXPECT_NEAR(cost->all_max_energy.value(), 315 + 276, 1e-9);
-  // Half way between two limits.
+  // Halfway between two limits.
   job.notices[0].degree = 1.225;
   EXPECT_NEAR(iteration_cost(job, frontiers)->energy.value(), 161 + 145.5 + 200 * 1.225, 1e-9);
 }
 
 TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
-  // Forward at 1400 MHz, backward at 1000 MHz, each clock half a second late; waiting draws 100 W.
+  // Forward at 1400 MHz, backward at 1000 MHz; each clock arrives half a second late; waiting draws 100 W.
   auto pipeline = std::make_shared<CharacterisedPipeline>();
   model::ComputationDag& dag = pipeline->dag;
   dag.blocking_power = Watts(100);
@@ -103,7 +103,7 @@ TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
   pipeline->frontier.points = {{planned.makespan, planned.energy, planned.effective_energy, {}, plan}};
   pipeline->all_max_time = Seconds(2);
   pipeline->all_max_effective_energy = Joules(400);
-  // Under 250 W the device runs 1200 MHz wherever 1400 MHz is requested.
+  // Below a limit of 250 W the device runs at 1200 MHz wherever the plan requests 1400 MHz.
   model::ComputationDag limited = dag;
   for (model::ComputationType& type : limited.types) {
     type.options[0].time = type.options[1].time;

@@ -12,9 +12,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Three points: 1, 1.5 and 2 s. Waiting draws 100 W; the effective energies are 200, 180 and 160 J, in all 300, 330
-/// and 360 J: the fastest needs least. `each_saves`: 80 J more, so that slower plans need less in all: 300, 270 and 240
-/// J.
+/// Three points: 1, 1.5 and 2 s. Waiting draws 100 W. Effective energies: 200, 180 and 160 J; total energies: 300,
+/// 330 and 360 J, so the fastest needs least. `each_saves`: 80 J more per point, so that slower plans have lower
+/// totals: 300, 270 and 240 J.
 CharacterisedPipeline three_points(double each_saves_j = 20) {
   CharacterisedPipeline pipeline;
   pipeline.dag.blocking_power = Watts(100);
@@ -48,7 +48,7 @@ TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
 }
 
 TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
-  // 60 % slower is tolerated, 50 % slower would need 330 J instead of 300 J.
+  // 60 % slower is tolerated; 50 % slower would need 330 J instead of 300 J.
   set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target().time, Seconds(1));
   EXPECT_EQ(target().reason, "up to 60 % slower than maximum clock; slower than 1 s saves nothing");
@@ -63,7 +63,8 @@ TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
 }
 
 TEST_F(PolicyTest, AToleranceCountsWhatStragglersDrawMeanwhile) {
-  // Going from 1.2 s to 1.5 s: the other pipeline saves 80 J and draws 30 J more; five stragglers wait for 150 J more.
+  // From 1.2 s to 1.5 s: the other pipeline saves 80 J and draws 30 J more; five stragglers need 150 J more for
+  // waiting.
   groups_ = {{&saving_, 1, 1, 5}};
   set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target(1.2).time, Seconds(1.2));
@@ -88,7 +89,7 @@ TEST_F(PolicyTest, AFasterPlanThanMaximumClockWhereItNeedsLess) {
 
 TEST_F(PolicyTest, AveragePowerIsOfAllPipelinesAtTheirPoints) {
   EXPECT_DOUBLE_EQ(average_power(groups_, Seconds(1)).value(), 2 * 300.0);
-  // At 1.4 s both still run the 1 s point and wait.
+  // At 1.4 s both still run the 1 s point, then wait.
   EXPECT_DOUBLE_EQ(average_power(groups_, Seconds(1.4)).value(), 2 * (200 + 140) / 1.4);
   groups_[0] = {&pipeline_, 1, 1, 1};  // a straggler keeps its fastest plan
   EXPECT_DOUBLE_EQ(average_power(groups_, Seconds(2)).value(), (160 + 200 + 2 * 200) / 2.0);

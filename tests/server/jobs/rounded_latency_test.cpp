@@ -1,4 +1,4 @@
-// The one rule by which measured latencies become those of plans.
+// The rounding rule from measured latencies to those of plans.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

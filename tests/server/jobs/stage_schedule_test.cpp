@@ -21,7 +21,7 @@ TEST(SupportedClock, TakesEveryClockWhereNoneIsKnown) {
   EXPECT_EQ(supported_clock(Megahertz(1234), {}), Megahertz(1234));
 }
 
-/// A job of one pipeline of two ranks that plan at maximum clock.
+/// A job of one pipeline with two ranks, whose plan is maximum clock.
 struct AtMaximumClock {
   AtMaximumClock() {
     job.spec.degrees = {1, 2, 1};
@@ -59,7 +59,8 @@ TEST(StageSchedule, AtMaximumClockIsTheSchedulesInstructionsElse) {
     EXPECT_EQ(c.clock, Megahertz(0)) << "clocks not known: leave it";
 }
 
-/// One rank that computes once: 1 s at the highest clock, 1.2 s at the other; everything at maximum clock takes 1.1 s.
+/// One rank that computes once: 1 s at the highest clock, 1.2 s at the other; at maximum clock everything takes 1.1
+/// s.
 struct WithAPlan : AtMaximumClock {
   WithAPlan() {
     job.spec.degrees = {1, 1, 1};

@@ -9,11 +9,12 @@ namespace {
 
 using Degree = std::optional<double>;
 
-/// Reports of all pipelines, the second one `slower` times slower; what was said of that one last.
+/// Reports iterations of all pipelines, the second one `slower` times slower. Returns the last degree of that
+/// pipeline.
 Degree round(StragglerDetector& detector, double slower, int pipelines = 3) {
   Degree said;
   for (int p = 0; p < pipelines; ++p) {
-    const Degree degree = detector.report(p, p == 1 ? 1.07 * slower : 1.07);  // profiles are off by as much everywhere
+    const Degree degree = detector.report(p, p == 1 ? 1.07 * slower : 1.07);  // profiles are 7 % off for every pipeline
     if (p == 1) {
       said = degree;
     } else {
@@ -51,7 +52,7 @@ TEST(StragglerDetector, LeavesOnlyBelowTheLowerThreshold) {
   EXPECT_EQ(degree, 1);
 }
 
-TEST(StragglerDetector, NeedsSomebodyToCompareWith) {
+TEST(StragglerDetector, NeedsAnotherPipelineToCompareWith) {
   StragglerDetector alone(3);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(alone.report(1, 5), std::nullopt);
 }

@@ -1,4 +1,4 @@
-// Whatever the GPU: estimates come closer with more results, and are off by about as much as they say.
+// On any GPU: estimates improve with more results, and their errors match the reported error bars.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

@@ -1,4 +1,4 @@
-// The relay's threads and turns against a server that answers when it is told to; the real one:
+// The relay's threads and order of calls against a server that answers when the test says so. With the real server:
 // tests/http/test_relay.py.
 #include "server/relay/relay.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// An HTTP server on a thread of its own.
+/// An HTTP server on its own thread.
 class OnThread {
  public:
   explicit OnThread(http::HttpHandler handler)
@@ -68,7 +68,7 @@ class RelayTest : public ::testing::Test {
     local_.run();
   }
   ~RelayTest() override { end_relay(); }
-  /// On its own io thread, which then ends, with what it had asked.
+  /// Runs on its own I/O thread, which then ends together with its requests.
   void end_relay() {
     std::promise<void> gone;
     if (!relay_) return;
@@ -93,7 +93,7 @@ class RelayTest : public ::testing::Test {
     std::string body, token;
     http::Responder responder;
   };
-  /// The next exchange that the server is asked.
+  /// The next exchange that the server receives.
   Asked exchange() {
     while (true) {
       {
@@ -111,7 +111,7 @@ class RelayTest : public ::testing::Test {
     boost::asio::post(server_.io, [=] { asked.responder.send(http::json_response(status, text)); });
   }
 
-  std::vector<Asked> kept_;  ///< beyond the server's thread, whose they are
+  std::vector<Asked> kept_;  ///< keeps them alive beyond the server's thread, which owns them
   std::mutex mutex_;
   std::deque<Asked> exchanges_;
   OnThread server_, local_;
@@ -146,7 +146,7 @@ TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
   int answered = 0;
   while (answered < 5) {
     std::string text = R"({"reports":[)";
-    // Each is told which rank it said it was.
+    // Each rank gets the answer for the rank that it named.
     for (std::size_t at = 0; (at = asked.body.find(R"({\"rank\":)", at)) != std::string::npos; ++answered) {
       at += std::string_view(R"({\"rank\":)").size();
       text += fmt::format(R"({}{{"status":200,"body":"{}"}})", text.back() == '[' ? "" : ",", asked.body[at]);
@@ -162,7 +162,7 @@ TEST_F(RelayTest, RanksThatRegisterTogetherAreOneExchangeThatDoesNotWait) {
   auto first = ask("POST", "/v1/jobs/j/ranks?plan=true", R"({"rank":0})");
   Asked asked = exchange();
   EXPECT_EQ(asked.body, R"({"wait_s":0,"ranks":[{"job":"j","body":"{\"rank\":0}"}],"reports":[],"waits":[]})");
-  // One that comes meanwhile, and one that asks for no plan, are passed on alone.
+  // The relay forwards a request that arrives meanwhile, and one that does not wait for a plan, as single calls.
   EXPECT_EQ(ask("POST", "/v1/jobs/j/ranks?plan=true", R"({"rank":1})").get()->body, R"({"rank":0,"unchanged":true})");
   EXPECT_EQ(ask("POST", "/v1/jobs/j/ranks", R"({"rank":2})").get()->body, R"({"rank":0,"unchanged":true})");
   answer(asked, R"({"ranks":[{"status":409,"body":"{\"other\":1}"}],"reports":[],"waits":[]})");
@@ -201,7 +201,7 @@ TEST_F(RelayTest, GoesWhileTheServerIsSilent) {
   kept_.push_back(exchange());
   auto report = ask("POST", "/v1/jobs/j/iterations", "{}");
   end_relay();
-  for (auto* left : {&waiting, &report}) {  // closed, or told that nobody answers
+  for (auto* left : {&waiting, &report}) {  // closed, or answered that the server is unreachable
     const auto reply = left->get();
     EXPECT_TRUE(!reply || reply->status == 500) << reply->status;
   }

@@ -1,5 +1,5 @@
-// Whatever ranks report and whenever the server stops: an orderly stop changes no figure, and no iteration is credited
-// that not all ranks ran under one plan.
+// Whatever ranks report and whenever the server stops: an orderly stop changes no figure, and the server credits no
+// iteration that not all ranks ran under one plan.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using namespace jobs;
 using namespace service;
 
-/// A database that knows the profile and its frontier, so that no case plans it anew.
+/// A database that holds the profile and its frontier, so that no case plans again.
 std::shared_ptr<store::MemoryDatabase> known_reported_profile() {
   static const auto blobs = [] {
     InProcess target;
@@ -35,8 +35,8 @@ constexpr int most_lead = 6;                             // iterations that a ra
 constexpr double count_interval_s = 300;
 constexpr int plans_known = 5;  // the one in force and those before it, see earlier_plans
 
-/// A job whose ranks all run the same plan, but sometimes one misses it, has no energy of an iteration, or reports one
-/// so late that the server no longer knows its plan.
+/// A job whose ranks all run the same plan, except that sometimes a rank misses the plan, lacks the energy of an
+/// iteration, or reports an iteration so late that the server no longer knows its plan.
 class ReportedTraining {
  public:
   explicit ReportedTraining(ShrinkingDice& dice) : dice_(dice) {
@@ -72,7 +72,7 @@ class ReportedTraining {
     } else if (what == 13) {
       const int rank = dice_.roll(0, ranks_ - 1);
       if (!last_.contains(rank)) return;
-      RC_ASSERT(server_.report_iterations(last_.at(rank)).ok());  // the answer was lost
+      RC_ASSERT(server_.report_iterations(last_.at(rank)).ok());  // a retry: the answer was lost
     } else if (what == 14) {
       RC_ASSERT(server_.set_policy({job_, jobs::Pin{std::nullopt, dice_.roll(0, 5)}}).ok());
     } else if (what < 17) {
@@ -84,7 +84,7 @@ class ReportedTraining {
       const std::int64_t lost = before - counted();
       RC_ASSERT(lost >= 0);
       RC_ASSERT(lost < std::max<std::int64_t>(10, before / 8) + most_lead);
-      // Those that only some ranks had reported are lost as well.
+      // The server also loses the iterations that only some ranks had reported.
       allowed_missing_ += lost + most_lead;
     } else {
       const auto before = server_.job(job_);
@@ -112,7 +112,7 @@ class ReportedTraining {
  private:
   std::int64_t counted() { return server_.job(job_)->total->iterations; }
 
-  /// Iterations that all ranks ran under one plan that the server knew, each with its energy.
+  /// Iterations that all ranks ran under one plan known to the server, each with its energy.
   [[nodiscard]] std::int64_t truth() const {
     const std::int64_t whole = *std::ranges::min_element(reported_);
     return std::ranges::count_if(good_, [&](const auto& one) { return one.first <= whole && one.second; });

@@ -1,4 +1,4 @@
-// Ranks of clients that ask for their clocks once and wait for the answer.
+// Ranks of existing clients, which request their clocks once and wait for the answer.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ TEST(ExistingClients, AJobWithoutMetadataIsToldThatItHasNoProfile) {
   EXPECT_FALSE(target.answer_of(wait)) << "a profile may be uploaded";
   target.go_to(21);
   expect_no_profile(target, wait);
-  // Also of a server that was restarted while the rank waited.
+  // Also from a server that restarted while the rank waited.
   (void)ask_once(target, job);
   target.restart();
   wait = ask_once(target, job);

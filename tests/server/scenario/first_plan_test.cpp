@@ -1,4 +1,5 @@
-// The first plan, held back for the switch latency that ranks measure, when planning with that latency fails.
+// The server holds back the first plan until ranks report their switch latency; here planning with that latency
+// fails.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// A store that takes calls and answers none: every request ends within a bounded time, and nothing is read on the io
-// thread (InProcess checks that in every scenario).
+// A store that accepts calls and answers none: every request ends within a bounded time, and no code reads on the I/O
+// thread (InProcess checks this in every scenario).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -76,7 +76,7 @@ TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
   EXPECT_TRUE(is_unavailable(shown));
   EXPECT_TRUE(is_unavailable(profiles));
   EXPECT_TRUE(is_unavailable(plan));
-  // The change was sent, and is made when the store goes on.
+  // The server sent the change; the store applies it when it resumes.
   target.freeze_store(false);
   EXPECT_EQ(target.job(job)->stragglers.size(), 1);
   EXPECT_TRUE(target.set_straggler(straggler(1.3)).ok());
@@ -144,7 +144,7 @@ TEST_F(FrozenStore, IsUnhealthyWhileItDoesNotAnswer) {
   EXPECT_TRUE(target.service().store_health().answers);
   target.settle();
   target.freeze_store(true);
-  (void)target.service().store_health();  // asks
+  (void)target.service().store_health();  // starts a check
   target.go_to(5);
   EXPECT_FALSE(target.service().store_health().answers);
   EXPECT_EQ(target.service().store_health().since_s, target.now_s() - 5);
@@ -212,7 +212,8 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
 }
 
 TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
-  // Whether the key is new is asked of the store first: until then a burst would pass the token's limits.
+  // The server first checks in the store whether the key is new; before the answer, a burst could exceed the token's
+  // limits.
   jobs::RegisterJob request;
   request.degrees = {2, 3, 1};
   request.facts["token"] = "mine";
@@ -238,7 +239,7 @@ TEST_F(FrozenStore, WhatATokensJobsStoreIsKnownFromTheStart) {
   target.go_to(700);
   const std::int64_t bytes = target.service().stored_bytes_of("mine");
   EXPECT_GT(bytes, 0);
-  target.freeze_store(true);  // nothing that is asked of the store after the start is answered
+  target.freeze_store(true);  // the store answers no call after the start
   target.restart();
   EXPECT_EQ(target.service().stored_bytes_of("mine"), bytes);
 }

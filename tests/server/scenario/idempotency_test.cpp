@@ -1,4 +1,4 @@
-// Registering a job under an idempotency key: the same key is the same job, whatever happens in between.
+// Registering a job with an idempotency key: the same key yields the same job, whatever happens in between.
 #include <gtest/gtest.h>
 
 #include "tests/server/scenario/in_process.h"

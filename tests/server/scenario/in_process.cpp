@@ -129,7 +129,7 @@ void InProcess::go_to(double seconds) {
   while (true) {
     const auto next = service_->next_wake();
     if (!next || *next > until_s) break;
-    // A store that does not answer is asked again and again; time must go on all the same.
+    // A store that does not answer is polled without end; time must advance nevertheless.
     clock_.turn_to(std::max(*next, clock_.now_s()));
     service_->tick();
     settle();
@@ -142,7 +142,7 @@ void InProcess::go_to(double seconds) {
 
 template <class T>
 Result<T> InProcess::answer(const std::function<void(service::Done<T>)>& call) {
-  // The answer may come after a restart has taken this frame's place: it is shared.
+  // Shared, because the answer may come when a restart has ended this function call.
   auto result = std::make_shared<std::optional<Result<T>>>();
   call([result](Result<T> value) {
     PERSEUS_CHECK(!*result, "a second answer");
@@ -197,7 +197,7 @@ Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
 }
 Result<jobs::JobView> InProcess::job(const std::string& job) {
   const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
-  (void)view().ok();  // it may have woken something
+  (void)view().ok();  // the view may have scheduled work
   return view();
 }
 

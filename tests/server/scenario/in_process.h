@@ -1,9 +1,9 @@
-// The service itself as a scenario's target: in memory, under a hand-turned clock, every step to its end.
+// The service itself as a scenario's target: in memory, on a hand-turned clock, each step runs to its end.
 //
-// The io thread is a queue that settle() runs until it is empty; the executor runs its work there and then, or holds
-// back what no request waits for. A read of the store anywhere else than on the executor is a failed check. restart()
-// drops the service and everything that was queued, keeps the database, and opens a new one; stop_and_start() lets the
-// service stop in order before that.
+// The I/O thread is a queue that settle() runs until it is empty. The executor runs work at once, or holds back work
+// that no request waits for. A read of the store outside the executor is a failed check. restart() destroys the
+// service and all queued work, keeps the database, and opens a new service; stop_and_start() stops the service in
+// order first.
 #pragma once
 
 #include <deque>
@@ -52,17 +52,17 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
 
   void submit(Kind kind, Work work) override;
-  /// What was read of the store does not arrive, or arrives now.
+  /// Holds back results of reads of the store, or delivers them.
   void hold_answers(bool hold);
-  /// Refining stands still, or goes on; other work is done.
+  /// Pauses refining, or resumes it; other work is done.
   void hold_refining(bool hold);
 
   service::Service& service() { return *service_; }
   [[nodiscard]] store::MemoryStore& store() { return *store_; }
   store::MemoryDatabase& database() { return *database_; }
-  /// Runs what is queued, and what that queues.
+  /// Runs the queued work, and the work that it queues.
   void settle();
-  /// Runs only that many queued pieces: a crash may come between any two.
+  /// Runs only this many queued pieces: a crash may come between any two.
   void step(int pieces);
 
  private:
@@ -76,7 +76,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   HandTurnedClock clock_{1'800'000'000};
   double start_s_ = clock_.now_s();
   std::deque<std::function<void()>> queue_;
-  std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store does not answer
+  std::deque<std::function<void()>> at_store_;  ///< calls that a frozen store has not answered
   bool frozen_ = false;
   std::deque<Work> held_, held_refining_;
   std::vector<std::function<void()>> held_answers_;
@@ -86,7 +86,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;
 };
 
-/// tests/server/scenario/small.csv, a profile of two stages, for 1F1B with so many microbatches.
+/// A pipeline of tests/server/scenario/small.csv, a profile of two stages, for 1F1B with this many microbatches.
 jobs::NamedProfile small_profile(const std::string& name, int microbatches);
 
 }  // namespace perseus::testing

@@ -1,4 +1,4 @@
-// What a named profile says of its pipeline holds for jobs that say less.
+// Pipeline properties of a named profile apply to jobs that do not set them.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
-// Jobs that are profiled online under anything that clients, time and crashes may do: no acknowledged result is lost,
-// memory and log tell the same story, and nobody is left in a window for ever.
+// Jobs under online profiling with arbitrary actions of clients, time and crashes: the server loses no acknowledged
+// result, memory and log agree, and no rank stays in a window for ever.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -40,7 +40,7 @@ class OnlineStory {
       one_step();
       check();
     }
-    // However it went: whoever goes on training has a plan in the end, or runs at maximum clock.
+    // In every case: a rank that continues training has a plan in the end, or runs at maximum clock.
     if (!training_->run_until_plan(250)) target_.go_to(seconds_ += 3 * longest_window_s);
     const auto view = target_.job(job_);
     RC_ASSERT(view->row.state == "deployed" || view->row.state == "failed");
@@ -59,13 +59,13 @@ class OnlineStory {
         RC_ASSERT(training_->run_window(silent).ok());
         break;
       }
-      case 2:  // once more, or of a window that is over, or before it is handed out
+      case 2:  // a repetition, a result of a completed window, or one before the window is handed out
         if (auto report = training_->report_of(random_rank())) {
           if (dice_.one_in(3)) report->window = dice_.roll(-1, 6);
           (void)target_.report_iterations(*report).ok();
         }
         break;
-      case 3:  // what does not fit is refused, and changes nothing
+      case 3:  // the server rejects a result that does not fit, and it changes nothing
         if (auto report = training_->report_of(random_rank())) {
           const jobs::Job before = folded(target_.database(), job_);
           report->time_s.begin()->second.front().pop_back();
@@ -78,7 +78,7 @@ class OnlineStory {
       case 4:
         target_.go_to(seconds_ += dice_.one_in(4) ? longest_window_s : dice_.roll(0, 40));
         break;
-      case 5:  // dies in the middle of a report, or of finding a window
+      case 5:  // crash in the middle of a report, or while finding a window
         if (auto report = training_->report_of(random_rank())) {
           target_.service().report_iterations(*report, [](const Result<jobs::ReportedIterations>&) {});
         }
@@ -100,7 +100,7 @@ class OnlineStory {
   }
 
   void check() {
-    (void)target_.job(job_).ok();  // a server that has just started reads it now, and goes on with it
+    (void)target_.job(job_).ok();  // a server that has just started reads the job here, and continues its profiling
     const jobs::Job job = folded(target_.database(), job_);
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
@@ -108,7 +108,7 @@ class OnlineStory {
     RC_ASSERT(view->row.state == name_of(job.state));
     if (view->profiling) RC_ASSERT(view->profiling->windows == job.profiled.windows);
     if (job.state != jobs::JobState::profiling) return;
-    RC_ASSERT(!job.windows.empty());  // somebody has always decided
+    RC_ASSERT(!job.windows.empty());  // a window has always been decided
     RC_ASSERT(target_.now_s() < job.window_s + longest_window_s);
     RC_ASSERT(!job.all_reported());
   }
@@ -121,7 +121,7 @@ class OnlineStory {
   double seconds_ = 0;
 };
 
-RC_GTEST_PROP(ProfilingStory, LosesNoResultAndLeavesNobodyInAWindow, ()) { OnlineStory().play(20); }
+RC_GTEST_PROP(ProfilingStory, LosesNoResultAndLeavesNoRankInAWindow, ()) { OnlineStory().play(20); }
 
 }  // namespace
 }  // namespace perseus::testing

@@ -1,4 +1,4 @@
-// A job that starts without a profile: windows, results, the plan, and what happens when ranks fall silent.
+// A job that starts without a profile: windows, results, the plan, and ranks that stop reporting.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -65,7 +65,7 @@ TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   EXPECT_NEAR(now.plan->t_min->value(), best.points.back().time.value(), 0.01 * best.points.back().time.value());
 }
 
-/// The plan's shortest time, against that of the best plan for the job as it is.
+/// The plan's shortest time, relative to that of the best plan for the actual job.
 double later_pct(const jobs::JobView& planned, const Training& training) {
   return 100 * (planned.plan->t_min->value() / planner::plan_exact(training.truth()).points.back().time.value() - 1);
 }
@@ -86,7 +86,7 @@ TEST_F(OnlineProfiling, PlansWithTheLinksThatRanksMeasure) {
   EXPECT_NEAR(later_pct(view(job), training), 0, 1);
   EXPECT_THAT(view(job).profiling->text, HasSubstr("transfers take 0.002 to 0.06 s, slowest: boundary 1"));
 
-  // What it would be without.
+  // The savings without profiling.
   jobs::RegisterJob other = online_job(degrees);
   other.facts = {{"model_name", "another"}};
   const std::string blind = begin(other);
@@ -154,7 +154,7 @@ TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
   EXPECT_EQ(now.profiling->rejections, reported->rejected);
   EXPECT_EQ(now.profiling->waiting_for, std::vector<int>{1});
 
-  // Of a window that is over nothing is used.
+  // The server uses no result of a completed window.
   ASSERT_EQ(training.run_window({0}).value(), 1);
   ASSERT_EQ(view(job).profiling->windows, 2);
   EXPECT_THAT(report(good)->rejected, ::testing::ElementsAre(HasSubstr("window 0 is over: window 1 runs now")));
@@ -168,7 +168,7 @@ TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
   ASSERT_TRUE(training.run_until_plan(100).ok());
   ASSERT_EQ(view(job).row.state, "deployed");
   const jobs::JobView before = view(job);
-  // A late report of the last window, which is not whole either.
+  // A late report of the last window, which is incomplete too.
   jobs::ReportIterations late;
   late.job = job;
   late.window = before.profiling->windows - 1;
@@ -197,7 +197,7 @@ TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
     result.window.reset();
     const int before = rank == 0 ? -1 : ask(rank);
     ASSERT_TRUE(target.report_iterations(result).ok());
-    if (rank == 0) break;  // the last of the pipeline that measures
+    if (rank == 0) break;  // the last rank of the pipeline that measures
     EXPECT_EQ(window_of(before), 0);
     EXPECT_EQ(window_of(ask(rank)), -1) << "it has run that one";
   }
@@ -222,7 +222,7 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
   ASSERT_EQ(training.run_window().value(), 2);
   both();
   EXPECT_EQ(other.job(job)->profiling->windows, 2);
-  one.hold_work(true);  // has claimed the work, and does not do it
+  one.hold_work(true);  // has claimed the work, and does not run it
   ASSERT_EQ(training.run_window().value(), 2);
   both();
   EXPECT_EQ(other.job(job)->profiling->windows, 2);
@@ -230,7 +230,7 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
   both();
   EXPECT_EQ(other.job(job)->profiling->windows, 3);
   EXPECT_EQ(one.job(job)->profiling->windows, 3);
-  one.hold_work(false);  // it was only slow: what it found comes too late
+  one.hold_work(false);  // it was only slow: its result comes too late
   both();
   EXPECT_EQ(one.job(job)->profiling->windows, 3);
   EXPECT_EQ(one.job(job)->sequence, other.job(job)->sequence);

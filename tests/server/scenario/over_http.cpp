@@ -29,7 +29,7 @@ class OverHttp::Client {
     asio::write(socket_, asio::buffer(text));
     socket_.non_blocking(true);
   }
-  /// What has come so far is the whole answer: its body, or the error that it says. Nothing: it is not whole.
+  /// The complete answer so far: its body, or its error. Nothing if it is incomplete.
   std::optional<Result<std::string>> answer() {
     std::array<char, 65536> bytes{};
     boost::system::error_code problem;
@@ -91,7 +91,7 @@ void OverHttp::restart() { start_anew(&InProcess::restart); }
 void OverHttp::stop_and_start() { start_anew(&InProcess::stop_and_start); }
 
 void OverHttp::start_anew(void (InProcess::*way)()) {
-  api_.reset();  // nobody is answered any more
+  api_.reset();  // from here on, no request gets an answer
   io_.restart();
   io_.poll();
   (inner_.*way)();
@@ -136,7 +136,7 @@ Status status_of(const Result<std::string>& answer) {
 
 Result<std::string> OverHttp::ask(const std::string& method, const std::string& target, const std::string& body) {
   Client client(io_, api_->port(), request_text(method, target, body));
-  // The kernel hands over what is written to this machine at once, but nobody promises that.
+  // The kernel delivers local writes at once in practice, but does not guarantee it.
   std::optional<Result<std::string>> answer;
   for (int turn = 0; !answer; ++turn) {
     PERSEUS_CHECK(turn < 1'000'000, ("no answer to " + method + " " + target).c_str());
@@ -148,7 +148,6 @@ Result<std::string> OverHttp::ask(const std::string& method, const std::string& 
 
 namespace {
 
-/// Members that the path says.
 std::string profile_body(const jobs::NamedProfile& profile) { return jobs::json_text(jobs::ProfileBody{profile, {}}); }
 
 }  // namespace
@@ -313,11 +312,11 @@ void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
 
 }  // namespace
 
-/// What scenarios look at.
+/// The functions with which scenarios inspect the state.
 Result<jobs::JobView> OverHttp::job(const std::string& job) {
   const auto answer = ask("GET", in_job(job, ""));
   if (!answer) return answer.error();
-  settle();  // as in-process: reading may have woken something
+  settle();  // as in-process: the view may have scheduled work
   const auto document = formats::parse_json(*ask("GET", in_job(job, "")), "answer");
   if (!document) return document.error();
   formats::JsonFields fields(document->root());
@@ -374,7 +373,7 @@ int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
   if (request.max_wait_s) target += fmt::format("&wait_s={}", *request.max_wait_s);
   if (request.epoch != 0) target += fmt::format("&epoch={}", request.epoch);
   waits_.push_back(std::make_unique<Client>(io_, api_->port(), request_text("GET", target, "")));
-  // It has begun when the server has answered what came after it.
+  // The request has begun when the server has answered the request after it.
   (void)ask("GET", "/healthz").ok();
   return static_cast<int>(waits_.size()) - 1;
 }

@@ -1,5 +1,5 @@
-// The service behind its API and a real connection as a scenario's target: the same hand-turned clock, but every
-// request is written and every answer read as HTTP and JSON, by routes that know nothing of the test.
+// The service behind its API and a real connection as a scenario's target: on the same hand-turned clock, but every
+// request and answer travels as HTTP and JSON through the production routes.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -45,15 +45,15 @@ class OverHttp final : public ScenarioTarget {
   class Client;
   void open();
   void start_anew(void (InProcess::*way)());
-  /// Runs server and connections until nothing moves any more.
+  /// Runs server and connections until both are idle.
   void settle();
-  /// One request on a connection of its own: the answer's body, or the error that it says.
+  /// One request on its own connection: the answer's body, or its error.
   Result<std::string> ask(const std::string& method, const std::string& target, const std::string& body = "");
 
   std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
   boost::asio::io_context io_{1};
   InProcess inner_{{}, database_};
-  HandTurnedClock clock_{0};  ///< for dates that nobody looks at
+  HandTurnedClock clock_{0};  ///< for dates that no test checks
   std::unique_ptr<store::MemoryStore> token_store_;
   std::unique_ptr<service::Tokens> tokens_;
   std::unique_ptr<ApiOnPort> api_;

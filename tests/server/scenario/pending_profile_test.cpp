@@ -1,4 +1,4 @@
-// A store commits one append of a job after the other: what waits for its turn is in memory, and nowhere else.
+// A store commits the appends of a job one after another: an append that waits for its turn exists in memory only.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -21,7 +21,7 @@ TEST(PendingProfile, IsPlannedWhenTheStoreHasIt) {
   profile.shape.blocking_power = Watts(70);
   std::optional<Status> uploaded;
   target.service().upload_profile(job->job, profile, {}, [&](const Result<Ok>& done) { uploaded = done; });
-  // Its append is under way when the profile, parsed meanwhile, must wait for it.
+  // Its append is in progress, so the profile, parsed meanwhile, must wait for it.
   jobs::RegisterRank rank;
   rank.job = job->job;
   target.service().register_rank(rank, [](const auto&) {});

@@ -1,4 +1,5 @@
-// Pipelines that take long: a quick plan first, everybody's turn, refinement, and planning that nobody needs any more.
+// Pipelines with long planning: quick first plans, turns between owners, refinement, and cancellation when no job
+// needs the plan any more.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,10 +24,10 @@ service::ServiceOptions all_are_long() {
   return options;
 }
 
-/// Every pipeline here is taken for one that takes long.
+/// The service treats every pipeline here as one with long planning.
 class PlanningTurns : public ::testing::Test {
  protected:
-  /// Of microbatches: another number is another pipeline.
+  /// Number of microbatches: a different number is a different pipeline.
   static jobs::NamedProfile profile(int microbatches) {
     return small_profile("p" + std::to_string(microbatches), microbatches);
   }
@@ -104,7 +105,7 @@ TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTu
   target.hold_work(true);
   for (const int microbatches : {3, 4, 5}) names[job(microbatches, "a")] = "a" + std::to_string(microbatches);
   names[job(6, "b")] = "b6";
-  EXPECT_EQ(target.service().counts().planning.front().waiting, 3);  // one is under way
+  EXPECT_EQ(target.service().counts().planning.front().waiting, 3);  // one is being planned
   target.hold_work(false);
   EXPECT_THAT(order, ElementsAre("quick a3", "quick b6", ::testing::_, ::testing::_, ::testing::_, ::testing::_,
                                  ::testing::_, ::testing::_));
@@ -121,7 +122,7 @@ TEST_F(PlanningTurns, AnEndedJobIsPlannedNoMore) {
   ASSERT_EQ(stored_frontiers().size(), 1U);
   EXPECT_TRUE(jobs::is_quick_frontier_key(stored_frontiers()[0]));
   EXPECT_THAT(target.database().claims, IsEmpty());
-  (void)target.job(a);  // looking at it does not start planning
+  (void)target.job(a);  // reading the job does not start planning
   EXPECT_EQ(target.service().counts().characterising, 0);
 }
 
@@ -131,7 +132,7 @@ TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
   ASSERT_TRUE(target.finish_job(b).ok());
   EXPECT_EQ(target.service().counts().planning.front().waiting, 0);
   target.hold_work(false);
-  EXPECT_EQ(stored_frontiers().size(), 2U);  // a's
+  EXPECT_EQ(stored_frontiers().size(), 2U);  // those of job a
   EXPECT_EQ(view(a).row.state, "deployed");
 }
 

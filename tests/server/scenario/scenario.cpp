@@ -93,7 +93,7 @@ class Player {
  public:
   Player(std::string folder, ScenarioTarget& target) : folder_(std::move(folder)), target_(target) {}
 
-  /// Ok, or what did not go as the line says.
+  /// Ok, or the difference from the line's expectation.
   Status play_line(const std::string& line) {
     Step step = parse(line);
     if (step.words.empty()) return Ok{};
@@ -371,7 +371,7 @@ class Player {
     jobs::WaitForPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
-    const auto earlier = waits_.find(step.text("have"));  // the version that this wait was answered with
+    const auto earlier = waits_.find(step.text("have"));  // the version with which this wait was answered
     request.have_version = earlier == waits_.end() ? step.whole("have", 0) : version_of(earlier->second);
     if (step.find("iteration")) request.iteration = step.whole("iteration", 0);
     if (step.find("most")) request.max_wait_s = step.number("most", 0);

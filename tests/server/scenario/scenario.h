@@ -1,10 +1,12 @@
-// Stories about the server as text files that anybody can add to: tests/server/scenario/*.txt, one test each.
+// Scenarios of the server as text files: tests/server/scenario/*.txt, one test each.
 //
-// Problem: what the server does over hours (stragglers, expiry, restarts) must be tested in milliseconds, in-process
-// and over HTTP alike. Input: a text, one step a line, `#` starts a comment; the steps are listed in README.md beside
-// the texts. A Target does the steps: the service itself under a hand-turned clock, or a client of a real server.
-// Output: nothing, or the first step that did not go as the text says: "file:line: what was expected, what is".
-// Cost: that of the steps. Threads: one.
+// Problem: the server's behavior over hours (stragglers, expiry, restarts) must be tested in milliseconds, in-process
+//          and over HTTP alike.
+// Input:   a text, one step per line, `#` starts a comment; README.md in this folder lists the steps. A Target runs
+//          the steps: the service itself on a hand-turned clock, or a client of a real server.
+// Output:  nothing, or the first step with an unexpected outcome: "file:line: expected, actual".
+// Cost:    that of the steps.
+// Threads: one.
 #pragma once
 
 #include <functional>
@@ -17,7 +19,7 @@
 
 namespace perseus::testing {
 
-/// What a scenario is played to. Every call returns when its answer is there.
+/// The system under test of a scenario. Every call returns when its answer has arrived.
 class ScenarioTarget {
  public:
   ScenarioTarget() = default;
@@ -38,30 +40,30 @@ class ScenarioTarget {
   virtual Status clear_policy(const jobs::ClearPolicy& request) = 0;
   virtual Result<jobs::JobView> job(const std::string& job) = 0;
 
-  /// Begins a wait and returns at once; answer_of() says what became of it.
+  /// Begins a wait and returns at once; answer_of() returns its state.
   virtual int wait_for_plan(const jobs::WaitForPlan& request) = 0;
   virtual std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) = 0;
 
-  /// Turns the clock to so many seconds after the scenario's start; everything due by then happens.
+  /// Sets the clock to this many seconds after the scenario's start; everything due by then happens.
   virtual void go_to(double seconds) = 0;
   [[nodiscard]] virtual double now_s() const = 0;
-  /// Work away from the io thread stands still, or goes on. False: this target cannot.
+  /// Pauses work outside the I/O thread, or resumes it. False: this target cannot.
   virtual bool hold_work(bool hold) = 0;
-  /// The server dies at once (kill -9) and starts again on the same data.
+  /// The server is killed (kill -9) and starts again on the same data.
   virtual void restart() = 0;
   /// The server stops in order (SIGTERM) and starts again on the same data.
   virtual void stop_and_start() = 0;
-  /// The database does not answer, or does again. False: this target cannot.
+  /// The database stops answering, or answers again. False: this target cannot.
   virtual bool break_store(bool broken) = 0;
-  /// The database takes calls but answers none, or answers them now. False: this target cannot.
+  /// The database accepts calls but answers none, or answers them now. False: this target cannot.
   virtual bool freeze_store(bool frozen) = 0;
-  /// The database takes no change, or does again; it can be read. False: this target cannot.
+  /// The database is read-only, or accepts changes again. False: this target cannot.
   virtual bool fill_disk(bool full) = 0;
-  /// Somebody removes the job from the database, and no server hears of it. False: this target cannot.
+  /// Removes the job from the database without notifying any server. False: this target cannot.
   virtual bool lose_job(const std::string& job) = 0;
 };
 
-/// Plays the text; `name` stands for the file in messages, `folder` is where it names profiles from.
+/// Runs the text; `name` stands for the file in messages, `folder` contains the profiles that it names.
 Status play(std::string_view text, const std::string& name, const std::string& folder, ScenarioTarget& target);
 
 }  // namespace perseus::testing

@@ -1,4 +1,4 @@
-// Every text in this folder is a test: see README.md.
+// Every text in this folder is one test: see README.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Whatever happens in whatever order, crashes and retries among it: nothing acknowledged is lost, memory and log tell
-// the same story, and what is deployed needs the least energy within what is allowed.
+// Random actions in random order, with crashes and retries: the server loses no acknowledged change, memory and log
+// agree, and the deployed plans need the least energy among those allowed.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -23,7 +23,7 @@ namespace {
 using namespace jobs;
 using namespace service;
 
-/// A database that knows two profiles and their frontiers, so that no case plans them anew.
+/// A database that holds two profiles and their frontiers, so that no case plans them again.
 std::shared_ptr<store::MemoryDatabase> known_profiles() {
   static const auto blobs = [] {
     InProcess target;
@@ -53,7 +53,7 @@ const FrontierTimes& frontier_of(const store::MemoryDatabase& database, const st
   return found->second;
 }
 
-/// The slowest point that is fast enough, by looking at every one.
+/// The slowest point that is fast enough, by looking at every point.
 int slowest_within(const model::Frontier& frontier, Seconds deadline) {
   for (std::size_t i = 0; i < frontier.points.size(); ++i) {
     if (frontier.points[i].time <= (1 + 1e-9) * deadline) return static_cast<int>(i);
@@ -61,7 +61,7 @@ int slowest_within(const model::Frontier& frontier, Seconds deadline) {
   return static_cast<int>(frontier.points.size()) - 1;
 }
 
-/// The time between these at which the pipelines (those that straggle wait along) draw least, by trying all.
+/// The time between these at which the pipelines (waiting stragglers included) draw least, by trying all.
 Seconds cheapest(const std::vector<const FrontierTimes*>& pipelines, const std::vector<double>& degrees,
                  Seconds at_least, Seconds at_most) {
   const auto energy = [&](Seconds time) {
@@ -123,15 +123,15 @@ void check_deployed_point(const store::MemoryDatabase& database, const jobs::Job
   }
 }
 
-/// What was acknowledged, as a client remembers it.
+/// The acknowledged state, as a client remembers it.
 struct Acknowledged {
   std::set<int> ranks;
   std::set<std::string> notices;
-  std::int64_t version = 0;  ///< the highest that a rank was given
+  std::int64_t version = 0;  ///< the highest version that a rank received
   bool finished = false;
 };
 
-/// Dice with faces from 0.
+/// Random numbers from 0.
 class Faces : public ShrinkingDice {
  public:
   int below(int faces) { return roll(0, faces - 1); }
@@ -247,13 +247,13 @@ class Story {
       if (target_.finish_job(job_)) acknowledged_.finished = true;
     } else if (what == 1) {
       target_.break_store(true);
-      jobs::SetStraggler request{job_, {}, Seconds(0), 2 + 0.01 * ++broken_};  // no retry of what is known
+      jobs::SetStraggler request{job_, {}, Seconds(0), 2 + 0.01 * ++broken_};  // not a retry of a known request
       request.target.pipeline = 0;
       RC_ASSERT(!target_.set_straggler(request).ok());
       target_.break_store(false);
       target_.go_to(seconds_ += 3);
     } else {
-      // Dies in the middle of a request, whose client hears nothing.
+      // Crashes in the middle of a request, whose client gets no answer.
       jobs::SetStraggler request{job_, {}, Seconds(dice_.below(2) * 20), 1 + 0.1 * dice_.below(3)};
       request.target.pipeline = dice_.below(degrees_.dp);
       target_.service().set_straggler(request, [](const Result<jobs::StragglerSet>&) {});
@@ -298,7 +298,7 @@ class Story {
 
 RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
 
-// Two servers on one database, neither of which knows what the other is about to do.
+// Two servers on one database, neither of which knows the other's pending changes.
 RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
   Faces dice;
   const auto database = known_profiles();
@@ -317,7 +317,7 @@ RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
   std::set<int> ranks;
   double seconds = 0;
   for (int step = 0; step < 25; ++step) {
-    // Both are asked before either hears of the other.
+    // Both get a request before either receives the other's change.
     std::vector<std::shared_ptr<std::optional<bool>>> answers;
     for (InProcess* server : {&one, &other}) {
       auto answered = answers.emplace_back(std::make_shared<std::optional<bool>>());

@@ -1,4 +1,4 @@
-// A job as the database's log tells it.
+// A job as folded from the database's log.
 #pragma once
 
 #include <rapidcheck.h>
@@ -11,7 +11,7 @@
 
 namespace perseus::testing {
 
-/// The log's own story; aborts the case if it does not fold, or is not written as it is read.
+/// Folds the job's log; aborts the case if it does not fold, or if an event is not written as it was read.
 inline jobs::Job folded(const store::MemoryDatabase& database, const std::string& id) {
   jobs::Job job;
   job.id = id;

@@ -54,7 +54,7 @@ Result<int> Training::run_window(const std::set<int>& silent) {
   }
   const auto now = window();
   if (!now) return 0;
-  // Until then everything runs at the highest clock.
+  // Until the window begins, everything runs at the highest clock.
   iteration_ = std::max(iteration_, told(0)->from_iteration) + now->iterations;
   int reported = 0;
   for (int dp = 0; dp < degrees_.dp; ++dp) {
@@ -70,7 +70,7 @@ Result<int> Training::run_window(const std::set<int>& silent) {
   return reported;
 }
 
-/// What the first pipeline was told.
+/// The last answers to the first pipeline's ranks.
 std::optional<profiling::ProfilingWindow> Training::window() const {
   profiling::ProfilingWindow window;
   for (int pp = 0; pp < degrees_.pp; ++pp) {

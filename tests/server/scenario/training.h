@@ -1,7 +1,7 @@
-// The ranks of a training job that is profiled online, as clients of a scenario's target.
+// The ranks of a training job under online profiling, as clients of a scenario's target.
 //
-// They ask for what to run, run it on an invented GPU (tests/support/simulated_profile.h, 1 % of noise), and report. Each call
-// of run_window() asks for all ranks, and reports for those that got a window which they have not run.
+// They request a window, run it on an invented GPU (tests/support/simulated_profile.h, 1 % of noise), and report. Each call
+// of run_window() sends the requests of all ranks, and reports for those with a window that they have not run yet.
 #pragma once
 
 #include <map>
@@ -22,17 +22,17 @@ class Training {
 
   [[nodiscard]] jobs::RegisterRank registration(int rank) const;
   Status register_ranks();
-  /// Its ranks' devices have no energy counter.
+  /// The devices of its ranks have no energy counter.
   void without_energies() { energies_ = false; }
-  /// Its ranks do not say when computations began and ended.
+  /// Its ranks do not report when computations began and ended.
   void without_begins() { begins_ = false; }
-  /// How many ranks reported; `silent` ones say nothing this time.
+  /// Returns how many ranks reported; `silent` ranks report nothing this time.
   Result<int> run_window(const std::set<int>& silent = {});
-  /// What a rank would report of the window that it was told to run last, whether it has or not.
+  /// The rank's report for the last window that it received, whether it has run the window or not.
   std::optional<jobs::ReportIterations> report_of(int rank);
-  /// Until ranks get a plan (or the maximum clock), at most so many windows.
+  /// Runs windows until ranks get a plan (or the maximum clock), at most this many.
   Status run_until_plan(int most_windows);
-  /// What a rank was told last; null: nothing yet.
+  /// The rank's last answer; null: none yet.
   [[nodiscard]] std::shared_ptr<const jobs::StageSchedule> told(int rank) const;
   [[nodiscard]] const model::ComputationDag& truth() const { return simulated_.dag(); }
 
@@ -46,7 +46,7 @@ class Training {
   SimulatedJob simulated_;
   bool energies_ = true, begins_ = true;
   std::map<int, std::shared_ptr<const jobs::StageSchedule>> told_;
-  std::int64_t iteration_ = 10;      ///< the one that comes next
+  std::int64_t iteration_ = 10;      ///< the next one
   std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
 };
 

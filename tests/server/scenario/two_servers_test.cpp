@@ -1,4 +1,4 @@
-// Two servers on one database: what one has answered, the other one knows.
+// Two servers on one database: each knows every change that the other has acknowledged.
 #include <gtest/gtest.h>
 
 #include "tests/server/scenario/in_process.h"
@@ -23,11 +23,11 @@ TEST(TwoServers, AJobThatChangesWhileItIsReadIsReadAgain) {
   std::optional<Result<jobs::JobView>> shown;
   other.hold_answers(true);
   other.service().job(job, [&](const Result<jobs::JobView>& view) { shown = view; });
-  other.settle();  // it was read, and what was read is on its way
+  other.settle();  // the job was read, and the result is on its way
   jobs::RegisterRank rank;
   rank.job = job;
   ASSERT_TRUE(one.register_rank(rank).ok());
-  other.settle();  // hears of the change
+  other.settle();  // receives the change
   other.hold_answers(false);
   ASSERT_TRUE(shown && *shown);
   EXPECT_EQ((*shown)->ranks_registered, 1);

@@ -1,5 +1,4 @@
-// What a server of many years does about its database: removes, packs, sweeps; and what it does about damage and
-// about events of later versions.
+// Upkeep of the database over years: removal, packing, sweeping; also damage, and events of later versions.
 #include "server/service/upkeep.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +58,7 @@ TEST(Upkeep, RemovesTheOldestEndedJobsUntilTheRestIsSmallEnough) {
   EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
 }
 
-TEST(Upkeep, LeavesDamagedJobsForSomebodyToLookAt) {
+TEST(Upkeep, KeepsDamagedJobsForInspection) {
   store::JobIndexRow damaged = row("damaged", "finished", 1, 100);
   damaged.damaged = true;
   damaged.packed = 0;
@@ -100,7 +99,7 @@ TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
   EXPECT_THAT(target.database().jobs, IsEmpty());
   EXPECT_EQ(keys(target).size(), 6U) << "somebody may be about to use them";
   wait(6);
-  wait(6);  // what the learned profile needed
+  wait(6);  // time that the learned profile needed
   EXPECT_THAT(keys(target), ElementsAre("frontier", "input", "profile"));
 }
 
@@ -171,7 +170,7 @@ class LaterVersion : public ::testing::Test {
       PERSEUS_CHECK(target_.register_rank(request).ok(), "register_rank");
     }
   }
-  /// As a server of a later version would.
+  /// Writes an event as a server of a later version would.
   void writes(const std::string& body) {
     store::MemoryDatabase::Job& stored = target_.database().jobs.at(job_);
     stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
@@ -231,7 +230,7 @@ TEST_F(LaterVersion, ReachesARankThatWaits) {
   ASSERT_TRUE(target_.answer_of(wait).has_value());
 }
 
-/// A log of megabytes comes in parts, none of them more than a stream's reader may have waiting for it.
+/// A log of megabytes arrives in parts, each within the limit of a stream's reader.
 TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
   constexpr int events = 5000;
   constexpr std::size_t at_most = 3U << 20U;

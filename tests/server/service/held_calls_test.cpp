@@ -1,4 +1,4 @@
-// How many waits and event streams one token and one address may hold.
+// How many waiting calls and event streams one token and one address may hold.
 #include "server/service/held_calls.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// When the rows that changed are sent to dashboards, by a clock that the test turns.
+// When the server sends changed rows to dashboards, on a hand-turned clock.
 #include "server/service/job_changes.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace perseus::service {
 namespace {
 
-/// Of a client that is gone: events lead nowhere.
+/// The stream of a disconnected client: it discards events.
 http::Responder nobody() { return http::Responder(std::make_shared<http::PendingAnswer>(nullptr)); }
 
 TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {

@@ -1,4 +1,4 @@
-// Pages of the list of jobs while jobs come and go, and the rows that changed.
+// Pages of the job list while jobs are added and removed, and the changed rows.
 #include "server/service/job_list.h"
 
 #include <gmock/gmock.h>
@@ -49,8 +49,8 @@ TEST_F(JobListTest, ACursorStaysRightWhileJobsComeAndGo) {
   const auto first = page(2);
   EXPECT_THAT(names(first), ElementsAre("j5", "j4"));
   const auto cursor = parse_cursor(format_cursor(*first.next));
-  put("j6", 6);        // on the page before
-  list_.remove("j4");  // the very one that the cursor names
+  put("j6", 6);        // on the previous page
+  list_.remove("j4");  // the job that the cursor names
   list_.remove("j3");
   EXPECT_THAT(names(page(2, cursor)), ElementsAre("j2", "j1"));
 }
@@ -136,7 +136,7 @@ TEST_F(ListPagesTest, AHeadMakesNoPage) {
   EXPECT_EQ(made_, 1) << "by the GET";
 }
 
-TEST_F(ListPagesTest, IsCompressedOnceForWhoeverTakesIt) {
+TEST_F(ListPagesTest, IsCompressedOnceForAllClients) {
   const http::NamedValues gzip{{"Accept-Encoding", "gzip"}};
   const auto first = ask(1, gzip), again = ask(1, gzip);
   EXPECT_EQ(header(first, "Content-Encoding"), "gzip");

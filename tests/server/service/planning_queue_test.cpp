@@ -1,4 +1,4 @@
-// Who is planned next: each owner in turn, by what it used recently.
+// Order of planning: the owners take turns, weighted by their recent planning time.
 #include "server/service/planning_queue.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST(PlanningQueue, AnOwnerWithManyKeysDoesNotKeepAnotherWaiting) {
   for (const char* const key : {"1", "2", "3", "4"}) queue.put(key, refinement, {"many"});
   EXPECT_EQ(next_of(queue, refinement), "1 for many");
   queue.put("5", refinement, {"one"});
-  EXPECT_EQ(next_of(queue, refinement), "5 for one");  // nothing is under way for it
+  EXPECT_EQ(next_of(queue, refinement), "5 for one");  // no other planning of this owner runs
   queue.done("one", 0.1, 0);
   queue.done("many", 100, 0);
   queue.put("6", refinement, {"one"});
@@ -65,14 +65,14 @@ TEST(PlanningQueue, AKeyOfSeveralOwnersIsPlannedForTheOneWhoseTurnItIs) {
 TEST(PlanningQueue, WhatWasRemovedIsNotPlanned) {
   PlanningQueue queue;
   queue.put("1", first, {"a"});
-  queue.put("1", refinement, {"a"});  // by now
+  queue.put("1", refinement, {"a"});  // moved to another class
   EXPECT_EQ(queue.waiting(first), 0);
   EXPECT_EQ(queue.waiting(refinement), 1);
   queue.remove("1");
   EXPECT_EQ(next_of(queue, refinement), "nothing");
 }
 
-TEST(PlanningQueue, WhoIsOverItsQuotaWaitsUntilNobodyElseDoes) {
+TEST(PlanningQueue, AnOwnerOverItsQuotaWaitsForAllOthers) {
   PlanningQueue queue;
   queue.set_quota(100);
   queue.put("1", first, {"greedy"});

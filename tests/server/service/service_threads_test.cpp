@@ -1,5 +1,5 @@
-// The io thread, the workers and the store's writer together, under clients that come from everywhere at once; for the
-// thread sanitizer above all.
+// The I/O thread, the workers and the store's writer together, under concurrent clients; mainly for the thread
+// sanitizer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 namespace asio = boost::asio;
 
-/// As `perseus serve` puts it together.
+/// Assembled as `perseus serve` does it.
 class Running {
  public:
   explicit Running(const std::string& database) {
@@ -49,7 +49,7 @@ class Running {
     thread_.join();
     api_.reset();
     service_.reset();
-    workers_.reset();  // work that has begun ends first
+    workers_.reset();  // finishes work that has begun
     store_.reset();
   }
 
@@ -92,7 +92,7 @@ std::string profile_json(double scale) {
       R"({{"profile_csv":"{}","pipeline":{{"schedule":"1f1b","microbatches":6,"blocking_power_w":70}}}})", csv);
 }
 
-/// The body of an answer that must be 200.
+/// The body of an answer; its status must be 200.
 std::string asked(const HttpPeer& peer, const std::string& method, const std::string& target,
                   const std::string& body = "") {
   const auto reply = http_call(peer, {method, target, body});
@@ -114,7 +114,7 @@ int number_in(const std::string& body, std::string_view member) {
   return document ? formats::JsonFields(document->root()).integer(member) : -1;
 }
 
-/// One job from its registration to its end, with a straggler that takes effect in between.
+/// One job from registration to end, with a straggler that takes effect in between.
 void live_through(const HttpPeer& peer, int number) {
   const std::string job = text_in(asked(peer, "POST", "/v1/jobs", R"({"degrees":{"dp":2,"pp":2,"tp":1}})"), "job");
   const std::string path = "/v1/jobs/" + job;
@@ -150,7 +150,7 @@ TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
     Running server(database);
     std::thread reader([&] {
       const auto followed = follow_events(server.peer, "/v1/events", "", [&](const ServerSentEvent& event) {
-        return event.name != "straggler_in_force";  // the first of them
+        return event.name != "straggler_in_force";  // the first of these events
       });
       EXPECT_TRUE(followed.ok());
     });
@@ -161,7 +161,7 @@ TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
     }
     for (std::thread& client : clients) client.join();
     reader.join();
-    // The server goes while its workers are at work.
+    // The server is destroyed while its workers run.
     const std::string job =
         text_in(asked(server.peer, "POST", "/v1/jobs", R"({"degrees":{"dp":1,"pp":2,"tp":1}})"), "job");
     asked(server.peer, "PUT", "/v1/jobs/" + job + "/profile", profile_json(3));

@@ -38,7 +38,7 @@ class TokensTest : public ::testing::Test {
   Tokens tokens_{store_};
 };
 
-/// Work that the test does piece by piece.
+/// Work that the test runs piece by piece.
 struct ByHand final : Executor {
   void submit(Kind, Work work) override { queue.push_back(std::move(work)); }
   std::deque<Work> queue;
@@ -51,7 +51,7 @@ TEST_F(TokensTest, AreRefreshedWithoutLosingWhatChangedMeanwhile) {
   tokens_.serve(access);
   const NewToken before = make("infrastructure");
   tokens_.refresh([](const Error&) { FAIL(); });
-  const auto read = executor.queue.front()();  // it has been read, and the io thread has not heard of it
+  const auto read = executor.queue.front()();  // the read is done, and its completion has not reached the I/O thread
   executor.queue.pop_front();
   const NewToken meanwhile = make("job");
   read();
@@ -80,7 +80,7 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
   EXPECT_FALSE(tokens_.required());
   const NewToken boss = make("infrastructure");
   EXPECT_TRUE(tokens_.required());
-  database_->tokens.clear();  // by somebody else
+  database_->tokens.clear();  // another server removed it
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
   EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorised);
@@ -111,7 +111,7 @@ TEST_F(TokensTest, TheLastOneThatMakesOthersIsNotRevoked) {
   const NewToken boss = make("infrastructure"), job = make("job");
   EXPECT_EQ(revoke(boss).error().code, ErrorCode::conflict);
   EXPECT_TRUE(revoke(job).ok());
-  make("infrastructure", 5000);  // for a while
+  make("infrastructure", 5000);  // limited in time
   EXPECT_EQ(revoke(boss).error().code, ErrorCode::conflict);
   make("infrastructure");
   EXPECT_TRUE(revoke(boss).ok());
@@ -130,7 +130,8 @@ TEST_F(TokensTest, AreTakenAsBearerAndAsPasswordWhateverTheCase) {
 }
 
 TEST_F(TokensTest, KnowsThePasswordOfBasic) {
-  // "any:perseus_0123456789abcdef0123456789abcdef" in base64, and the SHA-256 of its password, computed elsewhere
+  // "any:perseus_0123456789abcdef0123456789abcdef" in base64, and the SHA-256 of its password, computed with another
+  // program
   const std::string hash = "8a341500d9217389c26af2a3e7db1a4d00be9085e1de7ac33c687cbf34176761";
   database_->tokens.emplace(hash, store::TokenRow{hash, "read-only", "", "", 1, 0, ""});
   EXPECT_TRUE(tokens_.load().ok());
@@ -175,7 +176,7 @@ TEST(WrongTokens, AreToldApartByAddressAndForgotten) {
   EXPECT_FALSE(wrong.count("a", 100 + routes::WrongTokens::within_s));
   EXPECT_FALSE(wrong.count("a", 1));  // the clock was set back
   EXPECT_EQ(wrong.total(), 24U);
-  for (int i = 0; i < 30000; ++i) wrong.count(std::to_string(i), 500);  // no more than it may remember
+  for (int i = 0; i < 30000; ++i) wrong.count(std::to_string(i), 500);  // more addresses than it may remember
 }
 
 }  // namespace

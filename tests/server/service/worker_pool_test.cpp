@@ -9,7 +9,7 @@
 namespace perseus::service {
 namespace {
 
-/// An io thread's queue, run by the test.
+/// The queue of an I/O thread, run by the test.
 class IoQueue {
  public:
   void post(std::function<void()> work) {
@@ -119,7 +119,7 @@ TEST(WorkerPool, RefiningGivesWayToPlanningOnTheOnlyPlannerThread) {
   std::atomic<bool> planned = false;
   bool answered = false;
   pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> {
-    while (!planned) pool.give_way();  // would go on for minutes
+    while (!planned) pool.give_way();  // would continue for minutes
     return [&] { EXPECT_TRUE(answered); };
   });
   pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {

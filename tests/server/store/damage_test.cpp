@@ -1,4 +1,4 @@
-// Random damage of the database file: what is read is what was written, or refused.
+// Random damage to the database file: the store returns what was written, or an error.
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace perseus::store {
 namespace {
 
-/// What a store was asked to keep.
+/// The data that the test wrote to a store.
 struct Written {
   std::map<std::string, std::vector<std::string>> jobs;
   std::map<std::string, std::string> blobs;

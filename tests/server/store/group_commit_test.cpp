@@ -40,7 +40,7 @@ TEST(GroupCommit, AnswersInTheOrderOfTheCallsWhereAGroupTakesSeveralTurns) {
     first_taken.get_future().wait();
     for (int i = kFirst; i < kFirst + kSecond; ++i) add(i);
     second_added.set_value();
-  }  // the second group is committed before any answer of the first is given
+  }  // the second group is committed before the first group's answers are delivered
   ASSERT_THAT(groups, ::testing::ElementsAre(1, kFirst, kSecond));
   while (answered.size() < kFirst + kSecond) executor.run_one();
   EXPECT_TRUE(std::ranges::is_sorted(answered));

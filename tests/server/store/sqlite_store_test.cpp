@@ -1,4 +1,4 @@
-// What can go wrong with a file: a kill at any moment, a full disk, a damaged, foreign or locked database.
+// Failures of the database file: a kill at any moment, a full disk, a damaged, foreign or locked database.
 #include "server/store/sqlite_store.h"
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -45,7 +45,8 @@ class SqliteFile : public ::testing::Test {
     append.index.job = job;
     return executor_.outcome<Appended>([&](auto done) { store.append(std::move(append), done); });
   }
-  /// The refusal; `last` counts the writes before it. A thousand are enough.
+  /// Writes until the store refuses, and returns its error; `last` counts the successful writes. A thousand writes
+  /// are enough.
   Result<Appended> append_until_refused(Store& store, std::int64_t& last) {
     Result<Appended> result = Appended::committed;
     while (result.ok() && last < 1000) {
@@ -59,7 +60,7 @@ class SqliteFile : public ::testing::Test {
   testing::StoreExecutor executor_;
 };
 
-/// Appends to one job for ever, a few writes in flight, and writes each acknowledged sequence to `pipe`.
+/// Appends to one job without end, a few writes in flight, and writes each acknowledged sequence to `pipe`.
 [[noreturn]] void append_until_killed(const std::string& path, int pipe) {
   testing::StoreExecutor executor;
   auto store = open_sqlite_store(path, executor.post());
@@ -91,7 +92,7 @@ TEST_F(SqliteFile, LosesNothingAcknowledgedWhenKilledAtAnyMoment) {
   std::mt19937 dice(20261121);  // NOLINT(bugprone-random-generator-seed): the same moments every time
   std::int64_t acknowledged = 0;
   for (int kill = 0; kill < 200; ++kill) {
-    // The moment: after so many acknowledgements, wherever the writer is then.
+    // The moment of the kill: after this many acknowledgements, wherever the writer is then.
     const int until = std::uniform_int_distribution(1, 60)(dice);
     acknowledged = testing::last_acknowledged_before_the_kill([&](int pipe) { append_until_killed(path(), pipe); },
                                                               until, acknowledged);
@@ -99,7 +100,7 @@ TEST_F(SqliteFile, LosesNothingAcknowledgedWhenKilledAtAnyMoment) {
     const auto store = open();
     const auto events = store->read("job", 0);
     ASSERT_TRUE(events.ok());
-    // More may be there than was acknowledged, never less, and no event is half there.
+    // The file may hold more events than were acknowledged, never fewer, and no partial event.
     ASSERT_GE(static_cast<std::int64_t>(events->size()), acknowledged);
     acknowledged = static_cast<std::int64_t>(events->size());
     for (std::int64_t i = 0; i < acknowledged; ++i) {
@@ -123,7 +124,7 @@ TEST_F(SqliteFile, AFullDiskRefusesWholeWritesAndRecovers) {
   EXPECT_THAT(result.error().message, HasSubstr("full"));
   EXPECT_EQ(store->read("job", 0)->size(), static_cast<std::size_t>(last));
   EXPECT_EQ(store->jobs()->front().last_sequence, last);
-  // Something is deleted, and the same store goes on.
+  // Some data is deleted, and the same store continues.
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store->remove_job("job", done); }).ok());
   EXPECT_TRUE(append(*store, "job", 0, std::string(8000, 'x')).ok());
 }
@@ -226,7 +227,8 @@ TEST_F(SqliteFile, IsBackedUpFromOutsideWhileAServerHasIt) {
   EXPECT_THAT(folder_.names(), ::testing::Not(::testing::Contains("other.db")));
 }
 
-/// The largest file that this process may write, for as long as this lives; a write beyond fails as on a full disk.
+/// Limits the size of files that this process writes, for the lifetime of this object; a write beyond it fails as on
+/// a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {

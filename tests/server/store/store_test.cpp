@@ -1,4 +1,4 @@
-// The store in memory and the one in SQLite keep what every store promises.
+// The in-memory store and the SQLite store keep the promises of every store.
 #include "server/store/memory_store.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/any_store.h"

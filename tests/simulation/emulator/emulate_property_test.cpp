@@ -1,5 +1,5 @@
-// What holds for every cluster: energy's parts add up to what power says, nothing beats the lower bound, no GPU does
-// two things at once, and neither the order of pipelines nor that of stragglers matters.
+// Properties of every cluster: the parts of the energy add up to the integral of power, no result beats the lower
+// bound, no GPU does two things at once, and the order of pipelines and stragglers does not matter.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -59,7 +59,7 @@ model::Straggler random_straggler(Dice& dice, const RandomJob& job) {
   s.at = Seconds(0.1 * below(dice, 100));
   s.duration = Seconds(0.1 * (1 + below(dice, 100)));
   if (s.hardship.cause == model::StragglerCause::failure) {
-    // To the kind with the fewest GPUs, which nobody has fewer than.
+    // Applies to the kind with the fewest GPUs.
     s.hardship.becomes =
         static_cast<int>(std::ranges::min_element(job.kinds, {}, &PipelineKind::gpus) - job.kinds.begin());
     s.hardship.restart = Seconds(below(dice, 3));
@@ -89,7 +89,7 @@ RandomJob random_job(Dice& dice) {
   return job;
 }
 
-/// A frontier of a few plans that hardly anybody would make.
+/// A frontier of a few arbitrary plans.
 MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
   MethodPlans plans{"random", {}, {}, {}};
   for (const PipelineKind& kind : kinds) {

@@ -1,4 +1,4 @@
-// Jobs worked out by hand: two pipelines and a straggler, delays, restarts, synchronisation, and what is added up.
+// Jobs worked out by hand: two pipelines and a straggler, delays, restarts, synchronization, and totals.
 #include "simulation/emulator/emulate.h"
 
 #include <gmock/gmock.h>
@@ -69,7 +69,7 @@ TEST(Emulate, TheServersPlanSlowsDownToTheStraggler) {
   EXPECT_DOUBLE_EQ(fastest.energy.total().value(), 670);
 }
 
-TEST(Emulate, NobodySlowsDownPastTheMinimumEnergyPoint) {
+TEST(Emulate, NoPipelineSlowsDownPastTheMinimumEnergyPoint) {
   // T* = 4 s, T' = 6 s: pipeline 0 needs 340 J and waits 2 s. The straggler pauses at 50 W once clocks go no lower.
   Job job(small_scenario(2));
   const Emulation run = job.run({straggler(model::StragglerCause::power, 1, 3)});
@@ -130,8 +130,8 @@ TEST(Emulate, EventsTakeEffectAtTheNextIterationAndPlansWhenTheServerKnows) {
     starts.emplace_back(s.start.value(), s.iterations);
     joules.push_back(s.energy.total().value() / static_cast<double>(s.iterations));
   }
-  // At 16 s the straggler has recovered without anybody knowing: both run the plan of 3 s, one of them still its
-  // fastest.
+  // The straggler has recovered at 16 s, and the server does not know it yet: both run the plan of 3 s, one of them
+  // still its fastest.
   EXPECT_THAT(starts,
               ::testing::ElementsAre(std::pair(0.0, 2L), std::pair(4.0, 2L), std::pair(10.0, 2L), std::pair(16.0, 2L)));
   EXPECT_THAT(joules, ::testing::ElementsAre(600, 670, 640, 320 + 300 + 50));

@@ -1,5 +1,5 @@
-// Workers whose hosts run ahead of simulated GPUs: the device must not care how far, and all must follow commands
-// alike.
+// Workers whose hosts run ahead of simulated GPUs: the lead must not change the device's times, and all workers must
+// follow commands alike.
 #include "simulation/replay/asynchronous_worker.h"
 
 #include <gmock/gmock.h>
@@ -31,7 +31,7 @@ using ::testing::HasSubstr;
 constexpr int kRanks = 2, kReplicas = 2, kWorkers = kRanks * kReplicas;
 constexpr double kBlockingW = 80;
 
-/// Two stages, the second with more to do; transfers take time, and a rank that sends waits for its end.
+/// Two stages, the second with more work; transfers take time, and a sending rank waits for the transfer's end.
 model::ComputationDag pipeline() {
   model::Profile profile;
   for (const int stage : {0, 1}) {
@@ -65,7 +65,8 @@ replay::SimulatedRankOptions gpu_options() {
   return options;
 }
 
-/// One set for all tests of this process, since a process finds its CUDA devices once; and one that a test may break.
+/// One set of GPUs for all tests of this process, because a process finds its CUDA devices once; and one GPU that a
+/// test may break.
 class GpusOfProcess {
  public:
   explicit GpusOfProcess(const model::ComputationDag& dag) {
@@ -91,7 +92,7 @@ class GpusOfProcess {
   std::string folder_;
 };
 
-/// What the framework's hooks were called for, in order, and how far the host was ahead of the device at most.
+/// Records the calls of the framework's hooks, in order, and the greatest lead of the host over the device.
 class HookLog final : public replay::WorkerClient {
  public:
   std::string start(const std::string& job) override {
@@ -107,7 +108,7 @@ class HookLog final : public replay::WorkerClient {
   }
   void end(const replay::ScriptStep& step, double) override { calls_.emplace_back("end", step.computation); }
   std::vector<std::pair<std::string, int>> calls_;
-  std::vector<double> begun_s_;  ///< on the host, per computation
+  std::vector<double> begun_s_;  ///< host times, per computation
   std::int64_t steps_ = 0, started_at_ = -1;
 };
 
@@ -118,7 +119,8 @@ struct AheadReplay {
   std::string job;
 };
 
-/// `commands` are there before worker 0 starts; it follows one after another. `dies`: that worker breaks its links.
+/// `commands` are queued before worker 0 starts; it follows them one after another. `dies`: this worker breaks its
+/// links.
 AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhead& ahead,
                          const std::vector<std::string>& commands, int first_gpu = 0, int dies = -1) {
   static const GpusOfProcess gpus(dag);
@@ -179,14 +181,14 @@ AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhe
 
 class Ahead : public ::testing::TestWithParam<int> {};
 
-// Whatever a busy machine did to the simulation is in `lost_s`: without it, the times are those of the simulator.
+// Delays that a busy machine adds to the simulation are in `lost_s`; without them, the times equal the simulator's.
 TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
   const model::ComputationDag dag = pipeline();
   const model::Plan plan = model::all_maximum_clock(dag);
   const checker::Simulation expected = checker::simulate(dag, plan);
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "run", "run", "stop"});
   const std::size_t iterations = replayed.of_worker[0].size();
-  ASSERT_GE(iterations, 4U);  // more, if the first were enqueued before the first command was read
+  ASSERT_GE(iterations, 4U);  // more, if the first ones were enqueued before the first command was read
   int undisturbed = 0;
   for (std::size_t k = 0; k < iterations; ++k) {
     double lost_s = 0;

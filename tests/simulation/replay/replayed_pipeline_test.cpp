@@ -1,4 +1,5 @@
-// Workers over real sockets, with devices in virtual time: what they run must be what the independent simulator says.
+// Workers over real sockets, with devices in virtual time: their iterations must equal those of the independent
+// simulator.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -18,7 +19,7 @@
 namespace perseus::testing {
 namespace {
 
-/// Takes exactly what the plan's options say, at once.
+/// Takes exactly the time and energy of the plan's options, in virtual time.
 class VirtualDevice final : public replay::ReplayDevice {
  public:
   VirtualDevice(const model::ComputationDag& dag, const model::Plan& plan, int rank)
@@ -42,7 +43,7 @@ class VirtualDevice final : public replay::ReplayDevice {
   double energy_j_ = 0;
 };
 
-/// Says what the framework's hooks were called for, in order.
+/// Records the calls of the framework's hooks, in order.
 class Listener final : public replay::WorkerClient {
  public:
   void set_speed(const replay::ScriptStep& step) override { called("speed", step); }
@@ -61,7 +62,7 @@ struct Replayed {
   std::vector<std::string> errors;
 };
 
-/// `iterations` iterations of that many replicas, a thread a worker; the launcher is this function.
+/// Runs `iterations` iterations of this many replicas, one thread per worker; this function is the launcher.
 Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>& plan_of_replica, int iterations) {
   const int replicas = static_cast<int>(plan_of_replica.size()), ranks = dag.num_ranks(), workers = replicas * ranks;
   std::vector<std::map<int, int>> ends(workers);
@@ -81,7 +82,8 @@ Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>
   Replayed result{std::vector<std::vector<replay::RankReport>>(workers), std::vector<Listener>(workers),
                   std::vector<std::string>(workers)};
   replay::PeerLinks links(own);
-  // Worker 0 reads a command after each iteration, so with these it stops after the last one; it waits for none, so
+  // Worker 0 reads a command after each iteration, so these make it stop after the last one. It does not wait for a
+  // command, so they are queued before it starts.
   // they are there before it starts.
   for (int i = 1; i <= iterations; ++i) {
     EXPECT_TRUE(links.send(0, {replay::MessageKind::command, i, 0, 0, i < iterations ? "run" : "stop"}));

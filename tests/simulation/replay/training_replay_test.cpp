@@ -1,4 +1,4 @@
-// The launcher of workers, with a program in their place that ends at once, in order.
+// The launcher of workers, with programs in place of the workers that end at once.
 #include "simulation/replay/training_replay.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ TEST(TrainingReplay, AWorkerThatEndsUntoldIsNamed) {
   EXPECT_THAT(iteration.error().message, HasSubstr("ended with exit code 0"));
 }
 
-// On a busy machine some have ended before the last report of others has come.
+// On a busy machine some workers end before the last report of others arrives.
 TEST(TrainingReplay, AWorkerThatEndsOnceItWasToldToIsNotMissed) {
   const auto replay = launch_what_ends_at_once();
   (void)replay->command("stop");
@@ -45,7 +45,7 @@ TEST(TrainingReplay, AWorkerThatEndsOnceItWasToldToIsNotMissed) {
   EXPECT_TRUE(replay->finish(30));
 }
 
-/// A program that waits, whatever its arguments are.
+/// A program that waits and ignores its arguments.
 class WaitingProgram {
  public:
   WaitingProgram() {

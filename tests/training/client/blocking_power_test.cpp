@@ -1,5 +1,5 @@
-// Blocking power on a host that runs ahead of its GPU, on one hand-turned clock: the truth must lie within the interval
-// that the client reports.
+// Blocking power on a host that runs ahead of its GPU, on one hand-turned clock: the truth must lie within the
+// interval that the client reports.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 namespace perseus::client {
 namespace {
 
-/// A CUDA device whose stream runs when the test says so. Its other streams are idle: what is recorded there is done.
+/// A CUDA device whose stream advances when the test calls go_on(). Its other streams are idle: an event recorded
+/// there is done at once.
 class HandTurnedCuda {
  public:
   static std::shared_ptr<const CudaDriver> driver(double* now_s) {
@@ -44,7 +45,7 @@ class HandTurnedCuda {
     driver->stream_create = [](void** stream, unsigned) { return *stream = &stream_, 0; };
     return driver;
   }
-  /// The stream gets to its next event.
+  /// Advances the stream to its next event.
   static void pass() {
     stream_.front()->at_s = *now_s_;
     stream_.pop_front();
@@ -60,7 +61,7 @@ class HandTurnedCuda {
   static inline std::deque<Event*> stream_;
 };
 
-/// Two steps are enqueued while the one before them runs.
+/// Enqueues each step two steps ahead of the running one.
 class HostAhead : public ::testing::Test {
  protected:
   void SetUp() override { open(HandTurnedCuda::driver(&rank.now_s)); }
@@ -108,7 +109,7 @@ class HostAhead : public ::testing::Test {
     rank.wait(seconds);
     events_->probe();
   }
-  /// Where the client thinks that the oldest step began, against the truth.
+  /// The client's estimate of when the oldest step began, minus the truth.
   double take_oldest() {
     const Step& step = steps_.front();
     rank.wait(HandTurnedCuda::visible_late_s);
@@ -163,7 +164,7 @@ TEST_F(HostAhead, PositionsAndEventsThatBecomeVisibleLateShiftNothing) {
   expect_the_truth();
 }
 
-/// No second stream, no position: nothing says how far the GPU is behind.
+/// Without a second stream and without a position, the client cannot know how far the GPU is behind.
 class HostAheadWithoutProbes : public HostAhead {
  protected:
   void SetUp() override {
@@ -179,7 +180,7 @@ TEST_F(HostAheadWithoutProbes, PowerIsNotLearntWhereTheDevicesTimesCannotBePlace
   EXPECT_EQ(rank.meter->facts().blocking.power_w, 0);
 }
 
-/// A counter that is refreshed at uneven moments, whose values have noise.
+/// A counter with uneven refresh intervals and noisy values.
 class UnevenCounter final : public device::ForwardingGpu {
  public:
   UnevenCounter(std::unique_ptr<device::Gpu> gpu, simulated_gpu::SimulatedGpu& truth, const double& now_s,
@@ -206,7 +207,7 @@ class UnevenCounter final : public device::ForwardingGpu {
   Joules shown_;
 };
 
-/// The error over its reported standard deviation, root mean square over ten jobs.
+/// The error divided by its reported standard deviation, root mean square over ten jobs.
 double error_in_deviations(double late_s, double jitter_s, double noise_j) {
   constexpr unsigned kJobs = 10;
   double squares = 0;

@@ -1,4 +1,4 @@
-// perseus.h without a server and without a GPU: everything may be called, nothing happens, nothing breaks.
+// perseus.h without a server and without a GPU: every call is allowed and has no effect.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -87,7 +87,7 @@ TEST(CAbi, StructsOfAnOlderAndShorterKind) {
   statistics.size = offsetof(perseus_statistics, plan_version);
   statistics.plan_version = 77;
   perseus_statistics_get(client, &statistics);
-  EXPECT_EQ(statistics.plan_version, 77);  // beyond what the caller's struct has
+  EXPECT_EQ(statistics.plan_version, 77);  // past the end of the caller's struct
   perseus_stop(client);
 }
 

@@ -1,4 +1,4 @@
-// The whole client on a simulated GPU with the real helper process, and every fault on the device's side injected.
+// The whole client on a simulated GPU with the real helper process; injects every device fault.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ class ClientGpuTest : public ::testing::Test {
     options.microbatches = 2;
     options.log = said.log();
     options.log_pauses = no_pause();
-    options.plan_tolerance = -1;  // these plans promise nothing true
+    options.plan_tolerance = -1;  // the promises of these plans do not hold
   }
   ~ClientGpuTest() override {
     client.reset();
@@ -63,7 +63,8 @@ class ClientGpuTest : public ::testing::Test {
     for (int i = 0; i < backwards; ++i) compute(model::Instruction::backward);
     client->step_end();
   }
-  /// Trains until it is so; false after two minutes, since on a busy machine the counter's edges are long in coming.
+  /// Trains until the condition holds; false after two minutes, because edges of the counter come late on a busy
+  /// machine.
   bool trains_until(const std::function<bool()>& so, int backwards = 2) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
     while (std::chrono::steady_clock::now() < limit) {
@@ -96,7 +97,7 @@ class ClientGpuTest : public ::testing::Test {
 const std::string window_plan =
     R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,"iterations":2,"clocks":)"
     R"([["forward",1200],["forward",900],["backward",900],["backward",1410]]})";
-/// Everything at the lowest clock, and the promise that this costs nothing.
+/// A plan with every computation at the lowest clock, which promises that this costs no time.
 std::string false_promise(int version, const std::string& promised_s) {
   return R"({"rank":0,"version":)" + std::to_string(version) +
          R"(,"kind":"plan","from_iteration":0,"iteration_time_s":)" + promised_s +
@@ -202,13 +203,13 @@ TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   client->step_begin(true);
   compute(model::Instruction::forward);
-  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // a broken off one is the next's end
+  ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // it ends with the next one
   ASSERT_TRUE(trains_until([&] { return said.count("the plan fits") == 1; }));
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   EXPECT_EQ(said.count("does not fit"), 1);
 }
 
-/// NVML's codes: not supported, no permission.
+/// NVML's codes for "not supported" and "no permission".
 class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface<int> {};
 
 TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
@@ -290,7 +291,7 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
     }
     return last >= 0;
   })) << client->status();
-  EXPECT_GT(last, broken + 1);  // two iterations, the later one's number
+  EXPECT_GT(last, broken + 1);  // two iterations; the number of the later one
 }
 
 TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
@@ -448,7 +449,7 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
 }
 
 TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
-  // Four times slower: no load of the machine hides that.
+  // Four times slower: more than the machine's load can hide.
   spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};
   spec.computations[1].time = {Seconds(0.02), Seconds(0.04), Seconds(0.08)};
   gpu = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/slow", spec).value());
@@ -483,7 +484,7 @@ TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
 }
 
 TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
-  // Every computation has another clock, which takes about as long as the computation.
+  // Every computation has another clock; a clock change takes about as long as a computation.
   for (simulated_gpu::SimulatedComputation& computation : spec.computations) {
     computation.time = {Seconds(0.005), Seconds(0.008), Seconds(0.012)};
   }
@@ -493,7 +494,7 @@ TEST_F(ClientGpuTest, ClocksThatComeTooLateAreAComplaint) {
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1410],["backward",900],["backward",1410]])");
   ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
-  options.switch_latency_s = 0;  // measured at the start: in training, changes overtake each other
+  options.switch_latency_s = 0;  // measured at the start: during training, clock changes overlap
   start();
   ASSERT_TRUE(trains_until([&] { return said.count("clocks come too late") == 1; })) << client->status();
   EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"late_clocks")"));
@@ -508,7 +509,7 @@ TEST_F(ClientGpuTest, ASecondClientOfTheSameGpuSetsNoClockAndNamesTheFirst) {
   ASSERT_TRUE(trains_until([&] { return gpu->locked(); })) << client->status();
   const int holder = helper_pid();
   second.rank = 1;
-  second.start_limit_s = 60;  // a busy machine may take long to start its helper, which then says who holds the clock
+  second.start_limit_s = 60;  // on a busy machine the helper may start late; only then does it name the clock's holder
   second.log = second_said.log();
   TrainingClient other(second);
   other.start({});

@@ -1,4 +1,4 @@
-// Which lines a log gets, on a hand-turned clock.
+// Which messages the client logs, on a hand-turned clock.
 #include "training/client/complaints.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The moments of a counter's steps, on a hand-turned clock: idle and busy machines, counters of every kind.
+// Edges of an energy counter, on a hand-turned clock: idle and busy machines, counters of every kind.
 #include "training/client/counter_edges.h"
 
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 namespace perseus::client {
 namespace {
 
-/// A counter of 300 W that refreshes where `refresh` says, read by somebody who wakes up late.
+/// A counter at 300 W that refreshes at the moments of `refresh`; its reader wakes up late.
 struct Watch {
   explicit Watch(std::function<double(int)> moment_of, double lateness_s = 5e-5, double lasts_s = 20)
       : refresh(std::move(moment_of)), mean_lateness_s(lateness_s), until_s(lasts_s) {}
-  std::function<double(int)> refresh;  ///< the moment of the n-th, s
+  std::function<double(int)> refresh;  ///< the moment of the n-th refresh, s
   double mean_lateness_s, until_s;
 
   struct Found {

@@ -1,4 +1,4 @@
-// Timing by events, over a stand-in for libcuda (tests/training/client/cuda_stand_in.cpp): there is no GPU in these tests.
+// Timing by CUDA events, on a stand-in for libcuda (tests/training/client/cuda_stand_in.cpp); these tests need no GPU.
 #include "training/client/cuda_events.h"
 
 #include <dlfcn.h>
@@ -39,7 +39,7 @@ class CudaEventsTest : public ::testing::Test {
   }
 
   static std::shared_ptr<const CudaDriver> driver() { return CudaDriver::load().value(); }
-  /// A step of one forward that takes so long on the device.
+  /// Runs a step of one forward that takes `seconds` on the device.
   Step step(CudaEvents& events, std::uint64_t host_ns, double seconds) const {
     Step s;
     s.begin_ns = host_ns;
@@ -62,7 +62,7 @@ class CudaEventsTest : public ::testing::Test {
   void (*context)(int) = nullptr;
 };
 
-TEST_F(CudaEventsTest, TimesAreTheDevicesAndNobodyWaits) {
+TEST_F(CudaEventsTest, TimesAreTheDevicesAndTheHostDoesNotWait) {
   auto events = CudaEvents::open(driver(), nullptr, 64);
   ASSERT_TRUE(events) << events.error().message;
   const Step recorded = step(**events, 5'000'000'000, 0.25);
@@ -100,7 +100,7 @@ TEST_F(CudaEventsTest, EventsAreUsedAgainOnceReleased) {
     (*events)->release(s);
   }
   for (int i = 0; i < 8; ++i) (*events)->mark();
-  EXPECT_EQ((*events)->mark(), 0U);  // none is free
+  EXPECT_EQ((*events)->mark(), 0U);  // no event is free
 }
 
 TEST_F(CudaEventsTest, NothingIsRecordedWhileTheStreamIsCaptured) {

@@ -1,13 +1,15 @@
-// NOT CUDA: a stand-in for libcuda.so.1 with a few functions for events, for tests of client/cuda_events. One stream,
-// on which time passes only when a test enqueues work and lets it be done; a client's threads may look on.
+// NOT CUDA: a stand-in for libcuda.so.1 with a few functions for events, for tests of client/cuda_events.
+//
+// It has one stream. Time passes only when a test enqueues work and completes it.
+// Threads: the threads of a client may read while the test writes.
 #include <atomic>
 #include <deque>
 
 extern "C" {
 
 namespace {
-double enqueued_s = 0;           // when the work enqueued so far ends, on the stand-in's own clock
-std::atomic<double> done_s = 0;  // what the device has come to
+double enqueued_s = 0;           // end of the work enqueued so far, on the stand-in's own clock
+std::atomic<double> done_s = 0;  // how far the device has got
 int capturing = 0;
 std::atomic<int> failure = 0;
 int a_context = 0;
@@ -18,16 +20,16 @@ struct Event {
 };
 }  // namespace
 
-// For the test.
+// Functions for the test.
 void stand_in_enqueue(double seconds) { enqueued_s += seconds; }
 void stand_in_run_all() { done_s = enqueued_s; }
 void stand_in_capture(int on) { capturing = on; }
 void stand_in_fail(int code) { failure = code; }
 void stand_in_context(int on) { has_context = on != 0; }
 
-// libcuda's.
+// Functions of libcuda.
 int cuEventCreate(void** event, unsigned) {
-  static std::deque<Event> events;  // kept: those of a device that failed are never given back
+  static std::deque<Event> events;  // never freed: the client does not return the events of a failed device
   *event = &events.emplace_back();
   return 0;
 }

@@ -1,5 +1,5 @@
-// Clocks at the device's moment: the whole client on the simulated CUDA driver, whose streams run long after the host
-// has enqueued, and stand still at gates that the test opens one by one.
+// Clocks timed by the device: the whole client on the simulated CUDA driver. Its streams run long after the host has
+// enqueued, and stop at gates that the test opens one by one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ class DeviceTime : public testing::CudaTest {
     options_.timing = hasty();
     options_.start_limit_s = 60;
     options_.microbatches = 2;
-    options_.plan_tolerance = -1;  // gates take their time
+    options_.plan_tolerance = -1;  // opening gates takes time
     options_.log = said_.log();
     server_ =
         std::make_unique<ScriptedServer>([this](const http::HttpRequest& request) { return well(request, plan_); });
@@ -49,7 +49,7 @@ class DeviceTime : public testing::CudaTest {
     client_ = std::make_unique<TrainingClient>(options_);
     client_->start({});
   }
-  /// Enqueues a computation whose stream waits at a gate first; nothing of it runs before the gate is opened.
+  /// Enqueues a computation behind a gate; it does not begin before the test opens the gate.
   void enqueue(model::Instruction instruction, int microbatch) {
     gates_.push_back(close_gate(stream_));
     client_->set_speed(instruction, microbatch, 0);
@@ -65,7 +65,7 @@ class DeviceTime : public testing::CudaTest {
     for (const int microbatch : order_) enqueue(model::Instruction::backward, microbatch);
     client_->step_end();
   }
-  /// The first steps, before there is a plan.
+  /// Runs the first steps, before a plan exists.
   bool gets_plan() {
     return comes_true([&] {
       enqueue_step();
@@ -93,13 +93,13 @@ class DeviceTime : public testing::CudaTest {
     client_->statistics(s);
     return s;
   }
-  /// Opens one gate after the other, each when the clock of the computation behind it is there.
+  /// Opens the gates one by one, each when the clock of the computation behind it is set.
   void expect_clocks(const std::vector<int>& clocks) {
     for (const int mhz : clocks) {
       ASSERT_TRUE(clock_becomes(mhz)) << "computation " << opened_ << ": " << client_->status();
       const std::size_t ran = opened_;
       open_next();
-      // The device gets past it, or it would not be the next one's clock that is waited for.
+      // The device must pass the gate; otherwise the clock awaited next would not be the next computation's.
       ASSERT_TRUE(comes_true([&] { return stamp_is_there(ran); }));
     }
     open_all();
@@ -261,7 +261,7 @@ TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   start();
   ASSERT_TRUE(client_->time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
-  enqueue_step();  // a thread of the client's queries its events while the capture goes on
+  enqueue_step();  // a thread of the client queries its events during the capture
   ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(simulated_cuda::kCaptureGlobal)),
             kSuccess);
   client_->step_begin(true);
@@ -309,7 +309,8 @@ TEST_F(DeviceTime, PositionsThatBecomeVisibleLateCountAsSwitchLatency) {
     open_all();
     for (const std::string& body : server_->asked("POST", "/ranks")) {
       const std::size_t at = body.find("\"switch_latency_s\":");
-      // The GPU's times are known to 0.1 ms, and a latency that differs by less than 20 % is not told again.
+      // GPU times have a resolution of 0.1 ms, and the client does not report a latency that differs by less than 20
+      // %.
       if (at != std::string::npos && std::stod(body.substr(at + 19)) >= 0.0198) return true;
     }
     return false;

@@ -1,5 +1,5 @@
-// Energies against the truth of a simulated GPU under a hand-turned clock: counter of 100 ms, computations of 20 to
-// 100 ms, clocks that vary per computation, as online profiling makes them.
+// Energies against the truth of a simulated GPU on a hand-turned clock: a counter with a period of 100 ms,
+// computations of 20 to 100 ms, and a clock per computation as in online profiling.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ class ScratchFile {
   std::string folder_;
 };
 
-/// Like an A100's: time falls and power rises with the clock, power with a bend where the voltage begins to rise.
+/// Like an A100: time falls and power rises with the clock; the power curve bends where the voltage begins to rise.
 simulated_gpu::SimulatedGpuSpec a100(double forward_s, double refresh_s) {
   simulated_gpu::SimulatedGpuSpec spec;
   for (int mhz = 1410; mhz >= 900; mhz -= 15) spec.clocks.emplace_back(mhz);
@@ -56,7 +56,7 @@ simulated_gpu::SimulatedGpuSpec a100(double forward_s, double refresh_s) {
   return spec;
 }
 
-/// A rank that trains on a simulated GPU, with the client's meter beside it, on one hand-turned clock.
+/// A rank that trains on a simulated GPU and the client's meter, on one hand-turned clock.
 class Rank {
  public:
   Rank(const simulated_gpu::SimulatedGpuSpec& spec, unsigned seed) : spec_(spec), dice_(seed) {
@@ -64,12 +64,12 @@ class Rank {
     gpu_ = std::move(simulated_gpu::SimulatedGpu::create(file_.path(), spec, now).value());
     driver_ = std::move(simulated_gpu::SimulatedDriver::attach(file_.path(), now).value());
     meter_.emplace(2, spec.clocks.back().value(), spec.clocks.front().value());
-    go_to(2.5);  // the counter's period is learnt while the job starts
+    go_to(2.5);  // the meter learns the counter's period while the job starts
   }
 
   double between(double low, double high) { return std::uniform_real_distribution<double>(low, high)(dice_); }
 
-  /// Time passes; whenever a reading is due it is made, a little late.
+  /// Advances time and makes each due reading, a little late.
   void go_to(double until) {
     while (edges_.next_read_s() + lateness_ <= until) {
       now_ = std::max(now_, edges_.next_read_s() + lateness_);
@@ -83,7 +83,7 @@ class Rank {
     now_ = std::max(now_, until);
   }
 
-  /// A switch under way goes on while time passes, so the computation's end is looked for again and again.
+  /// A pending clock switch changes the computation's end, so the loop computes the end again after each step.
   void compute(int computation, int clock) {
     const Megahertz target = spec_.clocks[static_cast<std::size_t>(clock)];
     driver_->lock_clocks(target, target);
@@ -100,7 +100,7 @@ class Rank {
     return spec_.switch_latency.empty() ? 0 : spec_.switch_latency[static_cast<std::size_t>(clock)].value();
   }
 
-  /// 1F1B's middle: forward, wait, backward, wait; each at a clock of its own.
+  /// The steady state of 1F1B: forward, wait, backward, wait; each at its own clock.
   void iterate(int microbatches, int lowest_clock) {
     const double begin = now_;
     const double energy = gpu_->energy().value();
@@ -117,7 +117,7 @@ class Rank {
     for (MeteredStep& step : meter_->take()) metered_.push_back(std::move(step));
   }
 
-  /// The worst and the mean error of the model's energies over all clocks used, in %.
+  /// The largest and the mean error of the model's energies over all clocks used, in %.
   std::pair<double, double> errors(int lowest_clock) const {
     double worst = 0, sum = 0;
     int count = 0;
@@ -181,7 +181,7 @@ TEST(Energy, OfIterationsWithinHalfAPercent) {
   ASSERT_GE(rank.metered_.size(), 15U);
   double worst = 0;
   for (const MeteredStep& step : rank.metered_) {
-    if (step.tag < 3) continue;  // the model is young
+    if (step.tag < 3) continue;  // the model has few observations
     const double truth = rank.truth_[static_cast<std::size_t>(step.tag)];
     worst = std::max(worst, std::abs(step.energy_j / truth - 1));
   }
@@ -195,14 +195,14 @@ TEST(Energy, OfTheLastIterationWithoutWaitingForTheNextOneToEnd) {
     Rank rank(a100(0.03, 0.1), seed);
     for (int i = 0; i < 6; ++i) rank.iterate(12, 25);
     rank.metered_.clear();
-    for (int i = 0; i < 4; ++i) rank.compute(i % 2, 3);  // the next one has begun and is not over
+    for (int i = 0; i < 4; ++i) rank.compute(i % 2, 3);  // the next step has begun and has not ended
     const auto steps = rank.meter_->take();
     ASSERT_EQ(steps.size(), 1U) << seed;
     ASSERT_EQ(steps[0].tag, 5);
     worst = std::max(worst, std::abs(steps[0].energy_j / rank.truth_[5] - 1));
     EXPECT_TRUE(rank.meter_->take().empty());
     rank.iterate(12, 25);
-    for (const MeteredStep& step : rank.metered_) EXPECT_EQ(step.tag, 6);  // none comes twice
+    for (const MeteredStep& step : rank.metered_) EXPECT_EQ(step.tag, 6);  // no step is reported twice
   }
   std::printf("last iteration: worst %.3f %%\n", worst * 100);
   EXPECT_LT(worst, 0.01);
@@ -227,7 +227,7 @@ TEST(Energy, ADriverLoadedAgainSpoilsOneIterationOnly) {
   EXPECT_EQ(meter.intervals_rejected(), 1);
 }
 
-TEST(Energy, WhatRanWhileNobodyReadTheCounterTeachesNothing) {
+TEST(Energy, ComputationsBetweenMissedReadingsTeachNothing) {
   EnergyMeter meter(2, 900, 1410);
   const auto edge_at = [&](double at_s) { meter.edge({at_s, 1e-4, 200 * at_s}); };
   const auto step_at = [&](double from_s) { meter.step(1, from_s, from_s + 0.4, {{0, from_s, from_s + 0.4}}); };
@@ -236,7 +236,7 @@ TEST(Energy, WhatRanWhileNobodyReadTheCounterTeachesNothing) {
   step_at(0.4);
   meter.take();
   for (int i = 0; i < 5; ++i) step_at(2 + 0.4 * i);
-  EXPECT_EQ(meter.flush().back().energy_j, -1);  // no edge came for so long
+  EXPECT_EQ(meter.flush().back().energy_j, -1);  // no edge for too long
   const int before = meter.model().intervals();
   edge_at(4.5);
   edge_at(4.6);

@@ -1,4 +1,4 @@
-// A rank that trains on a simulated GPU with the client's iteration meter beside it, all on one hand-turned clock.
+// A rank that trains on a simulated GPU and the client's iteration meter, on one hand-turned clock.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class HandTurnedRank {
     clocks_ = clocks;
     meter = std::make_unique<IterationMeter>(with_device ? device.get() : nullptr, true, clocks, 1, complaints, clock);
   }
-  /// Before anything runs.
+  /// Call before the first computation.
   template <class Wrap>
   void replace_device(const Wrap& wrap) {
     device = wrap(std::move(device));
@@ -42,7 +42,7 @@ class HandTurnedRank {
   HandTurnedRank& operator=(const HandTurnedRank&) = delete;
   ~HandTurnedRank() { std::filesystem::remove_all(folder_); }
 
-  /// Time passes; the meter looks whenever it wants to.
+  /// Advances time; the meter runs whenever it is due.
   void go_to(double until_s) {
     while (meter->next_look_s() <= until_s) {
       now_s = std::max(now_s, meter->next_look_s());
@@ -61,14 +61,14 @@ class HandTurnedRank {
     step_.begin_ns = step_.begin_mark = ns();
   }
   Step& step() { return step_; }
-  /// The clock is asked for now; the GPU has it one latency later.
+  /// Requests the clock; the GPU sets it one latency later.
   void ask(int clock_mhz) {
     if (clock_mhz == asked_) return;
     asked_ = clock_mhz;
     ASSERT_TRUE(device->lock_clock(Megahertz(clock_mhz)));
     meter->clock_set(now_s, clock_mhz);
   }
-  /// How long it took.
+  /// Returns the duration.
   double compute(model::Instruction instruction) {
     const double from_s = now_s;
     RecordedComputation computation;
@@ -96,13 +96,13 @@ class HandTurnedRank {
     meter->take(step_, now_s);
     collect();
   }
-  /// Iterations that are done since.
+  /// Iterations completed since the last call.
   void collect() {
     for (MeasuredIteration& one : meter->measured(now_s, false)) measured.push_back(std::move(one));
   }
 
   double now_s = 1;
-  /// How late the simulation hears that a computation can begin, s.
+  /// Delay until the simulation notices that a computation can begin, s.
   std::function<double()> lateness;
   std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
   std::unique_ptr<device::Gpu> device;
@@ -122,7 +122,7 @@ class HandTurnedRank {
   int asked_ = 0;
 };
 
-/// Forward and backward in proportion to 1 / clock, waiting at 80 W.
+/// Forward and backward times in proportion to 1 / clock; waiting draws 80 W.
 inline simulated_gpu::SimulatedGpuSpec two_computations(double forward_s, double refresh_s) {
   simulated_gpu::SimulatedGpuSpec spec;
   simulated_gpu::SimulatedComputation forward{"forward", {}, {}}, backward{"backward", {}, {}};

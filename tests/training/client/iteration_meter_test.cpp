@@ -16,7 +16,7 @@
 namespace perseus::client {
 namespace {
 
-constexpr int not_supported = 3, unknown_error = 999;  // NVML's
+constexpr int not_supported = 3, unknown_error = 999;  // NVML's codes
 const std::string read_counter = "nvmlDeviceGetTotalEnergyConsumption";
 
 void iterate(HandTurnedRank& rank) {
@@ -54,7 +54,7 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
     rank.gpu->inject(read_counter, 0, 0);
     const double back_s = rank.now_s;
     while (rank.complaints.raised(Cause::energy) && rank.now_s < back_s + 20) iterate(rank);
-    EXPECT_LT(rank.now_s - back_s, std::min(fails_for_s, 5.0) + 0.1) << fails_for_s;  // it backs off to 5 s
+    EXPECT_LT(rank.now_s - back_s, std::min(fails_for_s, 5.0) + 0.1) << fails_for_s;  // the retry interval grows to 5 s
     EXPECT_EQ(rank.said.count("energy is measured again"), 1);
     const double noticed_s = rank.now_s;
     rank.measured.clear();
@@ -126,12 +126,12 @@ TEST(IterationMeter, AWindowsComputationsHaveTheTimesAtWhichTheyRan) {
 }
 
 TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
-  HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations from one look to the next
+  HandTurnedRank rank(two_computations(0.002, 0.1));  // some eight iterations between two readings
   rank.gpu->inject(read_counter, not_supported, -1);
   const auto throttled = [&] {
     rank.measured.clear();
     for (int i = 0; i < 100; ++i) iterate(rank);
-    rank.wait(0.11);  // until it is looked at again
+    rank.wait(0.11);  // until the next reading
     rank.collect();
     return std::ranges::count_if(rank.measured, &MeasuredIteration::throttled);
   };
@@ -185,12 +185,12 @@ TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {
   EXPECT_EQ(told, 4);
 }
 
-/// Computations whose time is not known.
+/// Computations whose time is unknown.
 std::ptrdiff_t unknown_in(const MeasuredIteration& iteration) {
   return std::ranges::count(iteration.computations, 0.0, &MeasuredComputation::time_s);
 }
 
-/// A rank whose clocks take 5 ms and change with every computation, one right after the other.
+/// A rank whose clock changes take 5 ms and follow each other immediately, one per computation.
 class MixedClocks : public ::testing::Test {
  protected:
   static simulated_gpu::SimulatedGpuSpec spec(const std::vector<double>& latencies_s, double forward_s) {
@@ -230,7 +230,7 @@ class MixedClocks : public ::testing::Test {
     return {time, energy};
   }
 
-  /// The same, worst of all windows once the model has grown.
+  /// The largest of these errors over all windows once the model has enough observations.
   std::pair<double, double> measure_windows() {
     double worst_time = 0, worst_energy = 0;
     int compared = 0;
@@ -256,7 +256,7 @@ class MixedClocks : public ::testing::Test {
   std::vector<std::size_t> clocks;
 };
 
-/// As on real GPUs, lower clocks arrive later.
+/// As on real GPUs, changes to lower clocks take longer.
 class LatencyByTarget : public MixedClocks {
  protected:
   LatencyByTarget() : MixedClocks({0.004, 0.0047, 0.0053, 0.006}) {}
@@ -279,7 +279,7 @@ TEST_F(LatencyByTarget, IsMetByTheMiddleOneAndItsSpread) {
   EXPECT_LT(worst_energy, 3);
 }
 
-/// Computations of 4 to 13 ms: most requests come while the change before them is still under way.
+/// Computations of 4 to 13 ms: most requests come while the previous change is pending.
 class OverlappingChanges : public MixedClocks {
  protected:
   OverlappingChanges() : MixedClocks({0.005, 0.005, 0.005, 0.005}, 0.004) {}
@@ -296,7 +296,7 @@ TEST_F(OverlappingChanges, AClockIsAttributedAsTheGpuMakesItOneChangeAtATime) {
     if (i < 60 || rank.measured.empty()) continue;
     const std::vector<MeasuredComputation>& computations = rank.measured.back().computations;
     for (std::size_t k = 0; k < computations.size(); ++k) {
-      if (computations[k].time_s == 0) continue;  // not known
+      if (computations[k].time_s == 0) continue;  // unknown
       EXPECT_NEAR(computations[k].time_s / truth_s(k), 1, 0.03) << "computation " << k << " of iteration " << i;
       ++compared;
     }
@@ -306,7 +306,7 @@ TEST_F(OverlappingChanges, AClockIsAttributedAsTheGpuMakesItOneChangeAtATime) {
 }
 
 TEST_F(MixedClocks, AnUncertainTimeIsReportedAsUnknownAndTheOthersAsMeasured) {
-  rank.meter->switch_latency(0.005, 0.02);  // nobody knows when
+  rank.meter->switch_latency(0.005, 0.02);  // the moment within this interval is unknown
   for (int i = 0; i < 20; ++i) iterate(i);
   rank.wait(0.2);
   rank.collect();
@@ -322,7 +322,8 @@ TEST_F(MixedClocks, AnUncertainTimeIsReportedAsUnknownAndTheOthersAsMeasured) {
   EXPECT_GT(known, 5) << "those at the clock of the one before";
 }
 
-// Its time ends there, so that a server may tell blocking power from what is left of both.
+// The device's time of the step ends there, so that a server can separate blocking power from the remaining time and
+// energy.
 TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
   HandTurnedRank rank(two_computations(0.02, 0.1));
   int compared = 0;
@@ -358,7 +359,7 @@ TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
 TEST(SpeedCurve, SharesOfTheWorkAddUp) {
   SpeedCurve curve;
   for (int i = 0; i < 10; ++i) curve.learn(1410, {0.1, 0});
-  const std::vector<ClockedTime> run = {{1410, 0.02}, {900, 0.12}};  // 20 % was done at first
+  const std::vector<ClockedTime> run = {{1410, 0.02}, {900, 0.12}};  // 20 % ran at the first clock
   const TimeEstimate time = curve.alone(run, 900, 0);
   EXPECT_NEAR(time.time_s, 0.15, 1e-9);
   EXPECT_LT(time.stddev_s, 0.001);

@@ -1,4 +1,4 @@
-// Options that have a variable of the environment.
+// Options that an environment variable can set.
 #include "training/client/options.h"
 
 #include <gmock/gmock.h>
@@ -33,7 +33,7 @@ TEST(Options, ThePlanTolerance) {
   }
   EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is taken"),
                                               ::testing::HasSubstr("'nan'"), ::testing::HasSubstr("'11'")));
-  given.size = offsetof(perseus_options, plan_tolerance);  // an older program
+  given.size = offsetof(perseus_options, plan_tolerance);  // a program compiled against an older header
   given.plan_tolerance = 5;
   EXPECT_EQ(read(), 0.03);
 }

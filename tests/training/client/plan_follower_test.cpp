@@ -1,4 +1,4 @@
-// Which clock a computation gets, in every order in which plans and steps can come.
+// Which clock a computation gets, in every order of plans and steps.
 #include "training/client/plan_follower.h"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
 }
 
 TEST_F(PlanFollowerTest, KnowsWhatTheNextStepBeginsWith) {
-  EXPECT_EQ(follower.first_clock_of(0), 0);  // no plan: the clock is left alone
+  EXPECT_EQ(follower.first_clock_of(0), 0);  // without a plan the clock stays unchanged
   follower.put(plan(1, {{F, 1000}, {B, 1200}}));
   const auto step = [&](std::int64_t iteration, model::Instruction first) {
     follower.begin_step(iteration);
@@ -76,7 +76,7 @@ TEST_F(PlanFollowerTest, KnowsWhatTheNextStepBeginsWith) {
   follower.hold_maximum(true);
   EXPECT_EQ(follower.first_clock_of(2), 1410);
   follower.hold_maximum(false);
-  step(2, B);  // does not fit
+  step(2, B);  // does not match the plan
   EXPECT_EQ(follower.first_clock_of(2), 1410);
   EXPECT_EQ(follower.first_clock_of(3), 900);
 }
@@ -118,14 +118,14 @@ TEST_F(PlanFollowerTest, OtherNamesAndCountsMeanTheHighestClockUntilAStepFits) {
     if (computations > 2) run(follower, B);
     follower.end_step();
     EXPECT_EQ(follower.misfit_version() == 0, computations == 2) << computations;
-    follower.begin_step(0);  // a step that is run again, whole
+    follower.begin_step(0);  // a repeated step, complete
     run(follower, F);
     run(follower, B);
     follower.end_step();
     EXPECT_EQ(follower.misfit_version(), 0);
     follower.begin_step(1);
     EXPECT_EQ(run(follower, F), 1000);
-    follower.end_step();  // short: does not fit again
+    follower.end_step();  // too short: does not match
     EXPECT_EQ(follower.misfit_version(), 1);
   }
 }
@@ -152,7 +152,7 @@ TEST_F(PlanFollowerTest, HeldBackIsTheHighestClockAndLiftedIsThePlans) {
   EXPECT_EQ(run(follower, F), 900);
 }
 
-/// Two microbatches on two chunks, clocks that tell them apart.
+/// Two microbatches on two chunks, each computation with its own clock.
 std::unique_ptr<ClockPlan> plan_of_four() {
   return plan(1, {{F, 1000, 0, 0}, {F, 1010, 1, 0}, {F, 1020, 0, 1}, {F, 1030, 1, 1}});
 }
@@ -307,7 +307,7 @@ TEST(StepRecorder, SaysWhatIsNotClean) {
   recorder.begin_step();
   recorder.begin(F, 0, 0, 0, 1);
   recorder.end_step();
-  EXPECT_FALSE(recorder.oldest()->clean);  // never ended
+  EXPECT_FALSE(recorder.oldest()->clean);  // no end
   recorder.release();
   recorder.begin_step();
   for (int i = 0; i < 3; ++i) {
@@ -315,7 +315,7 @@ TEST(StepRecorder, SaysWhatIsNotClean) {
     recorder.end(F, 2);
   }
   recorder.end_step();
-  EXPECT_FALSE(recorder.oldest()->clean);  // one too many
+  EXPECT_FALSE(recorder.oldest()->clean);  // one computation too many
   EXPECT_EQ(recorder.oldest()->count, 2U);
 }
 

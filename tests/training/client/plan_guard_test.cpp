@@ -1,4 +1,5 @@
-// The guard on invented iterations: which plans it drops, after how many iterations, and which slowdowns it forgives.
+// The guard against plans that slow iterations down: which plans it drops, after how many iterations, and which
+// slowdowns it tolerates.
 #include "training/client/plan_guard.h"
 
 #include <gmock/gmock.h>
@@ -23,7 +24,7 @@ ClockPlan promise_of(std::int64_t version, double promised_s, double maximum_clo
   return plan;
 }
 
-/// A rank that does what its guard says.
+/// A rank that follows its guard's decisions.
 class GuardedRank {
  public:
   explicit GuardedRank(double tolerance = 0.01) : guard(tolerance) {}
@@ -41,7 +42,7 @@ class GuardedRank {
     guard.take({version_, follows_plan || kind_ == ClockPlan::Kind::maximum_clock, !follows_plan, time_s});
     if (auto plan = guard.take_dropped()) dropped.push_back(*plan);
   }
-  /// At the highest clock, then under the plan: how often so far.
+  /// Runs iterations, each at the highest clock or under the plan as the guard decides; counts those under the plan.
   void trains(int iterations, const std::function<double()>& at_maximum, const std::function<double()>& under_plan) {
     for (int i = 0; i < iterations; ++i) {
       slow_iterations += follows() ? 1 : 0;
@@ -82,7 +83,7 @@ TEST(PlanGuard, APlanSlowerThanPromisedIsDroppedWithinAFewIterationsAndOnce) {
   EXPECT_DOUBLE_EQ(rank.dropped[0].promised_s, 1);
   EXPECT_DOUBLE_EQ(rank.dropped[0].measured_s, 1.05);
   EXPECT_THAT(rank.dropped[0].text, HasSubstr("iterations take 1.05 s"));
-  rank.gets(promise_of(7, 1));  // the server was away, and sends it again
+  rank.gets(promise_of(7, 1));  // the server was unreachable and sends it again
   EXPECT_FALSE(rank.follows());
   rank.gets(promise_of(8, 1));
   rank.trains(100, 1, 1.0);
@@ -111,7 +112,7 @@ TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) 
 
 TEST(PlanGuard, TheFirstPlanIsRefusedToo) {
   GuardedRank rank;
-  rank.gets(promise_of(1, 4));  // before any iteration
+  rank.gets(promise_of(1, 4));  // before the first iteration
   rank.trains(100, 1, 4);
   EXPECT_EQ(rank.slow_iterations, 0);
   EXPECT_EQ(rank.dropped.size(), 1U);
@@ -120,7 +121,7 @@ TEST(PlanGuard, TheFirstPlanIsRefusedToo) {
 TEST(PlanGuard, AFirstPlanWaitsForThreeIterationsAtTheHighestClock) {
   GuardedRank rank;
   rank.gets(promise_of(1, 1));
-  rank.runs(30);  // warms up
+  rank.runs(30);  // warm-up
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(rank.follows());
     rank.runs(1);
@@ -143,7 +144,7 @@ TEST(PlanGuard, AStragglersOrAPolicysPlanMayBeSlow) {
 }
 
 TEST(PlanGuard, ASlowdownIsJudgedAgainstTheModelsOwnHighestClock) {
-  // The model's iterations are 5 % short of this rank's, with and without the plan.
+  // The model predicts iterations 5 % shorter than this rank's, with and without the plan.
   GuardedRank rank;
   rank.trains(10, 1.05, 0);
   rank.gets(promise_of(1, 1.02, 1));
@@ -182,10 +183,10 @@ TEST(PlanGuard, ASlowdownOfEverythingIsNotThePlansFault) {
   rank.gets(promise_of(1, 1));
   rank.trains(100, 1, 1);
   const int before = rank.slow_iterations;
-  rank.trains(1000, 1.2, 1.2);  // a straggler in this pipeline, or a longer sequence
+  rank.trains(1000, 1.2, 1.2);  // a straggler in this pipeline, or longer sequences
   EXPECT_TRUE(rank.dropped.empty());
   EXPECT_GE(rank.slow_iterations - before, 990) << "one trial";
-  rank.trains(100, 1, 1);  // it is over
+  rank.trains(100, 1, 1);  // the slowdown ends
   rank.trains(1000, 1, 1.05);
   EXPECT_EQ(rank.dropped.size(), 1U) << "the reference is that of now";
 }
@@ -197,7 +198,7 @@ TEST(PlanGuard, TheRanksOfAPipelineTryTogether) {
       for (int i = 0; i < iterations; ++i) {
         bool plan_runs = false;
         for (const GuardedRank& rank : ranks) plan_runs |= rank.follows();
-        // Each rank's last computation ends a little earlier than the one's before it.
+        // The last computation of each rank ends a little earlier than that of the previous rank.
         for (std::size_t r = 0; r < ranks.size(); ++r) {
           ranks[r].runs((plans_fault && !plan_runs ? 1 : slow) - 0.02 * static_cast<double>(r));
         }
@@ -259,7 +260,7 @@ TEST(PlanGuard, TheOldPlanDoesNotComeBackWhileTheNextOneIsAwaited) {
   EXPECT_TRUE(guard.arrives(promise_of(1, 4)));
   guard.take({1, false, true, 1});
   ASSERT_TRUE(guard.take_dropped());
-  guard.arrives(promise_of(2, 1));  // holds from a later iteration
+  guard.arrives(promise_of(2, 1));  // takes effect at a later iteration
   for (int i = 0; i < 5; ++i) {
     EXPECT_TRUE(guard.holds());
     guard.take({1, false, true, 1});

@@ -1,4 +1,4 @@
-// A server that says what a test tells it to, on a free port, and remembers what it was asked.
+// An HTTP server on a free port that gives the answers of a test and records the requests.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,7 +16,7 @@
 
 namespace perseus::client {
 
-/// Polls until it is so; false after a minute.
+/// Polls until the condition holds; false after a minute.
 inline bool eventually(const std::function<bool()>& so) {
   for (int i = 0; i < 12000; ++i) {
     if (so()) return true;
@@ -27,7 +27,7 @@ inline bool eventually(const std::function<bool()>& so) {
 
 class ScriptedServer {
  public:
-  /// Status and body; status 0: never answers.
+  /// Status and body; status 0: no answer.
   using Script = std::function<std::pair<int, std::string>(const http::HttpRequest&)>;
 
   explicit ScriptedServer(Script script)
@@ -57,7 +57,7 @@ class ScriptedServer {
     const std::lock_guard lock(mutex_);
     script_ = std::move(script);
   }
-  /// Bodies of the requests so far with that method whose path ends so.
+  /// Bodies of the recorded requests with this method whose path ends with `end`.
   std::vector<std::string> asked(const std::string& method, const std::string& end) {
     const std::lock_guard lock(mutex_);
     std::vector<std::string> bodies;
@@ -66,7 +66,7 @@ class ScriptedServer {
     }
     return bodies;
   }
-  /// The requests themselves.
+  /// These requests themselves.
   std::vector<http::HttpRequest> requests(const std::string& method, const std::string& end) {
     const std::lock_guard lock(mutex_);
     std::vector<http::HttpRequest> found;
@@ -87,7 +87,7 @@ class ScriptedServer {
   std::thread thread_;
 };
 
-/// What a server that works says: a job "j1", and `plan` to whoever has an older version.
+/// The answers of a working server: a job "j1", and `plan` for every rank with an older version.
 inline std::pair<int, std::string> well(const http::HttpRequest& request, const std::string& plan, int version = 1) {
   if (request.path == "/v1/jobs") return {200, R"({"job":"j1","state":"deployed"})"};
   if (request.path.ends_with("/ranks")) return {200, R"({"registered":1,"expected":1})"};
@@ -113,10 +113,10 @@ inline SessionTiming hasty() {
   return timing;
 }
 
-/// Every message is logged, however often its cause comes.
+/// Logs every message, without suppressing repetitions.
 inline PauseLimits no_pause() { return {0, 0}; }
 
-/// Lines that a client says.
+/// Messages that a client logs.
 class Said {
  public:
   Complaints::Log log() {

@@ -1,4 +1,4 @@
-// The session against a scripted server: what it says, and every way in which a server can be wrong.
+// The session against a scripted server: its requests, and every way in which a server can fail.
 #include "training/client/session.h"
 
 #include <gmock/gmock.h>
@@ -59,7 +59,7 @@ class SessionTest : public ::testing::Test {
 
 const std::string a_plan = plan_of(1, R"([["forward",1200],["backward",900]])");
 
-/// Knows no rank any more while `forgot`, until one registers.
+/// Rejects every rank while `forgot` is set, until a rank registers.
 ScriptedServer::Script forgetful(std::atomic<bool>& forgot) {
   return [&forgot](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) forgot = false;
@@ -146,7 +146,7 @@ TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
   EXPECT_TRUE(complaints.all().empty());
 }
 
-TEST_F(SessionTest, AServerThatLetsNobodyInIsSaidOnceAndForgivenWhenItDoes) {
+TEST_F(SessionTest, AServerThatRejectsTheRankIsLoggedOnceAndRetried) {
   for (const int status : {401, 403, 429}) {
     ScriptedServer server([=](const http::HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
     start(server.url());
@@ -171,7 +171,7 @@ TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {
   start(server.url());
   const bool failed = eventually([&] { return session->failures() > 3; });
   session->report(iteration(1, 1));
-  session->report(iteration(2, 2));  // another plan: the one before goes out
+  session->report(iteration(2, 2));  // under another plan: the session sends the previous report
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(failed);
   EXPECT_TRUE(complaints.raised(Cause::server) || session->reached());
@@ -304,7 +304,7 @@ TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
   EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), told.size());
 }
 
-TEST_F(SessionTest, NobodyThere) {
+TEST_F(SessionTest, NoServer) {
   start("http://127.0.0.1:9");
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
   EXPECT_EQ(said.count("127.0.0.1:9"), 1);
@@ -343,13 +343,13 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
     ASSERT_TRUE(eventually([&] { return version == 1; }));
     if (!hears_it_by_asking)
       server.script([&](const http::HttpRequest& request) {
-        if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // it waits on
+        if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // no answer
         return script(request);
       });
     over = true;
     if (!hears_it_by_asking) {
       session->report(iteration(1, 1));
-      session->report(iteration(2, 2));  // another plan: the one before goes out
+      session->report(iteration(2, 2));  // under another plan: the session sends the previous report
     }
     ASSERT_TRUE(eventually([&] { return held.load(); }));
     session->report(iteration(3, 3));
@@ -457,8 +457,8 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
 TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url(), 3600);
-  ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // a plan, and "unchanged" at once
-  for (int i = 0; i < 5; ++i) {  // each takes longer than it would to ask again
+  ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // plan, then "unchanged"
+  for (int i = 0; i < 5; ++i) {  // each takes longer than the interval between requests
     session->report(iteration(i, 1));
     ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == i + 1U; }));
   }
@@ -476,7 +476,7 @@ TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRa
   ASSERT_TRUE(eventually([&] { return session->reached(); }));
   for (const int window : {3, 4}) {
     session->report(iteration(window, 1, window, true));
-    const std::size_t posts = window == 3 ? 2 : 3;  // it learns once
+    const std::size_t posts = window == 3 ? 2 : 3;  // the session adapts after one rejection
     ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == posts; }));
     EXPECT_THAT(server.asked("POST", "/iterations").back(), AllOf(HasSubstr("time_s"), Not(HasSubstr("begin_s"))));
   }
@@ -507,7 +507,7 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 3; }));
   EXPECT_THAT(server.asked("POST", "/iterations").at(1),
               HasSubstr(R"("last_iteration":2,"plan_version":1,"iteration_time_s":[0.5])"));
-  session->report(iteration(4, 3, 5));  // half a window, and then another plan
+  session->report(iteration(4, 3, 5));  // half a window, then another plan
   session->report(iteration(5, 4));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 4; }));
   EXPECT_THAT(server.asked("POST", "/iterations").at(3), HasSubstr(R"("last_iteration":5)"));

@@ -1,4 +1,5 @@
-// perseus_stop() while the driver hangs, twice, and beside every other call; and threads that fail to start or to run.
+// perseus_stop() while the driver hangs, called twice, and concurrently with every other call; threads that fail to
+// start or to run.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ namespace {
 
 using perseus::client::eventually;
 
-/// Whether a thread of that name (at most 15 characters) runs in this process.
+/// Whether a thread with this name (at most 15 characters) runs in this process.
 bool thread_runs(const std::string& name) {
   bool runs = false;
   DIR* const tasks = ::opendir("/proc/self/task");
@@ -52,7 +53,7 @@ class StopTest : public ::testing::Test {
     nvml->function = nullptr;
     ::unsetenv("PERSEUS_NVML");
   }
-  /// A client on the stand-in's GPU that may set no clock.
+  /// A client without permission to set clocks, on the stand-in's GPU.
   static perseus::api::Options options(std::atomic<int>& lines) {
     perseus::api::Options options;
     options.device = "nvml:0";
@@ -73,11 +74,11 @@ class StopTest : public ::testing::Test {
   NvmlHold* nvml;
 };
 
-/// The calls in which the client's own thread can hang: while it opens the GPU, and while it measures.
+/// The driver calls in which the client's own thread can hang: one while it opens the GPU, one while it measures.
 class StopWhileTheDriverHangs : public StopTest, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(StopWhileTheDriverHangs, TouchesNoFreedMemoryWhenTheDriverAnswers) {
-  // Freed at the end of this block: whoever logs after perseus_stop() writes into freed memory.
+  // Freed at the end of this block: a thread that logs after perseus_stop() writes into freed memory.
   auto lines = std::make_unique<std::atomic<int>>(0);
   nvml->function = GetParam();
   perseus_client* const client = [&] {
@@ -91,7 +92,7 @@ TEST_P(StopWhileTheDriverHangs, TouchesNoFreedMemoryWhenTheDriverAnswers) {
   EXPECT_TRUE(thread_runs("perseus-watch")) << "it hangs in the driver";
   nvml->function = nullptr;
   EXPECT_TRUE(eventually([] { return !thread_runs("perseus-watch"); }));
-  step(client);  // does nothing
+  step(client);  // no effect
   perseus_stop(client);
 }
 
@@ -161,7 +162,7 @@ TEST_F(StopTest, AForkedChildStopsNothing) {
 }
 
 TEST_F(StopTest, AProcessThatExitsWhileTheDriverHangsEndsWell) {
-  // A process of its own: exit() destroys what is static while the thread still runs.
+  // In a separate process: exit() destroys static objects while the thread still runs.
   ::testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(
       {
@@ -170,7 +171,7 @@ TEST_F(StopTest, AProcessThatExitsWhileTheDriverHangsEndsWell) {
         const perseus::api::Options given = options(lines);
         static perseus_client* client = nullptr;
         static NvmlHold* held = nvml;
-        // The first handler runs last: the driver answers when everything else is over.
+        // The first registered handler runs last: the driver returns after all other cleanup.
         (void)std::atexit([] {
           held->function = nullptr;
           (void)eventually([] { return !thread_runs("perseus-watch"); });

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The example's ranks as real processes against the real `perseus serve`: plans arrive and are followed; a server that
-is killed and comes back; one that was never there.
+"""Runs the example's ranks as processes against `perseus serve`: the ranks receive and follow plans; one test kills
+and restarts the server, another runs without a server.
 
 usage: test_process.py PERSEUS PIPELINE_RANK [unittest's arguments]
 """
@@ -38,7 +38,7 @@ def rank(url, number, job="", stages=4, iterations=1000000):
 
 
 def lines_until(process, wanted):
-    """Reads until a line has it; the test's own time limit ends a wait in vain."""
+    """Reads until a line matches; the test's own time limit bounds the wait."""
     for line in process.stdout:
         if wanted in line:
             return line
@@ -97,7 +97,7 @@ class Processes(unittest.TestCase):
         self.assertEqual(status["iteration"], 5)
         self.assertFalse(status["server_reached"])
         self.assertEqual([wrong["cause"] for wrong in status["wrong"]], ["server"])
-        self.assertEqual(complained.count("127.0.0.1:9"), 1, complained)  # said once
+        self.assertEqual(complained.count("127.0.0.1:9"), 1, complained)  # logged once
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""libperseus.so shows the functions of perseus.h and nothing else, under its own name, and needs no library of ours.
+"""Checks that libperseus.so exports exactly the functions of perseus.h, has its own soname, and needs no other
+library of Perseus.
 
 usage: test_symbols.py LIBPERSEUS PERSEUS_H
 """

@@ -1,4 +1,5 @@
-// Offset between the GPU's time and the host's, on times that a test makes up. The true offset is 100 s.
+// Offset between the GPU's time and the host's, computed from times that the test generates. The true offset is 100
+// s.
 #include "training/client/time_offset.h"
 
 #include <gtest/gtest.h>

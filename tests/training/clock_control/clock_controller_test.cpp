@@ -1,4 +1,4 @@
-// The controller with its real helper on a simulated GPU.
+// The clock controller with its real helper on a simulated GPU.
 #include "training/clock_control/clock_controller.h"
 
 #include <fcntl.h>
@@ -153,11 +153,11 @@ TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClo
   for (std::int64_t helper = 1; helper <= 6; ++helper) {
     ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper; })) << controller_->why();
     const int worker = controller_->helper_pid(), supervisor = controller_->supervisor_pid();
-    // Also both at once: then somebody else gives the clock back first.
+    // Also both at once: then another process restores the clock first.
     if (helper % 3 != 1) ::kill(supervisor, SIGKILL);
     if (helper % 3 != 2) ::kill(worker, SIGKILL);
     const Megahertz next(helper % 2 == 0 ? 700 : 350);
-    controller_->set(next);  // no helper may be there just now
+    controller_->set(next);  // the helper may be absent at this moment
     ASSERT_TRUE(eventually([&] { return controller_->working_helper() == helper + 1; })) << controller_->why();
     EXPECT_TRUE(eventually([&] { return gpu_->clock() == next && !controller_->statistics().pending; }));
     EXPECT_NE(controller_->helper_pid(), worker);
@@ -170,7 +170,7 @@ TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClo
 
 TEST_F(Controller, OneThatCannotStartIsTriedUntilItCan) {
   restart_ = {0.001, 0.02};
-  start();  // there is no such GPU
+  start();  // this GPU does not exist
   EXPECT_EQ(controller_->state(), ControlState::gone);
   EXPECT_THAT(controller_->why(), HasSubstr(folder_.file("gpu")));
   controller_->set(Megahertz(700));
@@ -193,7 +193,7 @@ TEST_F(Controller, PermissionThatIsGrantedLateIsUsed) {
   EXPECT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(700); }));
 }
 
-TEST_F(Controller, OneWhoseGpuSomebodyElseHoldsIsTriedUntilItIsFree) {
+TEST_F(Controller, AGpuHeldByAnotherProcessIsTriedUntilItIsFree) {
   make_gpu();
   start();
   ClockControllerOptions patient = options();
@@ -231,11 +231,11 @@ TEST_F(Controller, ItEndsAtOnceWhileItWaitsToTryAgainAndWhileItTries) {
 TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
   make_gpu();
   const std::string tries = folder_.file("tries"), process = folder_.file("process");
-  // It leaves a process behind that has our files, as one that hangs in the driver.
+  // The fault leaves behind a process with our file descriptors, like a process that hangs in the driver.
   ClockControllerOptions hangs = options();
   hangs.helper = script("sleep 60 > /dev/null 2>&1 &\necho $! >> " + process + "\necho >> " + tries);
   hangs.start_limit_s = 0.05;
-  hangs.restart = {0.0001, 60};  // twice at once, and then not for a while
+  hangs.restart = {0.0001, 60};  // two restarts at once, then a pause
   const auto last_process = [&] {
     int last = 0;
     std::ifstream numbers(process);
@@ -246,7 +246,7 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
     const auto controller = ClockController::start(hangs);
     ASSERT_TRUE(controller) << controller.error().message;
     for (int i = 0; i < 20; ++i)
-      EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));  // time for more
+      EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));  // allows more time
     EXPECT_EQ(LeaseFolder::text_of(tries), "\n");
     ::kill(last_process(), SIGKILL);
     EXPECT_TRUE(eventually([&] { return LeaseFolder::text_of(tries) == "\n\n"; }));
@@ -371,7 +371,7 @@ TEST_F(Controller, AHungWorkerIsReplacedInItsDuty) {
   start();
   controller_->set(Megahertz(700));
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
-  ::kill(controller_->helper_pid(), SIGSTOP);  // as one that hangs in the driver
+  ::kill(controller_->helper_pid(), SIGSTOP);  // simulates a hang in the driver
   controller_.reset();
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
 }
@@ -440,7 +440,7 @@ TEST_F(Controller, AForkedChildDoesNothing) {
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
 }
 
-TEST_F(Controller, ItIsNobodysChild) {
+TEST_F(Controller, TheHelperIsNotAChildOfTheProcess) {
   make_gpu();
   start();
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a program that waits for all its children would wait for ever";
@@ -483,7 +483,8 @@ TEST_F(Controller, WithMoreRightsThanItsCallerItTakesNothingFromTheEnvironment) 
   ASSERT_EQ(::chown(program.c_str(), 65534, 65534), 0);
   ASSERT_EQ(::chown(folder_.path().c_str(), 65534, 65534), 0);
   ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
-  // As one with setcap: not the rights of root here, but the kernel tells it that they are others than its caller's.
+  // Simulates a program with setcap: it does not have the rights of root here, but the kernel reports rights that
+  // differ from its caller's.
   ASSERT_EQ(::chmod(program.c_str(), 04755), 0);
   EXPECT_EQ(std::system((program + " --restore > " + folder_.file("out")).c_str()), 0);
   EXPECT_EQ(LeaseFolder::text_of(folder_.file("out")), "") << "it looked into $PERSEUS_RUNTIME_DIR";

@@ -1,4 +1,5 @@
-// The node's daemon as a real process: who gets a GPU, and that every end gives the clock back.
+// The node's clock daemon as a real process: which caller gets a GPU, and that the clock is restored however a holder
+// ends.
 #include "training/clock_control/clock_daemon.h"
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ class Daemon : public testing::Test {
     ASSERT_TRUE(daemon_->listens());
   }
   [[nodiscard]] ClockControllerOptions options(RestartLimits restart = {}) const {
-    // No helper of our own could start: what works is the daemon's.
+    // A helper of the test itself could not start: only the daemon's can work.
     ClockControllerOptions options{"simulated:" + folder_.file("gpu"), "/no/such/helper", 60, restart};
     options.daemon = folder_.file("clockd.sock");
     return options;
@@ -65,7 +66,7 @@ class Daemon : public testing::Test {
     EXPECT_EQ(::connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     return connection;
   }
-  /// What the daemon answers to that request; its text, or "" if it gives a helper.
+  /// The daemon's error text for this request, or "" if it hands out a helper.
   [[nodiscard]] std::string answer(const DaemonRequest& request, const std::vector<int>& fds) const {
     const OwnedFd connection = connect();
     iovec part{const_cast<DaemonRequest*>(&request), sizeof request};

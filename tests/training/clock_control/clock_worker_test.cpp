@@ -1,4 +1,4 @@
-// What the helper does with requests and with what the device answers, under a time that is turned by hand.
+// How the helper handles requests and the device's answers, on a hand-turned clock.
 #include "training/clock_control/clock_worker.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class Worker : public testing::Test {
     change.position = position;
     post(change);
   }
-  /// As Mailbox::post, at the test's time.
+  /// Mailbox::post at the test's time.
   void post(ClockChange change) {
     change.posted_ns = gpu_.now_ns;
     change.begins_step = mailbox_.step_begins.exchange(false);
@@ -44,7 +44,7 @@ class Worker : public testing::Test {
   ClockWorker worker_{mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; }};
 };
 
-TEST_F(Worker, AGpuThatNobodyAskedForIsNotTouched) {
+TEST_F(Worker, AGpuWithoutRequestsIsNotTouched) {
   EXPECT_EQ(worker_.work(), -1);
   ask(0);
   EXPECT_EQ(worker_.work(), -1);
@@ -171,7 +171,7 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
 
 TEST_F(Worker, WhatTheLastHolderLeftLockedIsUnlockedFirst) {
   ask(700);
-  (void)worker_.work();  // and then it is killed
+  (void)worker_.work();  // the helper is killed here
   ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
   ASSERT_TRUE(next.begin());
   EXPECT_THAT(gpu_.calls, ElementsAre(700, 0));
@@ -281,20 +281,20 @@ TEST_F(Worker, AChangeDuringAnotherHasNoLatency) {
   gpu_.running_at = Megahertz(700);
   pass_ms(5);
   ASSERT_EQ(mailbox_.call_to_clock.count(), 1);
-  // There and back within the latency: 700 MHz is still the clock of before.
+  // There and back within the latency: the GPU still reports 700 MHz, the clock from before both changes.
   ask(350);
   (void)worker_.work();
   pass_ms(2);
   ask(700);
   (void)worker_.work();
   pass_ms(2);
-  // The first of two changes arrives, and looks like the third.
+  // The first of two changes takes effect, and looks like the third.
   ask(350);
   (void)worker_.work();
   gpu_.running_at = Megahertz(350);
   pass_ms(1);
   EXPECT_EQ(mailbox_.call_to_clock.count(), 1);
-  // When all have arrived, the next one counts.
+  // When all have taken effect, the next one counts.
   pass_ms(150);
   ask(700);
   (void)worker_.work();
@@ -383,8 +383,8 @@ TEST_F(Worker, WhatItAppliedIsLoggedWithItsPosition) {
   EXPECT_TRUE(log[0].at_device_time);
 }
 
-/// Steps of two changes on a device that is `early` ahead of the rhythm in the last step. The longest delay until a
-/// change is applied there.
+/// Runs steps of two changes; in the last step the device is `early` ahead of the rhythm. Returns the longest delay
+/// until that step's changes are applied.
 TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
   gpu_.call_takes_ns = 0;
   constexpr std::int64_t kGap = 40'000'000;
@@ -420,7 +420,7 @@ TEST_F(Worker, ItLooksForTheDeviceOftenWhenItIsExpectedAndOftenEnoughWhenNot) {
 TEST_F(Worker, BoundariesBetweenEqualClocksAreNotLookedFor) {
   gpu_.call_takes_ns = 0;
   constexpr std::int64_t kComputation = 10'000'000;
-  constexpr int kLearning = 40, kSteps = 60, kBoundaries = 4;  // one change in so many boundaries
+  constexpr int kLearning = 40, kSteps = 60, kBoundaries = 4;  // one change every kBoundaries boundaries
   const std::int64_t began_ns = gpu_.now_ns;
   int looks = 0;
   for (int step = 0; step < kSteps; ++step) {

@@ -1,4 +1,4 @@
-// perseus-clockd --daemon as a child of the test, with leases and socket in the test's folder.
+// Runs perseus-clockd --daemon as a child of the test, with leases and socket in the test's folder.
 #pragma once
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ namespace perseus::clock_control {
 
 class DaemonProcess {
  public:
-  /// Takes $PERSEUS_RUNTIME_DIR from the environment of the test (LeaseFolder). Writes its log to `folder`/daemon.log.
+  /// Reads $PERSEUS_RUNTIME_DIR from the environment of the test (LeaseFolder). Logs to `folder`/daemon.log.
   explicit DaemonProcess(const std::string& folder, std::vector<std::string> more = {})
       : socket_(folder + "/clockd.sock") {
     std::vector<std::string> arguments{PERSEUS_CLOCKD_PROGRAM, "--daemon", "--simulated", "--socket", socket_};
@@ -45,7 +45,7 @@ class DaemonProcess {
   }
   [[nodiscard]] const std::string& socket() const { return socket_; }
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// Its exit code; -1: it died of a signal.
+  /// Its exit code; -1 if a signal ended it.
   int end(int signal) {
     ::kill(pid_, signal);
     return status();

@@ -1,4 +1,4 @@
-// Waits for what will become true, for as long as a slow machine under a sanitizer may take.
+// Waits for a condition that will become true, as long as a slow machine under a sanitizer may take.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A GPU whose answers a test writes, and a time that the test turns.
+// A GPU with scripted answers, and a hand-turned clock.
 #pragma once
 
 #include <deque>
@@ -27,8 +27,8 @@ class FakeGpu final : public device::Gpu {
   Megahertz running_at{1400};
   std::int64_t now_ns = 5'000'000'000;
   std::int64_t call_takes_ns = 3'000'000;
-  std::deque<device::DeviceFault> faults;  ///< of the next setting calls
-  std::vector<int> calls;                  ///< clocks locked, 0 for unlocking, also those that failed
+  std::deque<device::DeviceFault> faults;  ///< results of the next setting calls
+  std::vector<int> calls;                  ///< locked clocks, 0 for unlocking; includes failed calls
   int locked_mhz = 0;
 
  private:

@@ -1,5 +1,5 @@
-// SIGKILL at random moments, of training process, supervisor, worker, daemon, or several of them, and of whole
-// containers: every clock goes back. PERSEUS_KILLS says how often.
+// SIGKILL at random moments to the training process, supervisor, worker, daemon, several of them, or whole
+// containers: every clock must be restored. PERSEUS_KILLS sets the number of kills.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ double seconds_since(Instant began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-/// A process of ours, or one that lost its parent and so became ours (PR_SET_CHILD_SUBREAPER), has ended.
+/// Returns when the process has ended: a child of ours, or an orphan that we adopted (PR_SET_CHILD_SUBREAPER).
 bool ended(pid_t pid) { return ::waitpid(pid, nullptr, WNOHANG) != 0; }
 
 struct Training {
@@ -55,10 +55,11 @@ struct Training {
   std::string restart = "0";    ///< see trainer_main.cpp
   std::string socket = "none";  ///< of the node's daemon
   bool container = false;       ///< as process 1 of a PID namespace
-  bool exits = false;           ///< without stopping its controller
+  bool exits = false;           ///< exits without stopping its controller
 };
 
-/// Process 1 of a new PID namespace, as a child of this process (PR_SET_CHILD_SUBREAPER); -1: not allowed here.
+/// Starts process 1 of a new PID namespace as a child of this process (PR_SET_CHILD_SUBREAPER); -1: not permitted
+/// here.
 pid_t spawn_in_namespace(char** argv, char** environment, int in, int out) {
   std::array<int, 2> number{};
   if (::pipe2(number.data(), O_CLOEXEC) != 0) return -1;
@@ -95,7 +96,7 @@ class Trainer {
     if (!training.exits) argv.pop_back();
     argv.push_back(nullptr);
     std::string runtime = "PERSEUS_RUNTIME_DIR=" + training.leases, socket = "PERSEUS_CLOCKD_SOCKET=" + training.socket;
-    std::string leaks = "ASAN_OPTIONS=detect_leaks=0";  // exit() beside a controller at work leaves its memory
+    std::string leaks = "ASAN_OPTIONS=detect_leaks=0";  // exit() beside a running controller leaves its memory
     std::vector<char*> environment{runtime.data(), socket.data()};
     std::string sleep = "TSAN_OPTIONS=atexit_sleep_ms=0";
     if (training.exits) environment.insert(environment.end(), {leaks.data(), sleep.data()});
@@ -128,7 +129,7 @@ class Trainer {
     (void)std::fclose(output_);
     if (pid > 0) ::waitpid(pid, nullptr, 0);
   }
-  /// Until it has control; false: it ended before.
+  /// Waits until it has control; false if it ended before.
   bool ready() { return std::fscanf(output_, "%d %d", &supervisor, &worker) == 2; }
 
   pid_t pid = 0, supervisor = 0, worker = 0;
@@ -138,8 +139,8 @@ class Trainer {
   FILE* output_ = nullptr;
 };
 
-/// How many kills: $PERSEUS_KILLS, else a number for every day. Two fifths are of helpers that a training process has
-/// started itself, the rest of the daemon's and in containers.
+/// Number of kills: $PERSEUS_KILLS, or else a default for everyday runs. Two fifths kill helpers that a training
+/// process has started itself; the others kill helpers of the daemon and helpers in containers.
 int kills() {
   const char* given = std::getenv("PERSEUS_KILLS");
   return given == nullptr ? 250 : std::max(std::atoi(given), 10);
@@ -152,10 +153,10 @@ unsigned kill_seed() {
 
 class Kills : public testing::Test {
  protected:
-  // The parallel rounds share this process's children, so each waits for its own by number only.
+  // The parallel rounds share this process's children, so each round waits for its children by process id only.
   void SetUp() override { ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
   void TearDown() override { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
-  /// After this nobody is left who could lock or unlock.
+  /// After this no process is left that could lock or unlock.
   static bool everybody_has_ended() {
     return eventually([] {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
@@ -167,7 +168,7 @@ class Kills : public testing::Test {
 
 enum Victim : unsigned { training_process = 1, supervisor = 2, worker = 4 };
 
-/// One round; how long until the clock was back, or a negative number if it never was.
+/// Runs one round. Returns the time until the clock was restored; negative if it never was.
 double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, std::mt19937& random) {
   constexpr std::array<unsigned, 6> deaths{training_process,    worker,
                                            supervisor,          training_process | worker,
@@ -175,7 +176,7 @@ double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, st
   Trainer trainer({folder + "/gpu", folder, static_cast<unsigned>(random())});
   unsigned victims = deaths.at(random() % deaths.size());
   if (random() % 8 == 0) {
-    victims = training_process;  // while it starts, perhaps
+    victims = training_process;  // possibly during its start
     ::usleep(static_cast<unsigned>(random() % 60'000));
   } else {
     EXPECT_TRUE(trainer.ready());
@@ -188,12 +189,13 @@ double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, st
   for (const auto& [who, pid] : all) {
     if ((victims & who) != 0 && pid > 0) ::kill(pid, SIGKILL);
   }
-  // Both of the helper's have ended by themselves, or by us, and the clock is free.
+  // Both helper processes have ended, and the clock is free.
   const auto over = [](pid_t pid) { return pid == 0 || ended(pid); };
   bool supervisor_over = false, worker_over = false;
   const bool back = eventually([&] {
     supervisor_over = supervisor_over || over(trainer.supervisor);
-    // The worker becomes our child when the supervisor has ended; if that was not at once, it has waited for it.
+    // The worker becomes our child when the supervisor has ended. If the supervisor lived longer, it has waited for
+    // the worker itself.
     worker_over = worker_over || (supervisor_over && over(trainer.worker));
     return worker_over && !gpu.locked();
   });
@@ -209,7 +211,7 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   std::vector<double> times;
   std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus;
   std::vector<std::thread> threads;
-  // A folder for each, since a helper that starts also restores what others left behind in its folder.
+  // One folder each, because a starting helper also restores the expired leases in its folder.
   const auto folder_of = [&](int i) { return folder_.file(fmt::format("{}", i)); };
   for (int i = 0; i < kAtOnce; ++i) {
     simulated_gpu::SimulatedGpuSpec spec = small_gpu();
@@ -244,7 +246,7 @@ TEST_F(Kills, AtAnyMomentTheClockGoesBack) {
   EXPECT_EQ(restored, rounds);
 }
 
-/// What is killed, or how a container ends, beside helpers that a training process on the host has started.
+/// What the round kills, or how a container ends, beside helpers started by a training process on the host.
 enum class End { daemons_processes, container_with_daemon, container, exit_of_container };
 
 class KillsOnANode : public Kills {
@@ -279,7 +281,7 @@ class KillsOnANode : public Kills {
     ::setenv("PERSEUS_RUNTIME_DIR", node.folder.c_str(), 1);
     return std::system((std::string(PERSEUS_CLOCKD_PROGRAM) + " --restore > /dev/null").c_str()) == 0;
   }
-  /// No helper is left, the lease is empty, and the clock is free.
+  /// Checks that no helper is left, the lease is empty, and the clock is free.
   static bool is_free(const Node& node) {
     ::setenv("PERSEUS_RUNTIME_DIR", node.folder.c_str(), 1);
     auto device = device::open_gpu("simulated:" + node.folder + "/gpu");
@@ -287,7 +289,7 @@ class KillsOnANode : public Kills {
     const auto lease = Lease::take((*device)->identity(), "simulated:" + node.folder + "/gpu", 0);
     return lease && !lease->recorded() && !node.gpu->locked();
   }
-  /// With a daemon on the node. Negative: the clock never came back.
+  /// Runs one round with a daemon on the node. Negative: the clock was never restored.
   double kill_with_daemon(End end, std::mt19937& random) {
     if (!daemon_) start_daemon();
     double time_s = 0;
@@ -296,7 +298,7 @@ class KillsOnANode : public Kills {
                        daemon_->socket(), end != End::daemons_processes});
       if (!trainer.ready()) return -1;
       ::usleep(static_cast<unsigned>(random() % 8'000));
-      // In a container: process 1, and now and then the daemon. Else any of the four, in any order.
+      // In a container: process 1, and sometimes the daemon. Else any of the four, in any order.
       const unsigned victims =
           end == End::daemons_processes ? 1 + static_cast<unsigned>(random() % 15) : (random() % 4 == 0 ? 9U : 1U);
       std::array<std::pair<unsigned, pid_t>, 4> all{
@@ -316,7 +318,7 @@ class KillsOnANode : public Kills {
     while (::waitpid(-1, nullptr, WNOHANG) > 0 && ::kill(daemon_->pid(), 0) == 0) {}
     return eventually([&] { return is_free(with_daemon_); }) ? time_s : -1;
   }
-  /// Without one, in a container. Negative: the clock was locked even after a restore.
+  /// Runs one round without a daemon, in a container. Negative: the clock was locked even after a restore.
   double end_container(End end, std::mt19937& random) {
     {
       Trainer trainer({without_.folder + "/gpu", without_.folder, static_cast<unsigned>(random()), "0", "none", true,
@@ -325,7 +327,7 @@ class KillsOnANode : public Kills {
       ::usleep(static_cast<unsigned>(random() % 8'000));
       if (end == End::container) ::kill(trainer.pid, SIGKILL);
     }
-    // Process 1 has been waited for: the kernel has killed all others before.
+    // Process 1 has been waited for: the kernel kills all other processes of the namespace before.
     const bool locked = without_.gpu->locked();
     left_by_containers_ += locked && end == End::container ? 1 : 0;
     left_by_exits_ += locked && end == End::exit_of_container ? 1 : 0;
@@ -407,14 +409,14 @@ TEST_F(Kills, AllAtOnceTheNextOneGivesTheClockBack) {
       Trainer trainer({path, folder_.path(), static_cast<unsigned>(attempt)});
       ASSERT_TRUE(trainer.ready());
       ASSERT_TRUE(eventually([&] { return (*gpu)->locked(); }));
-      // Stopped first, so that none sees another die.
+      // Stops all first, so that none observes another's death.
       const std::array<pid_t, 3> all{trainer.pid, trainer.worker, trainer.supervisor};
       for (const int signal : {SIGSTOP, SIGKILL}) {
         for (const pid_t pid : all) ::kill(pid, signal);
       }
       ASSERT_TRUE(eventually([&] { return ended(trainer.supervisor); }));
       ASSERT_TRUE(eventually([&] { return ended(trainer.worker); }));
-      was_locked = (*gpu)->locked();  // it may have been at 0 just then
+      was_locked = (*gpu)->locked();  // it may have been at 0 at that moment
     }
     ASSERT_TRUE(was_locked);
     if (by_hand) {
@@ -432,7 +434,7 @@ TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
   auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu && simulated_gpu::SimulatedGpu::create(other, small_gpu()));
   {
-    // As one that was killed leaves it.
+    // As a killed holder leaves it.
     auto device = device::open_gpu("simulated:" + path);
     ASSERT_TRUE(device);
     auto lease = Lease::take((*device)->identity(), "simulated:" + path, 0);
@@ -443,7 +445,7 @@ TEST_F(Kills, TheNextHelperOfAnotherGpuGivesItBackToo) {
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
 }
 
-TEST_F(Kills, ALeaseThatSomebodyCleanedUpIsStillOwed) {
+TEST_F(Kills, ALeaseThatAnotherProcessRemovedIsStillOwed) {
   const std::string path = folder_.file("gpu");
   auto gpu = simulated_gpu::SimulatedGpu::create(path, small_gpu());
   ASSERT_TRUE(gpu);
@@ -469,7 +471,7 @@ TEST_F(Kills, AForkedChildOfTheDeadKeepsNothingLocked) {
     const auto controller = ClockController::start({"simulated:" + path, PERSEUS_CLOCKD_PROGRAM, 60, {}});
     if (!controller) ::_exit(1);
     (*controller)->set(Megahertz(700));
-    if (::fork() == 0) {  // as a data loader's worker, which has all our files
+    if (::fork() == 0) {  // like a data loader's worker, which has all our file descriptors
       char byte = 1;
       ::close(until[1]);
       (void)!::write(forked[1], &byte, 1);
@@ -508,7 +510,7 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
   }
   ::close(until[0]);
   ::close(locked[1]);
-  char byte = 0;  // the clock may be back sooner than we could look
+  char byte = 0;  // the clock may be restored before the test can look
   ASSERT_EQ(::read(locked[0], &byte, 1), 1);
   EXPECT_TRUE(eventually([&] { return !(*gpu)->locked(); }));
   for (const int fd : {until[1], locked[0]}) ::close(fd);

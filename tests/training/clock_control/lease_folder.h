@@ -1,4 +1,4 @@
-// A folder for this test's leases, so that it sees nobody else's.
+// A private lease folder for a test, so that it does not see leases of other processes.
 #pragma once
 
 #include <cstdlib>

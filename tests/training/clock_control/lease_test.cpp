@@ -1,4 +1,4 @@
-// Leases: who holds one, what is found after a death, and what must not be touched.
+// Leases: their holder, the state after a holder's death, and what a restore must leave alone.
 #include "training/clock_control/lease.h"
 
 #include <gmock/gmock.h>
@@ -18,13 +18,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-/// Opens FakeGpus, and keeps what was done to them.
+/// Opens FakeGpus and records the calls on them.
 struct Workshop {
   OpenGpu open() {
     return [this](const std::string& selector) -> device::DeviceResult<std::unique_ptr<device::Gpu>> {
       opened.push_back(selector);
       if (fault) return device::DeviceError{*fault, "cannot open"};
-      // "fake:GPU-dead" and "nvml:GPU-dead" have that UUID; an index is the GPU that this machine has under it.
+      // "fake:GPU-dead" and "nvml:GPU-dead" have that UUID; an index selects this machine's GPU with that index.
       const std::string which = selector.substr(selector.find(':') + 1);
       auto gpu = std::make_unique<FakeGpu>(which.starts_with("GPU-") ? which : "GPU-number-" + which);
       gpu->faults = faults;
@@ -42,7 +42,7 @@ class Leases : public testing::Test {
   device::DeviceResult<Lease> take(const std::string& selector = "fake:0") {
     return Lease::take(gpu_.identity(), selector, 0);
   }
-  /// As a holder that was killed with the clock locked leaves it.
+  /// Leaves the lease as a holder does that was killed with the clock locked.
   std::string abandoned(const std::string& uuid = "GPU-dead") {
     device::GpuIdentity dead;
     dead.uuid = uuid;
@@ -124,7 +124,7 @@ TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
   const std::string path = abandoned();
   for (const device::DeviceFault fault :
        {device::DeviceFault::lost, device::DeviceFault::no_driver, device::DeviceFault::not_supported}) {
-    workshop_.fault = fault;  // it cannot be opened
+    workshop_.fault = fault;  // the GPU cannot be opened
     EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, fault);
     EXPECT_NE(LeaseFolder::text_of(path), "");
     workshop_.fault.reset();
@@ -154,7 +154,7 @@ TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
   EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
   EXPECT_THAT(workshop_.opened, ElementsAre("nvml:GPU-2"));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
-  // Of a kind without UUIDs as selectors: the index is only taken if the GPU behind it is the one.
+  // Without UUIDs as selectors, a restore uses the index only if the GPU behind it has the lease's UUID.
   std::ofstream(path) << boot << "gpu amdsmi:0\npid 1\n";
   const device::DeviceStatus restored = restore_lease(path, 0, workshop_.open());
   ASSERT_FALSE(restored);
@@ -191,7 +191,7 @@ TEST_F(Leases, LinksAndOtherThingsAreNotFollowed) {
   EXPECT_FALSE(restore_lease(link, 0, workshop_.open()));
   EXPECT_FALSE(restore_lease(folder_.file("clock-lease-fifo"), 0, workshop_.open()));
   EXPECT_FALSE(restore_lease(folder_.file("none"), 0, workshop_.open()));
-  EXPECT_EQ(restore_expired_leases(workshop_.open()).size(), 2U);  // the abandoned one, and the text that is none
+  EXPECT_EQ(restore_expired_leases(workshop_.open()).size(), 2U);  // an expired and an invalid lease
   EXPECT_THAT(workshop_.opened, ElementsAre("fake:GPU-dead"));
 }
 

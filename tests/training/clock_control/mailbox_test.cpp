@@ -1,4 +1,5 @@
-// The mailbox between two threads: nothing is lost, nothing old is seen after something newer, nobody sleeps for ever.
+// The mailbox between two threads: it loses no request, never delivers an older request after a newer one, and wakes
+// every sleeper.
 #include "training/clock_control/mailbox.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(MailboxFile, IsKnownAgainAndNothingElseIs) {
   EXPECT_EQ(map_mailbox(-1), nullptr);
 }
 
-/// Clocks that are due now, oldest first, as a helper sees them that looks after every post.
+/// Clocks due now, oldest first, for a helper that looks after every post.
 int take(Mailbox& mailbox) {
   const auto due = mailbox.queue.take_due();
   return due ? due->change.clock_mhz : -1;
@@ -250,8 +251,8 @@ TEST_F(MailboxRest, AnswersAreOwedFromDueToDone) {
   EXPECT_FALSE(mailbox_.owes_answer());
 }
 
-/// Sleeps whenever the mailbox allows it, every third time only for a nap from which nobody wakes it; ends when it has
-/// seen `last`, or when nobody has woken it for long.
+/// Sleeps whenever the mailbox allows it, every third time only for a nap without wake-up. Ends when it has seen
+/// `last`, or after a long time without a wake-up.
 class Sleeper {
  public:
   explicit Sleeper(int last) : thread_([this, last] { run(last); }) {}
@@ -307,7 +308,7 @@ TEST(MailboxThreads, NoWakeUpIsLost) {
   constexpr int kLast = 4'000;
   Sleeper sleeper(kLast);
   for (int mhz = 1; mhz <= kLast && !sleeper.overslept; ++mhz) {
-    // Just as it has seen the last one and goes to sleep.
+    // Posts when the reader has seen the last request and goes to sleep.
     sleeper.mailbox.post_now(Megahertz(mhz), sleeper.wake);
     while (sleeper.seen != mhz && !sleeper.overslept) {}
   }

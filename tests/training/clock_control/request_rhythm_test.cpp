@@ -1,4 +1,4 @@
-// When the helper expects the next request, and how it waits for it, under a time that is turned by hand.
+// When the helper expects the next request, and how it waits for it, on a hand-turned clock.
 #include "training/clock_control/request_rhythm.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ constexpr std::int64_t kMs = 1'000'000;
 
 class Rhythm : public testing::Test {
  protected:
-  /// A step whose requests are followed by these gaps.
+  /// A step with these gaps after its requests.
   void step(const std::vector<std::int64_t>& gaps_ns) {
     for (std::uint32_t i = 0; i < gaps_ns.size(); ++i) request(i, gaps_ns[i]);
   }
@@ -23,7 +23,7 @@ class Rhythm : public testing::Test {
     expected_.requested(number, now_ns_);
     now_ns_ += gap_ns;
   }
-  /// Of what is expected after request `number`, relative to that request, after it was made now.
+  /// Makes request `number` now. Returns the expected time of the next request, relative to it.
   RequestWindow window_after(std::uint32_t number) {
     expected_.requested(number, now_ns_);
     const RequestWindow window = expected_.next();
@@ -82,7 +82,7 @@ TEST_F(Rhythm, AHiccupIsNotLearnedFromAndANewRhythmIsAfterThreeSteps) {
 
 TEST_F(Rhythm, AChangeThatWasSupersededIsAHiccup) {
   for (int i = 0; i < 3; ++i) step({20 * kMs, 40 * kMs, 30 * kMs});
-  request(0, 60 * kMs);  // 1 was never seen
+  request(0, 60 * kMs);  // request 1 was never seen
   EXPECT_AROUND(window_after(2), 30 * kMs);
   now_ns_ += 30 * kMs;
   EXPECT_AROUND(window_after(0), 20 * kMs);
@@ -242,13 +242,13 @@ TEST(Dozing, LooksAtAShareOfTheTimeSinceTheLastChangeWhereNothingIsExpected) {
   EXPECT_EQ(doze_until({}, 20 * kMs, 1020 * kMs, -1).limit_ns, 4 * kMs) << "training stalls";
 }
 
-/// Looks per change, and how late changes are seen, of a helper whose device changes clocks step after step.
+/// Looks per change, and the delay until changes are seen, for a helper whose device changes clocks in every step.
 struct Looking {
   double per_change = 0;
   std::int64_t median_ns = 0, p99_ns = 0, latest_ns = 0;
 };
 Looking look_for(const std::vector<std::int64_t>& gaps_ns, double jitter, int learning, int steps) {
-  constexpr std::int64_t kWake = 20'000, kWork = 10'000;  // until a nap has ended, and for a look with a device call
+  constexpr std::int64_t kWake = 20'000, kWork = 10'000;  // until a nap ends, and for a look with a device call
   std::mt19937 random(7);
   std::normal_distribution<double> factor(1, jitter);
   RequestRhythm rhythm;
@@ -281,7 +281,7 @@ TEST(Dozing, LooksAFewTimesPerChangeInARegularRhythm) {
 }
 
 TEST(Dozing, LooksNoMoreBetweenChangesThatAreFarApart) {
-  // Boundaries between computations of equal clocks are no changes, so only the gaps between changes count.
+  // Boundaries between computations of equal clocks are not changes, so only gaps between changes count.
   const Looking near = look_for({20 * kMs, 40 * kMs}, 0, 30, 100), far = look_for({200 * kMs, 400 * kMs}, 0, 30, 100);
   EXPECT_LT(near.per_change, 5);
   EXPECT_LT(far.per_change, near.per_change + 2);

@@ -1,5 +1,5 @@
-// perseus-clockd --restore as an epilog runs it, through NVML: it resets the GPU that was locked and no other, and
-// keeps the lease of a GPU that it did not reset.
+// perseus-clockd --restore as an epilog runs it, through NVML: it resets the GPU that the lease names and no other,
+// and keeps the lease of a GPU that it did not reset.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A node with GPUs 0, 1, 2; a container was given GPU 2, locked it as its GPU 0, and was killed.
+/// A node with GPUs 0, 1, 2. A container had GPU 2 as its GPU 0, locked it, and was killed.
 class Restoring : public testing::Test {
  protected:
   void SetUp() override {
@@ -40,7 +40,7 @@ class Restoring : public testing::Test {
     ::unsetenv("PERSEUS_NVML");
     ::unsetenv("PERSEUS_SIMULATED_GPUS");
   }
-  /// Which of them this machine or container has.
+  /// Which of the GPUs this machine or container has.
   void show(const std::vector<std::string>& names) const {
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ":") + folder_.file(name);
@@ -60,7 +60,7 @@ class Restoring : public testing::Test {
 
 TEST_F(Restoring, TheContainersGpuIsResetWhateverNumberItHasHere) {
   auto other = device::open_gpu("nvml:0");
-  ASSERT_TRUE(other && (*other)->lock_clock(Megahertz(700)));  // by its own user
+  ASSERT_TRUE(other && (*other)->lock_clock(Megahertz(700)));  // locked by its own user
   EXPECT_EQ(restore(), 0) << output();
   EXPECT_FALSE(gpus_[2]->locked());
   EXPECT_TRUE(gpus_[0]->locked());

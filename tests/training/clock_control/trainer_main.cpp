@@ -1,8 +1,8 @@
-// A training process that is there to be killed: sets clocks at random moments until its standard input closes.
+// A training process for kill tests: sets clocks at random moments until its standard input closes.
 //
 // usage: clock_control_trainer GPU SEED [RESTART [exit]]
-//   RESTART: seconds until a helper that ended has a successor
-//   exit:    call exit() at the end, with the controller still at work
+// RESTART: seconds until a new helper replaces one that ended
+// exit:    call exit() at the end, while the controller runs
 // It prints "supervisor worker" (process ids) when it has control.
 #include <poll.h>
 #include <unistd.h>

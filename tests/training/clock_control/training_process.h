@@ -1,4 +1,4 @@
-// A training process of its own, for tests that suspend or kill it.
+// A separate training process for tests that suspend or kill it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline pid_t start_training_process(const ClockControllerOptions& options) {
   for (;;) ::pause();
 }
 
-/// Suspended, it has its clock given back; resumed, it takes it again; killed, it has it given back. Ends the process.
+/// Checks that suspending restores its clock, resuming sets it again, and killing restores it. Ends the process.
 inline void expect_clock_follows_suspension(pid_t training, simulated_gpu::SimulatedGpu& gpu) {
   ASSERT_TRUE(eventually([&] { return gpu.locked(); }));
   ::kill(training, SIGSTOP);

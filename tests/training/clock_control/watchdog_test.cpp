@@ -1,4 +1,4 @@
-// When the supervisor steps in, by a clock that the test turns.
+// When the supervisor intervenes, on a hand-turned clock.
 #include "training/clock_control/watchdog.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr std::int64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 
 class Watching : public testing::Test {
  protected:
-  /// Looks every tick; when that advice comes, ns from `began_ns`; nothing: not within `limit_ns`.
+  /// Looks every tick. Returns when this advice comes, ns from `began_ns`, or nothing if not within `limit_ns`.
   std::optional<std::int64_t> until(Advice wanted, std::int64_t limit_ns) {
     const std::int64_t began_ns = seen_.now_ns;
     while (seen_.now_ns - began_ns <= limit_ns) {

@@ -1,4 +1,4 @@
-// A stand-in for AMD SMI: two GPUs whose limits are checked as the driver does, and what happened, for tests.
+// A stand-in for AMD SMI: two GPUs that check limits as the driver does, and a record of the calls, for tests.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <vector>
 
 struct AmdStandIn {
-  int status = 0;          ///< that every call about a GPU returns
-  std::string fails = "";  ///< only this one, if not empty
+  int status = 0;          ///< returned by every call about a GPU
+  std::string fails = "";  ///< only this function fails, if not empty
   std::uint64_t limit_min_mhz[2] = {500, 500}, limit_max_mhz[2] = {1700, 1700};
   int resets[2] = {0, 0};
   std::uint64_t accumulator = 1'000'000;

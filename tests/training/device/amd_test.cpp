@@ -1,4 +1,4 @@
-// The code for AMD SMI over a stand-in of the library, in both of the layouts that it knows.
+// The AMD SMI backend over a stand-in of the library, in both layouts that it supports.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ TEST_P(Amd, ClocksUpAndDownInAnOrderThatTheDriverTakes) {
   EXPECT_TRUE(gpu_->unlock_clock());
   EXPECT_EQ(state_->resets[0], 1);
   EXPECT_EQ(state_->resets[1], 0);
-  // What somebody else left behind is overcome in either direction.
+  // The backend replaces another process's settings in either direction.
   state_->limit_min_mhz[0] = state_->limit_max_mhz[0] = 600;
   EXPECT_TRUE(gpu_->lock_clock(Megahertz(1200)));
   state_->limit_min_mhz[0] = state_->limit_max_mhz[0] = 1600;

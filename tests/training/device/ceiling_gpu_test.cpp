@@ -1,4 +1,4 @@
-// A limit that an administrator has set: no clock above it, and unlocking restores it.
+// An administrator's clock limit: no clock is set above it, and unlocking restores it.
 #include "training/device/ceiling_gpu.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// An environment variable for as long as a test needs it.
+// An environment variable for the lifetime of an object.
 #pragma once
 
 #include <cstdlib>
@@ -9,7 +9,7 @@ namespace perseus::device {
 
 class Environment {
  public:
-  /// Null: without it.
+  /// Null: removes the variable.
   Environment(std::string name, const char* value) : name_(std::move(name)) {
     if (const char* before = std::getenv(name_.c_str())) before_ = before;
     set(value);

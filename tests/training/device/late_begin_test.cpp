@@ -1,4 +1,5 @@
-// A process that comes late begins a computation in the past: what the device then says is as if it had been in time.
+// A late process begins a computation in the past: afterwards the device reports the same as if the process had been
+// on time.
 #include <gtest/gtest.h>
 
 #include "sample_gpu.h"
@@ -20,11 +21,11 @@ class LateBegin : public testing::Test {
 };
 
 TEST_F(LateBegin, EndsWhenItWouldHave) {
-  time_.advance(1.25);  // it should have begun at 101 s
+  time_.advance(1.25);  // the computation should have begun at 101 s
   EXPECT_DOUBLE_EQ(gpu_->begin_in_the_past(0, 101), 101);
   EXPECT_DOUBLE_EQ(gpu_->energy().value(), 80 + 0.25 * 400);
   EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 0.75);
-  time_.advance(2);  // nobody looked when it was done
+  time_.advance(2);  // no process looked when it ended
   const simulated_gpu::SimulatedGpu::Finished finished = gpu_->finish();
   EXPECT_DOUBLE_EQ(finished.at_s, 102);
   EXPECT_DOUBLE_EQ(finished.energy.value(), 400);

@@ -1,4 +1,4 @@
-// The code for NVIDIA's library over a stand-in: what real drivers do and the simulated GPU does not.
+// The NVML backend over a stand-in: behavior of real drivers that the simulated GPU does not have.
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,7 +98,7 @@ TEST_F(NvmlDriver, AClockThatItDoesNotHaveIsTheNearestOneOnce) {
   EXPECT_EQ(driver_->lock_calls, 3) << "there is no nearer one";
 }
 
-TEST_F(NvmlDriver, OneselfAndWhoStartedItAreNobodyElse) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
+TEST_F(NvmlDriver, TheProcessAndItsParentAreNotOtherProcesses) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
 
 }  // namespace
 }  // namespace perseus::device

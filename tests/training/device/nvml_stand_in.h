@@ -1,4 +1,4 @@
-// NOT NVML: a stand-in with what real drivers do and the simulated GPU does not, for tests.
+// NOT NVML: a stand-in with behavior of real drivers that the simulated GPU does not have, for tests.
 #pragma once
 
 #include <atomic>
@@ -6,10 +6,10 @@
 struct NvmlStandIn {
   bool slice = false;        ///< GPU 0 is a MIG slice of the card
   bool only_module = false;  ///< power fields have the scope of the module alone, as on superchips
-  int field_code = 0;        ///< of each field alone; the call itself succeeds
+  int field_code = 0;        ///< result of each single field; the call itself succeeds
   unsigned long long reasons = 0;
   unsigned mig_now = 0, mig_pending = 0;
-  int lock_code = 0;  ///< of the next call to lock a clock
+  int lock_code = 0;  ///< result of the next call to lock a clock
   int lock_calls = 0;
   unsigned locked_mhz = 0;
 };
@@ -19,8 +19,8 @@ using GetNvmlStandIn = NvmlStandIn* (*)();
 
 /// A driver that hangs.
 struct NvmlHold {
-  std::atomic<const char*> function{nullptr};  ///< a call of it returns only when this is null again
-  std::atomic<int> calls{0};                   ///< that have begun to wait for that
+  std::atomic<const char*> function{nullptr};  ///< calls of it block until this is null again
+  std::atomic<int> calls{0};                   ///< calls that have begun to block
 };
 
 /// Exported as nvml_hold.

@@ -1,4 +1,4 @@
-// The code for NVIDIA's library, unchanged, over the look-alike: what it reads, what it sets, and every way to fail.
+// The unchanged NVML backend over the simulated NVML library: readings, settings, and every failure.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -210,13 +210,13 @@ TEST_F(Nvml, MigAndPowerSmoothingAreSeen) {
   EXPECT_TRUE(conditions->power_smoothing);
 }
 
-// Faults. Every function that a method of Gpu calls, each with every code: it fails as the policy says, or does
-// without.
+// Faults. Every function that a method of Gpu calls, each with every error code: the method fails as specified, or
+// works without the function.
 
 struct Method {
   const char* name;
   std::function<std::optional<DeviceFault>(Gpu&)> call;
-  std::vector<const char*> functions;  ///< without which it fails
+  std::vector<const char*> functions;  ///< functions without which it fails
   bool sets_clock = false;
 };
 
@@ -281,9 +281,9 @@ TEST_F(Nvml, AMessageNamesTheCallTheGpuAndTheReason) {
 TEST_F(Nvml, AFunctionThatIsMissingHasAnOlderOneOrIsDoneWithout) {
   make("a");
   const auto gpu = open();
-  truth().inject("nvmlDeviceGetCurrentClocksEventReasons", 13, -1);  // drivers before 12.2 know the other name
+  truth().inject("nvmlDeviceGetCurrentClocksEventReasons", 13, -1);  // drivers before 12.2 know only the other name
   EXPECT_TRUE(gpu->clock_events()->idle);
-  truth().inject("nvmlDeviceGetTotalEnergyConsumption", 13, -1);  // as a field
+  truth().inject("nvmlDeviceGetTotalEnergyConsumption", 13, -1);  // falls back to the field
   EXPECT_TRUE(gpu->energy());
   truth().inject("nvmlDeviceGetEnforcedPowerLimit", 3, -1);
   EXPECT_EQ(*gpu->power_limit(), Watts(500));

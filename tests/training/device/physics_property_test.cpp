@@ -1,4 +1,5 @@
-// The physics on random stories: looking changes nothing, and small steps of a naive simulation come to the same.
+// The physics on random sequences of events: reading changes nothing, and small steps of a naive simulation give the
+// same result.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 struct Event {
   enum Kind { begins, waits, idles, locks, unlocks, limits } kind;
-  double after_s;  ///< the event before
+  double after_s;  ///< after the previous event
   int which;       ///< computation or clock
   double limit_w;
 };
@@ -76,7 +77,7 @@ void happen(const Event& event, const Spec& spec, State& state, Marks& marks) {
   }
 }
 
-/// The story, looked at so often between two events.
+/// Runs the events, and reads the state this many times between two events.
 State told(const Story& story, int looks, Marks& marks) {
   const Spec& spec = *story.spec;
   State state = initial_state(spec, 450, marks);
@@ -94,7 +95,7 @@ State told(const Story& story, int looks, Marks& marks) {
   return state;
 }
 
-/// The same by steps of `dt`: written from the description, not from the code.
+/// The same in steps of `dt`, written from the description and not from the code.
 struct Naive {
   double energy_j = 0, run_energy_j[2] = {0, 0};
   int runs[2] = {0, 0};
@@ -184,11 +185,11 @@ TEST(PhysicsProperty, SmallStepsComeToTheSame) {
     const State exact = told(story, 2, *marks);
     constexpr double dt = 1e-4;
     const Naive naive = naively(story, dt);
-    // Each event, end of a computation and switch may come a step late.
+    // Each event, end of a computation and switch may be late by one step.
     const double slack_j = 400 * dt * 3 * static_cast<double>(story.events.size() + 1);
     RC_ASSERT(std::abs(exact.energy_j - naive.energy_j) <= slack_j);
     for (int c = 0; c < 2; ++c) {
-      // One that ends just when it is interrupted may count here and not there.
+      // A computation that ends just when it is interrupted may count here and not there.
       const auto run_j = [&](const auto& energy_j, auto runs) {
         return runs == 0 ? 0 : energy_j / static_cast<double>(runs);
       };

@@ -1,4 +1,4 @@
-// The simulated GPU against closed forms, under a time that is turned by hand.
+// The simulated GPU against closed forms, on a hand-turned clock.
 #include <gtest/gtest.h>
 
 #include "sample_gpu.h"
@@ -56,7 +56,7 @@ TEST_F(SimulatedPhysics, AClockComesAfterTheLatencyOfItsTarget) {
   EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 1.5);  // half at 1 s, half at 2 s
   time_.advance(0.5);
   EXPECT_EQ(gpu_->clock(), Megahertz(700));
-  time_.advance(1.25);  // and it waits for 0.25 s
+  time_.advance(1.25);  // and waits for 0.25 s
   EXPECT_DOUBLE_EQ(gpu_->truth(0).time.value(), 1.5);
   EXPECT_DOUBLE_EQ(gpu_->truth(0).energy.value(), 200 + 200);
   EXPECT_EQ(driver_->unlock_clocks(), 0);
@@ -75,7 +75,7 @@ TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
   gpu_->begin(0);
   lock(700);  // until 0.5
   time_.advance(0.4);
-  EXPECT_EQ(driver_->unlock_clocks(), 0);  // replaced by the next one
+  EXPECT_EQ(driver_->unlock_clocks(), 0);  // replaced by the next request
   lock(350);                               // until 0.7
   EXPECT_NEAR(gpu_->remaining().value(), 0.1 + 0.2 + 0.4 * 4, 1e-9) << "0.5 at 1400 MHz, 0.1 at 700, 0.4 at 350";
   time_.advance(0.09);
@@ -113,10 +113,10 @@ TEST_F(SimulatedPhysics, ThePowerLimitHoldsTheClockDownAndSaysSo) {
   EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 1);
   time_.advance(1);
   EXPECT_DOUBLE_EQ(gpu_->truth(0).energy.value(), 200 + 200);
-  EXPECT_FALSE(driver_->power_capped());  // waiting keeps the limit
+  EXPECT_FALSE(driver_->power_capped());  // waiting stays within the limit
   EXPECT_EQ(gpu_->clock(), Megahertz(1400));
   EXPECT_DOUBLE_EQ(driver_->power_capped_for().value(), 1);
-  gpu_->set_power_limit(Watts(1));  // no clock keeps it: the lowest
+  gpu_->set_power_limit(Watts(1));  // no clock stays within it: the lowest is used
   gpu_->begin(0);
   EXPECT_EQ(gpu_->clock(), Megahertz(350));
 }

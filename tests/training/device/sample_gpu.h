@@ -1,4 +1,4 @@
-// A small simulated GPU for tests, and a time that they turn by hand.
+// A small simulated GPU for tests, and a hand-turned clock.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@
 
 namespace perseus::device {
 
-/// A folder that goes away with its owner.
+/// A folder that is removed with its owner.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -45,7 +45,7 @@ inline simulated_gpu::SimulatedGpuSpec sample_spec() {
   return spec;
 }
 
-/// A time shared by everything made with source(), in this process.
+/// A time shared by all objects in this process that were made with source().
 class HandTurnedTime {
  public:
   [[nodiscard]] simulated_gpu::SimulatedGpu::TimeSource source() const {

@@ -1,4 +1,4 @@
-// The state file between processes: seen by all, hurt by none that dies, refused where it is broken.
+// The state file between processes: all see it, no dying process damages it, and a damaged file is rejected.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -14,7 +14,7 @@
 namespace perseus::device {
 namespace {
 
-/// Runs `body` in a process of its own; its exit status as waitpid gives it.
+/// Runs `body` in a child process; returns its exit status as waitpid does.
 template <class F>
 int in_child(F body) {
   const pid_t child = fork();
@@ -40,7 +40,7 @@ TEST(SharedState, AnotherProcessCommandsAndThisOneSees) {
   EXPECT_TRUE((*gpu)->locked());
 }
 
-TEST(SharedState, AProcessKilledWithTheLockHeldHurtsNobody) {
+TEST(SharedState, AProcessKilledWithTheLockHeldBlocksNoOther) {
   const ScratchFolder folder;
   const auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec());
   ASSERT_TRUE(gpu);
@@ -89,7 +89,7 @@ TEST(SharedState, ManyThreadsAndProcessesLoseNothing) {
   EXPECT_EQ((*gpu)->clock(), Megahertz(1400));
 }
 
-TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
+TEST(SharedState, RunEndsEarlierWhenAnotherThreadRaisesTheClock) {
   const ScratchFolder folder;
   auto spec = sample_spec();
   spec.computations[0].time = {Seconds(0.001), Seconds(1000), Seconds(2000)};
@@ -101,7 +101,7 @@ TEST(SharedState, RunEndsEarlierWhenSomebodyRaisesTheClock) {
   std::thread worker([&] { (*gpu)->run(0); });
   while ((*driver)->processes().empty()) std::this_thread::yield();
   (*driver)->unlock_clocks();
-  worker.join();  // else this waits for half an hour
+  worker.join();  // otherwise this waits for half an hour
   EXPECT_EQ((*gpu)->truth(0).runs, 1);
 }
 
@@ -124,7 +124,7 @@ TEST(SharedState, FilesThatAreNoneAreRefused) {
   other_version[8] = 7;
   EXPECT_NE(refusal(other_version).find("version 7"), std::string::npos);
   std::string damaged = whole;
-  damaged[30] = 'X';  // in its name
+  damaged[30] = 'X';  // in the GPU's name
   EXPECT_NE(refusal(damaged).find("damaged"), std::string::npos) << refusal(damaged);
   EXPECT_NE(simulated_gpu::SimulatedGpu::attach(folder.file("none")).error().message.find("No such file"),
             std::string::npos);

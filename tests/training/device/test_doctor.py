@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""perseus doctor on machines of every kind, all of them simulated: what it says, its exit codes, what it leaves alone.
+"""perseus doctor on simulated machines of every kind: its output, its exit codes, and that it changes nothing else.
 
 usage: test_doctor.py PERSEUS FOLDER_OF_NVML_LOOK_ALIKE SAMPLE_GPU
 """
@@ -38,7 +38,7 @@ class Doctor(unittest.TestCase):
         subprocess.run([SAMPLE_GPU, path, function, str(code), str(times)], check=True)
 
     def lease(self):
-        """The one lease file, and its content."""
+        """Returns the only lease file and its content."""
         folder = self.environment["PERSEUS_RUNTIME_DIR"]
         names = os.listdir(folder) if os.path.isdir(folder) else []
         if not names:
@@ -116,7 +116,7 @@ class Doctor(unittest.TestCase):
         self.assertNotEqual(self.lease()[1], "")
 
         self.inject(path, "nvmlDeviceResetGpuLockedClocks", 0, 0)
-        code, test = self.control_test(path)  # gives back what was left behind, first
+        code, test = self.control_test(path)  # first restores the clocks left locked
         self.assertEqual((code, test["done"]), (0, True), test)
         self.assertEqual(self.lease()[1], "")
 
@@ -130,7 +130,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(self.control_test(path)[0], 0)
         lease, _ = self.lease()
         with open(lease, "r+", encoding="ascii") as held:
-            fcntl.flock(held, fcntl.LOCK_EX)  # as a helper at work
+            fcntl.flock(held, fcntl.LOCK_EX)  # like a running helper
             held.write("perseus clock lease\npid 4711\n")
             held.flush()
             code, test = self.control_test(path)

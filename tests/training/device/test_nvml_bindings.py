@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""NVML's Python bindings over the look-alike of the library: what monitors and energy meters that use them do.
+"""NVML's Python bindings over the simulated NVML library: the calls of monitors and energy meters.
 
 usage: test_nvml_bindings.py FOLDER_OF_LIBRARY SAMPLE_GPU
 
-FOLDER_OF_LIBRARY has libnvidia-ml.so.1; SAMPLE_GPU FILE makes a simulated GPU. The bindings themselves (nvidia-ml-py)
-are used where they can be imported; Debian has no package of them, so without them the same functions are called
-through ctypes exactly as they call them: versioned names, the two-call patterns, their structures.
+FOLDER_OF_LIBRARY contains libnvidia-ml.so.1; SAMPLE_GPU FILE creates a simulated GPU. The test uses the bindings
+themselves (nvidia-ml-py) if they can be imported. Debian has no package of them, so without them it calls the same
+functions through ctypes exactly as they do: versioned names, the two-call patterns, their structures.
 """
 
 import ctypes
@@ -47,7 +47,7 @@ class PciInfo(ctypes.Structure):
 
 
 class Bindings:
-    """The calls that nvidia-ml-py makes, one method each, under its names."""
+    """The calls that nvidia-ml-py makes, one method each, with its names."""
 
     def __init__(self, folder):
         self.library = ctypes.CDLL(os.path.join(folder, "libnvidia-ml.so.1"))

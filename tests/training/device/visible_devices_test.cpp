@@ -16,7 +16,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-/// Four GPUs in NVML's order, which is the PCI bus's except that a bus of domain 1 comes first.
+/// Four GPUs in NVML's order: the order of the PCI bus, except that a bus of domain 1 comes first.
 const std::vector<ListedGpu> four = {{"nvml:GPU-aa11", "GPU-aa11", "00000001:01:00.0"},
                                      {"nvml:GPU-aa22", "GPU-aa22", "00000000:81:00.0"},
                                      {"nvml:GPU-bb33", "GPU-bb33", "00000000:01:00.0"},
@@ -55,7 +55,7 @@ Variables in_pci_order(Variables variables) {
 INSTANTIATE_TEST_SUITE_P(
     CudaVisibleDevices, FourGpus,
     ::testing::Values(
-        // Indices count by PCI bus id, or nobody knows how.
+        // Indices count by PCI bus id; without that order their meaning is unknown.
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "0"}}), "GPU-bb33", ""},
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "3"}}), "GPU-aa11", ""},
         Case{{{"CUDA_VISIBLE_DEVICES", "3"}}, "", "CUDA_DEVICE_ORDER=PCI_BUS_ID"},
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "2,1"}, {"LOCAL_RANK", "1"}}), "GPU-cc44", ""},
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", " 2 , 1 "}, {"LOCAL_RANK", "1"}}), "GPU-cc44", ""},
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "1gpu,2"}, {"LOCAL_RANK", "0"}}), "GPU-cc44", ""},
-        // The list ends at the first entry that is none.
+        // The list ends at the first invalid entry.
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "2,-1,1"}}), "GPU-aa22", ""},
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "2,x,1"}}), "GPU-aa22", ""},
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "2,4,1"}}), "GPU-aa22", ""},
@@ -75,7 +75,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{in_pci_order({{"CUDA_VISIBLE_DEVICES", "NoDevFiles"}}), "", "CUDA finds no GPU"},
         Case{{{"CUDA_VISIBLE_DEVICES", ""}, {"LOCAL_RANK", "1"}}, "", ""},
         Case{{{"CUDA_VISIBLE_DEVICES", "-1"}, {"LOCAL_RANK", "1"}}, "", ""},
-        // UUIDs need no order, and their beginning is enough.
+        // UUIDs need no order, and a unique prefix is sufficient.
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-cc44"}}, "GPU-cc44", ""},
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-b"}}, "GPU-bb33", ""},
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-aa2,GPU-aa1"}, {"LOCAL_RANK", "1"}}, "GPU-aa11", ""},
@@ -94,14 +94,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{in_pci_order({{"MV2_COMM_WORLD_LOCAL_RANK", "2"}}), "GPU-aa22", ""},
                       Case{in_pci_order({{"MPI_LOCALRANKID", "2"}}), "GPU-aa22", ""},
                       Case{in_pci_order({{"PALS_LOCAL_RANKID", "2"}}), "GPU-aa22", ""},
-                      // torchrun below srun: the inner launcher's number.
+                      // torchrun inside srun: the number of the inner launcher.
                       Case{in_pci_order({{"LOCAL_RANK", "2"}, {"SLURM_LOCALID", "0"}}), "GPU-aa22", ""},
                       Case{in_pci_order({{"LOCAL_RANK", "two"}, {"SLURM_LOCALID", "1"}}), "GPU-cc44", ""},
                       Case{in_pci_order({{"LOCAL_RANK", "4"}}), "", "LOCAL_RANK is 4, but 4 GPUs are visible"},
                       Case{{{"LOCAL_RANK", "2"}}, "", "order of the 4 GPUs"},
                       Case{in_pci_order({}), "", "which of the 4 visible GPUs"},
                       Case{{}, "", "which of the 4 visible GPUs"},
-                      // One GPU a rank, whatever its number: SLURM's --gpus-per-task.
+                      // One GPU per rank, whatever its number: SLURM's --gpus-per-task.
                       Case{{{"CUDA_VISIBLE_DEVICES", "GPU-cc44"}, {"LOCAL_RANK", "3"}}, "GPU-cc44", ""}));
 
 TEST(ChooseDevice, TheOnlyGpuNeedsNoOrder) {

@@ -110,7 +110,7 @@ void ZeusdStandIn::serve_connection(int socket) {
       reply = answer(text.substr(0, end + 2), text.substr(end + 4));
       most = habits_.requests_a_connection;
     }
-    text.clear();  // one request at a time is what the client promises
+    text.clear();  // the client sends one request at a time
     if (!reply.empty()) send(socket, reply.data(), reply.size(), MSG_NOSIGNAL);
     if (++served == most) return;
   }

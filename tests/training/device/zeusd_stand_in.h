@@ -1,7 +1,8 @@
 // A stand-in for zeusd: its paths, parameters, checks and answers, in both dialects, over simulated GPUs.
 //
-// Faithful to zeusd 0.5.0 in what a client can tell: parameters in the query (unknown ones: 400), per-GPU errors in an
-// "errors" object, 200 for what is only queued, connections that close when they please. Threads: one of its own.
+// Like zeusd 0.5.0 in everything that a client can observe: parameters in the query (unknown ones: 400), per-GPU
+// errors in an "errors" object, 200 for queued commands, connections that may close at any time.
+// Threads: one of its own.
 #pragma once
 
 #include <atomic>
@@ -19,21 +20,21 @@ class ZeusdStandIn {
  public:
   struct Habits {
     bool older = false;             ///< before 0.3: no /discover, JSON bodies
-    std::string token;              ///< wanted, if not empty
+    std::string token;              ///< required, if not empty
     bool controls = true;           ///< gpu-control is among its groups
-    int requests_a_connection = 0;  ///< closes without a word after so many; 0: never
-    std::string nonsense;           ///< answers everything with these bytes, if not empty
-    int failure = 0;                ///< HTTP status of every command, if not 0
+    int requests_a_connection = 0;  ///< closes the connection without notice after this many; 0: never
+    std::string nonsense;           ///< if not empty, answers everything with these bytes
+    int failure = 0;                ///< if not 0, HTTP status of every command
     bool silent = false;            ///< reads and never answers
   };
 
-  /// GPUs: state files in the daemon's order, which need not be anybody else's.
+  /// GPUs: state files in the daemon's order, which may differ from other orders.
   ZeusdStandIn(const std::string& socket_path, const std::vector<std::string>& gpu_files, Habits habits);
   ZeusdStandIn(const ZeusdStandIn&) = delete;
   ZeusdStandIn& operator=(const ZeusdStandIn&) = delete;
   ~ZeusdStandIn();
 
-  /// "POST /gpu/set_gpu_locked_clocks?..." and the body, in order.
+  /// "POST /gpu/set_gpu_locked_clocks?..." and the body, in order of arrival.
   std::vector<std::string> requests();
   [[nodiscard]] int connections() const { return connections_; }
   void set_habits(Habits habits);

@@ -1,4 +1,4 @@
-// Setting clocks through zeusd: both dialects, its failures, its connections, and the answers that it may give.
+// Setting clocks through zeusd: both dialects, its failures, its connections, and its possible answers.
 #include "training/device/zeusd.h"
 
 #include <gmock/gmock.h>
@@ -28,7 +28,7 @@ class ZeusdControl : public testing::Test {
       gpus_.push_back(std::move(*made));
     }
   }
-  /// It numbers the GPUs the other way round than NVML here.
+  /// It numbers the GPUs in the reverse of NVML's order here.
   void start(ZeusdStandIn::Habits habits = {}) {
     std::vector<std::string> files{folder_.file("b"), folder_.file("a")};
     if (habits.older) std::swap(files[0], files[1]);
@@ -252,7 +252,7 @@ TEST_F(ZeusdControl, TheWayOfControlIsChosenByPrivilege) {
   for (const std::string& path : {folder_.path(), folder_.file("a"), folder_.file("b"), folder_.file("sock")}) {
     fs::permissions(path, fs::perms::all);
   }
-  ASSERT_EQ(seteuid(65534), 0);  // the effective capabilities go with it
+  ASSERT_EQ(seteuid(65534), 0);  // this also drops the effective capabilities
   const ControlPath with = control_path("nvml:0");
   zeusd_.reset();
   const ControlPath without = control_path("nvml:0");

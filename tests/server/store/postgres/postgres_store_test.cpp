@@ -1,5 +1,5 @@
-// Several servers on one real PostgreSQL: they agree, hear of each other, divide work; the database goes and comes
-// back.
+// Several servers on one real PostgreSQL: they agree, receive each other's changes and divide work; the database
+// fails and recovers.
 #include "server/store/postgres_store.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-/// One server process's view: its store, its io thread, and what it heard of the others.
+/// One server process: its store, its I/O thread, and the changes of other servers that it received.
 struct Replica {
   explicit Replica(const std::string& database) {
     auto opened = open_postgres_store(database, executor.post());
@@ -94,7 +94,7 @@ TEST_F(Postgres, AServerHearsOfTheOthersWritesAndNotOfItsOwn) {
   while (two.heard.size() < 2 || two.heard_of_tokens < 1) two.executor.run_one();
   EXPECT_THAT(two.heard, ElementsAre(Pair("a job, with spaces", 2), Pair("a job, with spaces", 0)));
 
-  // What the first hears next is the second's: its own were not among it.
+  // The next change that the first server receives is the second's: it does not receive its own.
   ASSERT_TRUE(two.append("b", 0, {"{1}"}).ok());
   while (one.heard.empty()) one.executor.run_one();
   EXPECT_THAT(one.heard, ElementsAre(Pair("b", 1)));
@@ -107,7 +107,7 @@ TEST_F(Postgres, WorkIsOneServersUntilItsLeaseIsOver) {
   EXPECT_FALSE(two.claim("two", 109));
   EXPECT_TRUE(one.claim("one", 109));  // renewed until 119
   EXPECT_FALSE(two.claim("two", 118));
-  one.store.reset();  // as if it had been killed: nobody releases
+  one.store.reset();  // as after a kill: the claim is not released
   EXPECT_TRUE(two.claim("two", 119));
 }
 
@@ -200,7 +200,7 @@ TEST_F(Postgres, RecoversByItselfWhenTheDatabaseWasGone) {
 
   server_->start();
   EXPECT_EQ(*one.append("a", 1, {"{second try}"}), Appended::committed);
-  // Others may have written meanwhile, so it is told of everything.
+  // Other servers may have written meanwhile, so the store reports all jobs as changed.
   while (one.heard.empty() || one.heard_of_tokens == 0) one.executor.run_one();
   EXPECT_EQ(one.heard.front().first, "a");
   EXPECT_THAT(*one.store->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}, StoredEvent{2, "{second try}"}));
@@ -220,7 +220,7 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenItsConnectionsAreCut) {
   std::int64_t known = 0;
   std::vector<std::string> acknowledged;
   for (int cut = 0; cut < 20; ++cut) {
-    // A burst that builds on itself; the cut comes somewhere in it.
+    // A burst of appends that build on each other; the connection is cut somewhere within it.
     int answered = 0;
     constexpr int kBurst = 40;
     std::int64_t expected = known;
@@ -243,7 +243,7 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenItsConnectionsAreCut) {
     std::vector<std::string> bodies;
     for (const StoredEvent& event : *events) bodies.push_back(event.body);
     known = static_cast<std::int64_t>(bodies.size());
-    // Every acknowledged one is there, in its order; one whose answer the cut swallowed may be there as well.
+    // Every acknowledged event is there, in order; an event whose answer the cut lost may be there as well.
     auto at = bodies.begin();
     for (const std::string& body : acknowledged) {
       at = std::find(at, bodies.end(), body);
@@ -251,13 +251,13 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenItsConnectionsAreCut) {
     }
     const auto jobs = one.store->jobs();
     ASSERT_TRUE(jobs.ok()) << jobs.error().message;
-    // A cut that came before all of the first burst leaves no job.
+    // A cut before anything of the first burst was stored leaves no job.
     ASSERT_EQ(jobs->empty() ? 0 : jobs->front().last_sequence, known);
   }
   EXPECT_FALSE(acknowledged.empty());
 }
 
-/// Appends to one job for ever, and writes each acknowledged sequence to `pipe`.
+/// Appends to one job without end, and writes each acknowledged sequence to `pipe`.
 [[noreturn]] void append_until_killed(const std::string& database, int pipe) {
   testing::StoreExecutor executor;
   auto store = open_postgres_store(database, executor.post());
@@ -280,17 +280,17 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenAServerIsKilled) {
   Replica survivor(database_);
   std::mt19937 dice(7);  // NOLINT(cert-msc51-cpp): the same moments every time
   for (int kill = 0; kill < 40; ++kill) {
-    // The moment: after so many acknowledgements, wherever the writer is then.
+    // The moment of the kill: after this many acknowledgements, wherever the writer is then.
     const int until = std::uniform_int_distribution(1, 60)(dice);
     const std::int64_t acknowledged =
         testing::last_acknowledged_before_the_kill([&](int pipe) { append_until_killed(database_, pipe); }, until, 0);
 
-    // The other server carries on from wherever the killed one got to.
+    // The other server continues from wherever the killed one got to.
     auto events = *survivor.store->read("a", 0);
     ASSERT_GE(static_cast<std::int64_t>(events.size()), acknowledged);
     const auto last = static_cast<std::int64_t>(events.size());
     const Result<Appended> carried_on = survivor.append("a", last, {fmt::format("{}", last + 1)});
-    // Its transaction may have been decided after we looked.
+    // Its transaction may have been decided after this read.
     if (*carried_on == Appended::conflict) continue;
     events = *survivor.store->read("a", 0);
     for (std::size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].body, fmt::format("{}", i + 1));

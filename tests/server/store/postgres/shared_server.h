@@ -1,4 +1,4 @@
-// One server for all tests of the program: making one takes a second.
+// One PostgreSQL server for all tests of the program, because starting one takes a second.
 #pragma once
 
 #include "tests/support/postgres_server.h"

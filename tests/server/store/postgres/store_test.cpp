@@ -1,4 +1,4 @@
-// The store on PostgreSQL keeps what every store promises.
+// The PostgreSQL store keeps the promises of every store.
 #include "server/store/postgres_store.h"
 #include "tests/server/store/postgres/shared_server.h"
 #include "tests/support/any_store.h"
@@ -6,7 +6,7 @@
 namespace perseus::testing {
 namespace {
 
-/// Every test has a folder of its own, and here a database for it: the same one when it opens the store again.
+/// One folder per test, and here one database per folder: the same one when the test opens the store again.
 Result<std::unique_ptr<store::Store>> open_postgres(const std::string& folder, store::Post post) {
   static std::string database_of_folder, database;
   if (folder != database_of_folder) {

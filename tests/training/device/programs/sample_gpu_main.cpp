@@ -1,5 +1,6 @@
-// sample_gpu FILE: makes the tests' simulated GPU there, for tests in other languages.
-// sample_gpu FILE FUNCTION CODE TIMES: the next calls of that NVML function fail with that code; TIMES -1: all.
+// sample_gpu FILE: creates the tests' simulated GPU in FILE, for tests in other languages.
+// sample_gpu FILE FUNCTION CODE TIMES: the next TIMES calls of this NVML function fail with CODE; TIMES -1: all
+// calls.
 #include <cstdio>
 #include <cstdlib>
 
