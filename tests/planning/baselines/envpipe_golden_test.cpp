@@ -1,11 +1,10 @@
 // EnvPipe against its published numbers: 8 stages of GPT-3 175B, both GPUs, every number of microbatches.
-#include "planning/baselines/envpipe.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <tuple>
 
+#include "planning/baselines/envpipe.h"
 #include "planning/baselines/methods.h"
 #include "tests/support/published_envpipe.h"
 #include "tests/support/published_frontier.h"

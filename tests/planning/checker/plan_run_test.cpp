@@ -1,8 +1,9 @@
 // Simulations worked out by hand.
+#include "planning/checker/plan_run.h"
+
 #include <gtest/gtest.h>
 
 #include "planning/checker/clock_changes.h"
-#include "planning/checker/plan_run.h"
 
 namespace perseus::checker {
 namespace {

@@ -1,6 +1,4 @@
 // The exact planner's lower bound against a linear program, brute force, and its own certificates.
-#include "planning/planner/lower_bound.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -14,6 +12,7 @@
 #include "oracles/rapidcheck_assert.h"
 #include "planning/checker/certificate_check.h"
 #include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
 #include "tests/support/shared_data.h"
 
 namespace perseus::planner {

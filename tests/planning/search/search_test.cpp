@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/model_samples.h"
 #include "planning/checker/verify_union.h"
 #include "planning/model/make_schedule.h"
 #include "planning/search/configuration.h"
@@ -10,6 +9,7 @@
 #include "planning/search/repartition.h"
 #include "planning/search/stage_count.h"
 #include "planning/search/union_frontier.h"
+#include "tests/support/model_samples.h"
 
 namespace perseus::search {
 namespace {

@@ -1,8 +1,8 @@
+#include "server/jobs/iteration_energy_meter.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
-
-#include "server/jobs/iteration_energy_meter.h"
 
 namespace perseus::jobs {
 namespace {

@@ -1,7 +1,8 @@
+#include "server/jobs/job_savings.h"
+
 #include <gtest/gtest.h>
 
 #include "planning/checker/plan_run.h"
-#include "server/jobs/job_savings.h"
 
 namespace perseus::jobs {
 namespace {

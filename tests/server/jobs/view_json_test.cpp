@@ -1,8 +1,8 @@
+#include "server/jobs/view_json.h"
+
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
-
-#include "server/jobs/view_json.h"
 
 namespace perseus::jobs {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "tests/server/scenario/scenario.h"
 #include "server/service/service.h"
 #include "server/store/memory_store.h"
+#include "tests/server/scenario/scenario.h"
 
 namespace perseus::testing {
 

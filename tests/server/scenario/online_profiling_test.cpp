@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "planning/planner/exact.h"
-#include "tests/server/scenario/in_process.h"
-#include "tests/server/scenario/training.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/profiling/plan_loss.h"
+#include "tests/server/scenario/in_process.h"
+#include "tests/server/scenario/training.h"
 
 namespace perseus::testing {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/server/scenario/in_process.h"
 #include "support/api_on_port.h"
+#include "tests/server/scenario/in_process.h"
 
 namespace perseus::testing {
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <sstream>
 
-#include "tests/server/scenario/in_process.h"
 #include "server/jobs/pipeline_input.h"
+#include "tests/server/scenario/in_process.h"
 
 namespace perseus::testing {
 namespace {

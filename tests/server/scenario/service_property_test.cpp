@@ -11,11 +11,11 @@
 #include <sstream>
 
 #include "oracles/dice.h"
-#include "tests/server/scenario/in_process.h"
-#include "tests/server/scenario/stored_log.h"
 #include "server/jobs/event.h"
 #include "server/jobs/job.h"
 #include "server/jobs/pipeline_input.h"
+#include "tests/server/scenario/in_process.h"
+#include "tests/server/scenario/stored_log.h"
 
 namespace perseus::testing {
 namespace {

@@ -1,7 +1,7 @@
 // The ranks of a training job under online profiling, as clients of a scenario's target.
 //
-// They request a window, run it on an invented GPU (tests/support/simulated_profile.h, 1 % of noise), and report. Each call
-// of run_window() sends the requests of all ranks, and reports for those with a window that they have not run yet.
+// They request a window, run it on an invented GPU (tests/support/simulated_profile.h, 1 % of noise), and report. Each
+// call of run_window() sends the requests of all ranks, and reports for those with a window that they have not run yet.
 #pragma once
 
 #include <map>

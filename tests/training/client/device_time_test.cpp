@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/training/client/scripted_server.h"
 #include "tests/simulation/simulated_cuda/cuda.h"
+#include "tests/training/client/scripted_server.h"
 #include "training/client/training_client.h"
 
 namespace perseus::client {
