@@ -43,7 +43,7 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& jo
       {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)},
       {"blocking power", fmt::format("{:g} W", job.blocking_power.value())},
       {"hosts", hosts_text(o.host_ahead)}};
-  if (job.backward_was_split) facts.push_back({"backward", "split in half, as nobody measured the halves"});
+  if (job.backward_was_split) facts.push_back({"backward", "split in half: the halves were not measured"});
   return facts;
 }
 
@@ -170,8 +170,8 @@ void add_demo(CLI::App& app, Command& command) {
       ->type_name("N")
       ->group(pipeline);
   add_transfer_latency(*demo,
-                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. The server is told "
-                       "with --known-profile; else the ranks measure it",
+                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. With "
+                       "--known-profile the server receives it; else the ranks measure it",
                        [options](const model::TransferLatency& latency) { options->transfer_latency = latency; })
       ->group(pipeline);
   demo->add_flag("--blocking-transfers", options->blocking_transfers, "Senders wait until their transfer is done")

@@ -672,7 +672,7 @@ class DemoCourse::Course {
     if (!m_.straggler) return Ok{};
     StragglerMeasurement& s = *m_.straggler;
     const int wanted = std::max(2, o_.iterations / 2);
-    stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; nobody has told the server", s.replica,
+    stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; the server does not know", s.replica,
                              s.power_limit_w));
     cap(s.power_limit_w);
     auto measured = measure_plan(2, wanted);
@@ -680,7 +680,7 @@ class DemoCourse::Course {
     s.no_reaction = figures_of(*measured);
     s.degree = std::max(1.0, s.no_reaction.time_s / m_.plan.time_s);
 
-    stage_.begin(fmt::format("the server is told: {:.3f} times slower", s.degree));
+    stage_.begin(fmt::format("notice to the server: {:.3f} times slower", s.degree));
     if (Status told = tell_straggler(s.degree); !told) return told;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_react); !changed) return changed;
     measured = measure_plan(1, wanted);

@@ -376,7 +376,7 @@ void add_search_options(CLI::App& app, SearchOptions& options) {
       ->needs(model)
       ->group(group);
   app.add_option("--stage-layers", options.stage_layers,
-                 "Layers of each measured stage (one number: of every stage; a head is told by the last stage's time): "
+                 "Layers of each measured stage (one number: of every stage; the last stage's time shows a head): "
                  "other partitions are tried too, for the least energy at the time of the default plan")
       ->delimiter(',')
       ->check(whole_number_within(1, 10000))

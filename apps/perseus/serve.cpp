@@ -319,7 +319,7 @@ Result<int> run_serve(ServeConfig config, const ServeOptions& given) {
   log.info(fmt::format("serving on {}{}", where, tokens.required() ? "" : ", without tokens"));
   if (!tokens.required()) {
     log.info(
-        "whoever reaches this server may do everything; to make the first token: perseus token create --role "
+        "every client that reaches this server has all rights; to make the first token: perseus token create --role "
         "infrastructure --token " +
         tokens.first_secret());
   }

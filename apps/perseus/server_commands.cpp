@@ -206,7 +206,7 @@ void add_job(CLI::App& app, Command& command) {
              })
       ->add_option("JOB", *job, "Its id")
       ->required();
-  add_action(*group, command, "finish", "The job has ended: nobody will ask for plans any more",
+  add_action(*group, command, "finish", "Mark the job as ended: it needs no plans any more",
              [job] {
                return http::HttpCall{"POST", job_path(*job, "/finish"), "{}"};
              })

@@ -5,8 +5,6 @@
 namespace perseus::model {
 namespace {
 
-constexpr double kUsualTolerances[] = {0.001, 0.003, 0.01, 0.03};
-
 Watts waiting_power(const Frontier& frontier) {
   const FrontierPoint& any = frontier.points.front();
   return any.time > Seconds(0) ? (any.energy - any.effective_energy) / any.time : Watts(0);

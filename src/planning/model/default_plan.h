@@ -15,6 +15,7 @@
 // Source:  docs/decisions/0040-no-slower-than-maximum-clock.md, 0042-least-total-energy.md; paper section 3.1.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -53,12 +54,15 @@ Seconds time_without_straggler(const Frontier& frontier, Seconds t_max, const De
 /// Index of the point to run without a straggler.
 int default_point(const Frontier& frontier, Seconds t_max, const DefaultRule& rule = {});
 
+/// Slowdowns that operators usually allow, relative to T_max. The planner realizes a plan for each of them.
+inline constexpr std::array kUsualTolerances = {0.001, 0.003, 0.01, 0.03};
+
 /// The point of an allowed slowdown, which saves energy over the default plan without one.
 struct ToleranceGain {
   double slowdown = 0;
   int point = 0;
 };
-/// The points of some usual tolerances (0.1, 0.3, 1 and 3 %), without those that save nothing more.
+/// The points of kUsualTolerances, without those that save nothing more.
 std::vector<ToleranceGain> usual_tolerances(const Frontier& frontier, Seconds t_max, const DefaultRule& rule = {});
 
 }  // namespace perseus::model

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "planning/model/default_plan.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/choices.h"
 #include "planning/planner/clock_runs.h"
@@ -174,7 +175,9 @@ class Planner {
         min_dwell_(std::max(options.min_dwell, kDwellLatencies * options.switch_latency)) {
     t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
     wanted_ = options.also;
-    wanted_.push_back(realiser_.realise(model::all_maximum_clock(dag)).time);
+    const Seconds t_max = realiser_.realise(model::all_maximum_clock(dag)).time;
+    wanted_.push_back(t_max);
+    for (const double tolerance : model::kUsualTolerances) wanted_.push_back((1 + tolerance) * t_max);
   }
 
   // Clocks change at once, as often as one likes. What it returns is of no use once the check has stopped it; so is
@@ -298,7 +301,7 @@ class Planner {
   ClockRuns runs_;
   Seconds min_dwell_;
   Seconds t_min_;
-  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max and those asked for
+  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max, usual tolerances, those asked for
 };
 
 }  // namespace

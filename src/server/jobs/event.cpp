@@ -470,7 +470,7 @@ struct EventText {
   }
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }
-  std::string operator()(const JobExpired&) const { return "expired: nobody asked about it"; }
+  std::string operator()(const JobExpired&) const { return "expired: no request for too long"; }
   std::string operator()(const JobRevived&) const { return "a rank asked about it again"; }
 };
 

@@ -457,7 +457,7 @@ struct Fold {
   Status operator()(const UnknownEvent&) { return Ok{}; }
   Status operator()(const JobFinished&) { return Ok{}; }
   Status operator()(const JobExpired&) {
-    job.reason = "nobody asked about it for so long";
+    job.reason = "no request for too long";
     job.state_before_expiry = job.state;
     return Ok{};
   }

@@ -622,8 +622,8 @@ void Api::make_token(Call call) {
   if (!tokens_.required()) {
     if (wanted.role != name_of(service::Role::infrastructure)) {
       return call.fail({ErrorCode::conflict,
-                        "the first token must have the role infrastructure: without one, nobody "
-                        "could make another"});
+                        "the first token must have the role infrastructure: without it, no "
+                        "other could be made"});
     }
     if (!tokens_.shows_first_secret(call.request.header("Authorization").value_or(""))) {
       return call.fail(

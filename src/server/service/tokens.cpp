@@ -214,8 +214,8 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
   };
   if (required_ && administers(*found) && std::ranges::count_if(rows_, administers) == 1) {
     return done(Error{ErrorCode::conflict,
-                      "this is the last token of the role infrastructure that does not expire: make another one first, "
-                      "or nobody could"});
+                      "this is the last token of the role infrastructure that does not expire: make another one "
+                      "first; it could not be made afterwards"});
   }
   const std::string hash = found->first;
   const auto told = [this, hash, done = std::move(done)](const Status& revoked) {

@@ -40,7 +40,7 @@ void MemoryStore::tell_others_of_tokens() {
 }
 
 std::optional<Error> MemoryStore::cannot_read() const {
-  PERSEUS_CHECK(database_->may_read, "a read of the store where nobody may wait for it");
+  PERSEUS_CHECK(database_->may_read, "no read of the store on a thread that must not wait");
   return database_->failure;
 }
 
