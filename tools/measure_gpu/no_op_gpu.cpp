@@ -6,47 +6,44 @@
 
 #include "training/device/gpu.h"
 
-namespace perseus {
+namespace perseus::device {
 namespace {
 
 /// Takes every clock and does nothing.
-class NoOpGpu final : public device::Gpu {
+class NoOpGpu final : public Gpu {
  public:
-  [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
-  device::DeviceResult<std::vector<Megahertz>> supported_clocks() override {
-    return std::vector{Megahertz(2), Megahertz(1)};
-  }
-  device::DeviceResult<Megahertz> clock() override { return clock_; }
-  device::DeviceResult<Joules> energy() override { return nothing(); }
-  device::DeviceResult<Watts> power() override { return nothing(); }
-  device::DeviceResult<Watts> power_limit() override { return nothing(); }
-  device::DeviceResult<device::ClockEvents> clock_events() override { return device::ClockEvents{}; }
-  device::DeviceResult<device::GpuConditions> conditions() override { return device::GpuConditions{}; }
-  device::DeviceStatus lock_clock(Megahertz clock) override {
+  [[nodiscard]] const GpuIdentity& identity() const override { return identity_; }
+  DeviceResult<std::vector<Megahertz>> supported_clocks() override { return std::vector{Megahertz(2), Megahertz(1)}; }
+  DeviceResult<Megahertz> clock() override { return clock_; }
+  DeviceResult<Joules> energy() override { return nothing(); }
+  DeviceResult<Watts> power() override { return nothing(); }
+  DeviceResult<Watts> power_limit() override { return nothing(); }
+  DeviceResult<ClockEvents> clock_events() override { return ClockEvents{}; }
+  DeviceResult<GpuConditions> conditions() override { return GpuConditions{}; }
+  DeviceStatus lock_clock(Megahertz clock) override {
     clock_ = clock;
     return Ok{};
   }
-  device::DeviceStatus unlock_clock() override { return Ok{}; }
-  device::DeviceStatus limit_clock(Megahertz, Megahertz) override { return Ok{}; }
+  DeviceStatus unlock_clock() override { return Ok{}; }
+  DeviceStatus limit_clock(Megahertz, Megahertz) override { return Ok{}; }
 
  private:
-  static device::DeviceError nothing() { return {device::DeviceFault::not_supported, "the no-op GPU has no counter"}; }
-  device::GpuIdentity identity_{"no-op GPU", "GPU-no-op", "", "", "", true};
+  static DeviceError nothing() { return {DeviceFault::not_supported, "the no-op GPU has no counter"}; }
+  GpuIdentity identity_{"no-op GPU", "GPU-no-op", "", "", "", true};
   Megahertz clock_;
 };
 
 }  // namespace
 
-device::DeviceResult<std::unique_ptr<device::Gpu>> open_gpu(const std::string& selector) {
-  if (selector == "no-op") return std::unique_ptr<device::Gpu>(std::make_unique<NoOpGpu>());
-  return device::DeviceError{device::DeviceFault::no_driver,
-                             "this program opens no GPU for clock control: " + selector};
+DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
+  if (selector == "no-op") return std::unique_ptr<Gpu>(std::make_unique<NoOpGpu>());
+  return DeviceError{DeviceFault::no_driver, "this program opens no GPU for clock control: " + selector};
 }
 
-device::DeviceStatus device::Gpu::limit_clock(Megahertz, Megahertz) {
-  return device::DeviceError{device::DeviceFault::not_supported, "this program limits no clock"};
+DeviceStatus Gpu::limit_clock(Megahertz, Megahertz) {
+  return DeviceError{DeviceFault::not_supported, "this program limits no clock"};
 }
 
-std::string stable_selector(const device::GpuIdentity&, const std::string& selector) { return selector; }
+std::string stable_selector(const GpuIdentity&, const std::string& selector) { return selector; }
 
-}  // namespace perseus
+}  // namespace perseus::device

@@ -27,10 +27,14 @@ std::vector<Move> moves_of(const ClockRuns& runs, int rank, const model::Plan& p
     if (at + lower < clocks.size()) moves.push_back({from, to, clocks[at + lower]});
   }
   if (has_neighbours) {
+    // A candidate from outside may run a neighbor at a clock that is not common to the rank's types.
+    const auto lower_and_common = [&](Megahertz clock) {
+      return clock < now && std::ranges::find(clocks, clock) != clocks.end();
+    };
     const Megahertz before = runs.clock_at(rank, from + length - 1, plan), after = runs.clock_at(rank, to, plan);
     for (std::size_t part = to - from; part > 0; part /= 2) {
-      if (before < now) moves.push_back({from, from + part, before});
-      if (after < now) moves.push_back({to - part, to, after});
+      if (lower_and_common(before)) moves.push_back({from, from + part, before});
+      if (lower_and_common(after)) moves.push_back({to - part, to, after});
     }
   }
   for (const std::size_t lower : {std::size_t{8}, std::size_t{2}}) {

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <utility>
+
 #include "oracles/dice.h"
 #include "oracles/instances.h"
 #include "oracles/published.h"
@@ -49,6 +51,23 @@ RC_GTEST_PROP(LimitedFrontier, KeepsTheDwell, ()) {
   limits.deadlines = 10;
   limits.switch_latency = Seconds(dice.one_in(2) ? dice.real(0.001, 0.1) : 0);
   limits.min_dwell = Seconds(dice.real(0.001, 0.5));
+  RC_ASSERT(first_finding(dag, limits) == "");
+}
+
+RC_GTEST_PROP(LimitedFrontier, ImprovesCandidatesWhoseClocksARankDoesNotShare, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  planner::PlannerOptions limits;
+  limits.deadlines = 3;
+  limits.switch_latency = Seconds(dice.real(0.001, 0.1));
+  for (int candidates = dice.roll(1, 4); candidates > 0; --candidates) {
+    model::Plan plan;
+    for (const model::Computation& computation : dag.computations) {
+      const int options = static_cast<int>(dag.types[computation.type].options.size());
+      plan.push_back(static_cast<model::Plan::value_type>(dice.roll(0, options - 1)));
+    }
+    limits.candidates.push_back(std::move(plan));
+  }
   RC_ASSERT(first_finding(dag, limits) == "");
 }
 

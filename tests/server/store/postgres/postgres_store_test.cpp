@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <random>
@@ -238,7 +239,8 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenItsConnectionsAreCut) {
     }
     while (answered < kBurst) one.executor.run_one();
     Result<std::vector<StoredEvent>> events = one.store->read("a", 0);
-    for (int tries = 0; !events.ok() && tries < 1000; ++tries) events = one.store->read("a", 0);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!events.ok() && std::chrono::steady_clock::now() < patience) events = one.store->read("a", 0);
     ASSERT_TRUE(events.ok()) << events.error().message;
     std::vector<std::string> bodies;
     for (const StoredEvent& event : *events) bodies.push_back(event.body);
