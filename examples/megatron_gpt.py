@@ -1,10 +1,12 @@
-"""A small GPT with Megatron Core, one pipeline stage per rank: measures 20 steps, trains with Perseus until there is a plan,
-and prints what the plan saves.
+"""Trains a small GPT with Megatron Core, one pipeline stage per rank, and prints what a plan saves.
+
+It measures 20 steps without a server, trains with Perseus until there is a plan, and measures 20 steps under the plan.
 
     perseus serve --listen 0.0.0.0:7787 --data /var/lib/perseus
     torchrun --nproc-per-node 4 examples/megatron_gpt.py http://localhost:7787 [PROFILE]
 
-Without the name of a profile that the server has, the job is profiled while it trains. It needs a GPU per rank, and the right to set its clock (`perseus doctor`). Without GPUs: tests/frameworks/on_simulated_gpu.py.
+PROFILE is the name of a profile that the server has; without it, the job is profiled while it trains. Each rank needs a GPU
+and the right to set its clock (`perseus doctor`). Without GPUs, see tests/frameworks/on_simulated_gpu.py.
 """
 
 import os
@@ -54,7 +56,7 @@ def batches():
 
 
 def train(steps, until=lambda: False):
-    """Joules of a step, all ranks together, and seconds of the slowest rank: medians. How many steps there were."""
+    """Returns the median energy of a step (J, all ranks), the median time of a step (s, slowest rank), and the steps run."""
     joules, seconds = [], []
     for step in range(1, steps + 1):
         get_forward_backward_func()(
@@ -66,7 +68,7 @@ def train(steps, until=lambda: False):
         statistics = client.current().statistics()
         joules.append(statistics["last_iteration_energy_j"])
         seconds.append(statistics["last_iteration_time_s"])
-        if step % 5 == 0:  # to ask waits for the GPU
+        if step % 5 == 0:  # not every step: the check waits for the GPU
             done = torch.tensor([float(until())], device="cuda")
             torch.distributed.all_reduce(done, torch.distributed.ReduceOp.MIN)
             if done:
@@ -81,7 +83,7 @@ def planned():
     return client.current().statistics()["state"] == "planned"
 
 
-megatron.install()  # without a server: it only measures
+megatron.install()  # without a server, the client only measures
 train(5)
 joules, seconds, _ = train(MEASURED)
 megatron.uninstall()

@@ -1,12 +1,12 @@
-// One rank of a pipeline-parallel training job with Perseus in it: 1F1B over microbatches whose computations are
-// sleeps.
+// One rank of a pipeline-parallel job that uses the client: a 1F1B schedule whose computations only sleep.
 //
 //   perseus serve --listen 127.0.0.1:7787 &
 //   perseus profile push sample data/sample_profile.csv --schedule 1f1b --microbatches 12 --blocking-power 90
 //   for rank in 0 1 2 3; do pipeline_rank http://127.0.0.1:7787 $rank 4 12 $JOB & done
 //
 // usage: pipeline_rank SERVER RANK STAGES MICROBATCHES [JOB] [ITERATIONS] [DEVICE] [HELPER]
-// Prints the job's id, then a line per iteration, then the client's status.
+//
+// Output:  the job's id, one line per iteration, the client's status.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   options.pp_degree = stages;
   options.microbatches = microbatches;
   options.profile = "sample";
-  options.job = argc > 5 && *argv[5] != '\0' ? argv[5] : nullptr;  // rank 0 registers it and passes it to the others
+  options.job = argc > 5 && *argv[5] != '\0' ? argv[5] : nullptr;  // none: rank 0 registers a job and prints its id
   options.device = argc > 7 ? argv[7] : "none";
   options.helper = argc > 8 ? argv[8] : nullptr;
   options.report_interval_s = 0.2;

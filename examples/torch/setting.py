@@ -1,4 +1,4 @@
-"""What the examples share: a device of this rank, real or simulated, and what was saved on it."""
+"""Sets up a rank of an example: its GPU, real or simulated, and the report of the energy saved."""
 
 import json
 import os
@@ -17,8 +17,10 @@ PROFILE = Path(__file__).parents[2] / "data" / "sample_profile.csv"
 
 class Setting:
     def __init__(self, ranks_differ=True, time_scale=0.5):
-        """ranks_differ: a simulated GPU has its own stage of the profile, else all have the first.
-        time_scale: of the profile's times; long enough that a simulated GPU does not wait for this CPU."""
+        """Initializes torch.distributed and this rank's device.
+
+        ranks_differ: each simulated GPU has its own stage of the profile; otherwise all have the first stage.
+        time_scale: factor of the profile's times, so large that a simulated GPU does not wait for this CPU."""
         self.on_gpus = torch.cuda.is_available()
         dist.init_process_group("nccl" if self.on_gpus else "gloo")
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
@@ -26,7 +28,7 @@ class Setting:
         self.stage, self.simulated, self.planned = self.rank if ranks_differ else 0, None, []
         if self.on_gpus:
             torch.cuda.set_device(self.device)
-            torch.zeros(1, device=self.device)  # Perseus times by the context that this makes
+            torch.zeros(1, device=self.device)  # creates the CUDA context in which Perseus measures time
             return
         folder = [tempfile.mkdtemp(prefix="perseus_example.") if self.rank == 0 else None]
         dist.broadcast_object_list(folder)
@@ -36,14 +38,14 @@ class Setting:
         dist.barrier()
 
     def run(self, module):
-        """The module, whose forward and backward take a simulated GPU's time."""
+        """Returns the module on this rank's device; on a simulated GPU, its forward and backward take that GPU's time."""
         module = module.to(self.device)
         if self.simulated is not None:
             self.simulated.run(module, self.stage)
         return module
 
     def end_step(self):
-        """Whether all ranks have trained under a plan for some steps."""
+        """Ends a step; returns whether all ranks have trained under a plan for more than STEPS_MEASURED steps."""
         if self.simulated is not None:
             self.simulated.meet(self.ranks)
             self.simulated.end_step()

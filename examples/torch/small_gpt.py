@@ -1,4 +1,4 @@
-"""A small GPT of which any range of blocks is a module, and text to train it on: for the examples."""
+"""Builds a small GPT, whole or as pipeline stages, and synthetic tokens to train it on."""
 
 import torch
 
@@ -33,7 +33,7 @@ def loss(output, target):
 
 
 def batch(step, size, device):
-    """Each token follows from the one before: a loss near 0 can be learned."""
+    """Returns inputs and targets of a step. Each token follows from the one before, so the loss can approach 0."""
     generator = torch.Generator().manual_seed(step)
     tokens = torch.randint(VOCABULARY, (size, 1), generator=generator)
     tokens = torch.cat([(tokens * 5**i + i) % VOCABULARY for i in range(CONTEXT + 1)], 1).to(device)

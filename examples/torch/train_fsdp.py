@@ -2,7 +2,7 @@
 """Trains a small GPT with fully_shard (FSDP), without a pipeline; Perseus plans its clocks.
 
 usage: torchrun --nproc-per-node 2 train_fsdp.py [STEPS]     with PERSEUS_SERVER=http://host:7787
-On GPUs where torch has some, else on the CPU with simulated GPUs: PERSEUS_CUDA=.../libcuda-simulated.so.
+It uses torch's GPUs; without any, the CPU with simulated GPUs: PERSEUS_CUDA=.../libcuda-simulated.so.
 All ranks are equally fast, so a plan saves only where a lower clock is no slower, or where a policy allows slower steps.
 """
 

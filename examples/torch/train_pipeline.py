@@ -2,7 +2,7 @@
 """Trains a small GPT with torch.distributed.pipelining; Perseus plans its clocks.
 
 usage: torchrun --nproc-per-node 2 train_pipeline.py [STEPS]     with PERSEUS_SERVER=http://host:7787
-On GPUs where torch has some, else on the CPU with simulated GPUs: PERSEUS_CUDA=.../libcuda-simulated.so.
+It uses torch's GPUs; without any, the CPU with simulated GPUs: PERSEUS_CUDA=.../libcuda-simulated.so.
 """
 
 import sys

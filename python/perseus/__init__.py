@@ -1,6 +1,6 @@
-"""The Perseus client in a training process: see perseus.client, and perseus.adapters for frameworks.
+"""Connects a training process to a Perseus server: perseus.client is the client, perseus.adapters connects frameworks.
 
-Importing it warns where there is no libperseus: a package that was installed with PERSEUS_PURE=1 has none.
+The import warns if libperseus is missing: a package that was installed with PERSEUS_PURE=1 does not contain it.
 """
 
 import os

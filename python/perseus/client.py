@@ -1,18 +1,21 @@
-"""The client of one rank, in its training process.
+"""Measures the computations of one rank, follows plans and requests clocks: the client in the training process.
 
     from perseus import client
     from perseus.client import controller, profiler
 
-    client.start(server="http://host:7787", profile="gpt3-xl", ...)   # the options of perseus.h; see perseus/options.py
+    client.start(server="http://host:7787", profile="gpt3-xl", ...)   # options of perseus.h; see perseus/options.py
     controller.set_speed("forward")                                  # optional: microbatch, chunk, both from 0
     profiler.begin("forward")
     ...
     profiler.end("forward")
 
-Nothing here raises, blocks or ends the process in training: what is wrong is logged once by the logger "perseus", and
-training runs on at its maximum clock. A wrong PERSEUS_... variable is ignored, a wrong argument leaves the process without a
-client. Set PERSEUS_STRICT=1 to have start() raise on either, PERSEUS_DISABLE=1 to have all of it do nothing. Cost: see
-bench/python_bench.py. Threads: as perseus.h says; a process has one client.
+PERSEUS_DISABLE=1 turns the client off.
+
+Errors:  no function raises, blocks or ends the process during training. The logger "perseus" logs each problem once, and
+         training continues at maximum clock. A wrong PERSEUS_... variable is ignored; with a wrong argument, the process
+         runs without a client. With PERSEUS_STRICT=1, start() raises on both.
+Cost:    see bench/python_bench.py.
+Threads: as in perseus.h; a process has one client.
 """
 
 import atexit
@@ -36,8 +39,8 @@ def _nothing(*_):
     pass
 
 
-# The functions that the hooks call, and their arguments: rebound by start() and stop(), so that code that took
-# profiler.begin before start() calls the right one.
+# Functions that the hooks call, and their arguments. start() and stop() rebind them, so that code that stored
+# profiler.begin before start() still calls the client.
 _set_speed = _begin = _end = _step_begin = _step_end = _nothing
 _handle = None
 _codes = {name: library.prepared_int(code) for code, name in enumerate(library.INSTRUCTIONS)}
@@ -78,7 +81,7 @@ def end(instruction, microbatch=_counted, chunk=_counted):
 
 
 def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
-    """set_speed and begin. Also for code written for Zeus, which passes the name alone."""
+    """Calls set_speed and begin. Also for code written for Zeus, which passes only the name."""
     try:
         code = _codes[instruction]
         _set_speed(_handle, code, microbatch, chunk)
@@ -92,7 +95,7 @@ on_instruction_end = end
 
 
 def on_step_begin(kind="train"):
-    """Begins an iteration. kind "evaluate": the client does nothing until on_step_end()."""
+    """Begins an iteration. With kind "evaluate", the client does nothing until on_step_end()."""
     try:
         _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
     except Exception as error:
@@ -120,7 +123,7 @@ def _again(function, instruction, microbatch, chunk):
 
 
 class _Profiler:
-    """Measures time and energy of the work between begin and end."""
+    """Measures time and energy of the computation between begin and end."""
 
     begin = staticmethod(begin)
     end = staticmethod(end)
@@ -137,8 +140,8 @@ controller = _Controller()
 
 
 class Client:
-    """What start() gives. Where it is not `active`, everything does nothing and `reason` says why; a rank that waits for
-    the job's id becomes active when rank 0 tells it."""
+    """The client that start() returns. If it is not `active`, its methods do nothing and `reason` gives the cause; a rank
+    that waits for the job's id becomes active when rank 0 publishes it."""
 
     def __init__(self, reason=""):
         self._library = self._handle = self._cuda = self._starting = self._rendezvous = None
@@ -151,11 +154,11 @@ class Client:
 
     @property
     def job(self):
-        """The job's id; "" while there is none."""
+        """The job's id; "" while the client has none."""
         return self._library.job(self._handle).decode() if self.active else ""
 
     def statistics(self):
-        """perseus_statistics as a dict; empty if not active."""
+        """Returns perseus_statistics as a dict; empty if not active."""
         if not self.active:
             return {}
         values = library.Statistics(size=ctypes.sizeof(library.Statistics))
@@ -166,7 +169,7 @@ class Client:
         return result
 
     def status(self):
-        """perseus_status() as a dict; if not active, {"error": why}."""
+        """Returns perseus_status() as a dict; if not active, {"error": REASON}."""
         if not self.active:
             return {"error": self.reason or "stopped"}
         size = self._library.status(self._handle, None, 0) + 1024  # the text may grow until the next call
@@ -178,23 +181,23 @@ class Client:
             return {"error": f"perseus_status: {error}"}
 
     def time_with_cuda(self, stream):
-        """Time computations by CUDA events on `stream`: its address (torch: stream.cuda_stream). Returns success."""
+        """Times computations by CUDA events on `stream`, given as its address (torch: stream.cuda_stream). Returns success."""
         return self.active and self._library.time_with_cuda(self._handle, stream) == 0
 
     def time_with(self, nanoseconds):
-        """Time computations by that function, for example time.monotonic_ns of a simulation."""
+        """Times computations by the given function, for example time.monotonic_ns of a simulation."""
         if self.active:
             self._clock = library.ClockFunction(lambda _: nanoseconds())
             self._library.time_with(self._handle, self._clock, None)
 
     def stop(self):
-        """Gives clocks back and ends all started threads and processes. Does nothing in a forked child."""
+        """Resets the clocks and ends all threads and processes that the client started. Does nothing in a forked child."""
         global _client
         if os.getpid() != self._process:
             return
         self.stopped.set()
         if self._starting is not None:
-            self._starting.join()  # perseus_start() has its limit
+            self._starting.join()  # perseus_start() returns within its time limit
         if _client is self:
             _client = None
         with self._changing:
@@ -235,7 +238,7 @@ class Client:
     def _time_with_torch(self):
         cuda, device, stream = self._cuda
         try:
-            with cuda.device(device):  # this may be a thread of the client
+            with cuda.device(device):  # this may run on a thread of the client
                 self.time_with_cuda(stream)
         except Exception as error:
             say_once("computations are timed by the host's clock: %s", error)
@@ -269,13 +272,13 @@ init = start
 
 
 def stop():
-    """Ends the client, if there is one; start() may follow."""
+    """Ends the client, if the process has one; start() may follow."""
     if _client is not None:
         _client.stop()
 
 
 def current():
-    """The client that start() made in this process; None if there is none."""
+    """Returns the client that start() made in this process; None without one."""
     return _client if _client is not None and _client._process == os.getpid() else None
 
 
@@ -328,21 +331,21 @@ def _call_nothing():
 def _log_function(_, level, message):
     try:
         log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.ERROR, "%s", message.decode(errors="replace"))
-    except Exception:  # there is no destination for the error
+    except Exception:  # the log itself failed: there is no place to report it
         pass
 
 
 def _torch_cuda():
-    """torch.cuda if the program has created a CUDA context with it, else None. Imports nothing."""
+    """Returns torch.cuda if the program has created a CUDA context with it, else None. Imports nothing."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.version.cuda:  # ROCm uses the name cuda, too
+    if torch is None or not torch.version.cuda:  # torch for ROCm has a torch.cuda, too
         return None
     return torch.cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else None
 
 
 def _note_torch(options):
-    """Adds the GPU that torch computes on, if none is given. Gives (torch.cuda, device, stream) to time by; None without
-    CUDA."""
+    """Sets the option device to torch's GPU unless it is given. Returns (torch.cuda, device, stream) for timing; None
+    without CUDA."""
     try:
         cuda = _torch_cuda()
         if cuda is None:
@@ -356,7 +359,7 @@ def _note_torch(options):
 
 
 def _device(index, cuda=None):
-    """A selector for CUDA's device of that index. NVML counts differently: it ignores CUDA_VISIBLE_DEVICES."""
+    """Returns a selector for CUDA's device of that index. NVML's index differs: NVML ignores CUDA_VISIBLE_DEVICES."""
     properties = cuda.get_device_properties(index) if cuda is not None else None
     uuid = getattr(properties, "uuid", None)
     if uuid is not None:  # torch 2.4 and later
@@ -368,7 +371,7 @@ def _device(index, cuda=None):
 
 
 class PipelineFrequencyOptimizer:
-    """For code written for the class of this name in Zeus: the same arguments and methods."""
+    """Replaces the class of this name in Zeus: the same arguments and methods."""
 
     def __init__(
         self,

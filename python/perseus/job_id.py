@@ -1,11 +1,15 @@
-"""How the ranks of a job agree on its id: rank 0 registers the job, the others learn the id from it.
+"""Shares the id of a job among its ranks: rank 0 registers the job and publishes the id, the other ranks read it.
 
-The id goes through the key-value store of torch.distributed, where that is initialized. No collective: a rank that could
-not start keeps no rank waiting, and an id that comes late, as the server was not there at first, still arrives. Without
-the store, job=... or PERSEUS_JOB provides the id. Errors: raises none. Threads: poll() blocks, so use a separate thread.
+The ranks share the id through the key-value store of torch.distributed if it is initialized, not through a collective: a
+rank that could not start does not block the others, and the id may arrive late, after the server was unreachable at first.
+Without the store, job=... or PERSEUS_JOB provides the id.
 
-torchrun --max-restarts starts all ranks again, and may give them the store of the attempt before, with its keys. So a key
-names its attempt, and rank 0 continues the job of the attempt before if that job was not ended; else it registers another.
+torchrun --max-restarts starts all ranks again, possibly with the store of the attempt before and its keys. So a key contains
+the number of its attempt. Rank 0 continues the job of the latest earlier attempt that published one, unless that attempt
+ended its job; otherwise it registers a new job.
+
+Errors:  none are raised.
+Threads: poll() blocks; call it on a separate thread.
 """
 
 import datetime
@@ -15,7 +19,7 @@ import sys
 import threading
 
 log = logging.getLogger("perseus")
-_starts = 0  # of clients in this process; all ranks start theirs equally often
+_starts = 0  # clients started in this process; all ranks start equally many
 _LONGEST_PAUSE_S = 2.0
 _RETRACT_LIMIT_S = 1.0
 
@@ -26,14 +30,14 @@ class Rendezvous:
         _starts += 1
         self._key, *self._earlier_keys = _keys(f"perseus/job/{_starts}")
         self._store, self._rank = _store_and_rank()
-        self._registers = False  # rank 0, and the job is its own
+        self._registers = False  # whether this is rank 0 and registers the job itself
 
     @property
     def possible(self):
         return self._store is not None
 
     def joins(self, options):
-        """Whether another rank registers this rank's job. Completes the rank, and after a restart rank 0's job."""
+        """Returns whether another rank registers this rank's job. Sets the option rank, and after a restart rank 0's job."""
         if self._rank is not None:
             options.setdefault("rank", self._rank)
         if "server" not in options or "job" in options:
@@ -55,19 +59,19 @@ class Rendezvous:
         return ""
 
     def retract(self):
-        """Rank 0 ends its job: a restart must not continue it."""
+        """Withdraws the id when rank 0 ends its job, so that a restart does not continue it."""
         if self._registers and "TORCHELASTIC_RESTART_COUNT" in os.environ:
             telling = threading.Thread(target=self.give_up, name="perseus-job-id", daemon=True)  # the store may be gone
             telling.start()
             telling.join(_RETRACT_LIMIT_S)
 
     def give_up(self):
-        """Rank 0 will never have a job."""
+        """Publishes that rank 0 will have no job."""
         if self._rank == 0:
             self._tell("")
 
     def publish(self, client):
-        """Rank 0 publishes the client's job, now or when it has one."""
+        """Publishes the client's job on rank 0, at once or as soon as the client has a job."""
         if self._rank != 0:
             return
         if client.job:
@@ -88,7 +92,7 @@ class Rendezvous:
             log.warning("the other ranks cannot be told the job's id: %s", error)
 
     def poll(self, stopped):
-        """The job's id, as soon as rank 0 tells it; "" if it never will, or `stopped` is set."""
+        """Returns the job's id as soon as rank 0 publishes it; "" if rank 0 has no job or `stopped` is set."""
         pause_s = 0.02
         try:
             while not self._is_told(self._key):
@@ -106,12 +110,12 @@ class Rendezvous:
         try:  # torch before 2.6
             self._store.wait([key], datetime.timedelta(seconds=0.1))
             return True
-        except RuntimeError:  # the time was over
+        except RuntimeError:  # timeout
             return False
 
 
 def _keys(base):
-    """Keys of this attempt of torchrun, and of earlier ones with as many ranks."""
+    """Returns the key of this attempt of torchrun, then those of earlier attempts with the same number of ranks."""
     attempt, ranks = os.environ.get("TORCHELASTIC_RESTART_COUNT", ""), os.environ.get("WORLD_SIZE")
     return [f"{base}/{ranks}/{i}" for i in range(int(attempt), -1, -1)] if attempt.isdigit() else [base]
 

@@ -1,7 +1,9 @@
-"""libperseus as Python sees it: finding it, its functions and structs as include/perseus/perseus.h declares them.
+"""Loads libperseus and declares the functions and structs of include/perseus/perseus.h for ctypes.
 
-Errors: LibraryUnusable says why; nothing else is raised. Threads: load() any thread. A test compares all of this with
-the header.
+A test compares the declarations with the header.
+
+Errors:  LibraryUnusable with the reason; no other exception.
+Threads: load() from any thread.
 """
 
 import ctypes
@@ -69,7 +71,7 @@ class Options(ctypes.Structure):
 
 
 class OptionsOfAnyVersion(ctypes.Structure):
-    """A later library's perseus_options_init() may set more fields than this file declares: reserves space for them."""
+    """Reserves space for fields that perseus_options_init() of a later library sets and this file does not declare."""
 
     _fields_ = [("options", Options), ("later_fields", ctypes.c_char * 1024)]
 
@@ -130,9 +132,9 @@ FUNCTIONS = {
     "perseus_status": (c_size_t, [c_void_p, c_char_p, c_size_t]),
 }
 
-# Called between computations. They take 100 ns, so they keep the interpreter's lock: releasing it can cost
-# 5 ms where a data loader's thread takes it. Their arguments are not declared either: ctypes passes the prepared
-# arguments of prepared_pointer() and prepared_int() as they are, which takes a third of the time.
+# These run between computations and take 100 ns, so they keep the interpreter's lock: releasing it can cost 5 ms when a
+# data loader's thread takes it. They declare no argument types: ctypes passes the prepared arguments of
+# prepared_pointer() and prepared_int() unchanged, which takes a third of the time.
 _QUICK = ("perseus_begin", "perseus_end", "perseus_set_speed")
 
 
@@ -141,7 +143,7 @@ class LibraryUnusable(Exception):
 
 
 class Library:
-    """The functions of FUNCTIONS as attributes, without "perseus_"."""
+    """A loaded libperseus: the functions of FUNCTIONS as attributes, without the prefix "perseus_"."""
 
     def __init__(self, path):
         try:
@@ -171,7 +173,7 @@ def prepared_int(value):
 
 
 def missing():
-    """Why load() will find no library; "" if there is a file, which load() may still refuse."""
+    """Returns why load() will find no library; "" if it finds a file, which load() may still reject."""
     chosen = os.environ.get("PERSEUS_LIBRARY")
     if chosen:
         return "" if os.path.exists(chosen) or "/" not in chosen else f"PERSEUS_LIBRARY names {chosen}, which is not there"
@@ -188,7 +190,7 @@ def missing():
 
 
 def load():
-    """$PERSEUS_LIBRARY if set; else perseus/lib/libperseus.so of this package, else the loader's libperseus.so."""
+    """Loads $PERSEUS_LIBRARY if set; else perseus/lib/libperseus.so of this package; else the loader's libperseus.so."""
     chosen = os.environ.get("PERSEUS_LIBRARY")
     if chosen:
         return Library(chosen)

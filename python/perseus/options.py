@@ -1,10 +1,11 @@
-"""What a client is started with: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
+"""Collects the options of a client: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
 
-Input: perseus_options' fields by their names (PERSEUS_SERVER, ... in the environment), with facts as a dict or text,
-action_table as text (in the environment: a file), and advice_only, no_energy and synchronous in place of flags. Ranks and degrees
-that are not given follow from RANK and WORLD_SIZE, where pipeline stages are outermost and tensor parallel ranks
-innermost (Megatron's, DeepSpeed's and torchtitan's order). Output: the struct, filled in. Errors: TypeError or
-ValueError, which name the option and its value. A wrong variable costs no more than itself where the caller asks for that.
+Input:   the fields of perseus_options by name (PERSEUS_SERVER, ... in the environment): facts as a dict or text,
+         action_table as text (in the environment: a file); advice_only, no_energy and synchronous in place of flags.
+         Missing ranks and degrees follow from RANK and WORLD_SIZE, with pipeline stages outermost and tensor parallel
+         ranks innermost (the order of Megatron, DeepSpeed and torchtitan).
+Output:  the struct perseus_options, filled in.
+Errors:  TypeError or ValueError with the option and its value. On request, a wrong variable is only ignored.
 """
 
 import operator
@@ -16,17 +17,17 @@ from perseus import library
 _KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
 KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
 FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY, "synchronous": library.SYNCHRONOUS}
-_FILES = ("action_table",)  # in the environment
-_OF_THE_LIBRARY = ("plan_tolerance",)  # it reads these variables itself
+_FILES = ("action_table",)  # the environment variable names a file
+_OF_THE_LIBRARY = ("plan_tolerance",)  # the library reads these variables itself
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _LARGEST = 2**31 - 1  # of a C int
 
 
 def collect(arguments, environment=os.environ, ignored=None):
-    """The options that are given, as a dict of Python values; None counts as not given.
+    """Returns the given options as a dict of Python values; None counts as not given.
 
-    A wrong variable raises, as a wrong argument does. With a list `ignored` it counts as not set, and a sentence about it
-    is added to the list.
+    A wrong variable raises, as a wrong argument does. With a list `ignored`, the variable counts as not set, and the list
+    gets a sentence about it.
     """
     unknown = sorted(set(arguments) - set(KINDS) - set(FLAGS) - {"world_size"})
     if unknown:
@@ -100,7 +101,7 @@ def _read(name, path):
 
 
 def _place(options, environment):
-    """Completes ranks and degrees."""
+    """Completes ranks and degrees from each other and from RANK and WORLD_SIZE."""
     world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE") or None
     if "rank" not in options and _whole(environment, "RANK") is not None:
         options["rank"] = _whole(environment, "RANK")
@@ -108,7 +109,7 @@ def _place(options, environment):
     if any(options.get(degree, 1) < 1 for degree in degrees):
         raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in degrees})}")
     if world is not None:
-        # The pipeline's degree is the remaining factor, then the data-parallel one.
+        # A missing pp_degree is the remaining factor of the world's size; if pp_degree is given, dp_degree is.
         for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):
             product = options.get(others[0], 1) * options.get(others[1], 1)
             if degree not in options and world % product == 0:

@@ -1,14 +1,17 @@
-"""A simulated GPU for a training process that has none: torch computes on the CPU, and the GPU takes the time and energy of
-a profile for each computation.
+"""Simulates a GPU for a training process without one: torch computes on the CPU, and the simulated GPU takes the time and
+energy of a profile for each computation.
 
     gpu = simulated_gpu.SimulatedGpu(folder, rank, simulated_gpu.kernels_of(profile_csv, stages=[0], time_scale=0.5))
     gpu.run(module, stage=0)     # the module's forward and backward launch kernels
     gpu.follow_transfers()       # the kernels wait for those of other ranks, as with NCCL
 
-Input: a profile (stage,instruction,frequency,time,energy), of which a backward may be run in two halves. Output: a device
-that perseus.client uses as it uses torch.cuda's: kernels run asynchronously, and clocks act on them. Errors: SimulationFailed
-names the function and its code; this is for tests and examples, not for training. Threads: the calling one, and one that
-receives messages of other ranks. Source: docs/simulated_gpu.md.
+This is for tests and examples, not for training.
+
+Input:   a profile (stage,instruction,frequency,time,energy); a backward may run in two halves.
+Output:  a device that perseus.client uses like one of torch.cuda: kernels run asynchronously, and clocks act on them.
+Errors:  SimulationFailed with the function and its error code.
+Threads: the calling thread, and one that receives messages of other ranks.
+Source:  docs/simulated_gpu.md.
 """
 
 import contextlib
@@ -33,7 +36,7 @@ class SimulationFailed(Exception):
 
 
 class Stamp(ctypes.Structure):
-    """Where the stream was, once it got there: device time, and energy of the GPU until then."""
+    """Device time and energy of the GPU at the moment when the stream reaches the stamp."""
 
     _fields_ = [
         ("time_s", c_double),
@@ -49,8 +52,8 @@ class Stamp(ctypes.Structure):
 
 
 def kernels_of(profile, stages, time_scale=1.0):
-    """{"forward.2": {MHz: (s, W)}, ...} of these stages; the profile's stages are repeated if there are fewer. A backward is
-    two kernels that take half of it each."""
+    """Returns {"forward.2": {MHz: (s, W)}, ...} of these stages. A profile with fewer stages is repeated. A backward is two
+    kernels, each with half of its time and energy."""
     rows = list(csv.DictReader(io.StringIO(profile)))
     known = 1 + max(int(row["stage"]) for row in rows)
     kernels = {}
@@ -67,7 +70,7 @@ def kernels_of(profile, stages, time_scale=1.0):
 
 
 def let_fully_shard_run_on_cpus():
-    """fully_shard of PyTorch 2.6 calls functions of streams that torch.cpu lacks; no action is needed there."""
+    """Adds functions of streams that fully_shard of PyTorch 2.6 calls and torch.cpu lacks; on a CPU they do nothing."""
     import torch
 
     if not hasattr(torch.cpu.Stream, "record_event"):
@@ -122,14 +125,14 @@ class SimulatedGpu:
         self._call("cuLaunchKernel", function, one, one, one, one, one, one, c_uint(0), self._stream, None, None)
 
     def run(self, module, stage, split=False):
-        """The module's forward and backward take the time and energy of that stage. split: the gradients of its weights may
-        be computed at another time than the one of its input."""
+        """Makes the module's forward and backward take the time and energy of that stage. split: the gradients of the
+        weights may be computed at another time than the gradient of the input."""
         import torch
 
         class Backward(torch.autograd.Function):
             @staticmethod
             def forward(ctx, tensor):
-                return tensor.clone()  # pipelining detaches its outputs in place, which a view does not allow
+                return tensor.clone()  # pipelining detaches its outputs in place, which a view does not support
 
             @staticmethod
             def backward(ctx, gradient):
@@ -148,7 +151,7 @@ class SimulatedGpu:
             weight.register_hook(lambda gradient: self.launch(f"weight_gradient.{stage}"))
 
     def stamp(self):
-        """Valid after synchronize()."""
+        """Enqueues a stamp on the stream; its values are valid after synchronize()."""
         stamp = Stamp()
         self._call("perseus_simulated_stream_stamp", self._stream, byref(stamp))
         return stamp
@@ -157,7 +160,7 @@ class SimulatedGpu:
         self._call("cuStreamSynchronize", self._stream)
 
     def end_step(self, ahead=1):
-        """The host may be that many steps ahead of the GPU; call it after each."""
+        """Waits until the host is at most `ahead` steps ahead of the GPU; call it after each step."""
         event = c_void_p()
         self._call("cuEventCreate", byref(event), c_uint(2))
         self._call("cuEventRecord", event, self._stream)
@@ -170,9 +173,10 @@ class SimulatedGpu:
     # Other ranks.
 
     def follow_transfers(self):
-        """torch.distributed.batch_isend_irecv, of which a receive has the stream wait for the sender's GPU. It keeps the
-        transfers alive, too: PyTorch 2.6 waits for the last one of a batch and drops the others, which with gloo ends
-        them."""
+        """Replaces torch.distributed.batch_isend_irecv: a receive makes the stream wait for the sender's GPU.
+
+        It also keeps the transfers alive: PyTorch 2.6 waits for the last one of a batch and drops the others, and gloo
+        ends dropped transfers."""
         import torch.distributed
 
         self._listen()
@@ -190,7 +194,7 @@ class SimulatedGpu:
         torch.distributed.batch_isend_irecv = batch_isend_irecv
 
     def meet(self, ranks):
-        """The streams of all ranks continue when the last one gets here."""
+        """Makes the streams of all ranks wait until the last one gets here."""
         self._listen()
         if self._rank == 0:
             for peer in range(1, ranks):
@@ -221,7 +225,7 @@ class SimulatedGpu:
     def _listen(self):
         if self._socket is not None:
             return
-        sys.setswitchinterval(0.0005)  # the receiving thread must not wait for the computing one
+        sys.setswitchinterval(0.0005)  # the receiving thread must not wait long for the computing thread
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         address = self._folder / f"messages{self._rank}"
         if address.exists():

@@ -1,4 +1,4 @@
-// Offers a text as a file download.
+// Offers text as a file download.
 export function download(name, type, text) {
   const link = document.createElement('a');
   link.href = URL.createObjectURL(new Blob([text], { type }));

@@ -1,4 +1,4 @@
-// The parts of Apache ECharts that our charts use; nothing else is bundled.
+// The parts of Apache ECharts that the charts use; the bundle has no other parts.
 import * as echarts from 'echarts/core';
 import { CustomChart, LineChart, ScatterChart } from 'echarts/charts';
 import { AriaComponent, DataZoomComponent, GridComponent, MarkLineComponent } from 'echarts/components';
@@ -9,7 +9,7 @@ echarts.use([
   ScatterChart,
 ]);
 
-/** A chart that follows its element's size, until it is disposed of. */
+/** Creates a chart that follows its element's size until dispose(). */
 export function createChart(element) {
   const chart = echarts.init(element, null, { renderer: 'canvas' });
   const observer = new ResizeObserver(() => chart.resize());

@@ -16,7 +16,7 @@ export const watts = (w) => `${withDigits(w, 3)} W`;
 export const megahertz = (mhz) => (mhz === 0 ? 'fixed clock' : `${mhz} MHz`);
 const withoutMinusZero = (text) => (Number(text) === 0 ? text.replace('-', '') : text);
 export const percent = (p) => `${withoutMinusZero(p.toFixed(Math.abs(p) < 1 ? 3 : 2))} %`;
-/** With its sign; "±0.00 %" where rounding leaves nothing. */
+/** Formats a change in percent with its sign; "±0.00 %" if it rounds to zero. */
 export function change(p) {
   const text = Math.abs(p).toFixed(2);
   return `${Number(text) === 0 ? '±' : p < 0 ? '−' : '+'}${text} %`;

@@ -1,5 +1,5 @@
-// The time-energy frontier: realized points, lower bound, reference points, T', the plan for it, the chosen point.
-// Pointer: nearest point; click chooses. Keyboard: the chart is a slider over the points, slower to the right.
+// Chart of the time-energy frontier: realized points, lower bound, reference points, T', the plan for T', the chosen point.
+// Pointer: shows the nearest point; a click chooses it. Keyboard: the chart is a slider over the points, slower to the right.
 import { element } from './dom.js';
 import { createChart } from './echarts.js';
 import { change, joules, percent, seconds, watts } from './format.js';
@@ -11,9 +11,10 @@ const symbols = { max: 'triangle', min: 'diamond' };
 /**
  * frontier: { points: {time_s, energy_j, effective_energy_j, bound_j}, bound: {time_s, effective_energy_j},
  *             summary: {all_max, min_energy, straggler?}, waiting_w } (src/io/report/report_data.h)
- * onChoose(point) is called when the reader chooses a point.
- * Returns { choose(point), setEffective(boolean), setPlan(plan), dispose() }; a plan is what rings a point and says why:
- * { point, ink, lines: [{ at_s, label, ink }] }, inks being names of colours. The report's is that of its straggler.
+ * Calls onChoose(point) when the user chooses a point.
+ * Returns { choose(point), setEffective(boolean), setPlan(plan), dispose() }. A plan puts a ring around a point and draws
+ * labeled lines that give the reason: { point, ink, lines: [{ at_s, label, ink }] }; ink is the name of a color. The
+ * report shows the plan for its straggler.
  */
 export function createFrontierChart(parent, frontier, onChoose) {
   const surface = element('div', { class: 'chart-surface' });
@@ -52,7 +53,7 @@ export function createFrontierChart(parent, frontier, onChoose) {
     });
   }
 
-  /** A line beyond this is drawn here, with an arrow, so that the frontier keeps its room. */
+  /** Returns the latest time at which a line is drawn; later lines become an arrow there, so that the frontier stays wide. */
   function farthestLine() {
     const slowest = Math.max(points.time_s[0], summary.min_energy.time_s);
     return slowest + Math.max(0.6 * (slowest - points.time_s[count - 1]), 0.05 * slowest);
@@ -127,7 +128,7 @@ export function createFrontierChart(parent, frontier, onChoose) {
   const costFacts = (title, cost) => [title, ['time', seconds(cost.time_s)], ['energy', joules(cost.energy_j)],
     ['effective energy', joules(cost.effective_energy_j)]];
 
-  /** What lies nearest to the pixel, within reach. */
+  /** Returns the nearest item to the pixel, if it is close enough. */
   function nearest(px, py) {
     const distance = (xy) => {
       const [qx, qy] = chart.convertToPixel({ gridIndex: 0 }, xy);
@@ -215,7 +216,7 @@ function underStraggler(straggler) {
   return { point, ink: 'straggler', lines: [{ at_s: deadline_s, label: `T′ = ${seconds(deadline_s)}`, ink: 'straggler' }] };
 }
 
-/** The key to the drawing, as HTML; `plan`, if any, is what its ring is called. */
+/** Returns the legend as HTML; `plan`, if given, is the label of the plan's ring. */
 export function frontierLegend(plan) {
   const entry = (mark, text) => element('li', {}, element('i', { class: `mark ${mark}` }), text);
   const entries = [entry('point', 'realised plan'), entry('bound', 'lower bound'),

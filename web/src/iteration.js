@@ -1,7 +1,7 @@
-// One iteration: its computations, their clocks to choose from, and what must precede what. Built from the JSON that
+// One iteration: its computations, their selectable clocks, and their dependencies, from the JSON that
 // src/io/report/report_data.h describes.
 
-/** Incoming dependencies of computation i: before[first[i]] .. before[first[i + 1] - 1], with their latencies. */
+/** Returns incoming dependencies: those of computation i are before[first[i]] .. before[first[i + 1] - 1], with latencies. */
 function incoming(count, rank, sent) {
   const lastOnRank = new Map();
   const first = new Uint32Array(count + 1);
@@ -12,7 +12,7 @@ function incoming(count, rank, sent) {
   let after = sent.after_step[0] ?? -1;
   for (let i = 0; i < count; ++i) {
     first[i] = at;
-    if (lastOnRank.has(rank[i])) before[at++] = lastOnRank.get(rank[i]); // a rank's own order, no latency
+    if (lastOnRank.has(rank[i])) before[at++] = lastOnRank.get(rank[i]); // order of the rank itself, no latency
     lastOnRank.set(rank[i], i);
     for (; next < sent.after_step.length && after === i; after += sent.after_step[++next] ?? 0) {
       latency[at] = sent.latencies_s[sent.latency[next] ?? 0];
@@ -26,7 +26,7 @@ function incoming(count, rank, sent) {
 export function readIteration(data) {
   const { type, rank, microbatch } = data.computations;
   const count = type.length;
-  const order = [...type.keys()].sort((a, b) => type[a] - type[b] || a - b); // how plans are sent
+  const order = [...type.keys()].sort((a, b) => type[a] - type[b] || a - b); // the order in which plans are sent
   return {
     count,
     type,
@@ -40,7 +40,7 @@ export function readIteration(data) {
   };
 }
 
-/** The option of every computation, from run lengths. */
+/** Decodes the option of every computation from run lengths. */
 export function readPlan(iteration, runs) {
   const plan = new Uint16Array(iteration.count);
   let at = 0;
@@ -50,5 +50,5 @@ export function readPlan(iteration, runs) {
   return plan;
 }
 
-/** Every computation at its highest clock. */
+/** Returns the plan with every computation at its highest clock. */
 export const allMaximumClock = (iteration) => new Uint16Array(iteration.count);

@@ -1,4 +1,4 @@
-// All points as a table of which only the visible rows exist, and as a CSV file.
+// Table of all points, of which only the visible rows exist as elements; also as a CSV file.
 import { element } from './dom.js';
 import { change, joules, percent, seconds, watts } from './format.js';
 
@@ -57,7 +57,7 @@ export function createPointsTable(parent, frontier, onChoose) {
 
   function bringIntoView() {
     const top = state.chosen * rowHeight;
-    const room = scroller.clientHeight - 2 * rowHeight; // header, and one row of space
+    const room = scroller.clientHeight - 2 * rowHeight; // less the header and one row
     if (top < scroller.scrollTop) scroller.scrollTop = top;
     else if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
   }

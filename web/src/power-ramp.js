@@ -1,5 +1,5 @@
 // The colors that represent power; the same ramp as src/io/report/power_ramp.h (a test compares the two).
-// More power is always more contrast to the page. "inferno", Smith & van der Walt, CC0.
+// More power always gives more contrast to the page. Color map "inferno" by Smith & van der Walt, CC0.
 const stops = [
   '#000004', '#1b0c41', '#4a0c6b', '#781c6d', '#a52c60', '#cf4446', '#ed6925', '#fb9b06', '#f7d13d', '#fcffa4',
 ].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
@@ -15,7 +15,7 @@ function colourAt(position, theme) {
 const css = ([r, g, b]) => `rgb(${r},${g},${b})`;
 const isDark = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b < 140;
 
-/** `size` colours from low to high power, and for each the colour of text on it. */
+/** Returns `size` colors from low to high power, and for each the color of text on it. */
 export function powerRamp(theme, size = 96) {
   const colours = Array.from({ length: size }, (_, k) => colourAt(k / (size - 1), theme));
   return { colours: colours.map(css), texts: colours.map((c) => (isDark(c) ? '#fff' : '#000')) };

@@ -1,4 +1,4 @@
-// report.html: puts the charts into the page that src/io/report/html.cpp writes, and keeps them on one chosen point.
+// Script of report.html: adds the charts to the page that src/io/report/html.cpp writes; all show the same chosen point.
 import { element } from './dom.js';
 import { download } from './download.js';
 import { seconds } from './format.js';
@@ -23,7 +23,7 @@ const { points, plans, summary } = data;
 const fastest = points.time_s.length - 1;
 const standard = summary.default_point ?? fastest;
 
-/** The sent plan nearest to a point. */
+/** Returns the index of the plan nearest to a point; the report has plans of some points only. */
 function drawnPlan(point) {
   let best = 0;
   plans.point.forEach((p, k) => {
@@ -84,7 +84,7 @@ function choose(point) {
   picked.textContent = `${point}: ${seconds(points.time_s[point])}`;
   picker.setAttribute('aria-valuetext', `point ${point}, ${seconds(points.time_s[point])}`);
   document.documentElement.dataset.point = String(point);
-  cancelAnimationFrame(pending); // a dragged slider requests more often than a large timeline can be drawn
+  cancelAnimationFrame(pending); // a dragged slider changes more often than a large timeline can be drawn
   pending = requestAnimationFrame(() => timeline.setPanel(1, panelOf(point)));
 }
 choose(standard);

@@ -1,5 +1,5 @@
-// Iterations below each other on one time axis: a row per rank, bars colored by power, critical path marked.
-// ECharts provides axes, zoom and pan; the bars are painted into one image per iteration (timeline-painter.js).
+// Chart of iterations below each other on one time axis: a row per rank, bars colored by power, critical path marked.
+// ECharts provides axes, zoom and pan; timeline-painter.js paints the bars into one image per iteration.
 // Keyboard: arrows move between the computations, + and - zoom, 0 shows all, c selects the next critical computation.
 import { element } from './dom.js';
 import { createChart } from './echarts.js';
@@ -42,7 +42,7 @@ export function createTimelineChart(parent, panels) {
   const span = () => Math.max(...state.panels.map((p) => p.timeline.makespan));
   const range = () => powerRange(state.panels.map((p) => p.timeline));
 
-  /** The one item of an iteration's series: its image for what the axis shows now. */
+  /** Returns the renderer of iteration k's series, whose only item is an image of the visible part of the axis. */
   function renderer(k) {
     return (params, api) => {
       const box = params.coordSys;
@@ -111,7 +111,7 @@ export function createTimelineChart(parent, panels) {
     ];
   }
 
-  /** The bar under a pixel of the chart. */
+  /** Returns the bar under a pixel of the chart. */
   function barAt(x, y) {
     for (let k = 0; k < state.panels.length; ++k) {
       if (!chart.containPixel({ gridIndex: k }, [x, y])) continue;
@@ -195,7 +195,7 @@ export function createTimelineChart(parent, panels) {
       const next = t.critical.find((i) => t.start[i] > t.start[focus.index]);
       return { ...focus, index: next ?? t.critical[0] };
     }
-    const flat = focus.panel * ranks + rank + (key === 'ArrowUp' ? -1 : 1); // on to the iteration below or above
+    const flat = focus.panel * ranks + rank + (key === 'ArrowUp' ? -1 : 1); // may move to the iteration above or below
     if (flat < 0 || flat >= ranks * state.panels.length) return focus;
     const panel = Math.floor(flat / ranks);
     const index = computationAt(state.panels[panel].timeline, flat % ranks, middle, true);
@@ -224,11 +224,11 @@ export function createTimelineChart(parent, panels) {
   const zr = chart.getZr();
   function point(bar) {
     const found = bar !== null && bar.index >= 0;
-    if (!found && !state.byPointer) return; // what the keyboard chose stays
+    if (!found && !state.byPointer) return; // a choice by keyboard stays
     setFocus(bar, false);
     state.byPointer = found;
   }
-  for (const name of ['mousemove', 'click']) zr.on(name, ({ offsetX, offsetY }) => point(barAt(offsetX, offsetY))); // touch has no move
+  for (const name of ['mousemove', 'click']) zr.on(name, ({ offsetX, offsetY }) => point(barAt(offsetX, offsetY))); // touch sends no mousemove
   zr.on('globalout', () => point(null));
   chart.on('datazoom', placeOutline);
   scale.onZoom(zoomBy);
@@ -252,7 +252,7 @@ export function createTimelineChart(parent, panels) {
   };
 }
 
-/** A tick's label; none for the odd value at which a zoomed axis begins. */
+/** Returns a tick's label; none for the uneven value at which a zoomed axis begins. */
 function axisSeconds(v) {
   const round = Number(Number(v).toPrecision(7));
   return Math.abs(round - v) > 1e-12 * Math.abs(v) ? '' : `${round.toLocaleString('en', { maximumSignificantDigits: 7 })} s`;
@@ -260,7 +260,7 @@ function axisSeconds(v) {
 const sliderSeconds = (v) => seconds(Number(v));
 
 
-/** Colour scale, marks, and zoom buttons. */
+/** Makes the color scale, marks, and zoom buttons. */
 function legend() {
   const ramp = element('i', { class: 'ramp' });
   const low = element('span');

@@ -1,9 +1,9 @@
-// Paints one timeline's bars into a canvas. Bars narrower than a few pixels are merged into pixel columns with their
-// mean power, so that 65,536 of them cost what the pixels cost.
+// Paints the bars of one timeline into a canvas. Bars narrower than a few pixels are merged into pixel columns with their
+// mean power, so the cost of 65,536 bars depends on the number of pixels.
 import { letter } from './format.js';
 
-const narrow = 3; // device pixels: bars below this are merged
-const leastBusy = 0.02; // of a column, to be painted at all
+const narrow = 3; // device pixels: narrower bars are merged
+const leastBusy = 0.02; // a column that is busy for a smaller fraction is not painted
 
 export function paintTimeline(canvas, timeline, view) {
   const { width, height, pixelRatio, from, to, ramp, range, colours, font } = view;
@@ -71,7 +71,7 @@ function paintRow(timeline, rank, g) {
   if (busy) paintColumns(busy, energy, top, tall, g);
 }
 
-/** Neighbouring columns of one colour are one rectangle; a half-busy column is half transparent. */
+/** Paints neighboring columns of one color as one rectangle; a half-busy column is half transparent. */
 function paintColumns(busy, energy, top, tall, g) {
   const look = (c) => (busy[c] < leastBusy ? -1 : g.level(energy[c] / busy[c]) * 8 + Math.min(7, Math.floor(busy[c] * 8)));
   for (let c = 0; c < busy.length; ) {
@@ -94,7 +94,7 @@ function paintLabel(timeline, i, x, end, y, colour, g) {
   g.paint.fillText(text, (x + end) / 2, y);
 }
 
-/** Along the bottom of its bars and from rank to rank; what is closer than a pixel is left out. */
+/** Paints the critical path along the bottom of its bars and between ranks; leaves out parts closer than a pixel. */
 function paintCriticalPath(timeline, g) {
   const { paint } = g;
   const bottom = (i) => timeline.iteration.rank[i] * g.rowHeight + g.rowHeight - g.gap - g.pixelRatio;

@@ -1,5 +1,5 @@
-// When each computation runs under a plan: longest path, and one critical path back from the end. The same rules as
-// src/io/report/timeline.cpp.
+// Computes when each computation runs under a plan (longest path), and one critical path, back from the end. The rules are
+// those of src/io/report/timeline.cpp.
 
 export function timelineOf(iteration, plan) {
   const { count, type, types, rank, incoming } = iteration;
@@ -7,7 +7,7 @@ export function timelineOf(iteration, plan) {
   const start = new Float64Array(count);
   const end = new Float64Array(count);
   const power = new Float64Array(count);
-  const decider = new Int32Array(count).fill(-1); // the dependency that a computation starts right after
+  const decider = new Int32Array(count).fill(-1); // the predecessor whose end determines the start of a computation
   const rows = Array.from({ length: iteration.ranks }, () => []);
   let last = -1;
   let effective = 0;
@@ -37,7 +37,7 @@ export function timelineOf(iteration, plan) {
   return { iteration, plan, start, end, power, rows, critical: critical.reverse(), onPath, makespan, energy };
 }
 
-/** The computation on `rank` that runs at `time`, or the nearest one if `nearest`; -1 if there is none. */
+/** Returns the computation on `rank` that runs at `time`, or the nearest one if `nearest`; -1 without one. */
 export function computationAt(timeline, rank, time, nearest = false) {
   const row = timeline.rows[rank] ?? [];
   let low = 0;
@@ -55,7 +55,7 @@ export function computationAt(timeline, rank, time, nearest = false) {
   return time - timeline.end[left] <= timeline.start[right] - time ? left : right;
 }
 
-/** From a waiting rank's power to the highest of any bar. */
+/** Returns the range of power from that of a waiting rank to the highest of any bar. */
 export function powerRange(timelines) {
   let high = 0;
   for (const t of timelines) for (const p of t.power) high = Math.max(high, p);

@@ -1,4 +1,4 @@
-// A tooltip with facts that follows the pointer or the focus, kept inside its parent.
+// A tooltip with facts that follows the pointer or the focus and stays inside its parent.
 import { element } from './dom.js';
 
 export function createTooltip(parent) {

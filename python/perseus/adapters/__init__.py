@@ -1,1 +1,1 @@
-"""Training frameworks that call the client without being changed themselves: a module each, with install()."""
+"""Connects training frameworks to the client without changing them: one module per framework, each with install()."""

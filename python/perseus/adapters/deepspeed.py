@@ -1,11 +1,11 @@
-"""DeepSpeed's pipeline engine.
+"""Connects DeepSpeed's pipeline engine to the client.
 
     from perseus.adapters import deepspeed
     deepspeed.install()                     # before train_batch(); options of perseus.client.start() may follow
 
-PipelineEngine executes a list of instructions through its table _INSTRUCTION_MAP: the entries of ForwardPass and
-BackwardPass are wrapped, and _exec_schedule, each call of which is an iteration (an InferenceSchedule: nothing is
-done). Instructions name a buffer, not a microbatch: that follows from TrainSchedule._step_to_micro_batch().
+PipelineEngine executes a list of instructions through its table _INSTRUCTION_MAP. The adapter wraps the entries of
+ForwardPass and BackwardPass, and _exec_schedule: each call of it is one iteration (for an InferenceSchedule, the client
+does nothing). An instruction names a buffer, not a microbatch; TrainSchedule._step_to_micro_batch() gives the microbatch.
 """
 
 import importlib
@@ -15,8 +15,9 @@ from perseus.adapters.installation import Installation, argument, around, instal
 
 
 def install(engine=None, schedule=None, **options):
-    """Idempotent. `engine`, `schedule`: a class like PipelineEngine and the module of its instructions, if they are not
-    DeepSpeed's own. Starts the client in the first training step."""
+    """Wraps the engine; idempotent. The first training step starts the client.
+
+    `engine`, `schedule`: a class like PipelineEngine and the module of its instructions; default: DeepSpeed's own."""
     try:
         engine = engine or importlib.import_module("deepspeed.runtime.pipe.engine").PipelineEngine
         schedule = schedule or importlib.import_module("deepspeed.runtime.pipe.schedule")
@@ -63,7 +64,7 @@ def _wrap(engine, schedule, options):
 
 
 def _in_order(schedule):
-    """The microbatches of the forwards and of the backwards, in the order of the schedule."""
+    """Returns the microbatches of the forwards and of the backwards, in the order of the schedule."""
     order = {"forward": [], "backward": []}
     total = schedule.micro_batches
     if hasattr(schedule, "_step_to_micro_batch"):

@@ -1,8 +1,9 @@
-"""Puts the client's hooks around functions that a framework calls, and takes them away again.
+"""Wraps functions of a framework with the client's hooks, and unwraps them again.
 
-Input: an owner (an object, class or module of the framework) and the names of its callables. Whatever fails here or in
-the hooks, the framework's function runs, with its own arguments, result and exceptions. Install twice and it is there
-once; a name that this version of the framework does not have is logged once and skipped.
+Input:   an owner (an object, class or module of the framework) and the names of its callables. A second installation
+         changes nothing. A name that this version of the framework lacks is logged once and skipped.
+Errors:  if a hook or this module fails, the framework's function still runs, with its own arguments, result and
+         exceptions.
 """
 
 import functools
@@ -15,20 +16,20 @@ _HOOK = "_perseus_hook"
 
 class Installation:
     def __init__(self, owner, options_of):
-        """options_of(): the values of perseus_options that the framework provides, read before the first step."""
+        """options_of(args, kwargs): the options (perseus_options) that the framework provides, read before the first step."""
         self._owner, self._options_of = owner, options_of
         self._replaced = []
         self._asked_to_start = False
         setattr(owner, _MARK, self)
 
     def replace(self, owner, name, wrapped, needed=True):
-        """owner.name = wrapped(owner.name), until uninstall()."""
+        """Sets owner.name = wrapped(owner.name) until uninstall()."""
         original = getattr(owner, name, None)
         if not callable(original):
             if needed:
                 client.say_once("%s has no %s in this version: not measured, not planned", _name(owner), name)
             return
-        if getattr(original, _HOOK, False):  # the stage of two schedules
+        if getattr(original, _HOOK, False):  # already wrapped: two schedules share the stage
             return
         replacement = functools.wraps(original)(wrapped(original))
         setattr(replacement, _HOOK, True)
@@ -41,7 +42,8 @@ class Installation:
         table[key] = replacement
 
     def step(self, original, kind_of, prepare=None):
-        """Around one iteration. kind_of(args, kwargs): "train" or "evaluate"; prepare(args, kwargs): before it."""
+        """Returns `original` as one iteration. kind_of(args, kwargs): "train" or "evaluate"; prepare(args, kwargs) runs
+        before it."""
 
         def step(*args, **kwargs):
             kind = "train"
@@ -73,13 +75,13 @@ class Installation:
         client.start(**options)
 
     def uninstall(self):
-        """Restores all originals, except functions that other code has wrapped since: these stay, which is harmless."""
+        """Restores all originals, except functions that other code has wrapped since: those hooks stay and do no harm."""
         for owner, name, original, replacement in reversed(self._replaced):
             if isinstance(owner, dict):
                 if owner.get(name) is replacement:
                     owner[name] = original
             elif vars(owner).get(name) is replacement:
-                if original is None:  # it was an attribute of its class
+                if original is None:  # the object inherited it from its class
                     delattr(owner, name)
                 else:
                     setattr(owner, name, original)
@@ -93,8 +95,10 @@ def installed(owner):
 
 
 def around(original, computation_of, ended=lambda computation: client.on_instruction_end(*computation)):
-    """`original` as a computation. computation_of(args, kwargs): (instruction, microbatch, chunk), None for none.
-    ended(computation): once `original` has returned; where it raises, the computation ends at once."""
+    """Returns `original` as one computation.
+
+    computation_of(args, kwargs): (instruction, microbatch, chunk), or None if the call is no computation.
+    ended(computation) runs after `original` returns; if `original` raises, the computation ends at once."""
 
     def computation(*args, **kwargs):
         try:
@@ -121,7 +125,7 @@ def argument(args, kwargs, position, name, otherwise=-1):
 
 
 def merged(known, given):
-    """Options: those given to install() take precedence over the framework's."""
+    """Merges options: those given to install() take precedence over the framework's; facts are merged one by one."""
     options = {**known, **given}
     if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
         options["facts"] = {**known["facts"], **given["facts"]}

@@ -1,12 +1,13 @@
-"""Lightning 2: a callback of its Trainer.
+"""Connects Lightning 2 to the client: a callback of its Trainer.
 
     from perseus.adapters.lightning import PerseusCallback
     Trainer(..., callbacks=[PerseusCallback(server="http://host:7787")])     # options of perseus.client.start()
 
-Input: the hooks of Lightning's Callback. A forward is from the batch's start to the loss: the calls of a module that is
-trained on one device cannot be watched, as Lightning calls its training_step() only. Microbatches: the trainer's
-accumulate_grad_batches. A training step that runs more than one backward (several optimizers) is not followed. Errors:
-none reach the trainer.
+A forward lasts from the start of the batch until the loss: on one device, Lightning calls only training_step(), so hooks
+on the module would see no call. Microbatches: the trainer's accumulate_grad_batches. A training step with more than one
+backward (several optimizers) is not supported.
+
+Errors:  none reach the trainer.
 """
 
 try:

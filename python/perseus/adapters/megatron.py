@@ -1,13 +1,14 @@
-"""Megatron-LM, Megatron-Core and what is built on it (NeMo).
+"""Connects Megatron-LM, Megatron-Core and frameworks on top of it (NeMo) to the client.
 
     from perseus.adapters import megatron
     megatron.install()                      # before training; options of perseus.client.start() may follow
 
-forward_step and backward_step of megatron.core.pipeline_parallel.schedules are wrapped where that module looks them up,
-and its three forward_backward functions, each call of which is an iteration (forward_only: nothing is done). Which
-microbatch and chunk a backward is for follows from get_schedule_table(). What goes round both functions (combined 1F1B
-of mixture-of-experts models, CUDA graphs of a whole iteration) is noticed, said once, and runs at the maximum clock.
-Context parallel ranks count as tensor parallel ones. A step that is run again is another iteration.
+The adapter wraps forward_step, backward_step and the three forward_backward functions of the module
+megatron.core.pipeline_parallel.schedules. Each call of a forward_backward function is one iteration (with forward_only, the
+client does nothing). Microbatch and chunk of a backward follow from the order of Megatron's get_schedule_table().
+Combined 1F1B of mixture-of-experts models and CUDA graphs of a whole iteration do not call forward_step and backward_step
+for every computation: the adapter logs that once, and the iteration runs at maximum clock. Context parallel ranks count as
+tensor parallel ranks. A step that runs again is another iteration.
 """
 
 import importlib
@@ -22,7 +23,9 @@ _FORWARD_BACKWARD = ("forward_backward_no_pipelining", "forward_backward_pipelin
 
 
 def install(schedules=None, **options):
-    """Idempotent. `schedules`: the module, if it is not Megatron's own. Starts the client in the first training step."""
+    """Wraps the schedules; idempotent. The first training step starts the client.
+
+    `schedules`: the module of the schedules; default: Megatron's own."""
     try:
         module = schedules or importlib.import_module(_SCHEDULES)
     except ImportError as error:
@@ -55,7 +58,7 @@ class _Iteration:
         self.model = model if isinstance(model, (list, tuple)) else [model]
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
-        # Combined 1F1B calls forward_step in its warm-up only: counting the rest would be wrong.
+        # Combined 1F1B calls forward_step only during warm-up, so a count of its calls would be wrong.
         self.combined = not self.forward_only and _combines(self._module, self.model[0])
         self.forwards = self.backwards = 0
         self.table = None
@@ -84,7 +87,7 @@ class _Iteration:
 
 
 def schedule_table(microbatches, chunks, group):
-    """(microbatch, chunk) of the forwards of any rank, in order; backwards take the chunks in reverse order."""
+    """Returns (microbatch, chunk) of each forward of any rank, in order; backwards take the chunks in reverse order."""
     return [
         (microbatch, chunk)
         for first in range(0, microbatches, group)
@@ -94,7 +97,7 @@ def schedule_table(microbatches, chunks, group):
 
 
 def action_table(ranks, microbatches, chunks, group, extra_forwards=0):
-    """The interleaved schedule of every rank as PyTorch's CSV. Stages: chunk x ranks + rank."""
+    """Returns the interleaved schedule of every rank as PyTorch's CSV. Stage number: chunk x ranks + rank."""
     table, rows = schedule_table(microbatches, chunks, group), []
     for rank in range(ranks):
         forwards = [f"{chunk * ranks + rank}F{microbatch}" for microbatch, chunk in table]
@@ -129,7 +132,7 @@ def _wrap(module, options):
 
 def _wrap_iteration(installation, module, name, iteration):
     def prepare(args, kwargs):
-        iteration.begin(kwargs, interleaved=name == _INTERLEAVED)  # all its arguments are keyword-only
+        iteration.begin(kwargs, interleaved=name == _INTERLEAVED)  # Megatron's arguments are keyword-only
 
     def kind(args, kwargs):
         return "evaluate" if kwargs.get("forward_only", False) else "train"
@@ -153,7 +156,7 @@ def _wrap_iteration(installation, module, name, iteration):
 
 
 def _positions(function, names):
-    """Position of an argument in a version of Megatron; beyond all of them if it does not exist."""
+    """Returns the position of each argument in this version of Megatron; 1000, beyond all of them, if it does not exist."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -169,15 +172,15 @@ def _config(module, model_chunk):
 
 
 def _combines(module, model_chunk):
-    """Whether the schedule is combined 1F1B."""
+    """Returns whether the schedule is combined 1F1B."""
     try:
         return bool(getattr(_config(module, model_chunk), "overlap_moe_expert_parallel_comm", False))
-    except Exception:  # without a configuration there is no such option
+    except Exception:  # a version or model without this configuration has no combined 1F1B
         return False
 
 
 def _microbatch_group(module, model_chunk):
-    """Microbatches that run in one chunk before the next chunk: number of pipeline stages, unless configured."""
+    """Returns how many microbatches run in one chunk before the next chunk; default: the pipeline degree."""
     group = getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
     return group or _parallel_state().get_pipeline_model_parallel_world_size()
 

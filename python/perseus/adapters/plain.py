@@ -1,16 +1,23 @@
-"""Training loops without a pipeline, plain, DDP or FSDP: a pipeline of one stage.
+"""Connects training loops without a pipeline (plain, DDP or FSDP) to the client, as a pipeline of one stage.
 
     from perseus.adapters import plain
     plain.install(model, microbatches=1)      # options of perseus.client.start() may follow
     ...                                       # the loop as before
 
-Input: the module that the loop calls, as the loop calls it (what torch.compile or DistributedDataParallel gave); how
-many times it is called before the optimizer steps. What is watched, by hooks of torch: a call of the model is a
-forward; the backward begins when the gradient of its output is there, and ends when autograd has done all that it was
-asked for. An iteration begins with the first forward of `microbatches`, and ends with the last backward, or when an
-optimizer of the model steps before that, as trainers do with the last batches of an epoch. Calls without gradients are
-left alone. A forward that no backward follows (an exception, an evaluation with gradients) ends the iteration that was
-begun, and the next one is whole again. Errors: none reach the loop. Torch itself is not imported before it is used.
+Hooks of torch observe the loop:
+- A call of the model is a forward.
+- The backward begins when autograd has computed the gradient of the model's output, and ends when autograd has finished.
+- An iteration begins with the first of `microbatches` forwards. It ends with the last backward, or earlier when an
+  optimizer of the model steps, as trainers do with the last batches of an epoch.
+- Calls without gradients are ignored.
+- A forward without a backward (an exception, an evaluation with gradients) ends the current iteration; the next
+  iteration is complete again.
+
+Input:   the module that the loop calls, such as the result of torch.compile or DistributedDataParallel; the number of
+         calls per optimizer step.
+Errors:  none reach the loop.
+
+This module does not import torch; it uses the torch that the program has imported.
 """
 
 import sys
@@ -22,7 +29,7 @@ _MARK = "_perseus_loop"
 
 
 class Loop:
-    """before_forward() and after_forward() are called around each forward: by hooks of the model after watch_calls()."""
+    """Follows one loop: before_forward() and after_forward() run around each forward, as hooks after watch_calls()."""
 
     def __init__(self, model, microbatches, options):
         self._model, self._microbatches, self._options = model, microbatches, options
@@ -36,10 +43,10 @@ class Loop:
     def watch_calls(self):
         model = self._model
         self._hooks.append(model.register_forward_pre_hook(lambda *_: self.before_forward()))
-        after = lambda module, arguments, output: self.after_forward(output)  # noqa: E731: gives none, so the output stays
+        after = lambda module, arguments, output: self.after_forward(output)  # noqa: E731: None: torch keeps output
         try:
             self._hooks.append(model.register_forward_hook(after, always_call=True))
-        except TypeError:  # torch before 2.1; a forward that raises ends with the next one
+        except TypeError:  # torch before 2.1: a forward that raises ends when the next one begins
             self._hooks.append(model.register_forward_hook(after))
         setattr(model, _MARK, self)
 
@@ -66,14 +73,15 @@ class Loop:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
 
     def after_forward(self, output):
-        """output: the tensor with which the backward begins: the model's, or the loss. None if the forward raised."""
+        """Ends the forward. output: the tensor at which the backward begins (the model's output or the loss); None if the
+        forward raised."""
         try:
             if self._open != "forward":
                 return
             self._end()
             tensors = [tensor for tensor in _tensors(output) if tensor.requires_grad]
             if not tensors:
-                self._end_iteration()  # the loop raised, or trains nothing
+                self._end_iteration()  # the forward raised, or there is nothing to train
                 return
             self._open = "no backward yet"
             self._forward = object()
@@ -83,7 +91,7 @@ class Loop:
             client.say_once("after the forward of %s: %r", type(self._model).__name__, error)
 
     def _backward_of(self, forward):
-        def backward(gradient):  # once for each output; gives none, so the gradient stays
+        def backward(gradient):  # torch calls it once per output tensor; it returns None, so torch keeps the gradient
             try:
                 if self._open == "no backward yet" and self._forward is forward:
                     engine = sys.modules["torch"].autograd.Variable._execution_engine
@@ -147,7 +155,7 @@ class Loop:
 
 
 def install(model, microbatches=1, **options):
-    """Idempotent. Starts the client in the first training step, unless it is already running."""
+    """Follows the calls of the model; idempotent. The first training step starts the client unless it already runs."""
     existing = vars(model).get(_MARK)
     if existing is not None:
         return existing
@@ -167,7 +175,7 @@ def _gradients_wanted():
 
 
 def _tensors(output):
-    """Tensors of a tensor, list, dict, or an object with attributes, as models of Hugging Face return."""
+    """Returns the tensors in a tensor, list, dict, or object with attributes (as models of Hugging Face return)."""
     if hasattr(output, "register_hook"):
         return [output]
     if isinstance(output, dict):
@@ -178,7 +186,7 @@ def _tensors(output):
 
 
 def _place(options):
-    """This rank among replicas, of tp_degree ranks each if that is given."""
+    """Returns this rank's position among the data-parallel replicas, each of tp_degree ranks (default 1)."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return {}

@@ -1,22 +1,23 @@
-"""torch.distributed.pipelining: all its schedules, from GPipe to DualPipeV.
+"""Connects torch.distributed.pipelining to the client: all its schedules, from GPipe to DualPipeV.
 
     from perseus.adapters import torch_pipelining
     torch_pipelining.install(schedule)      # options of perseus.client.start() may follow
     schedule.step(...)                      # as before
 
-Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_one_chunk of its stages: these are wrapped,
-on the objects; and step(), which is one iteration (eval() goes through it: nothing is done then). The order of
-computations goes to the server as PyTorch's own table, action_table(). What is reported is what runs:
-- The schedule computes the loss after the last stage's forward: that forward ends when the loss is there.
+Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_one_chunk of its stages. The adapter wraps
+these methods on the stage objects, and step() of the schedule, which is one iteration (eval() calls step(), too; the client
+then does nothing). The server receives the order of computations as PyTorch's own table, action_table(). The adapter reports
+the computations that really run:
+- The schedule computes the loss after the last stage's forward: that forward ends when the loss is computed.
 - PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
   W action runs the full backward. So I is left out and W is a backward, here and in the table.
-- Schedules of several stages a rank that _PipelineScheduleRuntime does not run (PyTorch 2.9 and earlier; 2.14 runs all by
-  it) receive everything in the step in which it is computed: the table says so, in cells that PyTorch does not have.
+- Schedules with several stages per rank that _PipelineScheduleRuntime does not run (PyTorch 2.9 and earlier; 2.14 runs all
+  with it) receive each tensor in the step in which it is computed. The table has WAIT cells for that, which PyTorch's has not.
 - PyTorch 2.14 runs a forward and a backward of each stage before the first microbatch, to learn shapes: not measured.
 
-A function that a program registers for a type of action (register_custom_function) replaces the stage's methods: it is
-wrapped instead. One for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock, and all of its
-time counts as the backward's. Torch itself is not imported here.
+A function that a program registers for a type of action (register_custom_function) replaces the stage's methods; the adapter
+wraps that function instead. A function for OVERLAP_F_B runs a forward and a backward at once: it gets the backward's clock,
+and all of its time counts as the backward's. This module does not import torch.
 """
 
 import re
@@ -28,14 +29,14 @@ from perseus.adapters.installation import Installation, argument, around, instal
 _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient"}
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
 _OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
-_EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # of the first stage
-_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions without action tables for them
+_EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # I and W actions of the first stage
+_NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions of PyTorch without action tables for these
 
-_open_forward = None  # the last stage's, while its loss is computed
+_open_forward = None  # forward of the last stage while the schedule computes its loss
 
 
 def install(schedule, **options):
-    """Idempotent. Starts the client in the first training step, unless it is already running."""
+    """Wraps the schedule and its stages; idempotent. The first training step starts the client unless it already runs."""
     existing = installed(schedule)
     if existing is not None:
         return existing
@@ -54,8 +55,8 @@ def uninstall(schedule):
 
 
 def action_table(schedule):
-    """The computations of every rank as the CSV that `_dump_csv(..., "compute_only")` writes, without bubbles, and with
-    WAIT cells; None if not all of them are known: then the schedule's name has to do."""
+    """Returns the computations of every rank as the CSV that `_dump_csv(..., "compute_only")` writes, without bubbles and
+    with WAIT cells; None if PyTorch's table is incomplete: the server then gets the schedule's name."""
     order = getattr(schedule, "pipeline_order", None) or getattr(schedule, "pipeline_order_with_comms", None)
     if not order:
         return None
@@ -78,14 +79,14 @@ def action_table(schedule):
 
 
 def _receives_at_once(schedule):
-    """PyTorch's schedules of several stages a rank, before _PipelineScheduleRuntime ran them: in each step of the table, a
-    rank waits for what its neighbors compute for it in that step, even if it needs that later."""
+    """Returns whether a rank waits, in each step of the table, for the tensors that its neighbors compute for it in that
+    step, even if it needs them later: schedules with several stages per rank without _PipelineScheduleRuntime."""
     names = [base.__name__ for base in type(schedule).__mro__]
     return "PipelineScheduleMulti" in names and "_PipelineScheduleRuntime" not in names
 
 
 def _waits(cells_of):
-    """(rank, step): cells like 1WAIT_F0: the rank's next computation waits for that forward or backward."""
+    """Returns, by (rank, step), cells like 1WAIT_F0: the rank's next computation waits for that forward or backward."""
     rank_of = {stage: rank for rank, cells in cells_of.items() for cell in cells for stage, *_ in _computations(cell)}
     waits = {}
     for rank, cells in cells_of.items():
@@ -99,19 +100,20 @@ def _waits(cells_of):
 
 
 def _computations(cell):
-    """The (stage, type, microbatch) of a cell; none of a bubble or a communication."""
+    """Returns the (stage, type, microbatch) of each computation of a cell; none for a bubble or a communication."""
     overlapped = _OVERLAPPED.fullmatch(cell)
     found = [_COMPUTATION.fullmatch(part.strip()) for part in (overlapped.group(1) if overlapped else cell).split(";")]
     return [(int(match[1]), match[2], int(match[3])) for match in found if match]
 
 
 def _complete(computations, microbatches):
-    """PyTorch's table of 1F1B, for example, is not (2.9, 2.14): its last rank's forwards begin with microbatch 1."""
+    """Returns whether each stage computes every microbatch. PyTorch's table of 1F1B, for example, is incomplete (2.9,
+    2.14): the forwards of its last rank begin with microbatch 1."""
     stages = {stage for stage, _, _ in computations}
     for stage in stages:
         for microbatch in range(microbatches):
             kinds = {kind for kind in "FBIW" if (stage, kind, microbatch) in computations}
-            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 wrote B for I
+            if kinds not in ({"F", "B"}, {"F", "I", "W"}, {"F", "B", "W"}):  # the last: PyTorch 2.5 writes B for I
                 return False
     return bool(stages) and all(microbatch < microbatches for _, _, microbatch in computations)
 
@@ -122,19 +124,19 @@ def _stages(schedule):
 
 
 def _splits_first_stage(schedule):
-    """Whether I and W of the first stage match their names: by the program's own functions or dw_builder."""
+    """Returns whether I and W of the first stage really run apart: with the program's own functions or a dw_builder."""
     functions = getattr(schedule, "_comp_type_to_function_map", {})
     if any(_text(action_type) in ("I", "W") for action_type in functions):
         return True
     stages = _stages(schedule)
-    first = [stage for stage in stages if stage.stage_index == 0]  # the stages of another rank resemble this rank's
+    first = [stage for stage in stages if stage.stage_index == 0]  # if another rank has it: assume that it is like ours
     return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
 
 
 def _wrap(installation, schedule):
     stages = _stages(schedule)
     chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
-    replaced_by_program = []  # not empty while a registered function runs: it may call the stages' methods, in threads
+    replaced_by_program = []  # not empty while a registered function runs, which may call stage methods, also in threads
 
     computes_loss = callable(getattr(schedule, "_maybe_compute_loss", None))
     for stage in stages:
@@ -145,7 +147,7 @@ def _wrap(installation, schedule):
         return "train" if getattr(schedule, "_has_backward", True) else "evaluate"
 
     def prepare(args, kwargs):
-        _leave_forward_open(None)  # of a step that an exception ended
+        _leave_forward_open(None)  # an exception may have ended the step before
 
     def follow(function):
         def computation(args, kwargs):
@@ -205,7 +207,7 @@ def _wrap_stage(installation, stage, chunk, replaced_by_program, computes_loss):
     ended = {"ended": _leave_forward_open} if has_loss else {}
     installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward, **ended))
     installation.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
-    # Versions before 2.5 have none, and no schedule that needs it.
+    # PyTorch before 2.5 has no such method, and no schedule that needs it.
     installation.replace(stage, "backward_weight_one_chunk", lambda original: around(original, weight), needed=False)
 
 
@@ -222,7 +224,7 @@ def _end_forward():
 
 
 def _ending_forward(original):
-    """The schedule's _maybe_compute_loss, which it calls after each forward; it computes the loss of the last stage."""
+    """Wraps the schedule's _maybe_compute_loss, which runs after each forward and computes the loss of the last stage."""
 
     def compute_loss(*args, **kwargs):
         try:
@@ -234,17 +236,17 @@ def _ending_forward(original):
 
 
 def _text(action_type):
-    """F for _ComputationType.FORWARD, whether it is an Enum of strings or, before 2.9, of numbers."""
+    """Returns F for _ComputationType.FORWARD, an Enum of strings or, before PyTorch 2.9, of numbers."""
     value = getattr(action_type, "value", action_type)
     return value if isinstance(value, str) else str(action_type)
 
 
 def _only_measured(action, chunk_of):
-    """The computation that represents the action: of overlapping ones the last, the backward."""
+    """Returns the computation that represents the action: of overlapping computations the last, the backward."""
     computations = [(_INSTRUCTIONS[kind], i, chunk_of[stage]) for stage, kind, i in _computations(str(action))]
     for instruction, microbatch, chunk in computations[:-1]:
         client.say_once("OVERLAP_F_B runs by a function of the program: its time and clock are those of the backward")
-        client.begin(instruction, microbatch, chunk)  # the plan contains it
+        client.begin(instruction, microbatch, chunk)  # the plan contains this computation
         client.end(instruction, microbatch, chunk)
     return computations[-1]
 
@@ -272,13 +274,13 @@ def _known(schedule):
 
 
 def _place(stage):
-    """This rank among those of other pipelines: the ranks of this pipeline are `stride` apart."""
+    """Returns this rank's position among all pipelines; the ranks of one pipeline are `stride` apart."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return {}
     rank, world = distributed.get_rank(), distributed.get_world_size()
     group = getattr(stage, "group", None)
-    # PyTorch 2.6 does not know the ranks of None, which is all of them.
+    # The group None means all ranks; get_process_group_ranks() of PyTorch 2.6 does not accept it.
     ranks = list(range(world)) if group is None else sorted(distributed.get_process_group_ranks(group))
     stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
     if ranks != list(range(ranks[0], ranks[0] + stride * len(ranks), stride)) or world % len(ranks) != 0:

@@ -1,10 +1,11 @@
-"""Hugging Face's Trainer: a callback.
+"""Connects Hugging Face's Trainer to the client: a callback.
 
     from perseus.adapters.transformers import PerseusCallback
     Trainer(..., callbacks=[PerseusCallback(server="http://host:7787")])     # options of perseus.client.start()
 
-Microbatches: gradient_accumulation_steps. The model's calls are watched by perseus.adapters.plain. Errors: none reach the
-trainer.
+Microbatches: gradient_accumulation_steps. perseus.adapters.plain follows the calls of the model.
+
+Errors:  none reach the trainer.
 """
 
 from transformers import TrainerCallback

@@ -1,4 +1,4 @@
-// The history of a job, newest first: the events of its log up to now.
+// Activity of a job: the events of its log, newest first.
 import { element } from '../dom.js';
 import { jobPath } from './api.js';
 import { createRefresher } from './refresher.js';
@@ -8,7 +8,7 @@ import { clockTime, count } from './words.js';
 const mostKept = 200;
 const alike = new Set(['rank_registered', 'rank_measured', 'job_seen', 'iterations_counted', 'result_reported', 'window_handed_out']); // one line for many
 
-/** onNews(text) is called for what happens while the page is open. Returns { show(job), close() }. */
+/** Calls onNews(text) for each event that arrives while the page is open. Returns { show(job), close() }. */
 export function createActivity(parent, id, onNews) {
   const list = element('ol', { class: 'activity', reversed: true, 'aria-label': 'Activity, newest first' });
   const none = element('p', { class: 'empty-line', text: 'Nothing yet. What happens appears here.' });

@@ -1,5 +1,5 @@
-// The server's /v1 as this page uses it (src/server/jobs/view_json.h writes it); members that are missing, null or unknown do
-// no harm.
+// Requests of the dashboard to the server's /v1 API (src/server/jobs/view_json.h writes the responses). Members that are
+// missing, null or unknown do no harm.
 //
 // GET /v1/jobs            { next, jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
 //                           iteration_time_s, saved_pct, saved_j }] }, newest first; with `next` there is another page,
@@ -30,7 +30,7 @@ export const token = {
   set: (text) => (text ? sessionStorage.setItem(tokenKey, text) : sessionStorage.removeItem(tokenKey)),
 };
 
-/** What the server said no with; status 0: it said nothing. */
+/** An error response of the server; status 0: no response. */
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -42,7 +42,7 @@ export class ApiError extends Error {
   get isGone() {
     return this.status === 404;
   }
-  /** The server is unreachable, or a proxy cannot reach it. */
+  /** Whether the server is unreachable, or a proxy cannot reach it. */
   get isUnreachable() {
     return this.status === 0 || this.status >= 500;
   }

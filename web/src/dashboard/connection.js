@@ -1,13 +1,13 @@
-// Shows whether the page is live, and what to do when it is not.
+// Shows the state of the connection to the server, and offers a retry or the token dialog when it is lost.
 import { element } from '../dom.js';
 import { clockTime } from './words.js';
 
-/** line: a short text; banner: what went wrong, with a button. Returns { live(), lost(error, retryAt_ms), refused(message) }. */
+/** line: a short text; banner: the error, with a button. Returns { live(), lost(error, retryAt_ms), refused(message) }. */
 export function createConnectionSign(line, banner, { onRetry, onToken }) {
   let timer = 0;
   let heard_s = null; // time of the server's last response
   const text = element('span');
-  const wait = element('span', { 'aria-hidden': 'true' }); // counts down; not read aloud every second
+  const wait = element('span', { 'aria-hidden': 'true' }); // countdown; screen readers must not read it every second
   const retry = element('button', { type: 'button', text: 'Try now', onclick: onRetry });
   const unlock = element('button', { type: 'button', text: 'Enter token', onclick: onToken });
   banner.append(text, wait, retry, unlock);

@@ -1,5 +1,5 @@
-// The dashboard: a list of jobs, and one of them in full. The list is loaded once and then follows the rows that change;
-// the job that is shown is loaded again when its row changes.
+// The dashboard: a list of jobs, and a view of the chosen job. The page loads the list once and then applies changed rows;
+// it loads the chosen job again when its row changes.
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
 import { getJson, jobPath } from './api.js';
@@ -41,13 +41,13 @@ showTheme();
 
 // Jobs
 const retry_ms = 3000;
-const listSpacing_ms = 1000; // thousands of jobs may be long
-const jobSpacing_ms = 250; // and thousands of ranks may register
+const listSpacing_ms = 1000; // the list may have thousands of jobs
+const jobSpacing_ms = 250; // thousands of ranks may register at once
 let stream = null;
-let listening = false; // whether events come in
+let listening = false; // whether the event stream is open
 let again = 0;
 const known = createJobs();
-let early = []; // changes that came while the list was loading
+let early = []; // changes that arrived while the list was loading
 function showJobs() {
   const first = state.jobs === null;
   state.jobs = known.rows();
@@ -77,7 +77,7 @@ function connect() {
     onOpen() {
       listening = true;
       early = [];
-      jobs.ask(); // the page is live once they are loaded
+      jobs.ask(); // the page is live once the jobs are loaded
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -98,7 +98,7 @@ function connect() {
     },
   });
 }
-/** Without a token there is no use in trying again. */
+/** Closes the stream and does not retry: without a valid token, every attempt fails. */
 function stop(error) {
   pause();
   refuse(error);
@@ -114,7 +114,7 @@ function reconnect() {
 }
 addEventListener('online', reconnect);
 
-// A hidden page holds no connection: a browser has few of them for all its tabs.
+// A hidden page holds no connection: a browser limits the connections of all its tabs together.
 const unseen_ms = 20_000;
 let unseen = 0;
 document.addEventListener('visibilitychange', () => {
@@ -125,7 +125,7 @@ document.addEventListener('visibilitychange', () => {
 addEventListener('pagehide', pause);
 addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
 
-// One job
+// Chosen job
 const wanted = () => {
   const [, id] = /^#\/jobs\/([^/]+)/.exec(location.hash) ?? [];
   return id === undefined ? null : decodeURIComponent(id);
@@ -177,7 +177,7 @@ function showNothing() {
 }
 
 part('skip').addEventListener('click', (event) => {
-  event.preventDefault(); // the hash is the chosen job's
+  event.preventDefault(); // the URL's hash names the chosen job
   main.focus();
 });
 addEventListener('hashchange', () => {

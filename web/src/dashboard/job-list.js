@@ -1,10 +1,10 @@
-// The jobs as a list of links, newest first as the server sends them, with a filter.
+// List of the jobs as links, newest first as the server sends them, with a filter.
 import { element } from '../dom.js';
 import { percent, seconds } from '../format.js';
 import { createRovingList } from './roving.js';
 import { clockTime, count, isOver, stateWords } from './words.js';
 
-const mostShown = 200; // links; the filter finds the others
+const mostShown = 200; // links; the filter finds the other jobs
 
 export const jobLink = (id) => `#/jobs/${encodeURIComponent(id)}`;
 
@@ -37,7 +37,7 @@ export function createJobList(parent) {
     const shown = found.slice(0, mostShown);
     const made = new Map([...list.children].map((item) => [item.dataset.job, item]));
     const items = shown.map((job) => {
-      const item = made.get(job.id) ?? newItem(job.id); // a link that is there stays, and with it the focus
+      const item = made.get(job.id) ?? newItem(job.id); // reuses the link, which keeps the focus
       fill(item, job);
       return item;
     });

@@ -17,7 +17,7 @@ import { clockTime, stateWords } from './words.js';
 
 const retry_ms = 1000;
 
-/** onNews(text) is called for what happens meanwhile. Returns { show(job), fail(error), close() }. */
+/** Calls onNews(text) for each new event of the job. Returns { show(job), fail(error), close() }. */
 export function createJobView(parent, id, onNews) {
   const state = { job: null, pipeline: null, browsed: null, chart: null, chartKey: null, timeline: null, timelineKey: null };
   const kicker = element('p', { class: 'kicker' });
@@ -71,15 +71,15 @@ export function createJobView(parent, id, onNews) {
   timelinePart.made.append(timelineHolder, stragglerNote, timelineNote);
   const activity = createActivity(section('activity', 'Activity').made, id, onNews);
 
-  const frontiers = new Map(); // pipelines of one kind share a frontier: it is fetched once
+  const frontiers = new Map(); // equal pipelines share a frontier, which is loaded once
   const pipelineNow = () => state.job.pipelines?.find((p) => p.pipeline === state.pipeline) ?? null;
   const frontierKey = (p) => p.frontier ?? `${p.pipeline}, ${p.points} points, ${state.job.plan?.t_min_s}`;
   const pointNow = () => state.browsed ?? pipelineNow()?.point ?? null;
 
   let retry = 0;
   const drawings = createRefresher(loadDrawings, showDrawings, (error) => {
-    if (error.isUnreachable) return; // the connection sign shows it, and the page requests this again after reconnecting
-    const planned = pipelineNow()?.point != null; // then it will come: the server is still reading it
+    if (error.isUnreachable) return; // the connection sign shows this, and the page requests again after reconnecting
+    const planned = pipelineNow()?.point != null; // then a frontier exists and the server is still reading it
     if (planned) retry = setTimeout(drawings.ask, retry_ms);
     noDrawings(error.isGone ? (planned ? 'Loading the frontier …' : waitingFor(state.job))
       : `The server did not give the drawings: ${error.message}`);
@@ -102,7 +102,7 @@ export function createJobView(parent, id, onNews) {
 
   function showDrawings(loaded) {
     if (!loaded) return noDrawings(waitingFor(state.job));
-    if (loaded.pipeline.pipeline !== state.pipeline) return; // another one was chosen meanwhile
+    if (loaded.pipeline.pipeline !== state.pipeline) return; // the user chose another pipeline meanwhile
     frontierEmpty.hidden = true;
     split.hidden = energySwitch.hidden = timelinePart.made.hidden = false;
     if (state.chartKey !== loaded.key) {
@@ -149,7 +149,7 @@ export function createJobView(parent, id, onNews) {
     if (frontierEmpty.textContent !== text) frontierEmpty.textContent = text;
   }
 
-  /** The ring around the plan in force, and why it is that one. */
+  /** Draws the ring around the plan in force, with the reason for this plan. */
   function showPlan() {
     const { plan } = state.job;
     const pipeline = pipelineNow();
@@ -258,7 +258,7 @@ export function createJobView(parent, id, onNews) {
   };
 }
 
-/** Why there is no frontier yet. */
+/** Returns the reason why there is no frontier yet. */
 function waitingFor({ state, ranks, world_size }) {
   if (state === 'registered') {
     const expected = ranks?.expected ?? world_size;

@@ -1,9 +1,9 @@
-// All jobs as the server has them now: its list once, in pages, and then the rows that change.
+// Mirror of the server's list of jobs: loads it once, in pages, and then applies changed rows.
 import { getJson } from './api.js';
 
 const pageRows = 1000;
 
-/** Loads every page of the list: { jobs }. */
+/** Loads every page of the list. Returns { jobs }. */
 export async function loadJobs(signal) {
   const jobs = [];
   for (let after = null; ;) {
@@ -17,7 +17,7 @@ export async function loadJobs(signal) {
 /** Returns { replace(jobs), change({ jobs, removed }), rows() }: rows are in the server's order, newest first. */
 export function createJobs() {
   let rows = new Map();
-  let order = null; // sorted rows, until one comes or goes
+  let order = null; // cached sorted rows; null after a row was added or removed
   const older = (a, b) => b.created_at_s - a.created_at_s || (a.id < b.id ? -1 : 1);
   return {
     replace(jobs) {

@@ -1,9 +1,9 @@
-// The pipelines of a job as tiles to choose from: which point each runs, and which one is the straggler.
+// Tiles of a job's pipelines to choose from: the point that each runs, and which of them straggle.
 import { element } from '../dom.js';
 import { seconds } from '../format.js';
 import { createRovingList } from './roving.js';
 
-/** Returns { show(job, chosen) }; onChoose(pipeline) is called when the reader chooses one. */
+/** Returns { show(job, chosen) }; calls onChoose(pipeline) when the user chooses one. */
 export function createPipelines(parent, onChoose) {
   const list = element('ul', { class: 'tiles', 'aria-label': 'Pipelines' });
   parent.append(list);

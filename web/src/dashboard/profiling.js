@@ -1,4 +1,4 @@
-// State of online profiling: the measurements, the ranks that it waits for, and the rejected values.
+// State of online profiling: the measurements, the ranks whose reports are missing, and the rejected values.
 import { element } from '../dom.js';
 import { count } from './words.js';
 
@@ -9,7 +9,7 @@ function waitedFor(ranks) {
   return `${count(ranks.length, 'rank')} (${named}) ${ranks.length === 1 ? 'has' : 'have'} yet to report.`;
 }
 
-/** Returns { show(job) }; parent is hidden for a job that is not profiled online. */
+/** Returns { show(job) }; hides the parent for a job that is not profiled online. */
 export function createProfiling(parent) {
   const summary = element('p');
   const waiting = element('p', { class: 'note' });

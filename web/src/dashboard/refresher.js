@@ -1,9 +1,9 @@
-// Keeps data up to date: one request at a time, and one more if a refresh was requested meanwhile.
+// Keeps data up to date: one request at a time, and one more if ask() was called meanwhile.
 
-const together_ms = 80; // several events in a row are one reason to load
+const together_ms = 80; // several events within this time cause one load
 
 /**
- * load(signal) gets it, show(loaded) and fail(error) are told; spacing_ms: at least that long between two loads.
+ * load(signal) loads the data, show(loaded) receives it, fail(error) the error; spacing_ms: least time between two loads.
  * Returns { ask(), close() }.
  */
 export function createRefresher(load, show, fail, spacing_ms = 0) {

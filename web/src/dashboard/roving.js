@@ -1,6 +1,6 @@
-// A list that is one stop of the Tab key: arrows, Home and End move within it.
+// Keyboard focus in a list that is one stop of the Tab key: arrows, Home and End move within it.
 
-/** `items()` gives its focusable elements now. Returns { refresh() }, to be called after they changed. */
+/** `items()` returns the focusable elements. Returns { refresh() }; call it after the elements changed. */
 export function createRovingList(list, items) {
   const current = (all) => all.find((item) => item === document.activeElement) ??
     all.find((item) => item.tabIndex === 0) ?? all.find((item) => item.ariaCurrent === 'true') ?? all[0];

@@ -1,4 +1,4 @@
-// Savings of the plan in force against all computations at maximum clock: now, per day, and so far; as energy, cost and carbon.
+// Savings of the plan in force against everything at maximum clock: now, per day, and so far; as energy, cost and carbon.
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
 import { carbon, count, energy, kilowattHours, money } from './words.js';
@@ -18,7 +18,7 @@ function ownFactors() {
   }
 }
 
-/** The figures at the top of a job. Returns { show(job) }. */
+/** Makes the figures at the top of a job. Returns { show(job) }. */
 export function createSavings(parent) {
   let job = null;
   const figures = element('dl', { class: 'figures', id: 'figures' });
@@ -37,7 +37,7 @@ export function createSavings(parent) {
     try {
       localStorage.setItem(ownKey, JSON.stringify(given));
     } catch {
-      // a browser that stores nothing: they hold until the page is closed
+      // the browser stores nothing: the values last until the page is closed
     }
     draw();
   }
@@ -53,21 +53,21 @@ export function createSavings(parent) {
   const figure = (name, value, ...notes) => element('div', { class: 'figure' }, element('dt', { text: name }),
     element('dd', {}, value, ...notes.filter(Boolean).map((note) => element('small', { text: note }))));
 
-  /** "€3.10, 4.7 kg CO₂" for some saved energy; empty without factors. */
+  /** Returns cost and carbon of saved energy, such as "€3.10, 4.7 kg CO₂"; empty without factors. */
   function worth(j) {
     const { price, currency, carbon_g } = factors();
     return [price > 0 && money((j / 3.6e6) * price, currency), carbon_g > 0 && carbon((j / 3.6e6) * carbon_g)]
       .filter(Boolean).join(', ');
   }
 
-  /** What the energy counters say of an iteration under the plan in force. */
+  /** Describes the measured energy of an iteration under the plan in force. */
   function measuredNow({ measured, measured_all_max: highest }) {
     if (!measured || !highest) return '';
     const saved = highest.energy_j - measured.energy_j;
     return `measured: ${percent((100 * saved) / highest.energy_j)}, ${energy(saved)} of ${energy(highest.energy_j)}`;
   }
 
-  /** Which part of the sum is estimated, and why. */
+  /** Describes which part of the sum is estimated, and why. */
   function estimatedPart(total) {
     const iterations = total.estimated_iterations ?? 0;
     if (total.from_reports === false) return 'estimated from elapsed time';

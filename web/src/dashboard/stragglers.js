@@ -1,14 +1,14 @@
-// The stragglers of a job: those in force, and those that were announced and take effect later; and its policies.
+// Stragglers of a job, in force or pending, and its policies.
 import { element } from '../dom.js';
 import { clockTime, duration } from './words.js';
 
-/** Returns { show(job, clockAhead_s), close() }; clockAhead_s: by how much the server's clock is ahead of ours. */
+/** Returns { show(job, clockAhead_s), close() }; clockAhead_s: how far the server's clock is ahead of the browser's. */
 export function createStragglers(parent) {
   const list = element('ul', { class: 'cards', id: 'straggler-list', 'aria-label': 'Stragglers' });
   const none = element('p', { class: 'empty-line' });
   const policies = element('ul', { class: 'cards', id: 'policy-list', 'aria-label': 'Policies' });
   parent.append(list, none, policies);
-  let waiting = []; // [element, at_s] of those that take effect later
+  let waiting = []; // [element, at_s] of the pending ones
   let ahead_s = 0;
 
   function tick() {

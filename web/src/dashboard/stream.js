@@ -1,15 +1,15 @@
 // Server-sent events over fetch(), which unlike EventSource can carry a token.
 //
-// A browser keeps at most six HTTP/1.1 connections to a server, over all tabs, so a page holds one stream and no more:
-// that over all jobs. The log of one job is read up to its current end, and closed.
+// A browser keeps at most six HTTP/1.1 connections to a server, over all tabs, so a page holds only one stream, that of
+// all jobs. It reads the log of one job up to the current end and then closes that connection.
 import { ApiError, request } from './api.js';
 
 const silence_ms = 45_000; // the server sends at least every 15 s
-const patience_ms = 5_000; // for the end of a log that should be there already
+const patience_ms = 5_000; // limit for reading a log up to its end, which the server already has
 const shortest_ms = 500;
 const longest_ms = 15_000;
 
-/** Splits a stream's text into events { id, event, data }; what is not finished by an empty line is not one yet. */
+/** Splits a stream's text into events { id, event, data }; an empty line ends an event. */
 export function createEventParser(onEvent) {
   let rest = '';
   let event = { id: null, event: 'message', data: [] };
@@ -47,7 +47,7 @@ async function read(path, headers, { signal, onOpen, onChunk, onEvent }) {
   }
 }
 
-/** The events of a job's log after sequence `after` and up to `last`, oldest first. */
+/** Reads the events of a job's log after sequence `after` and up to `last`, oldest first. */
 export async function readEvents(path, after, last, signal) {
   const controller = new AbortController();
   const enough = () => controller.abort();
@@ -69,7 +69,7 @@ export async function readEvents(path, after, last, signal) {
   return events;
 }
 
-/** What an event says, or null if it is none of ours. */
+/** Parses the data of an event; null if it is not an event of the server. */
 export function readEvent(data) {
   try {
     const event = JSON.parse(data);
@@ -80,8 +80,8 @@ export function readEvent(data) {
 }
 
 /**
- * One stream that reconnects by itself with the last id it saw, with growing pauses while no server responds, and takes long
- * silence for a dead connection. Calls onOpen() after every (re)connect, onEvent({ id, event, data }), and
+ * Opens a stream that reconnects with the last id it received, after growing pauses while no server responds; a long silence
+ * counts as a dead connection. Calls onOpen() after every (re)connect, onEvent({ id, event, data }), and
  * onLost(error, retryAt_ms) when the connection broke. Returns { retry(), close() }.
  */
 export function openStream(path, { onOpen, onEvent, onLost }) {
@@ -114,7 +114,7 @@ export function openStream(path, { onOpen, onEvent, onLost }) {
         },
       });
     } catch (error) {
-      if (controller !== mine) return; // closed, or another attempt runs
+      if (controller !== mine) return; // the stream was closed, or another attempt runs
       const wait = Math.min(longest_ms, shortest_ms * 2 ** failures++) * (0.8 + 0.4 * Math.random());
       timer = setTimeout(connect, wait);
       onLost(error instanceof ApiError ? error : new ApiError(0, 'The connection to the server broke'), Date.now() + wait);

@@ -1,8 +1,9 @@
-// Dialog for the token that the server requires. It is kept until the tab is closed, and sent only to the server.
+// Dialog for the token that the server requires. The page keeps the token until the tab is closed, and sends it only to the
+// server.
 import { element } from '../dom.js';
 import { token } from './api.js';
 
-/** Returns { open() }; onChange() is called when another token is to be used. */
+/** Returns { open() }; calls onChange() when the token changes. */
 export function createTokenDialog(dialog, onChange) {
   const input = element('input', { type: 'password', id: 'token-input', autocomplete: 'off', spellcheck: 'false' });
   const form = element('form', { method: 'dialog' },

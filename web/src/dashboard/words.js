@@ -9,7 +9,7 @@ const states = {
   expired: ['expired', 'over'],
   failed: ['failed', 'bad'],
 };
-/** [text, kind]; kind is waiting, busy, good, over or bad. */
+/** Returns [text, kind] of a state; kind is waiting, busy, good, over or bad. */
 export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
 export const isOver = (state) => stateWords(state)[1] === 'over';
 
@@ -22,7 +22,7 @@ export function clockTime(at_s, now_s = Date.now() / 1000) {
   return Math.abs(now_s - at_s) < day_s / 2 ? time : `${date.toLocaleDateString([], { day: 'numeric', month: 'short' })}, ${time}`;
 }
 
-/** "12 s", "3 min", "2 h", "5 days" */
+/** Formats a duration: "12 s", "3 min", "2 h", "5 days". */
 export function duration(s) {
   const span = Math.max(0, Math.round(s));
   if (span < 90) return `${span} s`;
@@ -35,7 +35,7 @@ function scaled(value, steps) {
   const [, size, unit] = steps.find(([from]) => Math.abs(value) >= from) ?? steps.at(-1);
   return `${(value / size).toLocaleString('en', { maximumSignificantDigits: 4 })} ${unit}`;
 }
-/** Energy of any size: J up to GJ. */
+/** Formats an energy, from J to GJ. */
 export const energy = (j) => scaled(j, [[1e9, 1e9, 'GJ'], [1e6, 1e6, 'MJ'], [1e5, 1e3, 'kJ'], [0, 1, 'J']]);
 export const kilowattHours = (j) => scaled(j / 3.6e6, [[1e4, 1e3, 'MWh'], [1e-2, 1, 'kWh'], [0, 1e-3, 'Wh']]);
 export const carbon = (g) => scaled(g, [[1e6, 1e6, 't CO₂'], [1e3, 1e3, 'kg CO₂'], [0, 1, 'g CO₂']]);
@@ -43,6 +43,6 @@ export function money(amount, currency) {
   try {
     return new Intl.NumberFormat([], { style: 'currency', currency }).format(amount);
   } catch {
-    return `${amount.toLocaleString([], { maximumFractionDigits: 2 })} ${currency ?? ''}`.trim(); // no such currency
+    return `${amount.toLocaleString([], { maximumFractionDigits: 2 })} ${currency ?? ''}`.trim(); // the currency is not an ISO code
   }
 }
