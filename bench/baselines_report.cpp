@@ -104,7 +104,7 @@ struct Measured {
   int microbatches;
 };
 
-/// EnvPipe's final plan as it was run: clock by (stage, instruction, microbatch).
+/// EnvPipe's final plan in its measured run: clock by (stage, instruction, microbatch).
 using Clocks = std::map<std::tuple<int, std::string, int>, int>;
 
 Clocks clocks_that_ran(const std::filesystem::path& data, const Measured& measured) {

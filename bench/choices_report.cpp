@@ -2,10 +2,10 @@
 //
 // usage: choices_report
 //
-// Per workload, all no slower than 1F1B with everything at maximum clock, as measured (its T_max): the saving of clocks
-// alone, of 0.3 % more time, of recomputation only where it must be (no memory limit: the last stage), of the schedules
-// with a backward split in halves, of both. Then each schedule by itself. The last column is the bound: no plan of any
-// of the tried configurations saves more.
+// The limit for each workload is its T_max: the time of 1F1B as measured with everything at maximum clock. The
+// report prints the savings of clocks alone, of 0.3 % more time, of recomputation only where memory needs it (no memory
+// limit: on the last stage), of the schedules with a backward split in halves, and of both; then those of each
+// schedule by itself. The last column is the bound: no plan of any tried configuration saves more.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,7 @@ class Savings {
  public:
   Savings(const search::SearchedJob& job, Seconds t_max, Joules before) : job_(job), t_max_(t_max), before_(before) {}
 
-  /// Index of the planned configuration, or -1 where it is not possible.
+  /// Index of the planned configuration, or -1 if it is impossible.
   int plan(const search::ConfigurationChoice& choice) { return plan(job_, choice); }
   int plan(const search::SearchedJob& job, const search::ConfigurationChoice& choice) {
     Result<search::Configuration> made = search::configure(job, choice);
@@ -67,7 +67,7 @@ class Savings {
     return static_cast<int>(planned_.size()) - 1;
   }
 
-  /// In percent, of the union; nothing where no plan is in time. `bound`: of the lower bound there.
+  /// In percent, of the union; nothing if no plan meets the deadline. `bound`: the saving of the lower bound there.
   std::string saving(const std::vector<int>& which, double slowdown, bool bound = false) const {
     std::vector<const model::Frontier*> members;
     for (const int c : which) {
@@ -122,7 +122,7 @@ Row row_of(const Workload& workload, const model::Profile& profile, int microbat
     all.push_back(savings.plan({name, chunks, search::Recomputing::best}));
     each += fmt::format(" {} |", savings.saving({schedules.back()}, 0));
   }
-  // A backward as a whole split in halves, where it is not known whether it recomputes.
+  // Split a whole backward in halves if the profile does not record whether it recomputes.
   Savings halves(unknown, at_maximum.time, before);
   const int whole = halves.plan({"zero-bubble", 1, search::Recomputing::as_measured});
   const std::string name = fmt::format("{}, {} microbatches", workload.name, microbatches);

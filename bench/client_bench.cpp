@@ -61,14 +61,14 @@ void sleep_until(double at_s) {
 
 double seconds_now() { return 1e-9 * static_cast<double>(perseus::client::host_now_ns()); }
 
-/// Memory pages of which each says where the next one is, so that they are touched one after another.
+/// A chain of memory pages: each holds the index of the next, so that reads follow one another.
 class PageChain {
  public:
   static constexpr int length = 8;
   PageChain() : pages_(length * page) {
     for (std::size_t i = 0; i < length; ++i) at(i) = &at((i + 5) % length) - pages_.data();
   }
-  /// Touches them all.
+  /// Reads every page of the chain.
   std::ptrdiff_t walk() const {
     std::ptrdiff_t next = 0;
     for (int i = 0; i < length; ++i) next = pages_[static_cast<std::size_t>(next)];
@@ -81,7 +81,7 @@ class PageChain {
   std::vector<std::ptrdiff_t> pages_;
 };
 
-/// What any code pays in training's rhythm for the memory that it looks at: a page's address and a line of it.
+/// Cost of memory accesses of any code in training's rhythm: address translation and one cache line of each page.
 void cold_pages(double clock_ns) {
   const PageChain pages;
   std::vector<double> walks;
@@ -96,8 +96,8 @@ void cold_pages(double clock_ns) {
   row("touching one page, every 20 ms", percentiles(walks), 0);
 }
 
-/// The same calls in training's rhythm: the rank waits asleep between them, as for a GPU or for its input, so that
-/// caches and address translations are as cold as they get.
+/// The same calls in training's rhythm: the rank sleeps between them, as if waiting for a GPU or for its input, so
+/// that caches and address translations are as cold as possible.
 void cold_calls(perseus_client* client, perseus::clock_control::ClockController* control, double clock_ns) {
   const perseus::OneFOneB job{4, 1, 8, 0.02, 0.04, 0.01, 0.03};
   constexpr int learning = 4, steps = 24;
@@ -135,7 +135,7 @@ void cold_calls(perseus_client* client, perseus::clock_control::ClockController*
   row("end, 1F1B of 20 and 40 ms", percentiles(ends), clock_ns);
 }
 
-/// A rank that trains on the simulated GPU for so long: what the client's own threads take of a core.
+/// A rank that trains on the simulated GPU for that long: share of a core that the client's own threads use.
 void train(perseus::simulated_gpu::SimulatedGpu& gpu, const std::string& device, const char* helper, double seconds) {
   perseus_options options;
   perseus_options_init(&options);

@@ -43,9 +43,9 @@ double quantile(std::vector<double> values, double q) {
   return values[std::min(values.size() - 1, static_cast<std::size_t>(q * static_cast<double>(values.size())))];
 }
 
-constexpr int kLearning = 4;  ///< steps that are not counted
+constexpr int kLearning = 4;  ///< number of first steps that are not counted
 
-/// As a rank does whose stream is waited for: CUDA spins unless told otherwise.
+/// Waits like a rank that waits for its stream: CUDA spins by default.
 void spin_until(std::int64_t at_ns) {
   while (clock_control::monotonic_ns() < at_ns) {}
 }
@@ -55,7 +55,7 @@ void sleep_until(std::int64_t at_ns) {
   while (::clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {}
 }
 
-/// Threads that only count, as a training process that keeps its cores busy.
+/// Threads that only count, like a training process that keeps its cores busy.
 class BusyCores {
  public:
   explicit BusyCores(unsigned count) {
@@ -84,7 +84,7 @@ double megabytes(int pid) {
   return 0;
 }
 
-/// How often the process has gone to sleep: looks of the helper.
+/// Number of times that the process went to sleep: one for each check of the helper.
 long sleeps_of(int pid) {
   std::ifstream file(fmt::format("/proc/{}/status", pid));
   for (std::string word; file >> word;) {
@@ -100,7 +100,7 @@ std::unique_ptr<clock_control::ClockController> start(const std::string& gpu) {
   std::exit(1);
 }
 
-/// How long it took to read the clock is in each call's time, and taken off.
+/// Subtracts the time to read the clock, which each call's time includes.
 void print_row(const char* name, std::vector<double> calls_ns, const std::vector<double>& clock_ns,
                const clock_control::ControlStatistics& before, const clock_control::ControlStatistics& now,
                double took_s) {
@@ -117,7 +117,7 @@ void print_row(const char* name, std::vector<double> calls_ns, const std::vector
   (void)std::fflush(stdout);
 }
 
-/// A clock every `pause_us` or so; how long each call took.
+/// Requests a clock about every `pause_us`; measures the time of each call.
 void measure(const std::string& gpu, const char* name, int sets, int pause_us, bool busy) {
   const auto controller = start(gpu);
   const clock_control::ControlStatistics before = controller->statistics();
@@ -140,8 +140,8 @@ void measure(const std::string& gpu, const char* name, int sets, int pause_us, b
             1e-9 * static_cast<double>(clock_control::monotonic_ns() - began_ns));
 }
 
-/// A rank that trains: the same clocks step after step, at moments of a pipeline with jitter. It waits asleep, so that
-/// its own caches are as cold as they get; or, with all cores busy, spinning.
+/// A rank that trains: the same clocks step after step, at moments of a pipeline with jitter. It sleeps while it
+/// waits, so that its own caches are as cold as possible; with all cores busy, it spins.
 void train(const std::string& gpu, const char* name, int sets, const OneFOneB& job, bool busy) {
   const auto controller = start(gpu);
   const BusyCores others(busy ? std::thread::hardware_concurrency() - 1 : 0);
@@ -174,9 +174,8 @@ void train(const std::string& gpu, const char* name, int sets, const OneFOneB& j
   print_row(name, std::move(calls_ns), clock_ns, before, controller->statistics(), took_s);
 }
 
-/// A host that has queued a whole step when its device begins it. The main thread is the device: it writes its
-/// position, which wakes no thread. Prints how long after that the helper called for the clock, and what its looking
-/// costs.
+/// A host that has queued a whole step when its device begins it. The main thread acts as the device: it writes its
+/// position, which wakes no thread. Prints how long after that the helper set the clock, and the cost of its checks.
 void train_ahead(const std::string& gpu, const char* name, int sets, const OneFOneB& job, bool busy) {
   const auto controller = start(gpu);
   const BusyCores others(busy ? std::thread::hardware_concurrency() - 1 : 0);
@@ -227,7 +226,7 @@ void train_ahead(const std::string& gpu, const char* name, int sets, const OneFO
   (void)std::fflush(stdout);
 }
 
-/// The same under a hand-turned clock, without a helper: a nap ends 15 us late on average, a look takes 6 us.
+/// The same under a manual clock, without a helper: a nap ends 15 us late on average, a check takes 6 us.
 void look_by_hand(const char* name, const OneFOneB& job) {
   std::mt19937 random(3);
   std::exponential_distribution<double> visible_ns(1e-4), wake_ns(1.0 / 15e3);

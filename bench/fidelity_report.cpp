@@ -141,7 +141,7 @@ void print_constants(const std::vector<Workload>& workloads) {
   }
 }
 
-/// What the paper calls the workloads whose runs are published.
+/// The paper's names of the workloads with published runs.
 struct PaperName {
   std::string_view workload, gpu, model;
 };
@@ -150,7 +150,7 @@ constexpr std::array paper_names = {PaperName{"A100_bert-huge-uncased_pp4", "A10
                                     PaperName{"A40_bloom-3b_pp8", "A40", "Bloom 3B"},
                                     PaperName{"A40_wide-resnet101_8_pp8", "A40", "Wide-ResNet 1.5B"}};
 
-/// The rows of tables 3 and 4 of one workload and method, as printed; nothing where the files are not there.
+/// The rows of tables 3 and 4 of one workload and method, as printed; nothing if the files are absent.
 void print_paper_row(const std::filesystem::path& folder, const Workload& w, const std::string& method) {
   const auto name = std::ranges::find(paper_names, w.name, &PaperName::workload);
   if (name == paper_names.end()) return;

@@ -90,7 +90,7 @@ class Judge {
         best_(planner::plan_exact(dag_)),
         highest_(planner::Realiser(dag_).realise(model::all_maximum_clock(dag_))) {}
 
-  /// As `perseus plan` does.
+  /// Plans as `perseus plan` does.
   void judge(const model::Profile& believed, const std::vector<model::Profile>& draws, Verdict& verdict) const {
     const model::ComputationDag dag = model::build_dag(believed, schedule_, costs_).value();
     profiling::DrawnTypes drawn;
@@ -100,7 +100,7 @@ class Judge {
     const planner::Realiser::Outcome at_highest = planner::Realiser(dag).realise(model::all_maximum_clock(dag));
     const Seconds t_max = at_highest.time + frontier.maximum_clock_noise.lateness;
     const model::FrontierPoint& claimed = frontier.points[model::default_point(frontier, t_max)];
-    // All clocks of a profile are options, so a plan means the same in both.
+    // All clocks of a profile are options, so a plan means the same in both DAGs.
     const planner::Realiser::Outcome real = planner::Realiser(dag_).realise(claimed.plan);
     const Seconds later = std::max(real.time, claimed.time);
     const auto energy = [&](Joules effective) { return (effective + dag_.total_blocking_power() * later).value(); };

@@ -61,7 +61,7 @@ void print_comparison(const std::filesystem::path& data, const Case& c) {
              sum_pct / common, worst_pct, worst_at.value(), c.planning_cpu_s);
 }
 
-/// Everything at its highest clock.
+/// The plan with everything at its highest clock.
 Seconds max_clock_time(const model::ComputationDag& dag) {
   std::vector<Seconds> finish(dag.computations.size());
   for (int i = 0; i < static_cast<int>(finish.size()); ++i) finish[i] = dag.type_of(i).options.front().time;

@@ -1,7 +1,7 @@
-// Prints the tables of docs/partition.md: the paper's partitions against ours from first principles, what head the
-// paper's rows imply, and the roofline against measured profiles.
+// Prints the tables of docs/partition.md: the paper's partitions against ours from first principles, the head latency
+// that the paper's rows imply, and the roofline against measured profiles.
 //
-// usage: partition_report partition.csv [data folder, ../shared/data unless given]
+// usage: partition_report partition.csv [data folder, default: ../shared/data]
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,7 +104,8 @@ Status print_partitions(const std::string& path) {
   return Ok{};
 }
 
-/// Latency of the head, in layers, for which a row's partition is a best one and its ratio rounds to what is printed.
+/// Latencies of the head, in layers, for which a row's partition is a best one and its ratio rounds to the printed
+/// one.
 struct HeadRange {
   double least = 0, most = 0;
 };
@@ -202,7 +203,7 @@ Status print_run(const MeasuredRun& run, const std::string& folder) {
       fmt::print("|\n");
     }
   }
-  // Shapes: against the highest clock, and against the first stage.
+  // Shapes: relative to the highest clock, and to the first stage.
   fmt::print(
       "\n| clock | forward: time over that at the highest clock | estimated | power | estimated |\n"
       "| --- | --- | --- | --- | --- |\n");

@@ -57,7 +57,7 @@ Gap gap_of(const model::ComputationDag& dag, const model::Frontier& frontier) {
   return gap;
 }
 
-/// What it costs that a rank cannot change its clock at any moment.
+/// Cost of the limit that a rank cannot change its clock at any moment.
 void report_limited() {
   const Result<model::ComputationDag> dag = load({"a100_sxm", 8, 12});
   constexpr int kDeadlines = 200;
@@ -126,7 +126,7 @@ int report(bool with_huge) {
   const double ms = median_cpu_ms(5, [&] {
     const double first = frontier.points.back().time.value(), last = frontier.points.front().time.value();
     for (int i = 0; i < kLookUps; ++i) {
-      // Deadlines all over the frontier, so that branches cannot be learnt.
+      // Deadlines all over the frontier, so that the CPU cannot predict the branches.
       const double part = static_cast<double>((static_cast<unsigned>(i) * 2654435761U) >> 8) * 0x1p-24;
       sum += planner::look_up_index(frontier, Seconds(first + (last - first) * part));
     }

@@ -2,16 +2,16 @@
 // from the full noise-free profile. Needs the published measurements.
 //
 // usage: profiling_report [--trace] [--measured] [SEEDS [MODE [PROFILE]]]
-//   9 seeds of all modes and profiles unless told; PROFILE: the one of that name; --trace: window by window;
-//   --measured: the profiles of real training runs of 4 and 8 stages instead
+//   Default: 9 seeds of all modes and profiles. PROFILE: only the profile of that name. --trace: prints every window.
+//   --measured: uses the profiles of real training runs of 4 and 8 stages instead.
 //
-// The truth is the published profile of GPT-3 175B, 8 stages, or a measured one, with 24 microbatches, 1F1B; every time
-// and energy of a computation is measured with 1 % of independent noise. After each window a plan is made from the
-// estimate, deployed at its own fastest point and at T' = 1.2 T_min of the truth, and run on the truth. It is good if
-// at both it takes at most 0.2 % more energy than the plan from the noise-free profile, and is late by at most the
-// standard deviation of one iteration's time (0.14 %, computed). It is strictly good if it also loses at most 0.2 %
-// against the best plan for the time that it really took (src/server/profiling/plan_loss.h), which near T_min, where
-// the frontier is steep, is much more to ask.
+// The truth is the published profile of GPT-3 175B, 8 stages, or a measured one, with 24 microbatches, 1F1B. Every
+// time and energy of a computation is measured with 1 % of independent noise. After each window, the planner plans
+// from the estimate; the report runs that plan on the truth, at its own fastest point and at T' = 1.2 T_min of the
+// truth. The plan is good if at both it takes at most 0.2 % more energy than the plan from the noise-free profile,
+// and is late by at most the standard deviation of one iteration's time (0.14 %, computed). It is strictly good if it
+// also loses at most 0.2 % against the best plan for the time that it really took (src/server/profiling/plan_loss.h).
+// Near T_min, where the frontier is steep, that is much harder.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,11 +45,11 @@ struct Setting {
   testing::SimulationOptions simulation;
   bool tell_blocking_power;
   int iterations_per_window;
-  int most_iterations;  ///< after which a run that never was good is given up
+  int most_iterations;  ///< the report ends a run that never was good after this many
   std::vector<double> slowdowns = {1.0, 1.2};
 };
 
-/// The plan of `dag` with its options, found by clock in the other DAG of the same schedule.
+/// The plan of `to` with the clocks of a plan of `from`, a DAG of the same schedule.
 model::Plan translated(const model::ComputationDag& from, const model::Plan& plan, const model::ComputationDag& to) {
   model::Plan result(plan.size());
   for (std::size_t i = 0; i < plan.size(); ++i) {
@@ -115,13 +115,13 @@ constexpr Truth kMeasured[] = {
     {"A40_wide-resnet101_8_pp8", "measured/A40_wide-resnet101_8_pp8.profile_grid.csv", 70.38}};
 
 struct Run {
-  int good_from = -1;    ///< iterations after which it was good and stayed so; -1: never
-  int strict_from = -1;  ///< likewise strictly
-  int stopped = 0;       ///< iterations after which the profiler said it was done
+  int good_from = -1;    ///< iterations after which it was good and stayed good; -1: never
+  int strict_from = -1;  ///< the same for strictly good
+  int stopped = 0;       ///< iterations after which the profiler finished
   Verdict at_stop;
   double next_cpu_ms = 0;
   std::string why;
-  /// What the windows cost, by the true profile: against everything at the highest clock.
+  /// Cost of the windows by the true profile, against everything at the highest clock.
   int windows = 0, resting = 0;
   double slowdown_sum_pct = 0, worst_pct = 0, extra_energy_pct = 0;
 };

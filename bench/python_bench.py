@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a call from Python costs: nanoseconds per call, median and 99th percentile over rounds, loop included.
+"""Measures a call from Python: median and 99th percentile over rounds, in nanoseconds per call, including the loop.
 
 usage: PYTHONPATH=python [PERSEUS_LIBRARY=...] bench/python_bench.py [CALLS_PER_ROUND]
 
-Percentiles of rounds of 1 are those of single calls (and of the clock, some 50 ns); rounds of 50 are averages.
+Rounds of 1 call give percentiles of single calls (plus the clock, some 50 ns); rounds of 50 calls give averages.
 """
 
 import statistics

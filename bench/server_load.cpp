@@ -42,7 +42,7 @@ double since(Clock::time_point begin) { return std::chrono::duration<double>(Clo
   std::exit(1);
 }
 
-/// The server as a child.
+/// The server as a child process.
 struct Server {
   pid_t pid = 0;
   std::uint16_t port = 0;
@@ -90,7 +90,7 @@ struct Server {
   }
 };
 
-/// Keep-alive connections; each has one request under way and a function that gets its answer's body.
+/// Keep-alive connections; each has one request under way and a function that receives the body of the response.
 class Clients {
  public:
   Clients(std::uint16_t port, int count, bool tls = false, bool greet = false) : connections_(count) {
@@ -109,15 +109,14 @@ class Clients {
         SSL* const ssl = connections_[i].ssl = SSL_new(context);
         SSL_set_fd(ssl, fd);
         if (SSL_connect(ssl) != 1) fail("TLS");
-        if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
-          fail("fcntl");  // SSL_read() may find that only half of a record is here
+        if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) fail("fcntl");  // SSL_read() may find only half of a record
       }
       epoll_event event{};
       event.events = EPOLLIN;
       event.data.u32 = static_cast<std::uint32_t>(i);
       epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
       connections_[i].fd = fd;
-      // To connect thousands takes longer than a connection may be silent before its first request.
+      // Connecting thousands takes longer than a connection may be silent before its first request.
       if (greet) ask(i, "GET", "/healthz", "", [](const std::string&) {});
     }
     SSL_CTX_free(context);
@@ -147,16 +146,16 @@ class Clients {
     }
     ++under_way_;
   }
-  /// Runs until every request has its answer.
+  /// Runs until every request has its response.
   void run() {
     while (under_way_ > 0) take(-1);
   }
-  /// Takes what answers there are, waiting for the first so many milliseconds; -1: as long as it takes.
+  /// Handles available responses and waits up to wait_ms milliseconds for the first; -1: without limit.
   void take(int wait_ms = 0) {
     const int count = epoll_wait(epoll_, events_.data(), static_cast<int>(events_.size()), wait_ms);
     for (int i = 0; i < count; ++i) take_from(connections_[events_[i].data.u32]);
   }
-  /// The same, after the last answer of those that ask again and again: forgets that.
+  /// Runs until every request has its response, but drops the handlers, so that no connection repeats its request.
   void run_out() {
     for (Connection& connection : connections_) {
       if (connection.answer) connection.answer = [](const std::string&) {};
@@ -212,7 +211,7 @@ class Clients {
   std::vector<char> bytes_ = std::vector<char>(1 << 16);
 };
 
-/// Connections that send one request each and drop what comes, on a thread of their own.
+/// Connections that send one request each and drop the data received, on a thread of their own.
 class Readers {
  public:
   Readers(std::uint16_t port, int count, const std::string& request) {
@@ -247,7 +246,7 @@ class Readers {
   }
   Readers(const Readers&) = delete;
   Readers& operator=(const Readers&) = delete;
-  /// So often the text has come.
+  /// Number of times that the text has arrived.
   [[nodiscard]] std::size_t answers() const { return answers_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
@@ -323,7 +322,7 @@ std::string rank_json(int rank, int stages) {
                      rank, rank / stages, rank % stages, rank, rank / 8);
 }
 
-/// The same profile, all times longer by so much: its frontier is another one.
+/// The same profile with all times longer by this factor, which gives another frontier.
 std::string scaled(const std::string& csv, double factor) {
   std::istringstream lines(csv);
   std::string line, text;
@@ -338,7 +337,7 @@ std::string scaled(const std::string& csv, double factor) {
   return text;
 }
 
-/// All ranks register, get their plan, wait for the next one, and a straggler makes it come.
+/// All ranks register, get their plan, and wait for the next one, which a straggler triggers.
 void measure_serving(const Load& load, std::vector<Row>& rows) {
   const Server server(load.program, load.data + "/serving", {"--plan-deadlines", "100"});
   std::string job;
@@ -348,7 +347,7 @@ void measure_serving(const Load& load, std::vector<Row>& rows) {
     const auto new_job = [&](int dp) {
       return member(one.once("POST", "/v1/jobs", job_json(dp, load.stages, R"(,"profile":"load")")), "job");
     };
-    // Characterised before the clock starts, as the original server is not one that plans here.
+    // Characterize before the measurement starts: the original server does not plan here.
     const std::string first = new_job(1);
     for (int rank = 0; rank < load.stages; ++rank) {
       one.once("POST", "/v1/jobs/" + first + "/ranks", rank_json(rank, load.stages));
@@ -431,7 +430,7 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
   };
   for (int i = 0; i < jobs * ranks; ++i) wait(i, "0");
   int turn = 0;
-  while (planned < jobs * ranks) {  // the waiting ones count it up
+  while (planned < jobs * ranks) {  // the waiting ranks increment it
     const std::string job = "/v1/jobs/" + ids[static_cast<std::size_t>(turn) * 7 % jobs];
     if (turn < jobs) {
       timed(one, "upload a profile", "PUT", "/v1/jobs/" + ids[turn] + "/profile",
@@ -441,9 +440,9 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
     timed(one, "ask for a plan", "GET", job + "/ranks/5/plan?wait_s=0", "");
     timed(one, "report an iteration", "POST", job + "/iterations", R"({"rank":1,"iteration_time_s":[4.5]})");
     timed(one, "straggler notice", "POST", job + "/stragglers",
-          fmt::format(R"({{"pipeline":1,"degree":{}}})", 1.02 + 0.001 * (turn % 97)));  // another one every time
+          fmt::format(R"({{"pipeline":1,"degree":{}}})", 1.02 + 0.001 * (turn % 97)));  // a new degree every time
     timed(one, "list jobs", "GET", "/v1/jobs", "");
-    waiting.take(2);  // asks on, but leaves the cores to the others
+    waiting.take(2);  // continues the requests, but leaves the cores to others
     ++turn;
   }
   for (auto& [kind, times] : took_s) {
@@ -456,7 +455,7 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
   if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
 }
 
-/// What a relay asks for the ranks of its host.
+/// A relay's request for the ranks of its host.
 std::string exchange_json(const std::string& job, int first, int count, const std::string& have) {
   std::string text = R"({"wait_s":60,"waits":[)";
   for (int rank = first; rank < first + count; ++rank) {
@@ -465,7 +464,7 @@ std::string exchange_json(const std::string& job, int first, int count, const st
   return text + "]}";
 }
 
-/// Time of each rank's report and of a client's question for plans.
+/// Interval of each rank's reports, and of a client's requests for plans.
 constexpr double iteration_s = 5, poll_s = 10;
 
 std::string report_json(int rank, int iteration) {
@@ -474,8 +473,8 @@ std::string report_json(int rank, int iteration) {
       rank, iteration);
 }
 
-/// Load of the ranks during training: each waits for a plan, and reports every iteration. Through relays of 8
-/// ranks, or each by itself on two kept connections.
+/// Load of the ranks during training: each waits for a plan, and reports every iteration. They connect through relays
+/// of 8 ranks, or each by itself on two persistent connections.
 void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& rows) {
   constexpr int ranks_of_a_host = 8;
   constexpr double lasts_s = 20;
@@ -500,7 +499,7 @@ void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& r
 
   const auto begin = Clock::now();
   const double cpu = server.cpu_s();
-  // Iterations end at different moments of the hosts, as in jobs that started at different ones.
+  // Iterations end at different moments on different hosts, as in jobs with different start times.
   const auto iteration_of = [&](int rank) {
     return static_cast<int>((since(begin) + iteration_s * (rank / ranks_of_a_host) / hosts) / iteration_s);
   };
@@ -557,7 +556,7 @@ void measure_steady(const Load& load, bool tls, bool relays, std::vector<Row>& r
 void measure_traffic(const Load& load, std::vector<Row>& rows) {
   measure_steady(load, true, true, rows);
   measure_steady(load, false, false, rows);
-  Load few = load;  // the client keeps two connections a rank, and files are limited
+  Load few = load;  // the client keeps two connections a rank, and file descriptors are limited
   few.ranks = 2048;
   measure_steady(few, true, false, rows);
 }
@@ -649,7 +648,7 @@ void measure_hosts(const Load& load, std::vector<Row>& rows) {
                    {{"memory, all of them waiting", {300, 150}}, {"notice to the last one's plan", {3, 1}}}, rows);
 }
 
-/// From the start of the process until it says where it listens, with 10,000 jobs of 10 events each in its database.
+/// From the start of the process until it prints its address, with 10,000 jobs of 10 events each in its database.
 void measure_start(const Load& load, std::vector<Row>& rows) {
   constexpr int jobs = 10000;
   const std::string data = load.data + "/start";

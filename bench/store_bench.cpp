@@ -25,13 +25,13 @@ using perseus::testing::PostgresServer;
 using perseus::testing::ScratchFolder;
 using perseus::testing::StoreExecutor;
 
-/// What a rank's registration or a report takes, about.
+/// About the size of a rank's registration or report.
 const std::string body =
     fmt::format(R"({{"kind":"rank_registered","at_s":1790000000.5,"host":"{}"}})", std::string(240, 'h'));
 
 using Open = std::function<Result<std::unique_ptr<store::Store>>(store::Post)>;
 
-/// Where the database of one benchmark is: a new one.
+/// A new database for one benchmark.
 struct Sqlite {
   [[nodiscard]] Open open() const {
     return [path = folder.path("perseus.db")](store::Post post) {
@@ -58,7 +58,7 @@ store::Append to(const std::string& job, std::int64_t expected, std::size_t even
   return append;
 }
 
-/// So many appends of one event each are waiting at any time; each to a job of its own.
+/// This many appends of one event each are waiting at any time, each to a job of its own.
 template <class Database>
 void appends(benchmark::State& state) {
   const Database database;
@@ -117,7 +117,7 @@ void open_and_read_index(benchmark::State& state, const Database& database, Stor
   }
 }
 
-/// Opens the database of 10,000 jobs with so many events each, and reads the index: then a server is ready.
+/// Opens the database of 10,000 jobs with that many events each and reads the index: a server is then ready.
 template <class Database>
 void start_with_10000_jobs(benchmark::State& state) {
   constexpr int kJobs = 10000;
@@ -136,7 +136,7 @@ void start_with_10000_jobs(benchmark::State& state) {
   open_and_read_index(state, database, executor, kJobs);
 }
 
-/// The same with 100,000 jobs that have ended, 8 events each, packed as they are after a while.
+/// The same with 100,000 finished jobs, 8 events each, packed as the server does after a while.
 template <class Database>
 void start_with_100000_ended_jobs(benchmark::State& state) {
   constexpr int kJobs = 100000;
@@ -163,7 +163,7 @@ void start_with_100000_ended_jobs(benchmark::State& state) {
   open_and_read_index(state, database, executor, kJobs);
 }
 
-/// Only where there is a PostgreSQL to start.
+/// Only if a PostgreSQL server can be started.
 void with_postgres(const char* name, void (*run)(benchmark::State&), const std::vector<std::int64_t>& arguments) {
   if (PostgresServer::programs().empty()) return;
   auto* registered = benchmark::RegisterBenchmark(name, run)->Unit(benchmark::kMillisecond)->UseRealTime();

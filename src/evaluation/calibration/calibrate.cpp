@@ -15,7 +15,7 @@
 namespace perseus::calibration {
 namespace {
 
-/// Mean batch loading of one microbatch on the stages that load: the first and the last, where the trace has any.
+/// Mean batch loading time of one microbatch on the stages that load: the first and the last, if the trace has any.
 std::vector<StageLoading> measured_loading(const model::RunTrace& trace, std::span<const int> plans, int microbatches) {
   std::vector<StageLoading> loading;
   for (const int stage : std::set<int>{0, trace.num_stages() - 1}) {
@@ -54,7 +54,7 @@ void add_constant_time(model::Profile& profile, int stage, model::Instruction in
                              {{Megahertz(0), time.value, power * time.value, time.stddev, power * time.stddev, 1}}});
 }
 
-/// A profile of times alone, with loading and a tail, for fitting.
+/// A profile of times only, with loading and a tail, for fitting.
 model::Profile timing_profile(const model::RunTrace& trace, const Clocks& clocks, const ClockTimes& times,
                               const std::vector<StageLoading>& loading) {
   model::Profile profile;
@@ -73,7 +73,7 @@ model::Profile timing_profile(const model::RunTrace& trace, const Clocks& clocks
   return profile;
 }
 
-/// Visits the traced computations of a plan with their numbers in the DAG.
+/// Visits the traced computations of a plan with their indices in the DAG.
 template <class Visit>
 void for_each_traced(const model::ComputationDag& dag, const model::TracedPlan& plan, Visit visit) {
   for (int rank = 0; rank < dag.num_ranks(); ++rank) {
@@ -85,7 +85,7 @@ void for_each_traced(const model::ComputationDag& dag, const model::TracedPlan& 
   }
 }
 
-/// The clocks of a traced plan, as options of the DAG (which has them all).
+/// The clocks of a traced plan, as options of the DAG (which has all of them).
 model::Plan plan_of(const model::ComputationDag& dag, const model::TracedPlan& traced) {
   model::Plan plan(dag.computations.size());
   for_each_traced(dag, traced, [&](int c, const model::TracedComputation& t) {
@@ -97,7 +97,7 @@ model::Plan plan_of(const model::ComputationDag& dag, const model::TracedPlan& t
   return plan;
 }
 
-/// The same DAG where every computation is a type of its own that takes what it took in that run of the plan.
+/// The same DAG where every computation is a type of its own, with its duration in that run of the plan.
 model::ComputationDag replay_of(const model::ComputationDag& dag, const Calibration& calibration,
                                 const model::TracedPlan& plan) {
   model::ComputationDag replay = dag;
@@ -156,7 +156,7 @@ double outside_computing(const model::RunTrace& trace, std::span<const int> plan
   return median(std::move(shares));
 }
 
-/// Median over plans of measured time over predicted time: one wrong run does not move it.
+/// Median over plans of measured time over predicted time: insensitive to one bad run.
 double median_ratio(const std::vector<Prediction>& predictions) {
   std::vector<double> ratios;
   for (const Prediction& p : predictions) ratios.push_back(p.measured_time / p.predicted_time);

@@ -34,8 +34,8 @@ struct CalibrationOptions {
 
 struct StageLoading {
   int stage = 0;
-  Seconds measured;                ///< mean of one microbatch in the plans learnt from
-  Fitted<Seconds> per_microbatch;  ///< what of it delays the pipeline
+  Seconds measured;                ///< mean of one microbatch in the plans of the fit
+  Fitted<Seconds> per_microbatch;  ///< the share of it that delays the pipeline
 };
 
 struct Calibration {
@@ -46,16 +46,15 @@ struct Calibration {
   model::TransferLatency transfer_latency{};
   model::TransferLatency transfer_latency_stddev{};
   bool blocking_transfers = false;      ///< see PipelineCosts
-  std::vector<StageLoading> loading{};  ///< of the first and the last stage, where the trace has any
+  std::vector<StageLoading> loading{};  ///< of the first and the last stage, if the trace has any
   Fitted<Seconds> tail{};
-  /// Times in profiles are multiplied by this, so that their iterations are right on average: a profile has one time
-  /// per clock, while the first and last microbatches, which the whole pipeline waits for, run a little faster than
-  /// others.
+  /// Factor on the times in profiles that makes iteration times right on average: a profile has one time per clock,
+  /// but the first and last microbatches, which the whole pipeline waits for, run a little faster than others.
   double time_correction = 1;
   /// Share of an iteration in which the busiest stage does not compute. Above one half the network is the bottleneck,
-  /// and constants that do not depend on other transfers are not to be trusted.
+  /// and constants that ignore other transfers are unreliable.
   double outside_computing = 0;
-  double time_residual = 0;  ///< rms of relative errors of the iteration times learnt from, computations as they were
+  double time_residual = 0;  ///< rms of relative errors of fitted iteration times, with computations as measured
 
   [[nodiscard]] model::PipelineCosts costs() const {
     return {power.blocking().value, transfer_latency, blocking_transfers};
@@ -65,15 +64,15 @@ struct Calibration {
 Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int> plans,
                               const CalibrationOptions& options = {});
 
-/// Which clocks a profile is to have: those that `plans` ran, or (step > 0) every multiple of step between the lowest
-/// and the highest of each stage as well.
+/// The clocks of a profile: those of `plans`, and if step > 0 also every multiple of step between the lowest and the
+/// highest clock of each stage.
 struct ProfileClocks {
   std::span<const int> plans;
   Megahertz step;
 };
 /// Times with the spread of the samples, energies with the standard deviation of the fitted power; `load` and
-/// `optimizer_step` draw blocking power. Clocks that the calibration has not seen are interpolated, as one sample
-/// without spread.
+/// `optimizer_step` draw blocking power. Clocks without samples are interpolated and count as one sample without
+/// spread.
 model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, const ProfileClocks& clocks);
 
 /// One plan, measured and simulated.
@@ -81,7 +80,7 @@ struct Prediction {
   int plan = 0;  ///< index into RunTrace::plans
   Seconds measured_time;
   Seconds predicted_time;
-  Seconds replayed_time;  ///< with the plan's own computation and loading times: what the DAG and its constants miss
+  Seconds replayed_time;  ///< with the plan's own computation and loading times: the remaining error is the model's
   Joules measured_energy;
   Joules predicted_energy;
   [[nodiscard]] double time_error() const { return predicted_time / measured_time - 1; }
@@ -91,15 +90,16 @@ struct Prediction {
 std::vector<Prediction> predict(const Calibration& calibration, const model::RunTrace& trace,
                                 std::span<const int> plans);
 
-/// Plans in the order of the trace are dealt to `folds` hands; each hand is predicted from all others. folds = number
-/// of plans leaves one out at a time. Output: one prediction per plan, in the order of the trace. Errors: folds not
-/// in 2..plans.
+/// Predicts each of `folds` groups of plans from all other groups; plans join the groups in turn, in the order of the
+/// trace. folds = number of plans leaves one out at a time.
+/// Output:  one prediction per plan, in the order of the trace.
+/// Errors:  folds not in 2..plans.
 Result<std::vector<Prediction>> cross_validate(const model::RunTrace& trace, int folds,
                                                const CalibrationOptions& options = {});
 
 /// Errors of predictions, relative.
 struct PredictionErrors {
-  double time_mean = 0;  ///< of absolute values
+  double time_mean = 0;  ///< mean of absolute values
   double time_max = 0;
   double replay_mean = 0;
   double energy_rms = 0;
@@ -109,13 +109,13 @@ struct PredictionErrors {
   double energy_bar = 0;
   double energy_coverage = 0;
 };
-/// Half-width of the interval that is to hold kErrorBarShare of new plans' relative errors, from errors of plans left
+/// Half-width of the interval that contains kErrorBarShare of new plans' relative errors, from errors of plans left
 /// out (split conformal: a quantile of their absolute values). 0 without errors.
 constexpr double kErrorBarShare = 0.95;
 double error_bar(std::span<const double> errors);
 /// Share of the errors that are within the error bar of the other errors.
 double coverage(std::span<const double> errors);
-/// Plans (positions in `errors`) whose error is at least 10 times the median and above 0.1 %: runs to look at.
+/// Plans (positions in `errors`) whose error is at least 10 times the median and above 0.1 %: runs to inspect.
 std::vector<int> suspicious(std::span<const double> errors);
 
 PredictionErrors errors_of(std::span<const Prediction> predictions);

@@ -11,7 +11,7 @@
 namespace perseus::calibration {
 namespace {
 
-/// A more detailed model has to reduce the left-out errors at least to this share.
+/// A more detailed model must reduce the left-out errors at least to this share.
 constexpr double kClearGain = 0.95;
 constexpr double kNegligibleLatency_s = 1e-3;
 
@@ -28,7 +28,7 @@ bool clearly_better(const TimingCandidate& b, const TimingCandidate& a) {
   return mean > standard_error && b.left_out_mean() < kClearGain * a.left_out_mean();
 }
 
-/// Whether the data determine more than half of its latencies: the others are what the prior says.
+/// Whether the data determine more than half of its latencies: the prior determines the others.
 bool is_determined(const TimingCandidate& candidate) {
   const int latencies = candidate.links.num_latencies();
   int determined = 0;
@@ -39,8 +39,8 @@ bool is_determined(const TimingCandidate& candidate) {
   return 2 * determined > latencies;
 }
 
-/// Of two candidates with equally many unknowns: the one with clearly smaller left-out errors, or else the likelier
-/// one.
+/// The better of two candidates with equally many unknowns: the one with clearly smaller left-out errors, else the
+/// more likely one.
 bool preferred(const TimingCandidate& b, const TimingCandidate& a) {
   if (clearly_better(b, a)) return true;
   return !clearly_better(a, b) && b.fit.objective < a.fit.objective;
@@ -113,7 +113,7 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
   for (const LinkDetail detail : options.details) {
     if (!has(links_with(detail))) continue;
     const LinkModel links = links_with(detail);
-    // Twice as many latencies from the same data are not determined if half as many are not.
+    // If the data do not determine half as many latencies, they do not determine twice as many.
     if (detail == LinkDetail::per_direction && !choice.candidates.empty() &&
         choice.candidates.back().links.detail == LinkDetail::per_boundary && !per_boundary_determined) {
       continue;
@@ -127,7 +127,7 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
         for (const std::vector<double>& end : known.fit.ends)
           starts.push_back(as_start(end, known.links, pipeline, links));
       }
-      // The ends of the fit per boundary are starts enough for both directions.
+      // The ends of the fit per boundary are enough starts for both directions.
       if (starts.empty() || detail != LinkDetail::per_direction) {
         std::ranges::move(starts_for(pipeline, problem.plans), std::back_inserter(starts));
       }

@@ -23,7 +23,7 @@ namespace perseus::calibration {
 
 struct TimedProblem {
   model::ComputationDag waiting, computing;  ///< DAGs with senders that wait, and with senders that compute meanwhile
-  std::vector<TimedPlan> plans;              ///< durations by the numbers of both DAGs, which agree
+  std::vector<TimedPlan> plans;              ///< durations by the indices of both DAGs, which agree
 };
 
 struct TimingCandidate {
@@ -32,13 +32,14 @@ struct TimingCandidate {
   TimingFit fit;
   std::vector<double> left_out_errors;  ///< per plan, relative, by a fit that did not see the plan
 
-  [[nodiscard]] double left_out_mean() const;  ///< of absolute values
-  /// Left-out errors over the errors of the fit, at least 1: what the standard deviations of the fit lack.
+  [[nodiscard]] double left_out_mean() const;  ///< mean of absolute values
+  /// Left-out errors over the errors of the fit, at least 1: factor by which the fit's standard deviations are too
+  /// small.
   [[nodiscard]] double error_inflation() const;
 };
 
 struct TimingOptions {
-  /// Simplest first. The first one that the pipeline has is always a candidate.
+  /// Simplest first. The first one that the pipeline supports is always a candidate.
   std::vector<LinkDetail> details = {LinkDetail::one, LinkDetail::per_node, LinkDetail::per_boundary,
                                      LinkDetail::per_direction};
   int ranks_per_node = 0;  ///< 0: half of the ranks, if their number is even

@@ -12,7 +12,7 @@ struct Sample {
   double log_time;
 };
 
-/// Means of log times by group, where each sample is first reduced by its other effect.
+/// Means of log times by group, after each sample is reduced by its other effect.
 class Effect {
  public:
   explicit Effect(int groups) : value(groups), count(groups) {}

@@ -10,9 +10,9 @@
 namespace perseus::calibration {
 namespace {
 
-constexpr double kNotApart = 0.95;     // correlation
+constexpr double kNotApart = 0.95;     // correlation above which two constants are inseparable
 constexpr double kAsGood = 1.1;        // left-out error relative to that of the chosen model
-constexpr double kNetworkBound = 0.5;  // of an iteration
+constexpr double kNetworkBound = 0.5;  // share of an iteration
 
 /// "latency of boundary 3, forward", "loading of stage 0", "tail".
 std::string name_of_unknown(const Calibration& calibration, int unknown) {
@@ -58,7 +58,7 @@ void add_not_apart(const Calibration& calibration, std::vector<std::string>& dou
   }
 }
 
-/// Other ways to explain the iterations that predict plans left out about as well, but differ in the slowest link.
+/// Other explanations of the iterations that predict left-out plans about as well but differ in the slowest link.
 bool add_alternatives(const Calibration& calibration, std::vector<std::string>& doubts) {
   constexpr double differs = 2;
   const TimingCandidate& best = calibration.timing.best();

@@ -26,10 +26,10 @@ constexpr std::array kFirstLatencies_s = {0.0, 0.002, 0.006, 0.015, 0.04};
 constexpr std::array kSlowLatencies_s = {0.02, 0.06};
 constexpr double kFastLatency_s = 0.001;
 
-/// What is known of an unknown before the data: normal, or Cauchy, around `center`.
+/// Distribution of an unknown before the data: normal, or Cauchy, around `center`.
 struct Prior {
   double center = 0;
-  double spread = 0;  ///< 0: nothing is known
+  double spread = 0;  ///< 0: no prior
   bool is_normal = false;
 
   [[nodiscard]] double cost(double x) const {
@@ -37,7 +37,7 @@ struct Prior {
     const double square = std::pow((x - center) / spread, 2);
     return is_normal ? square : 2 * std::log1p(square);
   }
-  /// Of the square that touches the cost at x.
+  /// Square root of the weight of the parabola that touches the cost at x.
   [[nodiscard]] double weight(double x) const {
     if (is_normal) return 1 / spread;
     return spread > 0 ? std::sqrt(2 / (1 + std::pow((x - center) / spread, 2))) / spread : 0;
@@ -56,7 +56,7 @@ class Fit {
   struct Point {
     std::vector<double> unknowns;
     std::vector<double> errors;                  ///< relative, per plan
-    std::vector<std::vector<double>> gradients;  ///< of them
+    std::vector<std::vector<double>> gradients;  ///< of the errors
     double objective = 0;                        ///< without the term of the scale
   };
 
@@ -103,7 +103,7 @@ class Fit {
     return point;
   }
 
-  /// The likeliest scale of errors: a fixed point of the weighted mean square.
+  /// The most likely scale of errors: a fixed point of the weighted mean square.
   [[nodiscard]] double scale_of(const Point& point, double scale) const {
     for (int round = 0; round < 50; ++round) {
       double squares = 0;
@@ -135,7 +135,7 @@ class Fit {
     return {common_s_, kLatencySpread * std::max(common_s_, kLeastLatencySpread)};
   }
 
-  /// Normal equations of a step from `point`, over the unknowns that may move; the others stay where they are.
+  /// Normal equations of a step from `point`, over the unknowns that are free; `held` unknowns do not change.
   [[nodiscard]] LeastSquares equations(const Point& point, double scale, const std::vector<char>& held) const {
     LeastSquares system(n_);
     std::vector<Term> row;
@@ -157,7 +157,7 @@ class Fit {
     return system;
   }
 
-  /// Unknowns at 0 that would rather be negative.
+  /// Unknowns at 0 where the objective falls towards negative values.
   [[nodiscard]] std::vector<char> held_at_zero(const Point& point, double scale) const {
     std::vector<char> held(n_);
     for (int k = 0; k < n_; ++k) {
@@ -249,7 +249,7 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
   Fit fit(pipeline, plans, errors);
   const int latencies = pipeline.num_latencies();
   const auto set_common = [&](const std::vector<double>& unknowns) {
-    // Of two latencies the smaller one: a slow link is the exception.
+    // The median, or of two latencies the smaller: a slow link is the exception.
     fit.set_common_latency(lower_median(std::vector<double>(unknowns.begin(), unknowns.begin() + latencies)));
   };
   std::vector<Fit::Point> found;
@@ -257,7 +257,7 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
     set_common(start);
     found.push_back(fit.descend(fit.at(start, kFirstScale), kFirstScale, kFirstSteps));
   }
-  // The scale is not known yet: prefer points with small errors to points that the priors prefer.
+  // The scale is not known yet: prefer points with small errors to points that the priors favor.
   std::ranges::stable_sort(found, {}, [](const Fit::Point& point) { return mean_absolute(point.errors); });
   found.resize(std::min(finalists, found.size()));
 
@@ -268,7 +268,8 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
     for (int round = 0; round < kMostRounds; ++round) {
       const double next = fit.scale_of(point, scale);
       if (round > 0 && std::abs(next / scale - 1) < 0.01) break;
-      // Shrink step by step: a small scale freezes plans that look like outliers only because the fit is not done.
+      // Shrink step by step: a small scale freezes plans that look like outliers only because the fit is not
+      // complete.
       scale = std::max(next, scale / 10);
       set_common(point.unknowns);
       point = fit.descend(fit.at(point.unknowns, scale), scale, kMostSteps);

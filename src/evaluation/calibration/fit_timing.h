@@ -34,14 +34,14 @@ struct TimingFit {
   std::vector<double> errors;      ///< relative, per plan
   double scale = 0;                ///< of the relative errors
   double objective = 0;  ///< minus twice the log of the posterior; comparable between pipelines of the same plans
-  std::vector<std::vector<double>> ends;  ///< where the best descents ended: starts for fits to similar plans
+  std::vector<std::vector<double>> ends;  ///< end points of the best descents: starts for fits to similar plans
   [[nodiscard]] double stddev(int unknown) const;
   [[nodiscard]] double correlation(int a, int b) const;
   [[nodiscard]] double rms_error() const;
 };
 
-/// Starting values: equal latencies, without a tail and with the tail that makes the median iteration right; then each
-/// boundary in turn is the slow one, with the latency that makes the median iteration right.
+/// Starting values: equal latencies, without a tail and with the tail that makes the median iteration right; then
+/// with one boundary after another slow, at the latency that makes the median iteration right.
 std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<const TimedPlan> plans);
 
 TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,

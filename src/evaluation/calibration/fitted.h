@@ -8,7 +8,7 @@ namespace perseus::calibration {
 template <class Quantity>
 struct Fitted {
   Quantity value{};
-  Quantity stddev{};  ///< 0: given, not fitted; or held at its bound
+  Quantity stddev{};  ///< 0: given, not fitted; or fixed at its bound
 };
 
 }  // namespace perseus::calibration

@@ -98,7 +98,7 @@ std::vector<double> LeastSquares::solve_non_negative() const {
         if (is_positive[i] != 0) positive.push_back(i);
       }
       const std::vector<double> next = solve(positive);
-      if (!stepped && next[entering] <= 0) {  // rounding promised a gain that there is not
+      if (!stepped && next[entering] <= 0) {  // rounding errors made the gain appear
         is_positive[entering] = 0;
         refused[entering] = 1;
         break;

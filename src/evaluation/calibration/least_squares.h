@@ -26,7 +26,7 @@ class LeastSquares {
   explicit LeastSquares(int unknowns);
   void add(std::span<const Term> terms, double target, double weight);
 
-  /// The minimizer; with `free` signs none is held at 0.
+  /// The minimizer; with `free` signs no unknown is held at 0.
   [[nodiscard]] std::vector<double> solve() const;
   [[nodiscard]] std::vector<double> solve_non_negative() const;
   /// Inverse of the normal matrix over the unknowns with x > 0 (n x n, row by row; 0 elsewhere): the covariance, if

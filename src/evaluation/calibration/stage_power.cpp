@@ -75,7 +75,7 @@ StagePower::StagePower(const model::RunTrace& trace, std::span<const int> plans,
     ranges_.push_back(range);
   }
 
-  // The noise decides how much the prior counts, and is itself what the fit leaves over.
+  // The noise sets the weight of the prior, and is itself the residual of the fit.
   constexpr double first_guess = 3e-3, least = 1e-7;
   constexpr int most_fits = 20;
   double noise = first_guess;

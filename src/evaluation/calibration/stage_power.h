@@ -26,8 +26,8 @@ namespace perseus::calibration {
 
 struct StagePowerOptions {
   int knots = 8;                        ///< >= 2, evenly spaced between a stage's lowest and highest clock
-  Watts curvature = Watts(3);           ///< how much the rise between knots may change from one to the next
-  std::optional<Watts> blocking_power;  ///< if it is known, it is not fitted
+  Watts curvature = Watts(3);           ///< prior spread of the change of rise between knot intervals
+  std::optional<Watts> blocking_power;  ///< if given, it is not fitted
 };
 
 class StagePower {
@@ -36,7 +36,7 @@ class StagePower {
 
   [[nodiscard]] Fitted<Watts> at(int stage, Megahertz clock) const;
   [[nodiscard]] const Fitted<Watts>& blocking() const { return blocking_; }
-  /// Root mean square of the relative errors of the stages' energies that the fit leaves.
+  /// Root mean square of the relative errors of the stages' energies after the fit.
   [[nodiscard]] double residual() const { return residual_; }
 
  private:

@@ -19,7 +19,7 @@ TimedPipeline::TimedPipeline(const model::ComputationDag& dag, const LinkModel& 
       scaled_by_[i] = tail_unknown();
     }
   }
-  // The link that a computation sends over. A sender that waits has its latency on its own rank's next edge as well.
+  // The link that a computation sends over. A blocking sender has its latency on its own rank's next edge as well.
   std::vector<int> sends_over(n, -1);
   for (const model::Dependency& d : dag.dependencies) {
     const int from = dag.computations[d.before].rank, to = dag.computations[d.after].rank;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How the artifact scales a profile down: layers of a tenth of the time, one of eight tensor-parallel GPUs.
+// Scaling of a profile in the artifact: layers of a tenth of the time, one of eight tensor-parallel GPUs.
 constexpr double time_scale = 10;
 constexpr double energy_scale = 80;
 
@@ -45,12 +45,12 @@ class NamedColumns {
       if (!csv_.blank()) return true;
     }
   }
-  /// To be asked of every row before its fields.
+  /// Call for every row before its fields.
   [[nodiscard]] Status check_width() const {
     if (csv_.fields().size() == width_) return Ok{};
     return csv_.error(fmt::format("{} fields; the header has {}", csv_.fields().size(), width_));
   }
-  /// `column` is an index into what read_header() was asked for.
+  /// `column` is an index into the columns passed to read_header().
   [[nodiscard]] std::string_view text(std::size_t column) const { return csv_.fields()[columns_[column].second]; }
   [[nodiscard]] Result<double> positive(std::size_t column) const {
     const auto value = formats::number_in<double>(text(column));
@@ -71,7 +71,7 @@ class NamedColumns {
   std::size_t width_ = 0;
 };
 
-/// The file, or its gzipped form; nothing where there is neither.
+/// The file, or its gzipped form; nothing if neither exists.
 std::optional<fs::path> either_form(fs::path path) {
   std::error_code error;
   if (fs::exists(path, error)) return path;
@@ -91,7 +91,7 @@ Result<PublishedIteration> envpipe_row(const NamedColumns& rows) {
                             Seconds(*time_s / time_scale), Joules(*energy_j / energy_scale)};
 }
 
-/// Adds the rows that can be used; what cannot is left out.
+/// Adds the usable rows; skips the others.
 void read_envpipe(const fs::path& folder, Artifact& artifact) {
   const auto path = either_form(folder / "emulation" / "envpipe_result.csv");
   if (!path) return;
@@ -152,7 +152,7 @@ Result<Artifact> read_artifact(const fs::path& folder) {
   std::optional<Error> first;
   for (const fs::path& file : files) {
     const std::string name = file.filename().string();
-    if (name.starts_with('.')) continue;  // what desktops and version control leave behind
+    if (name.starts_with('.')) continue;  // hidden files of desktops and version control
     const auto names = names_in(name);
     if (!names) {
       artifact.left_out.push_back(fmt::format("{}: not named MODEL+GPU_bf16.csv", file.string()));

@@ -32,7 +32,7 @@ struct EmulatedProfile {
   model::Profile profile;
 };
 
-/// One iteration of all-at-once plans: what EnvPipe ends with.
+/// One iteration of all-at-once plans: EnvPipe's final result.
 struct PublishedIteration {
   std::string model;
   std::string gpu;
@@ -44,15 +44,15 @@ struct PublishedIteration {
 struct Artifact {
   std::vector<EmulatedProfile> profiles;
   std::vector<PublishedIteration> envpipe;
-  std::vector<std::string> left_out;  ///< one message each
+  std::vector<std::string> left_out;  ///< one message per omission
 
   [[nodiscard]] const PublishedIteration* envpipe_of(const EmulatedProfile& profile, int microbatches) const;
 };
 
 Result<Artifact> read_artifact(const std::filesystem::path& folder);
 
-/// The numbers of microbatches that anything is published for, of this profile, ascending: EnvPipe's rows and the names
-/// of frontiers.
+/// Ascending numbers of microbatches with published results for this profile: EnvPipe's rows and the names of
+/// frontiers.
 std::vector<int> published_microbatches(const std::filesystem::path& folder, const Artifact& artifact,
                                         const EmulatedProfile& profile);
 
@@ -62,7 +62,7 @@ struct PublishedPoint {
   Joules energy;
 };
 
-/// Nothing where there is no such file; otherwise its rows in order, at least one.
+/// Nothing if there is no such file; otherwise its rows in order, at least one.
 Result<std::optional<std::vector<PublishedPoint>>> read_published_frontier(const std::filesystem::path& folder,
                                                                            const EmulatedProfile& profile,
                                                                            int microbatches);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double width = 840;
 constexpr double names_width = 170;
-constexpr double bars_width = 440;  // of the longest; numbers stand to its right
+constexpr double bars_width = 440;  // of the longest bar; numbers are on its right
 constexpr double bar_height = 18, bar_pitch = 24, group_head = 34, head = 66, foot = 16;
 constexpr std::string_view first_class = "b q0", second_class = "b q1";
 

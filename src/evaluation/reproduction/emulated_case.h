@@ -37,7 +37,7 @@
 
 namespace perseus::reproduction {
 
-/// The published time-energy frontier against ours of the same method, at equal planned times.
+/// The published time-energy frontier against that of our implementation of the same method, at equal planned times.
 struct FrontierComparison {
   int published_points = 0;
   int common_points = 0;
@@ -49,7 +49,7 @@ FrontierComparison compare_frontiers(const planner::PerseusRun& run, const std::
 
 class EmulatedCase {
  public:
-  /// `planner`: of the exact one.
+  /// `planner`: options of the exact planner.
   static Result<EmulatedCase> plan(const model::ComputationDag& dag, Seconds tau,
                                    const planner::PlannerOptions& planner,
                                    std::optional<report::IterationCost> envpipe);
@@ -60,13 +60,13 @@ class EmulatedCase {
   [[nodiscard]] const report::IterationCost& all_max() const { return all_max_; }
   /// As published.
   [[nodiscard]] const std::optional<report::IterationCost>& envpipe() const { return envpipe_; }
-  /// One for each of baseline_methods(), in that order; without points where a method is not defined for the DAG.
+  /// One for each of baseline_methods(), in that order; without points if a method is not defined for the DAG.
   [[nodiscard]] const std::vector<model::Frontier>& baselines() const { return baselines_; }
   [[nodiscard]] Seconds planned_fastest() const { return paper_.steps().back().planned_time; }
   /// The slowest published planned time: that of the first step (the starting schedule is not published).
   [[nodiscard]] Seconds planned_slowest() const;
   [[nodiscard]] Seconds fastest() const { return ours_.points.back().time; }
-  /// T of T'/T for everything that is realized: everything at maximum clock, or T_min where no plan is that fast.
+  /// T of T'/T for all realized plans: everything at maximum clock, or T_min if no plan is that fast.
   [[nodiscard]] Seconds without_straggler() const { return model::time_without_straggler(ours_, all_max_.time); }
 
   struct Savings {
@@ -76,7 +76,7 @@ class EmulatedCase {
     double ours_fastest_pct = 0;  ///< T_min instead of the default plan; with a straggler the same as ours_realised_pct
     double bound_pct = 0;
     std::optional<double> envpipe_pct;  ///< as published, realized
-    /// As in baselines(); nothing where a method has no plan that ends by a straggler's T'.
+    /// As in baselines(); nothing if a method has no plan that ends by a straggler's T'.
     std::vector<std::optional<double>> baselines_pct;
   };
   /// Without a straggler: every plan at its own time.
@@ -87,14 +87,14 @@ class EmulatedCase {
   /// One method's savings of a whole job with a straggler.
   struct Shares {
     double intrinsic_pct = 0;       ///< all pipelines run the plan without a straggler; against maximum clock
-    double total_pct = 0;           ///< those that wait run the plan for T'; against maximum clock (figure 7)
+    double total_pct = 0;           ///< pipelines that wait run the plan for T'; against maximum clock (figure 7)
     double beyond_fastest_pct = 0;  ///< the same against the plan without a straggler everywhere (figure 8)
   };
   struct OfCluster {
     Shares paper_planned, paper_realised, ours_realised, bound;
-    std::optional<Shares> envpipe;           ///< as published, realized
-    std::optional<Shares> envpipe_as_drawn;  ///< with the published slip: pipelines + 1 of them wait, not pipelines - 1
-    std::vector<std::optional<Shares>> baselines;  ///< nothing where a method has no plan that ends by T'
+    std::optional<Shares> envpipe;                 ///< as published, realized
+    std::optional<Shares> envpipe_as_drawn;        ///< with the published error: pipelines + 1 wait, not pipelines - 1
+    std::vector<std::optional<Shares>> baselines;  ///< nothing if a method has no plan that ends by T'
   };
   [[nodiscard]] OfCluster of_cluster(double slowdown, int pipelines) const;
 
@@ -108,7 +108,7 @@ class EmulatedCase {
                               double slowdown, int waiting_pipelines) const;
   [[nodiscard]] Savings savings(double allowed, double slowdown) const;
   [[nodiscard]] double planned_saving_pct(Seconds allowed, Seconds straggler) const;
-  /// Of an iteration that takes `own` and waits for T'.
+  /// Cost of an iteration that takes `own` and waits for T'.
   [[nodiscard]] double saving_pct(Joules effective_energy, Seconds own, Seconds straggler) const;
 
   planner::PerseusRun paper_;

@@ -17,10 +17,10 @@ constexpr int columns = 2;
 constexpr double panel_width = 420;
 constexpr double panel_height = 270;
 constexpr double left = 62, right = 16, top = 34, bottom = 34;  // around a panel's plot
-constexpr double head = 94, foot = 34;                          // title and legend above, the x axis' name below
+constexpr double head = 94, foot = 34;                          // title and legend above, name of the x axis below
 constexpr double legend_line = 20;
 
-/// Classes of io/report/svg_page.h's style sheet, and dashes, so that color is not all that tells lines apart.
+/// Classes of io/report/svg_page.h's style sheet, and dashes, so that color is not the only difference between lines.
 struct Style {
   std::string_view css_class;
   std::string_view dashes;
@@ -32,7 +32,7 @@ constexpr std::array<Style, 10> styles = {
 
 const Style& style_of(const ChartSeries& series) { return styles[series.style % styles.size()]; }
 
-/// A series of one point is a circle; sizes differ, so that circles in one place are all seen.
+/// A series of one point is a circle; sizes differ, so that circles at one point are all visible.
 double radius_of(const ChartSeries& series) { return 3.5 + 1.75 * (series.style % 3); }
 
 std::string stroke(const Style& style) {

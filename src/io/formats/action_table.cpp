@@ -24,7 +24,7 @@ constexpr const char* allowed_cells =
 
 struct ActionType {
   std::string_view text;
-  std::optional<model::Instruction> instruction;  ///< none: left out
+  std::optional<model::Instruction> instruction;  ///< none: the action is left out
   bool has_microbatch;
 };
 constexpr std::array action_types = {
@@ -44,7 +44,7 @@ constexpr std::array action_types = {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Takes the digits at the front of `text`.
+/// Removes and returns the leading digits of `text`.
 std::string_view take_digits(std::string_view& text) {
   std::size_t end = 0;
   while (end < text.size() && is_digit(text[end])) ++end;
@@ -53,7 +53,7 @@ std::string_view take_digits(std::string_view& text) {
   return digits;
 }
 
-/// Reads one plain action into `actions`; false if the text is none.
+/// Reads one plain action into `actions`; false if the text is not a plain action.
 bool read_action(std::string_view text, std::vector<model::Action>& actions) {
   const auto stage = number_in<int>(take_digits(text));
   std::size_t end = text.size();
@@ -68,10 +68,10 @@ bool read_action(std::string_view text, std::vector<model::Action>& actions) {
   return true;
 }
 
-/// What the next computation of a rank waits for: Action::instruction is forward or backward.
+/// The dependency of a rank's next computation: Action::instruction is forward or backward.
 using Waits = std::vector<model::Action>;
 
-/// Reads a cell like 1WAIT_F0; false if it is none.
+/// Reads a cell like 1WAIT_F0; false if it is not a wait.
 bool read_wait(std::string_view cell, Waits& waits) {
   const auto stage = number_in<int>(take_digits(cell));
   const bool is_forward = cell.starts_with("WAIT_F");
@@ -119,8 +119,8 @@ void rename_split_backwards(std::vector<model::Action>& actions) {
   }
 }
 
-/// A wait for a backward that is split is one for its input gradient. Waits for what is not in the table wait for
-/// nothing.
+/// A wait for a backward that is split is a wait for its input gradient. Waits for actions that the table lacks have
+/// no effect.
 void resolve_waits(model::Schedule& schedule) {
   if (schedule.early_receives.empty()) return;
   const auto key = [](const model::Action& a) {
@@ -164,7 +164,7 @@ Result<model::Schedule> parse_action_table(std::string_view text, const std::str
     if (csv.blank()) continue;
     std::vector<model::Action>& actions = schedule.ranks.emplace_back();
     Waits waits;
-    std::vector<std::pair<model::Action, std::size_t>> waited;  // for what, and the action that waits
+    std::vector<std::pair<model::Action, std::size_t>> waited;  // awaited action, index of the waiting action
     for (std::size_t cell = 0; cell < csv.fields().size(); ++cell) {
       const std::string_view text_of_cell = csv.fields()[cell];
       if (read_wait(text_of_cell, waits)) continue;

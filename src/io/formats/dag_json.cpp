@@ -16,10 +16,10 @@
 namespace perseus::formats {
 namespace {
 
-/// Names in the order of their numbers, and back.
+/// Names in the order of their indices, and indices by name.
 class Names {
  public:
-  /// The number of a new name; an Error where it was there before.
+  /// The index of a new name; an Error if the name exists.
   Status add(const JsonReader& json, std::string_view name) {
     if (name.empty()) return json.error("a name that is not empty");
     if (!numbers_.emplace(name, static_cast<int>(names_.size())).second)
@@ -60,7 +60,7 @@ struct Edge {
   Seconds latency;
 };
 
-/// Reads the parts one after the other, each by names that the ones before have defined.
+/// Reads the parts one after another; each refers to names that earlier parts define.
 class DagReader {
  public:
   Result<NamedDag> read(const JsonReader& root) {
@@ -172,7 +172,7 @@ class DagReader {
     return Ok{};
   }
 
-  /// Each machine's computations, one after the other: in its own order, or as listed.
+  /// The computations, machine by machine: in the machine's own order, or as listed.
   Status read_orders() {
     dag_.rank_order.resize(orders_.size());
     std::vector<std::vector<int>> listed(orders_.size());

@@ -26,7 +26,7 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
-  /// Closes now; false if the system reports an error that was delayed until here.
+  /// Closes now; false if the system reports a delayed error.
   bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
 
  private:
@@ -76,7 +76,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   std::string content;
   content.resize(std::min<std::size_t>(limit, facts.st_size > 0 ? static_cast<std::size_t>(facts.st_size) : 4096) + 1);
   std::size_t size = 0;
-  for (;;) {  // until the end, not until st_size: pipes have none
+  for (;;) {  // until the end, not until st_size: pipes have no size
     if (size == content.size()) {
       if (size > limit) return too_large(path, limit);
       content.resize(std::min(2 * size, limit + 1));
@@ -106,7 +106,7 @@ Status write_file(const std::string& path, std::string_view content) {
   };
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0 || !write_all(file.get(), content)) return cannot();
-  // mkostemp makes files private; give it what open() would have.
+  // mkostemp makes files private; set the mode that open() would set.
   const mode_t mask = ::umask(0);
   ::umask(mask);
   if (::fchmod(file.get(), 0666 & ~mask) != 0 || !file.close()) return cannot();

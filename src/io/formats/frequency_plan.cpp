@@ -85,7 +85,7 @@ class Parser {
     return *value;
   }
 
-  /// After an element: a comma, or the end of the list (which is left for closes()).
+  /// After an element: a comma, or the end of the list (which closes() reads).
   void separate(char close) {
     if (failed()) return;
     if (peek() == ',') {
@@ -107,7 +107,7 @@ class Parser {
     take();
   }
 
-  /// The next character that means something; 0 at the end.
+  /// The next character that is not white space or a comment; 0 at the end.
   char peek() {
     while (!rest_.empty()) {
       const char c = rest_.front();

@@ -24,8 +24,7 @@ using json::error_code;
 
 constexpr std::size_t max_depth = 16;
 
-/// Builds the values that Boost's parser reports, but converts doubles from their text and refuses a key that comes
-/// twice.
+/// Builds the values that Boost's parser reports, but converts doubles from their text and rejects a duplicate key.
 class ExactValues {
  public:
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
@@ -76,7 +75,7 @@ class ExactValues {
   }
   bool on_double(double approximate, json::string_view part, error_code&) {
     number_.append(part.data(), part.size());
-    // Out of range (1e999, 1e-999) from_chars gives nothing: then Boost's inf or 0 is as good.
+    // Out of range (1e999, 1e-999) from_chars gives no value: Boost's inf or 0 is as good.
     stack_.push_double(number_in<double>(number_).value_or(approximate));
     number_.clear();
     return true;
@@ -89,8 +88,8 @@ class ExactValues {
  private:
   json::value_stack stack_;
   std::string number_;
-  std::string key_;                ///< as far as it has come
-  std::vector<std::string> keys_;  ///< of the objects that have not ended
+  std::string key_;                ///< the part of it read so far
+  std::vector<std::string> keys_;  ///< of the open objects
   std::string repeated_key_;
 };
 
@@ -102,7 +101,7 @@ std::string place_of(std::string_view text, std::size_t offset) {
   return fmt::format("{}:{}", line, column + 1);
 }
 
-/// The value itself if it is small, else what it is.
+/// The value itself if it is small, else its kind.
 std::string description_of(const json::value& value) {
   if (value.is_object()) return fmt::format("an object of {} members", value.get_object().size());
   if (value.is_array()) return fmt::format("an array of {} elements", value.get_array().size());
@@ -121,7 +120,7 @@ std::optional<double> number_of(const json::value& value) {
   return number;
 }
 
-/// JSON has one kind of number: 12, 12.0 and 1.2e1 are the same one.
+/// JSON has one kind of number: 12, 12.0 and 1.2e1 are equal.
 std::optional<int> integer_of(const json::value& value) {
   const auto number = number_of(value);
   if (!number || *number != std::floor(*number)) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_csv_layers = 100'000;
 
-/// Which field of a record holds what; -1: the file has no such column.
+/// Field index of each column in a record; -1: the file has no such column.
 struct Columns {
   int name = -1, forward = -1, kind = -1, clock = -1, backward = -1, forward_energy = -1, backward_energy = -1;
 };
@@ -68,7 +68,7 @@ struct Row {
   model::LayerCost cost;
 };
 
-/// Reads one record; the first thing wrong with it becomes the error.
+/// Reads one record; keeps the first error.
 class RowReader {
  public:
   RowReader(const CsvReader& csv, const Columns& columns) : csv_(csv), columns_(columns) {}
@@ -132,7 +132,7 @@ class RowReader {
   std::optional<Error> error_;
 };
 
-/// Sorts each layer's clocks; an error if a layer lacks one that another has.
+/// Sorts each layer's clocks; an error if a layer lacks a clock that another has.
 Status align_clocks(std::vector<model::Layer>& layers, const std::string& name) {
   for (model::Layer& layer : layers) {
     std::ranges::sort(layer.costs, std::ranges::greater(), &model::LayerCost::clock);
@@ -157,7 +157,7 @@ Result<std::vector<model::Layer>> parse_layers_csv(std::string_view text, const 
   CsvReader csv(text, name);
   std::optional<Columns> columns;
   std::vector<model::Layer> layers;
-  std::map<std::string, std::size_t> by_name;  // with clocks only
+  std::map<std::string, std::size_t> by_name;  // only layers with clocks
   for (;;) {
     const auto more = csv.next();
     if (!more) return more.error();

@@ -17,7 +17,7 @@ constexpr int kMaxStages = 65536;
 constexpr double kMostGib = 1e6;
 constexpr std::array<std::string_view, 5> kMemoryColumns{"stage", "weights_gib", "activations_gib", "checkpoint_gib",
                                                          "recompute_gib"};
-constexpr std::size_t kRequired = 3;  // the first ones
+constexpr std::size_t kRequired = 3;  // the first columns
 
 using ColumnAt = std::array<int, kMemoryColumns.size()>;
 

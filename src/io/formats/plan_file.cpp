@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view format_name = "perseus-plans";
 constexpr int format_version = 1;
 
-/// The order in which a plan's options are written: along each rank, type by type, in execution order. Neighbors in it
+/// The order in which a plan file lists options: along each rank, type by type, in execution order. Neighbors in it
 /// mostly have the same option.
 std::vector<int> encoding_order(const model::ComputationDag& dag) {
   std::vector<int> order;
@@ -33,7 +33,7 @@ std::vector<int> encoding_order(const model::ComputationDag& dag) {
   return order;
 }
 
-// ---- Writing: by hand into one string.
+// ---- Writing: appends to one string.
 
 class Writer {
  public:
@@ -210,7 +210,7 @@ Result<model::ComputationDag> read_dag(const JsonReader& json) {
       return computations_json.error(fmt::format("ranks from 0 to {}, found {}", dag.num_ranks() - 1, rank[i]));
     }
     dag.computations.push_back({type[i], rank[i], microbatch[i]});
-    dag.rank_order[rank[i]].push_back(static_cast<int>(i));  // numbers rise along a rank
+    dag.rank_order[rank[i]].push_back(static_cast<int>(i));  // indices rise along a rank
   }
 
   JsonFields dependencies(dependencies_json);
@@ -273,7 +273,7 @@ Result<model::LowerBound> read_bound(const JsonReader& json) {
   return bound;
 }
 
-/// Lateness, and standard deviations of time and energy; all 0 where the profile counts as exact.
+/// Lateness, and standard deviations of time and energy; all 0 if the profile counts as exact.
 Result<model::ProfileNoise> read_noise(JsonFields& fields, std::string_view key) {
   const std::optional<JsonReader> json = fields.optional(key);
   if (!json) return model::ProfileNoise{};

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int max_samples = 1'000'000;
 
-/// Which field of a record holds what; -1: the file has no such column.
+/// Field index of each column in a record; -1: the file has no such column.
 struct Columns {
   int stage = -1, instruction = -1, frequency = -1, time = -1, energy = -1;
   int rank = -1, dp_rank = -1, tp_rank = -1;
@@ -39,7 +39,7 @@ struct Row {
   double energy = 0;
   double time_stddev = 0;
   double energy_stddev = 0;
-  int samples = 1;  ///< that the row is the mean of
+  int samples = 1;  ///< number of samples in the row's mean
 };
 
 struct ColumnName {
@@ -112,7 +112,7 @@ std::string allowed_instructions() {
   return names;
 }
 
-/// Reads one record; the first thing wrong with it becomes the error.
+/// Reads one record; keeps the first error.
 class RowReader {
  public:
   RowReader(const CsvReader& csv, const Columns& columns) : csv_(csv), columns_(columns) {}
@@ -174,7 +174,7 @@ class RowReader {
     return number(column, name, 0, most, allowed);
   }
 
-  /// An integer, also written as 1410.0 (data frames do that).
+  /// An integer, also in the form 1410.0 (as data frames write it).
   int integer(int column, const char* name, int least, int most) {
     const std::string_view text = field(column);
     if (const auto value = number_in<int>(text); value && *value >= least && *value <= most) return *value;
@@ -194,7 +194,7 @@ struct Spread {
   double stddev = 0;
 };
 
-/// Of all the samples that the rows are means of.
+/// Mean and spread of all samples behind the rows' means.
 Spread spread_of(std::span<const Row> rows, double Row::*quantity, double Row::*stddev) {
   if (rows.size() == 1) return {rows.front().*quantity, rows.front().*stddev};
   Spread spread;
@@ -274,8 +274,7 @@ Result<model::Profile> parse_profile_csv(std::string_view text, const std::strin
   CsvReader csv(text, name);
   std::optional<Columns> columns;
   std::vector<Row> rows;
-  std::vector<std::array<int, model::num_instructions>>
-      appearance;  // row that an instruction of a stage was first seen in
+  std::vector<std::array<int, model::num_instructions>> appearance;  // first row of each instruction of a stage
   for (;;) {
     const auto more = csv.next();
     if (!more) return more.error();

@@ -21,12 +21,12 @@ constexpr int max_plan = 999'999;
 constexpr double max_seconds = 1e9;
 constexpr double max_joules = 1e18;
 
-/// The records of a file with a header, field by name. The first thing wrong becomes error().
+/// The records of a file with a header, field by name. error() is the first error.
 class Table {
  public:
   explicit Table(const NamedText& file) : name_(file.name), csv_(file.text, file.name) {}
 
-  /// Reads the header; `needed` columns must be there.
+  /// Reads the header; it must contain the `needed` columns.
   Status open(const std::vector<std::string_view>& needed) {
     for (;;) {
       const auto more = csv_.next();
@@ -67,7 +67,7 @@ class Table {
     fail(column, fmt::format("an integer from {} to {}", least, most));
     return least;
   }
-  /// > 0, or >= 0 where zero is allowed.
+  /// > 0, or >= 0 if zero is allowed.
   double number(std::string_view column, double most, bool zero_allowed) {
     const auto value = number_in<double>(field(column));
     if (value && *value <= most && (*value > 0 || (zero_allowed && *value == 0))) return *value;

@@ -49,7 +49,7 @@ class ScenarioReader {
     if (!error_ && error) error_ = error;
   }
 
-  /// Has `fill` read the fields of a table.
+  /// Calls `fill` to read the fields of a table.
   template <class Fill>
   void read_table(const toml::table& table, const std::string& name, Fill fill) {
     TomlFields fields(table, file_, name);
@@ -160,7 +160,7 @@ class ScenarioReader {
     });
   }
 
-  /// What [[straggler]] and [[random]] have in common, slowdown and stage left out.
+  /// The fields that [[straggler]] and [[random]] share, without slowdown and stage.
   model::Hardship read_hardship(TomlFields& f) {
     model::Hardship hardship;
     hardship.where = f.where();

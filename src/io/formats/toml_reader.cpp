@@ -26,7 +26,7 @@ std::string text_of(NumberRange allowed, bool whole) {
 
 int line_of(const toml::node& node) { return std::max(1, static_cast<int>(node.source().begin.line)); }
 
-/// The first line (from 1) whose table header does not go on with a key, which toml++ takes for granted; or 0.
+/// The first line (from 1) with a table header that no key follows, which toml++ does not check; or 0.
 int line_of_broken_header(std::string_view text) {
   constexpr std::string_view blanks = " \t";
   int line = 1;
@@ -49,8 +49,8 @@ int line_of_broken_header(std::string_view text) {
   }
 }
 
-/// The first line (from 1) with something else than ASCII before its comment, which toml++ 3.3 may take for part of a
-/// key and then reads beyond its table of letters; or 0.
+/// The first line (from 1) with a non-ASCII character before its comment; or 0. toml++ 3.3 may treat that character
+/// as part of a key and then reads beyond its table of letters.
 int line_beyond_ascii(std::string_view text) {
   int line = 1;
   bool in_comment = false;

@@ -1,4 +1,4 @@
-// PERSEUS_WEB_DIST is set by the build.
+// The build sets PERSEUS_WEB_DIST.
 #include "io/report/bundle.h"
 
 #include "base/embed.h"

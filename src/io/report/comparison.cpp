@@ -16,7 +16,7 @@
 namespace perseus::report {
 namespace {
 
-/// The same measurements along the same path may be summed in another order.
+/// Relative tolerance: the same measurements along the same path may be summed in another order.
 constexpr double rounding = 1e-12;
 
 std::optional<Joules> effective_energy_at(const model::Frontier& frontier, Seconds deadline) {
@@ -33,7 +33,7 @@ bool covers(const model::Frontier& a, const model::Frontier& b) {
   });
 }
 
-/// The T between which only the cost of waiting changes.
+/// The values of T between which only the cost of waiting changes.
 std::vector<Seconds> breakpoints(const model::Frontier& a, const model::Frontier& b) {
   const Seconds from = a.bound.t_min(), to = a.bound.t_star();
   std::vector<Seconds> all{from, to};
@@ -55,7 +55,7 @@ class PairMeter {
     const std::vector<Seconds> at = breakpoints(a_, b_);
     const double width_s = (at.back() - at.front()).value();
     for (std::size_t k = 0; k + 1 < at.size(); ++k) {
-      // If T_min equals T* there is one deadline, with the whole weight.
+      // If T_min equals T* there is one deadline, with the full weight.
       const double share = width_s > 0 ? (at[k + 1] - at[k]).value() / width_s : 1;
       if (share > 0) measure(at[k], at[k + 1], share);
     }

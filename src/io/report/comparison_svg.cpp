@@ -31,7 +31,7 @@ std::string cross(double x, double y, double r) {
   return fmt::format("M{0:.1f} {1:.1f}l{2:.2f} {2:.2f}M{0:.1f} {3:.1f}l{2:.2f} -{2:.2f}", x - r, y - r, 2 * r, y + r);
 }
 
-/// A shape per series, r units large; they are told apart without color, too.
+/// A shape per series, r units large: shapes distinguish series without color.
 std::string marker(int series, double x, double y, double r) {
   switch (series % svg_series_classes) {
     case 0:
@@ -53,7 +53,7 @@ std::string marker(int series, double x, double y, double r) {
 }
 
 constexpr double single_radius = 7, curve_radius = 2.6;
-constexpr double least_distance = 7;  // between two markers of a curve: more only hides the line
+constexpr double least_distance = 7;  // between two markers of a curve: denser markers hide the line
 
 void draw(const TimeEnergyAxes& axes, const model::Frontier& frontier, int series, Pieces& out) {
   const std::size_t count = frontier.points.size();
@@ -112,7 +112,7 @@ void write_comparison_svg(const ComparisonInput& input, const Sink& sink) {
   out << open_svg(width, height, "Time-energy frontiers: " + input.title, description(input.methods));
   out << svg_text(left, 34, "start", "fg h", "Time-energy frontiers: " + input.title);
   out << legend(input.methods) << axes.grid();
-  // The first method on top of the others.
+  // Draw the first method on top of the others.
   for (int k = static_cast<int>(input.methods.size()) - 1; k >= 0; --k) {
     draw(axes, input.methods[k].frontier, k % svg_series_classes, out);
   }

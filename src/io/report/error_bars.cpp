@@ -12,7 +12,7 @@ namespace {
 struct Uses {
   int count = 0;
   int critical = 0;
-  Watts blocking;  ///< of all computations that use it, together
+  Watts blocking;  ///< of all computations that use the number, together
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char32_t replacement = 0xFFFD;
 
-/// The next code point of `text`, which is shortened by it; U+FFFD for bytes that are not UTF-8 and for noncharacters.
+/// Removes the next code point of `text` and returns it; U+FFFD for bytes that are not UTF-8 and for noncharacters.
 char32_t take_code_point(std::string_view& text) {
   const CodePoint point = first_code_point(text);
   text.remove_prefix(std::max<std::size_t>(point.bytes, 1));
@@ -54,7 +54,7 @@ std::string escape_markup(std::string_view text) {
 std::string json_string(std::string_view text) {
   std::string out = "\"";
   out.reserve(text.size() + 2);
-  // A profile is a hundred kilobytes of plain text: it is copied in runs.
+  // A profile is a hundred kilobytes of plain text: copy whole runs of it.
   const auto needs_a_look = [](unsigned char c) { return c < 0x20 || c == '"' || c == '\\' || c == '<' || c >= 0x7F; };
   while (true) {
     const auto plain = static_cast<std::size_t>(std::ranges::find_if(text, needs_a_look) - text.begin());

@@ -20,7 +20,7 @@ std::string with_commas(double value, int decimals) {
   return text;
 }
 
-/// Decimals that leave `digits` significant digits, none for large values.
+/// Number of decimals that gives `digits` significant digits; 0 for large values.
 int decimals_for(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) return 0;
   return std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 12);

@@ -1,5 +1,5 @@
 // report.html: the content that needs no script (title, inputs, key figures, a description), the elements that the
-// script fills, the data, and the script itself. The content policy forbids the page every request.
+// script fills, the data, and the script itself. Its content security policy forbids every request.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ std::string figure(std::string_view name, std::string_view value, std::string_vi
                      escape_markup(value), escape_markup(note));
 }
 
-/// The tolerance that the report advises: the first one that saves a point more, else the one that saves most.
+/// The tolerance that the report recommends: the first one that saves a point more, else the one that saves most.
 const ToleranceAdvice* advised(const ReportSummary& s) {
   if (s.tolerances.empty()) return nullptr;
   const auto enough = std::ranges::find_if(s.tolerances, [](const ToleranceAdvice& a) { return a.more_pct >= 1; });

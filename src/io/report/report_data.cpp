@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t most_bound_vertices = 3000;  // more than a screen is wide
 
-/// "name":[...], each number by `text_of_item`, which may give any JSON.
+/// "name":[...]; `text_of_item` writes each item, which may be any JSON.
 template <class Items, class TextOf>
 void column(Pieces& out, std::string_view name, const Items& items, TextOf text_of_item) {
   out << "\"" << name << "\":[";
@@ -83,7 +83,7 @@ void write_dependencies(Pieces& out, const model::ComputationDag& dag) {
   out << ",";
   column(out, "latencies_s", latencies, [](Seconds latency) { return precise(latency.value()); });
   out << ",";
-  if (latencies.size() < 2) sent.clear();  // all the same: the reader knows
+  if (latencies.size() < 2) sent.clear();  // all equal: the reader assumes one latency
   column(out, "latency", sent,
          [&](int e) { return whole(std::distance(latencies.begin(), latencies.find(dag.dependencies[e].latency))); });
   out << "}";
@@ -126,7 +126,7 @@ std::string runs_of(const model::Plan& plan, const std::vector<int>& order) {
   return json += "]";
 }
 
-/// The computations in the order in which plans are sent.
+/// The computations in the order in which the data list plans.
 std::vector<int> sent_order(const model::ComputationDag& dag) {
   std::vector<int> order(dag.computations.size());
   std::iota(order.begin(), order.end(), 0);

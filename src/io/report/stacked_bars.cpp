@@ -16,7 +16,7 @@ constexpr double head = 84, row = 44, bar_height = 28, foot = 14;
 constexpr double narrowest_label = 46;
 /// Series classes of io/report/svg_page.h: neighbors differ in lightness as well as hue.
 constexpr std::array<int, 5> colours{0, 1, 2, 6, 4};
-/// Neighbors are also told apart by how solid they are.
+/// Opacity also distinguishes neighbors.
 constexpr std::array<double, 5> opacities{0.5, 0.65, 0.45, 0.25, 0.35};
 
 std::string swatch(std::size_t part, double x, double y, double w, double h) {

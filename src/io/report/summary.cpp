@@ -14,7 +14,7 @@ IterationCost cost_of(const model::ComputationDag& dag, const model::Plan& plan)
 
 double saving_pct(Joules before, Joules after) { return before == after ? 0 : 100.0 * ((before - after) / before); }
 
-/// Mean and largest gap over T. Between two neighboring points the faster one serves, and the bound falls: the gap
+/// Mean and largest gap over T. Between two neighboring points the faster one applies and the bound falls, so the gap
 /// grows up to the next point. Simpson's rule per interval.
 void measure_gap(const model::ComputationDag& dag, const model::Frontier& frontier, ReportSummary& summary) {
   const Watts waiting = dag.total_blocking_power();

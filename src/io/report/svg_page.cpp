@@ -20,7 +20,7 @@ std::string power_classes(Theme theme) {
   return css;
 }
 
-/// Far apart in hue and lightness; shapes tell them apart as well.
+/// Far apart in hue and lightness; shapes distinguish them as well.
 std::string series_classes(Theme theme) {
   constexpr std::array<std::array<std::string_view, 2>, svg_series_classes> colours{{{"#0b6bcb", "#5fb0ff"},
                                                                                      {"#d97706", "#fbbf24"},

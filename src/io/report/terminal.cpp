@@ -20,7 +20,7 @@ constexpr const char* reset = "\x1b[0m";
 constexpr const char* underline = "\x1b[4m";
 constexpr double least_busy = 0.25;  // a cell with less work than this shows as waiting
 
-/// Terminals are dark more often than not, and the middle of the ramp reads on both.
+/// Most terminals are dark, and the middle of the ramp is legible on dark and light.
 std::string colour_code(double position, TerminalColour colour) {
   const Rgb c = power_colour(position, Theme::dark);
   if (colour == TerminalColour::truecolor) return fmt::format("\x1b[38;2;{};{};{}m", c.red, c.green, c.blue);

@@ -26,7 +26,7 @@ struct Block {
   const model::ComputationDag& dag;
   const Timeline& timeline;
   PowerRange range;
-  Seconds span;  ///< that the whole width stands for
+  Seconds span;  ///< of the whole width
   double top;    ///< of the first row
   double row;    ///< height of a row
   [[nodiscard]] double x(Seconds t) const { return left + t / span * drawn_width; }
@@ -57,7 +57,7 @@ void write_single_bars(const Block& b, const Sink& sink) {
   }
 }
 
-/// One path per rank, power class and share of busy time; neighboring columns that look alike are one stroke.
+/// One path per rank, power class and share of busy time; neighboring columns of equal style share one stroke.
 void write_columns(const Block& b, const Sink& sink) {
   constexpr int shares = 4;
   const auto rows = columns_of(b.dag, b.timeline, b.span, columns);
@@ -83,7 +83,7 @@ void write_columns(const Block& b, const Sink& sink) {
   }
 }
 
-/// Drawn along the bottom of its bars, with lines between ranks. Points closer than a unit are left out.
+/// Draws the critical path along the bottom of its bars, with lines between ranks; omits points closer than a unit.
 void write_critical_path(const Block& b, const Sink& sink) {
   if (b.timeline.critical_path.empty()) return;
   std::string d;

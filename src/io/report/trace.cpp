@@ -62,7 +62,7 @@ std::string counter(int process, const std::string& name, Seconds at, Watts powe
                      microseconds(at), power.value());
 }
 
-/// A rank's power steps to a bar's at its start and, if it then waits, to blocking power at its end.
+/// A rank's power changes to a bar's at its start and, if it then waits, to blocking power at its end.
 void add_power(const model::ComputationDag& dag, const Timeline& timeline, int process, EventStream& events) {
   std::map<Seconds, Watts> total_steps;
   for (int r = 0; r < dag.num_ranks(); ++r) {

@@ -22,7 +22,7 @@ constexpr long kOperationsOfStep = 2;  ///< per computation, at most
 /// Instructions without a clock: EnvPipe does not know them.
 bool is_unknown(const model::ComputationType& type) { return type.options.front().clock == Megahertz(0); }
 
-/// Small enough that rounding to it changes no comparison, large enough that a whole iteration fits 2^52 of it.
+/// The unit is small enough that rounding to it changes no comparison, and 2^52 units cover a whole iteration.
 Seconds finest_unit(const model::ComputationDag& dag) {
   std::vector<Seconds> longest;
   for (const model::ComputationType& type : dag.types) {
@@ -33,7 +33,7 @@ Seconds finest_unit(const model::ComputationDag& dag) {
   return std::ldexp(1.0, -52) * sum;
 }
 
-/// Successors of each computation in the order in which a breadth-first walk from the start meets them.
+/// Successors of each computation in the order of a breadth-first traversal from the start.
 class SuccessorOrder {
  public:
   explicit SuccessorOrder(const model::ComputationDag& dag) : first_(dag.computations.size() + 1, 0) {
@@ -57,7 +57,7 @@ class SuccessorOrder {
   }
 
  private:
-  /// When each computation is met: 0 for the first.
+  /// Position of each computation in the traversal: 0 for the first.
   std::vector<int> breadth_first(const model::ComputationDag& dag) {
     std::vector<bool> has_predecessor(dag.computations.size());
     for (const int after : to_) has_predecessor[after] = true;
@@ -88,7 +88,7 @@ class SuccessorOrder {
   std::vector<int> sources_;
 };
 
-/// Which computations are pinned: the last stage, first forwards, and the last of each other instruction of a stage.
+/// Pinned computations: those of the last stage, first forwards, and the last of each other instruction of a stage.
 std::vector<bool> outer_envelope(const model::ComputationDag& dag) {
   int last_stage = 0;
   for (const model::ComputationType& type : dag.types) last_stage = std::max(last_stage, type.stage);
@@ -151,7 +151,7 @@ class EnvPipe {
  private:
   [[nodiscard]] Megahertz clock(int i) const { return dag_.type_of(i).options[plan_[i]].clock; }
 
-  /// Longest path from the start of each computation to the end; those past `from` have not changed.
+  /// Longest path from the start of each computation to the end; computations past `from` have not changed.
   void update_remaining(int from) {
     for (int i = from; i >= 0; --i) {
       std::int64_t longest = 0;
@@ -168,7 +168,7 @@ class EnvPipe {
     return path;
   }
 
-  /// The last computation that changed, -1 if none can.
+  /// Raises the lowest clock on the path by one step. Returns the last computation that changed, -1 if none can.
   int speed_up_slowest(const std::vector<int>& path) {
     const auto can_rise = [&](int i) { return !pinned_[i] && plan_[i] > 0; };
     Megahertz lowest(std::numeric_limits<int>::max());

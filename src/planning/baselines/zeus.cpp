@@ -53,7 +53,7 @@ std::vector<model::Plan> zeus_global_plans(const model::ComputationDag& dag) {
   for (const model::ComputationType& type : dag.types) {
     for (const model::Measurement& option : type.options) clocks.insert(option.clock);
   }
-  if (clocks.size() > 1) clocks.erase(Megahertz(0));  // of computations without a clock
+  if (clocks.size() > 1) clocks.erase(Megahertz(0));  // of computations that have no clock
   std::vector<model::Plan> plans;
   for (const Megahertz clock : clocks) {
     plans.push_back(plan_under(dag, [&](const model::ComputationType&) { return clock; }));

@@ -21,7 +21,7 @@ Status check_flows(const std::vector<double>& flows, std::size_t expected, const
   return Ok{};
 }
 
-/// What the energy of one iteration is of the order of, so that tolerances have a meaning where effective energy is 0.
+/// Order of magnitude of an iteration's energy, so that relative tolerances work where effective energy is 0.
 Joules iteration_energy(const model::ComputationDag& dag, Joules effective_energy, Seconds time) {
   return effective_energy + dag.total_blocking_power() * time;
 }
@@ -128,7 +128,7 @@ BoundCheck check_bound(const model::ComputationDag& dag, const model::LowerBound
     const Seconds deadline = std::max(certificates[i].deadline, bound.t_min());
     const Joules claimed = bound.at(deadline);
     const Joules certified = line->at(deadline);
-    // Two clocks of nearly equal time make a cliff, whose place is known to a part in 10^9: 0.001 of 1e-6.
+    // Two clocks of nearly equal time make a cliff; its position is known to a part in 10^9: 0.001 of 1e-6.
     const double cliff = 1e-3 * (line->fall * deadline).value();
     const double scale = std::abs(iteration_energy(dag, claimed, deadline).value()) + cliff;
     const double mismatch = std::abs((claimed - certified).value());
@@ -137,7 +137,7 @@ BoundCheck check_bound(const model::ComputationDag& dag, const model::LowerBound
       check.findings.push_back(fmt::format("bound at {} s is {} J; its certificate proves {} J", deadline.value(),
                                            claimed.value(), certified.value()));
 
-    // The curve less a line is convex between vertices, so that its least value is at one of them.
+    // The curve minus a line is convex between vertices, so its least value is at one of them.
     const auto below = [&](const model::BoundVertex& vertex) {
       return vertex.effective_energy - line->at(vertex.time);
     };

@@ -5,7 +5,7 @@
 namespace perseus::checker {
 namespace {
 
-/// How that type runs at a clock it may not have been measured at: the highest measured clock not above it.
+/// Measurement of that type at the highest measured clock not above the given one, which may be unmeasured.
 const model::Measurement& option_at(const model::ComputationType& type, Megahertz clock) {
   const auto not_above =
       std::ranges::find_if(type.options, [clock](const model::Measurement& option) { return option.clock <= clock; });

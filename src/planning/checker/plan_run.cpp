@@ -11,8 +11,8 @@ const model::Measurement& chosen(const model::ComputationDag& dag, const model::
   return dag.type_of(computation).options[plan[computation]];
 }
 
-/// The clock that the plan wants after position `position` of a rank's order, the order being repeated forever;
-/// 0 if the rank has no clock-controlled computation.
+/// The clock that the plan requests after position `position` of a rank's order, which repeats forever; 0 if the rank
+/// has no clock-controlled computation.
 Megahertz next_clock(const model::ComputationDag& dag, const model::Plan& plan, int rank, std::size_t position) {
   const std::vector<int>& order = dag.rank_order[rank];
   for (std::size_t step = 1; step <= order.size(); ++step) {
@@ -164,7 +164,7 @@ Simulation PlanRunner::run(const model::Plan& plan, const SimulationOptions& opt
   for (std::size_t c = 0; c < plan.size(); ++c) {
     result.start.emplace_back(start_[c]);
     result.end.emplace_back(end_[c]);
-    // The duration itself rather than end - start, which loses digits late in a long iteration.
+    // Use the duration itself, not end - start, which loses digits late in a long iteration.
     result.busy[dag_.computations[c].rank] += runs_[c].duration;
     result.energy_of.push_back(runs_[c].energy);
     result.computing_energy += runs_[c].energy;

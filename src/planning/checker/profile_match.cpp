@@ -14,7 +14,8 @@
 namespace perseus::checker {
 namespace {
 
-/// What the profile, or a draw of it, has for a type, derived where it was not measured; nothing if it cannot be had.
+/// The measurements that the profile, or a draw of it, has for a type, derived if it lacks them; nothing if
+/// impossible.
 std::vector<model::Measurement> measured(const model::ComputationType& type, const model::Profile& profile,
                                          const model::Profile& planned_with) {
   if (const model::ProfileEntry* entry = profile.find(type.stage, type.instruction)) return entry->measurements;
@@ -97,7 +98,7 @@ std::vector<std::string> check_expected(const model::ComputationDag& dag, const 
     model::ComputationDag drawn = dag;
     for (model::ComputationType& type : drawn.types) {
       const std::vector<model::Measurement> options = measured(type, draw, profile);
-      if (options.size() != type.options.size()) return {};  // check_against_profile() finds that
+      if (options.size() != type.options.size()) return {};  // check_against_profile() reports that
       for (std::size_t i = 0; i < options.size(); ++i) {
         type.options[i].time = options[i].time;
         type.options[i].energy = options[i].energy;

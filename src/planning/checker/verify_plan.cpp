@@ -11,7 +11,7 @@
 namespace perseus::checker {
 namespace {
 
-/// The plan that chooses in each computation the option that comes first in the order `less`.
+/// The plan that chooses for each computation its first option in the order `less`.
 template <class Less>
 model::Plan plan_of_least(const model::ComputationDag& dag, Less less) {
   model::Plan plan;
@@ -47,13 +47,13 @@ class FrontierCheck {
   double compare(int point, const char* quantity, double claimed, double recomputed, double scale, double tolerance) {
     const double difference = std::abs(claimed - recomputed);
     const double error = scale > 0 ? difference / scale : difference;
-    if (!(error <= tolerance))  // a claim that is not a number must not pass
+    if (!(error <= tolerance))  // a NaN must not pass
       report(point, quantity, claimed, recomputed,
              fmt::format("{}: {} is {}, recomputed {}", name_of(point), quantity, claimed, recomputed));
     return error;
   }
 
-  /// A time or an energy that a plan has.
+  /// Compares a time or an energy that a plan claims.
   void compare_realised(int point, const char* quantity, double claimed, double recomputed, double scale) {
     const double error = compare(point, quantity, claimed, recomputed, scale, options_.tolerance);
     verification_.worst_error = std::max(verification_.worst_error, error);
@@ -86,13 +86,13 @@ class FrontierCheck {
     const double time = expected.value();
     compare_realised(index, "time_s", point.time.value(), time, time);
     compare_realised(index, "energy_j", point.energy.value(), energy, energy);
-    // Effective energy is a difference of energies and may be near 0: its error is measured by what it is made of.
+    // Effective energy is a difference of energies and may be near 0: its error is relative to those energies.
     compare_realised(index, "effective_energy_j", point.effective_energy.value(), simulation.effective_energy.value(),
                      energy);
     check_bound_of(index, simulation);
   }
 
-  /// With the waiting that a noisy profile's lateness takes.
+  /// Includes the waiting that a noisy profile's lateness causes.
   [[nodiscard]] Joules energy_of(const model::FrontierPoint& point, const Simulation& simulation) const {
     return simulation.energy + dag_.total_blocking_power() * point.noise.lateness;
   }
@@ -138,7 +138,7 @@ class FrontierCheck {
     const double energy = (least_effective + dag_.total_blocking_power() * verification_.slowest_time).value();
     const int last = static_cast<int>(frontier_.points.size()) - 1;
     const double least_time = verification_.least_makespan.value();
-    // The plan that is expected to be the fastest need not be that by the means.
+    // The plan with the least expected time need not have the least time by the means.
     if (frontier_.maximum_clock_noise == model::ProfileNoise{}) {
       compare_realised(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time,
                        least_time);

@@ -14,7 +14,7 @@ bool agree(double claimed, double own) {
   return std::abs(claimed - own) <= kTolerance * std::max({1.0, std::abs(claimed), std::abs(own)});
 }
 
-/// Effective energy that no plan of the configuration can be below at this deadline, by the vertices of its curve.
+/// Lower bound on the effective energy of the configuration's plans at this deadline, by the vertices of its curve.
 bool least_at(const model::LowerBound& bound, double deadline_s, double& least_j) {
   const auto& v = bound.vertices;
   if (v.empty() || v.front().time.value() > deadline_s * (1 + 1e-12)) return false;
@@ -67,7 +67,7 @@ std::vector<std::string> verify_union(const std::vector<const model::Frontier*>&
       say(i, fmt::format("energy_j {} is below the bound {}", claim.energy.value(), bound_j));
     }
   }
-  // Whatever a configuration can do, the union can.
+  // The union contains all plans of each configuration.
   for (std::size_t c = 0; c < frontiers.size(); ++c) {
     for (std::size_t p = 0; p < frontiers[c]->points.size(); ++p) {
       const model::FrontierPoint& point = frontiers[c]->points[p];

@@ -142,7 +142,7 @@ void ParametricLongestPath::build_initial_tree() {
   }
   for (int i = n - 1; i > 0; --i) {
     const int v = preorder[i];
-    // The last child in preorder is seen first from the end.
+    // In a backward scan of the preorder the last child comes first.
     const int p = nodes_[v].parent;
     if (last_[p] == p) last_[p] = last_[v];
   }
@@ -202,7 +202,7 @@ bool ParametricLongestPath::push_flow() {
 
 void ParametricLongestPath::move_sides(int top, int except, bool to_sink_side) {
   if (top == except) return;
-  // Nine tenths of the time of a big instance are spent here: everything in locals, as stores to touched_ could alias.
+  // A big instance spends nine tenths of its time here: keep everything in locals, as stores to touched_ could alias.
   const Integer change = to_sink_side ? decrease_ : -decrease_;
   Event* const events = events_.data();
   const int* const blocks_at = blocks_at_.data();
@@ -242,7 +242,7 @@ void ParametricLongestPath::refresh_block(int block) {
 int ParametricLongestPath::arc_with_least_key() {
   for (int group = 0; group < static_cast<int>(group_least_.size()); ++group) {
     bool changed = false;
-    // Eight flags at a glance: most are not set.
+    // Test eight flags at once: most are not set.
     for (int block = group * kGroup; block < (group + 1) * kGroup; block += 8) {
       std::uint64_t flags = 0;
       std::memcpy(&flags, &touched_[block], sizeof flags);
@@ -316,7 +316,7 @@ void ParametricLongestPath::reroot(int new_root, int new_parent, int arc, int ar
   link(before, after);
   for (int w = nodes_[old_root].parent; w >= 0 && last_[w] == old_end; w = nodes_[w].parent) last_[w] = before;
 
-  // In preorder the new subtree is old subtree(new_root), then for each further stem node its old subtree without that
+  // The new subtree in preorder: old subtree(new_root), then for each further stem node its old subtree without that
   // of the stem node before it.
   int end = last_[new_root];
   int child = new_root, child_previous = previous_[new_root], child_end = end, child_after = events_[child_end].next;

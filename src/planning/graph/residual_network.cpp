@@ -93,7 +93,7 @@ std::optional<std::int64_t> ResidualNetwork::send_blocking_flow(int source, int 
       node = slots_[s].head;
     } else if (node == source) {
       return total;
-    } else {  // a dead end: step back and do not come again
+    } else {  // a dead end: step back and do not visit it again
       level_[node] = -1;
       node = slots_[slots_[path_.back()].mate].head;
       path_.pop_back();

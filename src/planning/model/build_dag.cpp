@@ -35,14 +35,14 @@ Options options_of(const Profile& profile) {
   return options;
 }
 
-/// One computation to be, in the schedule's own order.
+/// One computation of the DAG in construction, in the schedule's own order.
 struct Node {
   Action action;
   int rank = 0;
-  int position = 0;  ///< on its rank
+  int position = 0;  ///< index in its rank's order
 };
 
-/// Where each action of the schedule is; -1 where it is not.
+/// Index of each action in the schedule; -1 where the schedule lacks it.
 class Whereabouts {
  public:
   explicit Whereabouts(const Schedule& schedule)
@@ -71,7 +71,7 @@ class Whereabouts {
   std::array<std::vector<int>, num_instructions> tables_;
 };
 
-/// The schedule's actions with the constant-time ones added or left out, rank by rank.
+/// The schedule's actions, rank by rank, with the constant-time actions added or removed.
 std::vector<Node> expand(const Schedule& schedule, const Options& options) {
   const auto measured = [&](int stage, Instruction i) { return !options[stage][index(i)].empty(); };
   std::vector<std::array<char, num_instructions>> scheduled(schedule.num_stages);
@@ -103,7 +103,7 @@ std::vector<Node> expand(const Schedule& schedule, const Options& options) {
   return nodes;
 }
 
-/// What each computation waits for besides its rank.
+/// The dependencies of each computation besides those along its rank.
 class Precedence {
  public:
   Precedence(const std::vector<Node>& nodes, const Schedule& schedule) : nodes_(nodes), where_(schedule) {
@@ -167,7 +167,7 @@ class Precedence {
 
   const std::vector<Node>& nodes_;
   Whereabouts where_;
-  std::multimap<int, int> early_;  ///< node -> what it waits for, though it may not need it
+  std::multimap<int, int> early_;  ///< node -> a predecessor that it may not need
   int last_stage_ = 0;
 };
 
@@ -182,7 +182,7 @@ std::string deadlock_message(const std::vector<Node>& nodes, const std::vector<i
   return text + "the first again";
 }
 
-/// Derives what the schedule needs and the profile lacks, where that is possible.
+/// Derives measurements that the schedule needs and the profile lacks, where possible.
 Status complete(Options& options, const Profile& profile, const Schedule& schedule) {
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
@@ -286,7 +286,7 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
                                    node.action.microbatch};
     dag.rank_order[node.rank].push_back(number[i]);
   }
-  // The longest transfer that a computation sends: with blocking transfers, its rank waits for it.
+  // The longest transfer that a computation sends: its rank waits for it if transfers block.
   std::vector<Seconds> sends(nodes.size());
   std::vector<Seconds> latencies(edges.size());
   for (std::size_t e = 0; e < edges.size(); ++e) {

@@ -7,7 +7,7 @@ namespace perseus::model {
 void ClockTimeline::request(Megahertz clock, Seconds when, Seconds latency) {
   if (clock == requested_) return;
   requested_ = clock;
-  // A change that has begun is completed; one that waits for it is dropped.
+  // A change that has begun completes; a request that waits for it is dropped.
   while (!changes_.empty() && changes_.back().begins > when) changes_.pop_back();
   if (clock == (changes_.empty() ? first_ : changes_.back().clock)) return;
   const Seconds begins = changes_.empty() ? when : std::max(when, changes_.back().arrives);

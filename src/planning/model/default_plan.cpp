@@ -10,7 +10,7 @@ Watts waiting_power(const Frontier& frontier) {
   return any.time > Seconds(0) ? (any.energy - any.effective_energy) / any.time : Watts(0);
 }
 
-/// From here on the pipelines may run a slower point: their effective energy changes by that.
+/// From this iteration time on, pipelines may run a slower point, which changes their effective energy.
 struct Step {
   Seconds time;
   Joules change;
@@ -54,7 +54,7 @@ Seconds least_energy_time(std::span<const Followers> followers, Watts others, Se
     const Joules energy = effective + waiting * time;
     if (energy < least) least = energy, best = time;
   }
-  // Up to the allowed time itself nothing slower runs.
+  // Up to the allowed time itself no pipeline runs a slower point.
   return !steps.empty() && best == steps.back().time ? at_most : best;
 }
 

@@ -17,9 +17,9 @@ constexpr long max_stage_microbatches = 1L << 22;
 
 struct Family {
   const char* name;
-  int chunks;  ///< stages per rank that it fixes; 0: the caller chooses
+  int chunks;  ///< stages per rank if the schedule fixes it; 0: the caller chooses
   schedules::Ranks (*generate)(const ScheduleShape&);
-  /// What is wrong with the shape, or empty.
+  /// An error message if the shape is invalid, else empty.
   std::string (*objection)(const ScheduleShape&);
 };
 

@@ -55,7 +55,7 @@ Status validate_entry(const ProfileEntry& entry) {
   return Ok{};
 }
 
-/// Which instructions one stage has.
+/// The instructions of one stage.
 class StageInstructions {
  public:
   void add(Instruction i) { bits_ |= 1U << static_cast<unsigned>(i); }

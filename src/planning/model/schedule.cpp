@@ -53,7 +53,7 @@ Status Schedule::validate() const {
   std::size_t num_actions = 0;
   for (const auto& actions : ranks) num_actions += actions.size();
   const std::size_t pairs = static_cast<std::size_t>(num_stages) * static_cast<std::size_t>(num_microbatches);
-  // Also what keeps the table below from being larger than its input.
+  // This also keeps the table below from being larger than its input.
   if (num_actions < 2 * pairs) {
     return invalid(fmt::format("{} stages x {} microbatches need at least {} actions, found {}", num_stages,
                                num_microbatches, 2 * pairs, num_actions));

@@ -26,8 +26,8 @@ Ranks one_forward_one_backward(const ScheduleShape& shape) {
   return ranks;
 }
 
-// As in Merak: in the steady state a backward recomputes within itself; in the cool-down, where a rank waits between
-// two backwards, it recomputes while it waits. The last rank has no cool-down.
+// As in Merak: in the steady state a backward recomputes within itself; in the cool-down a rank waits between two
+// backwards and recomputes meanwhile. The last rank has no cool-down.
 Ranks early_recompute(const ScheduleShape& shape) {
   using enum Instruction;
   Ranks ranks = one_forward_one_backward(shape);

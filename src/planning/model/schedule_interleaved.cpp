@@ -1,7 +1,7 @@
-// Interleaved 1F1B: each rank holds V stages (chunks) and turns from one to the next after each round of microbatches.
+// Interleaved 1F1B: each rank holds V stages (chunks) and switches to the next after each round of microbatches.
 //
-// The order is PyTorch's, which is Megatron's with rounds of any size; with one stage per rank and a split backward the
-// same walk is the zero-bubble schedule ZB-H1, whose weight gradients run `rank` steps late and so fill the cool-down.
+// The order is PyTorch's, which is Megatron's with rounds of any size. With one stage per rank and a split backward
+// it is the zero-bubble schedule ZB-H1: its weight gradients run `rank` steps late and so fill the cool-down.
 #include <algorithm>
 
 #include "planning/model/make_schedule.h"

@@ -1,8 +1,8 @@
-// The V-shaped schedules: rank r holds stages r and 2P-1-r, so that a microbatch goes down the ranks and comes back up.
+// The V-shaped schedules: rank r holds stages r and 2P-1-r, so a microbatch passes down the ranks and back up.
 //
 // ZBV (Qi et al. 2024) fills bubbles with weight gradients; DualPipeV (DeepSeek) pairs the forward of one direction
-// with the backward of the other. Both in the order of PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV;
-// DualPipeV's overlapped pairs are given one after the other, forward first.
+// with the backward of the other. Both follow the order of PyTorch's ScheduleZBVZeroBubble and ScheduleDualPipeV. The
+// two computations of an overlapped pair of DualPipeV run one after the other, forward first.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace {
 
 using enum Instruction;
 
-/// One rank's order in the making. Way `down` is stage r, way `up` is stage 2P-1-r. Microbatches are taken in order.
+/// The two stages of a rank: `down` is stage r, `up` is stage 2P-1-r. Each runs its microbatches in order.
 enum Way : std::size_t { down = 0, up = 1 };
 
 class RankOrder {
@@ -26,12 +26,12 @@ class RankOrder {
 
   void run_forward(Way way) { add(forward, way, forwards_[way]++); }
   void run_backward(Way way) { add(backward, way, backwards_[way]++); }
-  /// Its weight gradient is owed.
+  /// Runs an input gradient and defers its weight gradient.
   void run_input_gradient(Way way) {
     owed_.push_back({weight_gradient, stages_[way], backwards_[way]});
     add(input_gradient, way, backwards_[way]++);
   }
-  /// The weight gradient that has been owed longest, if any.
+  /// Appends the weight gradient deferred longest, if any.
   void run_weight_gradient() {
     if (owed_.empty()) return;
     add(owed_.front());
@@ -58,7 +58,7 @@ class RankOrder {
  private:
   void add(Instruction instruction, Way way, int microbatch) { add({instruction, stages_[way], microbatch}); }
   void add(const Action& action) {
-    if (action.microbatch < num_microbatches_) actions_.push_back(action);  // ZBV plans for more, see there
+    if (action.microbatch < num_microbatches_) actions_.push_back(action);  // ZBV plans for more, see zbv()
   }
 
   std::array<int, 2> stages_;
@@ -73,7 +73,7 @@ class RankOrder {
 
 Ranks zbv(const ScheduleShape& shape) {
   const int num_ranks = shape.num_ranks;
-  // Fewer microbatches than fill the pipeline: plan for a full one and leave out those that are not there.
+  // Fewer microbatches than fill the pipeline: plan for a full one and omit the missing microbatches.
   const int count = std::max(2 * num_ranks - 1, shape.num_microbatches);
   Ranks ranks(num_ranks);
   for (int rank = 0; rank < num_ranks; ++rank) {
@@ -135,7 +135,7 @@ Ranks dualpipev(const ScheduleShape& shape) {
       order.run_forward(up);
       order.run_backward(down);
     }
-    // No forwards are left: from the middle on, weight gradients are put off to fill the bubbles of what follows.
+    // No forwards are left: from the middle on, defer weight gradients to fill the bubbles that follow.
     const int middle = (rank + 1) / 2;
     bool split = false;
     const auto run = [&](Way way) { split ? order.run_input_gradient(way) : order.run_backward(way); };

@@ -5,7 +5,7 @@
 namespace perseus::model {
 namespace {
 
-/// Every node that is left waits for another one that is left: walking back must meet itself.
+/// Every remaining node waits for another remaining node: following predecessors must reach a node twice.
 std::vector<int> find_cycle(const std::vector<std::pair<int, int>>& edges, const std::vector<int>& waiting_for) {
   std::vector<int> predecessor(waiting_for.size(), -1);
   for (const auto& [before, after] : edges) {

@@ -19,7 +19,7 @@ int most_boundaries(int num_ranks) { return num_ranks > 2 ? num_ranks : num_rank
 Result<Seconds> TransferLatency::between(int from, int to, int num_ranks) const {
   if (boundaries.empty()) return common;
   const auto given = static_cast<int>(boundaries.size());
-  // With two ranks, boundary 0 is the only one, so it comes first.
+  // With two ranks, boundary 0 is the only one, so test for it first.
   for (const int boundary : {std::min(from, to), num_ranks - 1}) {
     const int low = boundary, high = (boundary + 1) % num_ranks;
     const bool forward = from == low && to == high, backward = from == high && to == low;

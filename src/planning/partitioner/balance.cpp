@@ -14,7 +14,7 @@ namespace {
 using Ticks = std::int64_t;
 __extension__ using Wide = __int128;  // products of two sums of ticks
 
-/// Seconds as whole numbers of the smallest power of ten that fits, see the header.
+/// Seconds as integer multiples of the smallest power of ten that fits, see the header.
 std::vector<Ticks> in_ticks(std::span<const Seconds> layers) {
   double total = 0;
   for (const Seconds layer : layers) total += layer.value();
@@ -26,7 +26,7 @@ std::vector<Ticks> in_ticks(std::span<const Seconds> layers) {
   return ticks;
 }
 
-/// Shortest and longest stage that are allowed, or that a partition has.
+/// Shortest and longest stage: the allowed range, or that of a partition.
 struct Window {
   Ticks shortest = 0;
   Ticks longest = 0;
@@ -34,7 +34,7 @@ struct Window {
 
 bool is_better(Window a, Window b) { return Wide{a.longest} * b.shortest < Wide{b.longest} * a.shortest; }
 
-/// Answers whether the layers can be cut so that all stages lie within a window.
+/// Decides whether the layers can be cut so that all stages lie within a window.
 class Cutter {
  public:
   Cutter(const std::vector<Ticks>& layers, int stages)
@@ -46,7 +46,7 @@ class Cutter {
 
   [[nodiscard]] Ticks total() const { return ends_.back(); }
 
-  /// Without a limit from below, taking as much as fits is best; needing fewer stages is fine, as any can be split.
+  /// Without a lower limit the greedy cut is best; fewer stages are fine, as any stage can be split.
   [[nodiscard]] bool fits_below(Ticks longest) const {
     int used = 0;
     for (int begin = 0; begin < num_layers_; ++used) {
@@ -69,7 +69,7 @@ class Cutter {
     return !starts.empty() && starts.back() == 0;
   }
 
-  /// The partition within the window whose earlier stages take as many layers as they can.
+  /// The partition within the window whose earlier stages take as many layers as possible.
   Partition cut(Window window) {
     set_window(window);
     std::vector<std::vector<int>> starts(stages_ + 1);  // starts[s]: where stage s may start so that the rest fits
@@ -98,7 +98,7 @@ class Cutter {
     }
   }
 
-  /// From the layers (descending) where a stage may start to those where the stage before it may.
+  /// Maps the layers (descending) where a stage may start to those where the stage before it may start.
   void one_stage_earlier(const std::vector<int>& starts, std::vector<int>& earlier) const {
     earlier.clear();
     if (starts.empty()) return;
@@ -133,7 +133,7 @@ Ticks greatest(Ticks low, Ticks high, Predicate yes) {
   return least(low, high, [&](Ticks x) { return !yes(x); }) - 1;
 }
 
-/// The window with the least longest stage, and for that the longest shortest one.
+/// The window with the least longest stage and, among those, the longest shortest stage.
 Window least_longest(Cutter& cutter, Ticks mean) {
   Window window;
   window.longest = least(0, cutter.total(), [&](Ticks longest) { return cutter.fits_below(longest); });
@@ -141,16 +141,16 @@ Window least_longest(Cutter& cutter, Ticks mean) {
   return window;
 }
 
-/// Walks the staircase of windows that no partition beats in both ends, from the least longest stage on; what cannot
-/// have a smaller ratio than the best so far is skipped.
+/// Enumerates the windows that no partition beats at both ends, from the least longest stage on; skips windows that
+/// cannot have a smaller ratio than the best so far.
 Window least_imbalance(Cutter& cutter, Ticks mean) {
   Window best = least_longest(cutter, mean);
   for (Window corner = best;;) {
-    // What comes has a longer longest stage, so its shortest must beat both this one and the ratio.
+    // Later windows have a longer longest stage, so their shortest stage must beat both this one and the ratio.
     const auto by_ratio = static_cast<Ticks>(Wide{corner.longest + 1} * best.shortest / best.longest) + 1;
     const Ticks shortest = std::max(corner.shortest + 1, by_ratio);
     if (shortest > mean) return best;
-    // No shortest stage is above the mean, so none of these is worth it from here on.
+    // No shortest stage is above the mean, so no later window can improve the ratio.
     const auto limit = static_cast<Ticks>(std::min<Wide>(Wide{best.longest} * mean / best.shortest, cutter.total()));
     if (limit <= corner.longest || !cutter.fits({shortest, limit})) return best;
     corner.longest = least(corner.longest, limit, [&](Ticks longest) { return cutter.fits({shortest, longest}); });

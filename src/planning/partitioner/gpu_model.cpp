@@ -10,13 +10,13 @@
 namespace perseus::partitioner {
 namespace {
 
-// Assumed for all GPUs, see docs/partition.md for how far the result is from measurements.
+// Assumed for all GPUs; docs/partition.md compares the results with measurements.
 constexpr double matmul_efficiency = 0.8;
 constexpr double memory_efficiency = 0.8;
-constexpr double memory_activity = 0.7;  ///< dynamic power of a kernel that only moves bytes, compute-bound is 1
+constexpr double memory_activity = 0.7;  ///< dynamic power of a kernel that only moves bytes; compute-bound is 1
 constexpr Seconds launch_latency{5e-6};
 
-// Of each GPU, in the order of GpuModel's fields, and where it is from (docs/partition.md has the same as a table):
+// Figures of each GPU, in the order of GpuModel's fields, with their sources (docs/partition.md has the same table):
 //   clocks       A40, A100: the paper, section 6.2, and its profiles (every 15 MHz). H100, H200: 1980 MHz as the paper
 //                quotes NVIDIA's white paper. Lowest clock and step of Hopper, and all of Blackwell's but the 1965 MHz
 //                that its driver lists: assumed.
@@ -26,9 +26,9 @@ constexpr Seconds launch_latency{5e-6};
 //   memory       data sheets: 696, 1935 (80 GB), 2039 (80 GB), 3350, 4800, 8000 GB/s.
 //   link         one direction. PCIe 4.0 x16: 32 GB/s; NVLink 3, 4 and 5: half of the data sheets' 600, 900, 1800 GB/s.
 //   power limit  data sheets; A100-SXM: 500 W, since the published profile draws up to 480 W where the data sheet has
-//   400. static and dynamic power, voltage knee and floor: assumed. A40, A100: by hand, with the published profiles in
-//   view;
-//                the others: A100's shape, scaled to their limit.
+//                400.
+//   power        static and dynamic power, voltage knee and floor: assumed. A40, A100: estimated by hand with the
+//                published profiles as a guide; the others: A100's shape, scaled to their limit.
 //   blocking     A40, A100-SXM: published with the profiles (70.38, 83.64 W); the others: assumed.
 constexpr std::array gpus = {
     GpuModel{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, Watts(300),

@@ -20,17 +20,16 @@
 namespace perseus::partitioner {
 namespace {
 
-/// Differences below this are rounding.
+/// Differences below this are rounding errors.
 constexpr double noise = 1e-9;
 
-/// One pipeline whose computations get their options from one partition after the other.
+/// One pipeline whose computations take their options from one partition after another.
 class Candidates {
  public:
   Candidates(const std::vector<model::Layer>& layers, const EnergyGoal& goal, model::ComputationDag dag)
       : layers_(layers), goal_(goal), dag_(std::move(dag)) {}
 
-  /// Iteration time with every computation at its fastest; infinite for a partition that is not possible.
-  /// O(computations).
+  /// Iteration time with every computation at its fastest; infinite for an impossible partition. O(computations).
   Seconds fastest(const Partition& partition) {
     if (!set_options(partition)) return Seconds(std::numeric_limits<double>::infinity());
     std::vector<Seconds> of_type;
@@ -61,7 +60,7 @@ class Candidates {
     return bound->second.at(deadline) + dag_.total_blocking_power() * deadline;
   }
 
-  /// How many were planned so far.
+  /// Number of partitions planned so far.
   [[nodiscard]] int planned() const { return static_cast<int>(bounds_.size()); }
 
  private:
@@ -102,7 +101,7 @@ long count_partitions(int layers, int stages, long limit) {
   return count > static_cast<double>(limit) ? limit + 1 : std::lround(count);
 }
 
-/// All of them, earlier stages larger first.
+/// All partitions, larger earlier stages first.
 void list_partitions(int layers, int stages, std::vector<int>& begun, std::vector<Partition>& all) {
   const int left = stages - static_cast<int>(begun.size());
   if (left == 0) {
@@ -118,7 +117,7 @@ void list_partitions(int layers, int stages, std::vector<int>& begun, std::vecto
   }
 }
 
-/// One layer moved from a stage to another, those between shifted along: earlier stages larger first.
+/// Moves one layer from a stage to another and shifts the stages between them; larger earlier stages first.
 std::vector<Partition> neighbours(const Partition& partition) {
   std::vector<Partition> all;
   for (const int shift : {1, -1}) {

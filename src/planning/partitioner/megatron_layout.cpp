@@ -82,7 +82,7 @@ Result<std::string> megatron_layout(std::span<const model::Layer> layers, const 
   for (int s = 0; s < num_stages;) {
     int end = s + 1;
     while (end < num_stages && stages[end] == stages[s]) ++end;
-    // The last stage has no bar after it, so it never takes part: it ends with L and the others do not.
+    // The last stage has no bar after it, so it never joins a repetition: it ends with L and the others do not.
     if (end - s >= 3) {
       layout += fmt::format("({}|)*{}", stages[s], end - s);
     } else {

@@ -22,7 +22,7 @@ struct Model {
   Shape shape;
 };
 
-// Eager code writes every intermediate: see docs/partition.md for the operations behind each number.
+// Eager code writes every intermediate: docs/partition.md lists the operations behind each number.
 constexpr Passes eager_gpt{23, 17, 8.5, 24};
 constexpr Passes eager_bloom{22, 19, 7, 24};
 constexpr Passes eager_bert{23, 2, 8.5, 18};

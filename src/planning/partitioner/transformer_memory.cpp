@@ -21,11 +21,11 @@ std::vector<model::StageMemory> memory_of(const TransformerShape& shape, const W
   const double b = workload.microbatch_size, s = workload.sequence_length, h = shape.hidden;
   const double attention_size = static_cast<double>(shape.heads) * shape.head_size;
   const double sbh = s * b * h;
-  // Not divided: inputs of both normalizations, of QKV and of the MLP, two dropout masks.
+  // Not divided by tensor parallelism: inputs of both normalizations, of QKV and of the MLP, two dropout masks.
   const double replicated = (4 * e + 2) * sbh;
   // Divided: queries, keys, values, the projection's input; input and output of the MLP's activation.
   const double divided = share * e * s * b * (4 * attention_size + 2 * static_cast<double>(shape.ffn));
-  // Softmax and dropout's output, and its mask.
+  // Output of softmax and of dropout, and dropout's mask.
   const double scores = share * (2 * e + 1) * shape.heads * s * s * b;
   const double layer = replicated + divided + scores;
   const double logits = 4 * s * b * shape.vocabulary * share;

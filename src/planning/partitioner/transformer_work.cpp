@@ -17,7 +17,7 @@ class LayerBuilder {
         tokens_(double(workload.microbatch_size) * workload.sequence_length),
         element_(bytes_per_element(workload.precision)) {}
 
-  /// A linear layer: tokens x in times in x out, `share` of it on this GPU; `copies` of its weights exist.
+  /// A linear layer: tokens x in times in x out, `share` of it on this GPU; there are `copies` of its weights.
   void linear(double in, double out, double share = 1, double rows_per_token = 1, double copies = 1) {
     const double rows = tokens_ * rows_per_token;
     work_.parameters += in * out * copies;
@@ -32,7 +32,7 @@ class LayerBuilder {
   void elementwise(double passes, double elements) { add({0, element_ * passes * elements * tokens_, 0, 0}, 2); }
   void launches(int count) { add({0, 0, 0, count}, 2); }
 
-  /// Scores and their use, for queries and keys of these sizes and values of that size per head.
+  /// Attention scores and their product with the values, for these sizes of queries, keys and values per head.
   void attention(double heads, double query_size, double value_size, double passes, bool causal) {
     const double s = workload_.sequence_length;
     const double on_chip_heads = heads / workload_.tensor_parallel;
@@ -48,7 +48,7 @@ class LayerBuilder {
     }
   }
 
-  /// After each half of a layer that is split over GPUs, its sum is exchanged.
+  /// The all-reduce after each half of a layer that is split over GPUs.
   void all_reduce() {
     const double n = workload_.tensor_parallel;
     if (n > 1) add({0, 0, 2 * (n - 1) / n * tokens_ * shape_.hidden * element_}, 1);
@@ -73,7 +73,8 @@ class LayerBuilder {
     all_reduce();
   }
 
-  /// T5's decoder: queries from here, keys and values from the encoder's output (as many tokens).
+  /// Cross-attention of T5's decoder: queries of the decoder, keys and values of the encoder's output (as many
+  /// tokens).
   void cross_attention() {
     const double tp = 1.0 / workload_.tensor_parallel;
     const double size = double(shape_.heads) * shape_.head_size;
@@ -93,7 +94,7 @@ class LayerBuilder {
 
   void experts() {
     linear(shape_.hidden, shape_.experts);
-    // Tokens are sorted by expert, and back.
+    // Sorts tokens by expert, and back.
     elementwise(4.0 * shape_.active_experts, shape_.hidden);
     const double before = work_.parameters;
     mlp(shape_.expert_ffn, shape_.active_experts, double(shape_.experts) / workload_.expert_parallel);
@@ -112,7 +113,7 @@ class LayerBuilder {
     launches(shape_.passes.launches);
   }
 
-  /// Look-up, positions, and what is done to their sum.
+  /// Look-up, positions, and the operations on their sum.
   void embedding() {
     work_.parameters += double(shape_.vocabulary + shape_.positions) * shape_.hidden;
     elementwise(shape_.positions > 0 ? 8 : 4, shape_.hidden);
@@ -131,7 +132,7 @@ class LayerBuilder {
       elementwise(2, shape_.hidden);
       linear(shape_.hidden, shape_.vocabulary, tp);
       if (shape_.shifted_labels) elementwise(2, logits);
-      // The loss is computed in single precision: converted if need be, read twice for the sum, written once.
+      // The loss uses single precision: a conversion if needed, two reads for the sum, one write.
       const double conversion = workload_.precision == Precision::tf32 ? 0 : element_ + 4;
       add({0, (conversion + 12) * logits * tokens_, 0, 4}, 1);
     }
@@ -196,7 +197,7 @@ std::vector<LayerWork> work_of(const EncoderDecoderShape& both, const Workload& 
     builder.glue();
     builder.self_attention();
     if (decoder) {
-      // A third sub-layer: half of the glue of the other two once more.
+      // A third sub-layer adds half of the elementwise work of the other two.
       builder.elementwise(shape.passes.hidden / 2, shape.hidden);
       builder.launches(shape.passes.launches / 2);
       builder.cross_attention();

@@ -22,7 +22,7 @@ class BlockBuilder {
     const double pixels_out = images_ * side_out * side_out;
     work_.parameters += weights + 2 * out;
     add({2 * weights * pixels_out * share, element_ * (pixels_in * in + (pixels_out * out + weights) * share)});
-    elementwise(3, out * share, side_out);  // read for the statistics, read and written to normalise
+    elementwise(3, out * share, side_out);  // one read for the statistics, a read and a write to normalize
   }
 
   void elementwise(double passes, double channels, double side) {

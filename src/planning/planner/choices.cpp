@@ -13,7 +13,7 @@ ChoiceSet make_choices(const std::vector<model::Measurement>& options, Watts blo
     sorted.push_back(
         {options[i].time, options[i].energy - blocking_power * options[i].time, static_cast<std::uint16_t>(i)});
   }
-  // Fastest first; among equally fast ones the cheapest decides.
+  // Fastest first; among equally fast choices the cheapest comes first.
   std::ranges::stable_sort(sorted, [](const Choice& a, const Choice& b) {
     return std::pair(a.time, a.effective_energy) < std::pair(b.time, b.effective_energy);
   });

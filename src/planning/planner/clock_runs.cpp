@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-constexpr long kOperationsPerClock = 10;  // of a computation, in elementary operations
+constexpr long kOperationsPerClock = 10;  // per computation, in elementary operations
 
 }  // namespace
 
@@ -36,7 +36,7 @@ ClockRuns::ClockRuns(const model::ComputationDag& dag) : dag_(dag) {
 
 int ClockRuns::option(int type, Megahertz clock) const {
   const std::vector<model::Measurement>& options = dag_.types[type].options;
-  // Options stand highest clock first.
+  // Options are in descending order of clock.
   const auto at = std::ranges::lower_bound(options, clock, std::greater{}, &model::Measurement::clock);
   return at != options.end() && at->clock == clock ? static_cast<int>(at - options.begin()) : -1;
 }
@@ -91,8 +91,8 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
   const double iteration_s = relaxation.deadline().value();
   const double dwell_s = std::min(limits.min_dwell.value(), iteration_s);
 
-  // By the relaxed optimum, per position j = 1..length: when it ends, what a clock that arrives late costs there (per
-  // natural logarithm of the ratio of durations, see below), and cost[c * row + j], of the first j at clock c.
+  // At the relaxed optimum, per position j = 1..length: its end; the cost of a late clock there (per natural
+  // logarithm of the ratio of durations, see below); and cost[c * row + j], the cost of the first j at clock c.
   std::vector<double> end(row), late_j(row, 0), cost(clocks * row, 0), log_time(clocks * row, 0);
   for (std::size_t j = 1; j <= length; ++j) {
     if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) return;
@@ -110,10 +110,10 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
   }
   end[0] = end[length] - iteration_s;  // the last change of the iteration before
 
-  // before[c * row + j]: the least cost of the first j computations in runs that are all long enough, if clock c comes
-  // next; previous_clock: the clock of the last of these runs. A clock that arrives `late` s late costs a computation
-  // late * (1 - t_fast / t_slow) seconds when it was slower; log(t_slow / t_fast) stands in for that ratio, so that one
-  // pass over clocks from slow to fast finds the best predecessor of each.
+  // before[c * row + j]: the least cost of the first j computations in runs that are all long enough, if clock c
+  // comes next; previous_clock: the clock of the last of these runs. After a slower clock, a clock that arrives
+  // `late` s late costs a computation late * (1 - t_fast / t_slow) seconds. log(t_slow / t_fast) replaces that ratio,
+  // so that one pass over clocks from slow to fast finds the best predecessor of each.
   std::vector<double> before(clocks * row, 0), at_clock(clocks, kInfinity);
   std::vector<std::size_t> previous_clock(clocks * row, 0), run_start(clocks * row, 0);
   std::size_t latest_start = 0, last_clock = 0;
@@ -132,7 +132,7 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
     }
     last_clock = cheapest;
     if (j == length) break;
-    // Clocks stand highest first: going up from the lowest, `slow` is the best of those below.
+    // Clocks are in descending order: going up from the lowest, `slow` is the best of those below.
     double slow = kInfinity;
     std::size_t slow_clock = 0;
     for (std::size_t c = clocks; c-- > 0;) {
@@ -142,7 +142,7 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
         slow_clock = c;
       }
       const bool from_slow = slow - log_t < at_clock[cheapest];
-      // From a faster clock nothing is lost; `cheapest` is one, or costs no less than `slow` says.
+      // A change from a faster clock costs nothing; `cheapest` is faster, or costs no less than `slow`.
       const bool is_faster = cheapest <= c;
       before[c * row + j] = is_faster && !from_slow ? at_clock[cheapest] : slow - log_t;
       previous_clock[c * row + j] = is_faster && !from_slow ? cheapest : slow_clock;
@@ -211,8 +211,8 @@ bool ClockRuns::lengthen_runs(model::Plan& plan, const std::vector<double>& end_
       const auto shortest = std::ranges::min_element(runs, {}, &Run::dwell_s);
       if (shortest->dwell_s >= min_dwell.value()) break;
 
-      // Merge it with the neighbor that costs less, at the cheapest clock that slows nothing down, if there is one;
-      // else at the clock with the least sum of times.
+      // Merge it with the neighbor that costs less, at the cheapest clock that slows nothing down; if there is none,
+      // at the clock with the least sum of times.
       struct Merge {
         std::size_t from, to;
         Megahertz clock;

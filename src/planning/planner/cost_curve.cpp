@@ -45,7 +45,7 @@ void scale_step_costs(CostCurves& curves) {
   const int bits = 60 - static_cast<int>(std::bit_width(curves.curve_of.size()));
   for (CostCurve& curve : curves.curves) {
     curve.step_cost.assign(curve.energy_j.size(), 0);
-    std::int64_t slower = 0;  // rounding may not break convexity: a lower bound would exceed its upper bound
+    std::int64_t slower = 0;  // rounding must not break convexity: a lower bound would exceed its upper bound
     for (std::size_t k = curve.energy_j.size(); k-- > 1;) {
       const double part = largest > 0 ? (curve.energy_j[k - 1] - curve.energy_j[k]) / largest : 0;
       slower = std::max<std::int64_t>(slower, std::llround(std::ldexp(part, bits)));

@@ -22,13 +22,13 @@
 namespace perseus::planner {
 namespace {
 
-// The tastes of roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The first
-// two are the best alone.
+// Parameters of the roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The
+// first two are the best alone.
 constexpr std::array<Taste, 4> kTastes{{{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
 constexpr int kTastesInTurn = 2;
 
-// What an effort is worth: how many of the deadlines asked for it realizes, how many more between two of them, and
-// whether a deadline gets all tastes, or one of the first, in turn. Each effort realizes all that a lower one does.
+// Work at one effort: it realizes one of `every` requested deadlines and `between` deadlines per interval, each with
+// all tastes or with one of the first tastes in turn. A higher effort realizes everything that a lower effort does.
 struct EffortLevel {
   int every, between;
   bool all_tastes;
@@ -49,23 +49,24 @@ EffortLevel level_of(Effort effort) {
 // Relative error of sums over an iteration.
 constexpr double kLastDigits = 1e-10;
 
-// How many computations the descent of limited plans may realize, over all points: about a second.
+// Limit on the computations that the descent of limited plans realizes, over all points: about a second.
 constexpr double kDescentSteps = 4e7;
 
-// How many points per deadline asked for a frontier keeps at most.
+// A frontier keeps at most this many points per requested deadline.
 constexpr int kPointsPerDeadline = 2;
 
-// What a computation costs a pass over the DAG, in elementary operations (base/stop_check.h).
+// Cost of a computation in a pass over the DAG, in elementary operations (base/stop_check.h).
 constexpr long kOperationsOfRealising = 10, kOperationsOfRounding = 40, kOperationsOfLateClocks = 40;
 
-// A GPU makes one clock change at a time. What becomes of a request during a change is its driver's secret, so plans
-// leave each change the time it takes, and some more for computations that end early.
+// A GPU makes one clock change at a time. The effect of a request during a change depends on the driver, so plans
+// leave each change its latency, and some more for computations that end early.
 constexpr double kDwellLatencies = 1.1;
 
-// Prices tried at T_min when clocks are limited: from those of the relaxation up, until nothing that has one is slowed.
+// Prices tried at T_min when clocks are limited: from those of the relaxation up, until no priced computation is
+// slowed.
 constexpr double kHighestPriceFactor = 1e4, kPriceStep = 1.05;
 
-// Rounded plans as they are found while the deadline falls, without those that a later one makes useless.
+// Collects rounded plans while the deadline falls; drops each plan that a later plan dominates.
 class Candidates {
  public:
   explicit Candidates(const Kinds& kinds) : kinds_(kinds) {}
@@ -75,7 +76,7 @@ class Candidates {
     kept_.push_back({makespan, energy_j, kinds_.plan_of(choices)});
   }
 
-  /// The Pareto set of what they realize; leaves this empty.
+  /// Realizes the plans, returns the Pareto set and empties the collection.
   std::vector<model::FrontierPoint> realise(Realiser& realiser, StopCheck& check) {
     std::vector<model::FrontierPoint> points;
     points.reserve(kept_.size());
@@ -101,11 +102,11 @@ class Candidates {
 
 struct Deadline {
   Seconds time;
-  int taste;  // index into kTastes; kAllTastes: all of them, and the punctual one, so that some plan keeps it
+  int taste;  // index into kTastes; kAllTastes: all of them, and the punctual one, so that some plan meets it
 };
 constexpr int kAllTastes = -1;
 
-// The deadlines to realize, falling from T* to T_min, with those of `also` in between; the last one is 0, so that the
+// The deadlines to realize, falling from T* to T_min, merged with those of `also`; the last one is 0, so that the
 // sweep runs to its end.
 std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count, const EffortLevel& level,
                                         const std::vector<Seconds>& also) {
@@ -130,13 +131,13 @@ void set_energies(const model::ComputationDag& dag, model::Frontier& frontier) {
     const Joules blocking = dag.total_blocking_power() * point.time;
     point.energy = point.effective_energy + blocking;
     point.bound = frontier.bound.at(point.time) + blocking;
-    // Where a point lies on the curve, the last digits must not make it look better than the bound.
+    // A point on the curve must not beat the bound by a rounding error.
     if (point.bound > point.energy && point.bound < point.energy * (1 + kLastDigits)) point.bound = point.energy;
   }
 }
 
-// Of more points than that, the one closest to its bound in each of as many equal spans of time; both ends and the
-// slowest point of each deadline of `also` stay.
+// If there are more than `most` points, keeps in each of `most` equal spans of time the point closest to its bound;
+// both ends and the slowest point of each deadline of `also` stay.
 void thin_out(std::vector<model::FrontierPoint>& points, int most, const std::vector<Seconds>& also) {
   if (static_cast<int>(points.size()) <= most) return;
   std::set<std::size_t> wanted;
@@ -150,7 +151,7 @@ void thin_out(std::vector<model::FrontierPoint>& points, int most, const std::ve
   int span_of_last = -1;
   for (std::size_t i = 0; i < points.size(); ++i) {
     const int span = i + 1 == points.size() ? most : static_cast<int>((slowest - points[i].time) / range * most);
-    const bool keeps = i > 0 && (i == 1 || wanted.contains(i - 1));  // nothing replaces the slowest and what is wanted
+    const bool keeps = i > 0 && (i == 1 || wanted.contains(i - 1));  // nothing replaces the slowest and wanted points
     if (keeps) span_of_last = -1;
     if (span != span_of_last || wanted.contains(i)) {
       kept.push_back(std::move(points[i]));
@@ -180,8 +181,8 @@ class Planner {
     for (const double tolerance : model::kUsualTolerances) wanted_.push_back((1 + tolerance) * t_max);
   }
 
-  // Clocks change at once, as often as one likes. What it returns is of no use once the check has stopped it; so is
-  // what plan_limited() returns.
+  // Plans for clocks that change at once, any number of times. If the check has stopped planning, the result is
+  // unusable; the same holds for plan_limited().
   model::Frontier plan_free() {
     Relaxation relaxation(dag_, kinds_);
     Rounding rounding(dag_, kinds_, relaxation);
@@ -212,7 +213,7 @@ class Planner {
     return frontier;
   }
 
-  // Clocks arrive late, or must stay for a while. Prices guide the runs; what they realize decides.
+  // Plans for clocks that arrive late or must stay for a while. Prices propose the runs; their realized times decide.
   model::Frontier plan_limited(const model::Frontier& free) {
     Relaxation relaxation(dag_, kinds_);
     LateClocks late(dag_, options_.switch_latency);
@@ -241,7 +242,7 @@ class Planner {
       }
     };
     sweep(relaxation, [&](const Deadline&) { add_all(1); });
-    // Limits make plans slower than the relaxation thinks; higher prices than those of T_min fill the fast end.
+    // Limits make plans slower than the relaxation assumes; higher prices than those of T_min fill the fast end.
     for (double factor = 1; factor < kHighestPriceFactor && !check_.stopped(); factor *= kPriceStep) add_all(factor);
     if (check_.stopped()) return {};
     keep_pareto(points);
@@ -257,10 +258,10 @@ class Planner {
   }
 
  private:
-  // After a pass over the DAG that costs so many operations per computation.
+  // Call after a pass over the DAG that costs this many operations per computation.
   bool stop(long operations) { return check_.stop(operations * static_cast<long>(dag_.computations.size())); }
 
-  // Slows down what each point leaves, from the fast end, where limits cost most, as far as the budget goes.
+  // Lowers clocks of each point where time remains, from the fast end, where limits cost most, within the budget.
   void descend(LateClocks& late, std::vector<model::FrontierPoint>& points) {
     long budget = static_cast<long>(kDescentSteps * level_.density() / static_cast<double>(dag_.computations.size()));
     for (std::size_t left = points.size(); left > 0 && budget > 0 && !check_.stopped(); --left) {
@@ -301,13 +302,13 @@ class Planner {
   ClockRuns runs_;
   Seconds min_dwell_;
   Seconds t_min_;
-  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max, usual tolerances, those asked for
+  std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max, usual tolerances, requested ones
 };
 
 }  // namespace
 
 double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptions& options) {
-  // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and what limits cost.
+  // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and the cost of limits.
   const auto n = static_cast<double>(dag.computations.size());
   const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
   const double sweep_s = 4e-10 * n * n * dag.num_ranks(), rounding_s = 3e-8 * n * deadlines;

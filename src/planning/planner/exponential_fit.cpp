@@ -18,7 +18,7 @@ struct Line {
   double squared_error = 0;
 };
 
-/// The best offset + slope * basis(rate, s).
+/// The best fit of offset + slope * basis(rate, s).
 Line project(double rate, std::span<const double> s, std::span<const double> y) {
   const double count = static_cast<double>(s.size());
   double mean_x = 0, mean_y = 0;
@@ -44,7 +44,7 @@ Line project(double rate, std::span<const double> s, std::span<const double> y) 
 
 /// The rate with the least squared error.
 double best_rate(std::span<const double> s, std::span<const double> y) {
-  // Below 1e-4 the curve is a line to within the measurements; beyond 40 over the first gap it is a step.
+  // Below 1e-4 the curve is a line within the precision of measurements; beyond 40 over the first gap it is a step.
   double first_gap = 1;
   for (const double at : s) {
     if (at > 0) first_gap = std::min(first_gap, at);
@@ -90,7 +90,7 @@ ExponentialFit::ExponentialFit(std::span<const double> times, std::span<const do
   span_ = last > first ? last - first : 1;
   std::vector<double> s;
   for (const double time : times) s.push_back((time - start_) / span_);
-  double scale = 0;  // of energies, so that squares neither overflow nor vanish
+  double scale = 0;  // of energies, to avoid overflow and underflow of squares
   for (const double energy : energies) scale = std::max(scale, std::abs(energy));
   if (scale == 0) scale = 1;
   std::vector<double> y;

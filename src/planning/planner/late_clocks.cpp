@@ -23,7 +23,7 @@ LateClocks::LateClocks(const model::ComputationDag& dag, Seconds switch_latency)
 
 Realiser::Outcome LateClocks::realise(const model::Plan& plan) {
   const auto clock_of = [&](int i) { return dag_.type_of(i).options[plan[i]].clock; };
-  // The clock-controlled computation that follows each on its rank; the last one is followed by the first.
+  // The next clock-controlled computation of each on its rank; the first follows the last.
   next_on_rank_.assign(plan.size(), -1);
   clocks_.assign(dag_.num_ranks(), {});
   for (int rank = 0; rank < dag_.num_ranks(); ++rank) {
@@ -67,7 +67,8 @@ double LateClocks::iterate(const model::Plan& plan) {
   return makespan_s;
 }
 
-// Applies the changes that are done by then. Each is followed by the change to the newest clock requested meanwhile.
+// Applies the changes that are complete by then. After each, the change to the newest clock requested meanwhile
+// begins.
 void LateClocks::settle(RankClock& clock, double until_s) const {
   while (clock.arrives_s <= until_s) {
     clock.now = clock.coming;
@@ -76,7 +77,7 @@ void LateClocks::settle(RankClock& clock, double until_s) const {
   }
 }
 
-// Runs computation i from end_s_[i], where it starts, to its end, piece by piece as clocks arrive.
+// Runs computation i from its start, end_s_[i], to its end, piece by piece as clocks arrive.
 void LateClocks::run(int computation, int option) {
   const model::ComputationType& type = dag_.type_of(computation);
   const double blocking_w = dag_.blocking_power_of(computation).value();

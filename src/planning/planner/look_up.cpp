@@ -6,7 +6,7 @@
 namespace perseus::planner {
 
 std::size_t look_up_index(const model::Frontier& frontier, Seconds straggler_time) {
-  // Points stand slowest first: the first one that is fast enough.
+  // Points are in descending order of time: take the first that is fast enough.
   const auto found =
       std::ranges::lower_bound(frontier.points, straggler_time, std::greater{}, &model::FrontierPoint::time);
   if (found == frontier.points.end()) return frontier.points.size() - 1;

@@ -76,7 +76,7 @@ std::vector<std::int64_t> PerseusRun::durations(std::size_t step) const {
 model::Plan PerseusRun::plan(std::size_t step) const { return realise(durations(step)); }
 
 model::Frontier PerseusRun::frontier() const {
-  // Fastest first, keep what takes less energy than everything faster.
+  // Fastest first: keep each option that takes less energy than every faster option.
   std::vector<std::size_t> by_time(steps_.size());
   std::iota(by_time.begin(), by_time.end(), 0);
   std::ranges::stable_sort(by_time, [&](std::size_t a, std::size_t b) {

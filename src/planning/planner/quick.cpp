@@ -13,13 +13,13 @@
 namespace perseus::planner {
 namespace {
 
-constexpr int kSlowdowns = 12;      // uniform slowdowns tried, from none to the slowest clocks
-constexpr int kRoundsOfSlack = 5;   // in which slack is spent, each up to a greater slowdown
-constexpr int kBusyTimes = 24;      // of the ranks, where each keeps one clock
-constexpr double kSameTime = 1e-9;  // of times, relative: sums in another order are not slower
+constexpr int kSlowdowns = 12;      // number of uniform slowdowns tried, from none to the slowest clocks
+constexpr int kRoundsOfSlack = 5;   // rounds that use slack, each up to a greater slowdown
+constexpr int kBusyTimes = 24;      // number of busy times tried, where each rank keeps one clock
+constexpr double kSameTime = 1e-9;  // relative tolerance of times: sums in another order are not slower
 constexpr long kOperationsOfSlack = 20, kOperationsOfOneClock = 40;
 
-/// Clocks change at once: every computation has a clock of its own.
+/// Plans for clocks that change at once: each computation gets its own clock.
 class FreeClocks {
  public:
   explicit FreeClocks(const model::ComputationDag& dag) : kinds_(make_kinds(dag)) {
@@ -49,10 +49,10 @@ class FreeClocks {
     }
   }
 
-  /// Of the slowest clocks to the fastest ones.
+  /// Ratio of times at the slowest clocks to those at the fastest.
   [[nodiscard]] double most_slowdown() const { return most_slowdown_; }
 
-  /// Every computation at most `slowdown` times slower than at its fastest; then slower where that costs no time.
+  /// Slows every computation at most `slowdown` times against its fastest, then further where that costs no time.
   model::Plan plan(double slowdown) {
     choice_.clear();
     for (const int kind : kinds_.of_computation) choice_.push_back(slowest_within(kinds_.sets[kind], slowdown));
@@ -83,7 +83,7 @@ class FreeClocks {
     }
     return start;
   }
-  // Slower clocks, at most so much slower than the fastest, where the time of the iteration stays.
+  // Lowers clocks, up to most_slowdown against the fastest, where the iteration time stays the same.
   void spend_slack(double most_slowdown) {
     const std::size_t n = choice_.size();
     double makespan = 0;
@@ -132,7 +132,7 @@ std::vector<model::FrontierPoint> plan_free(const model::ComputationDag& dag, St
   return points;
 }
 
-/// How long a rank computes in an iteration at each of its clocks, highest first.
+/// Time that a rank computes in an iteration at each of its clocks, highest first.
 std::vector<double> busy_times(const model::ComputationDag& dag, int rank, const std::vector<Megahertz>& clocks) {
   std::vector<int> count(dag.types.size(), 0);
   for (const int i : dag.rank_order[rank]) ++count[dag.computations[i].type];
@@ -148,7 +148,7 @@ std::vector<double> busy_times(const model::ComputationDag& dag, int rank, const
   return busy_s;
 }
 
-/// One clock for each rank and iteration: nothing arrives late, everything stays.
+/// One clock for each rank and iteration: no clock arrives late, and every clock stays long enough.
 std::vector<model::FrontierPoint> plan_without_changes(const model::ComputationDag& dag, Seconds switch_latency,
                                                        StopCheck& check) {
   const ClockRuns runs(dag);
@@ -161,7 +161,7 @@ std::vector<model::FrontierPoint> plan_without_changes(const model::ComputationD
   };
   add(fastest);
   std::vector<std::vector<double>> busy_s;
-  double least_s = 0, most_s = 0;  // of the rank that computes longest, at the highest and at the lowest clocks
+  double least_s = 0, most_s = 0;  // time of the rank that computes longest, at the highest and at the lowest clocks
   for (int rank = 0; rank < dag.num_ranks(); ++rank) {
     busy_s.push_back(busy_times(dag, rank, runs.clocks(rank)));
     if (busy_s[rank].empty()) continue;

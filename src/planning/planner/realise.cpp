@@ -48,7 +48,8 @@ void Realiser::makespans(const std::vector<const double*>& time_s, std::size_t l
 }
 
 void keep_pareto(std::vector<model::FrontierPoint>& points) {
-  // Fastest first, the cheapest of equally fast ones in front; then whatever saves nothing over a faster one goes.
+  // Fastest first, the cheapest of equally fast points first; then drop each point that saves nothing over a faster
+  // one.
   std::ranges::stable_sort(points, [](const model::FrontierPoint& a, const model::FrontierPoint& b) {
     return a.time != b.time ? a.time < b.time : a.effective_energy < b.effective_energy;
   });

@@ -23,7 +23,7 @@ class Sets {
   std::vector<int> parent_;
 };
 
-// Longest path with every computation at its slowest choice: the longest that any event time can get.
+// Longest path with every computation at its slowest choice: the upper limit of all event times.
 double slowest_makespan(const model::ComputationDag& dag, const Kinds& kinds) {
   std::vector<double> start(dag.computations.size(), 0);
   double makespan = 0;
@@ -46,9 +46,9 @@ Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
     : kind_of_computation_(kinds.of_computation), dag_(dag) {
   const int n = static_cast<int>(dag.computations.size());
 
-  // Quanta: time to 2^-46 of the longest makespan (summed along a path of thousands, well below
-  // 1e-9 of it); prices so that the flow, which no more
-  // computations share at a time than there are ranks, stays far from overflow.
+  // Quanta. Time: 2^-46 of the longest makespan (summed along a path of thousands, still well below 1e-9 of it).
+  // Prices: the unit keeps the flow far from overflow; at most as many computations share it at a time as there are
+  // ranks.
   seconds_per_tick_ = std::ldexp(slowest_makespan(dag, kinds), -46);
   std::vector<std::vector<Integer>> lengths(kinds.sets.size());
   std::vector<std::vector<double>> prices(kinds.sets.size());
@@ -70,7 +70,7 @@ Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
   std::vector<std::vector<Integer>> thresholds(kinds.sets.size());
   vertices_.resize(kinds.sets.size());
   for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
-    // Vertices closer than a quantum in time or price are one: the faster.
+    // Vertices closer than a quantum in time or price merge into the faster one.
     std::vector<Integer> kept;
     for (std::size_t j = 0; j < lengths[k].size(); ++j) {
       const auto price = static_cast<Integer>(std::llround(prices[k][j] / watts_per_unit_));
@@ -86,8 +86,8 @@ Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
     lengths[k] = std::move(kept);
   }
 
-  // Events: start and end of each computation, source and sink. An end with a single follower right after it, or a
-  // start with a single predecessor right before it, is one event with it; so are first starts and the source.
+  // Events: start and end of each computation, source and sink. An end merges with its single follower's start, a
+  // start with its single predecessor's end, if nothing lies between; first starts merge with the source.
   std::vector<int> incoming(n, 0), outgoing(n, 0);
   for (const model::Dependency& d : dag.dependencies) {
     ++outgoing[d.before];
@@ -104,7 +104,7 @@ Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
     if (incoming[i] == 0) events.merge(2 * i, source);
     if (outgoing[i] == 0) events.merge(2 * i + 1, sink);
   }
-  // Nodes and arcs are numbered along each rank: the sweep moves whole stretches of a rank at a time.
+  // Number nodes and arcs along each rank: the sweep moves whole sections of a rank at a time.
   std::vector<int> number(2 * n + 2, -1);
   const auto node = [&](int event) {
     int& id = number[events.find(event)];
@@ -175,7 +175,7 @@ model::BoundCertificate Relaxation::certificate() const {
   certificate.deadline = deadline();
   const auto watts = [&](Integer flow) { return static_cast<double>(flow) * watts_per_unit_; };
   for (const int arc : arc_of_computation_) certificate.computation_flow_w.push_back(watts(sweep_->flow(arc)));
-  // A dependency without an arc of its own is all that leaves `before`, or all that enters `after`.
+  // A dependency without an arc of its own carries all flow that leaves `before`, or all that enters `after`.
   std::vector<int> outgoing(dag_.computations.size(), 0);
   for (const model::Dependency& d : dag_.dependencies) ++outgoing[d.before];
   for (std::size_t d = 0; d < arc_of_dependency_.size(); ++d) {

@@ -6,9 +6,9 @@ namespace perseus::planner {
 namespace {
 
 constexpr double kDescentDigits = 1e-12;
-constexpr long kOperationsPerComputation = 40;  // of realizing a plan twice
+constexpr long kOperationsPerComputation = 40;  // to realize a plan twice
 
-// A stretch of a rank, and the clock that it would take.
+// A section of a rank, and its clock after the move.
 struct Move {
   std::size_t from, to;
   Megahertz clock;
@@ -53,7 +53,7 @@ Realiser::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRu
   const long cost_of_move = kOperationsPerComputation * static_cast<long>(dag.computations.size());
   Realiser::Outcome best = late.realise(plan);
   std::vector<double> end_s = late.end_s();
-  // Whether the plan is better with the move; if so it stays.
+  // Returns whether the move improves the plan; if it does, the plan keeps the move.
   const auto take = [&](int rank, const Move& move) {
     --budget;
     model::Plan tried = plan;
@@ -84,7 +84,7 @@ Realiser::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRu
         }
         if (!moved) continue;
         improved = true;
-        break;  // the rank's runs are others now; the next sweep comes back to it
+        break;  // the rank's runs have changed; the next sweep returns to it
       }
     }
   }

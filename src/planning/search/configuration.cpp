@@ -39,7 +39,7 @@ std::vector<std::vector<int>> stages_of_ranks(const model::Schedule& schedule, c
   return stages;
 }
 
-/// A stage that does not recompute has no use for a recomputation ahead of its backward.
+/// A stage that does not recompute needs no recomputation ahead of its backward.
 void recompute_only(const std::vector<bool>& recomputes, model::Schedule& schedule) {
   for (auto& actions : schedule.ranks) {
     std::erase_if(actions, [&](const model::Action& action) {
@@ -158,7 +158,7 @@ class Configurer {
                                most - answer_.memory_gib.begin(), *most, *job_.memory_limit_gib));
   }
 
-  /// The profile with what this schedule runs on these stages.
+  /// The profile with the instructions that this schedule runs on these stages.
   Status derive_profile() {
     bool lacks_halves = false;
     for (int stage = 0; stage < profile_.num_stages(); ++stage) {

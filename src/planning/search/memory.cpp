@@ -7,7 +7,8 @@
 namespace perseus::search {
 namespace {
 
-/// Calls visit(action, begins, ends): does the action begin or end the time that a microbatch's activations are held?
+/// Calls visit(action, begins, ends): whether the action begins or ends the time in which a microbatch's activations
+/// stay.
 template <class Visit>
 void for_each_holding(const std::vector<model::Action>& actions, const std::vector<bool>& is_split, Visit visit) {
   for (const model::Action& action : actions) {
@@ -44,7 +45,7 @@ std::vector<bool> split_stages(const model::Schedule& schedule) {
   return is_split;
 }
 
-/// What a microbatch holds while an action of it runs, and from its end on.
+/// Memory of a microbatch while an action of it runs, and after its end.
 struct Holding {
   double during_gib = 0;
   double after_gib = 0;
@@ -73,7 +74,7 @@ std::vector<model::StageMemory> with_stages(const std::vector<model::StageMemory
     to.activations_gib += share * from.activations_gib;
     if (from.recompute_gib) {  // layer by layer: the checkpoint is the inputs of all layers
       to.checkpoint_gib += share * from.checkpoint_gib;
-    } else if (to.checkpoint_gib == 0) {  // the input of the stage, of which each chunk has one, as large
+    } else if (to.checkpoint_gib == 0) {  // the stage's input: the same size for each chunk
       to.checkpoint_gib = from.checkpoint_gib;
     }
     if (from.recompute_gib) to.recompute_gib = std::max(to.recompute_gib.value_or(0), *from.recompute_gib);
@@ -92,7 +93,7 @@ std::vector<double> peak_memory_gib(const model::Schedule& schedule, const std::
       if (!is_here[action.stage]) weights += memory[action.stage].weights_gib;
       is_here[action.stage] = true;
     }
-    std::vector<std::vector<double>> held(schedule.num_stages);  // by each microbatch
+    std::vector<std::vector<double>> held(schedule.num_stages);  // per microbatch
     double now = 0, peak = 0;
     for_each_holding(actions, is_split, [&](const model::Action& action, bool, bool ends) {
       auto& of_stage = held[action.stage];

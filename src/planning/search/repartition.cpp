@@ -14,7 +14,7 @@ namespace {
 
 Error no_layers(std::string message) { return {ErrorCode::invalid_input, "--stage-layers: " + std::move(message)}; }
 
-/// Forward and backward of each stage at the clocks that all of them were measured at, highest first.
+/// Forward and backward of each stage at the clocks measured for all of them, highest first.
 Result<std::vector<std::vector<model::LayerCost>>> stage_costs(const model::Profile& profile) {
   std::vector<std::vector<model::LayerCost>> costs(profile.num_stages());
   const model::ProfileEntry* first = profile.find(0, "forward");
@@ -104,7 +104,7 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
   const auto layers = layers_of(job.profile, layers_per_stage);
   if (!layers) return layers.error();
 
-  // The job with one partition's stages: what is neither forward nor backward stays where it was.
+  // The job with one partition's stages: instructions other than forward and backward keep their stage.
   const auto job_with = [&](const model::Profile& cut) {
     SearchedJob other = job;
     std::erase_if(other.profile.entries, [](const model::ProfileEntry& entry) {

@@ -49,7 +49,7 @@ Result<model::Profile> merged(const model::Profile& profile, int together) {
       }
     }
     std::vector<model::ProfileEntry> sums;
-    std::vector<int> parts;  // of each sum
+    std::vector<int> parts;  // per sum
     for (const model::ProfileEntry& entry : profile.entries) {
       if (entry.stage < first || entry.stage >= first + together) continue;
       const auto found = std::ranges::find(sums, entry.instruction, &model::ProfileEntry::instruction);

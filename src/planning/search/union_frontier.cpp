@@ -9,9 +9,9 @@
 namespace perseus::search {
 namespace {
 
-/// Times of one plan that were summed in another order differ in their last digits.
+/// Relative tolerance of times: sums of one plan's times in another order differ in their last digits.
 constexpr double kSameTime = 1 + 1e-12, kLastDigits = 1 + 1e-10;
-/// A slower point that needs less only in these digits is another sum of the same energies.
+/// A slower point that saves less than this is another sum of the same energies.
 constexpr double kSameEnergy = 1e-13;
 
 Joules least_bound(const std::vector<const model::Frontier*>& frontiers, Seconds deadline) {
@@ -69,7 +69,7 @@ std::optional<int> cheapest_in_time(const model::Frontier& frontier, Seconds dea
 
 Joules least_energy_in_time(const std::vector<const model::Frontier*>& frontiers, Watts total_blocking_power,
                             Seconds deadline) {
-  // The bound is convex and piecewise linear, and stays so with what waiting costs: it is least at a vertex or the end.
+  // The bound is convex and piecewise linear, also with the cost of waiting: it is least at a vertex or at the end.
   Joules least(std::numeric_limits<double>::infinity());
   for (const model::Frontier* frontier : frontiers) {
     if (frontier->bound.t_min() > model::same_time * deadline) continue;
