@@ -33,12 +33,12 @@ if(PERSEUS_SANITIZE)
   endif()
   target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND PERSEUS_PRELOAD)
-    # One runtime for programs and libraries, as g++ has it (fuzzers have their own: libFuzzer wants it in the program), and a
+    # One runtime for programs and libraries, as g++ has it (fuzzers have their own: libFuzzer needs it in the program), and a
     # linker that is quicker with such programs.
     get_filename_component(runtimes ${PERSEUS_PRELOAD} DIRECTORY)
     target_link_options(perseus_options INTERFACE -Wl,-rpath,${runtimes} -fuse-ld=lld
                         $<IF:$<BOOL:$<TARGET_PROPERTY:PERSEUS_FUZZER>>,-static-libsan,-shared-libsan>)
-    # What is found in a library by its name has our declarations' types on one side only.
+    # A function looked up in a library by name has our declarations' types on one side only.
     target_compile_options(perseus_options INTERFACE -fno-sanitize=function)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
@@ -88,7 +88,7 @@ endfunction()
 
 # Builds with sanitizers are not optimized, which halves their time, except modules on which tests would wait.
 set(PERSEUS_MODULES_THAT_COMPUTE graph model planner baselines checker emulator profiling partitioner calibration reproduction)
-# Where fuzzers look for new paths; of net it is one file.
+# Modules with instrumentation for fuzzing; of net only one file.
 set(PERSEUS_MODULES_THAT_PARSE formats device simulated_gpu jobs service routes)
 # Modules that read shared memory or data of drivers.
 set(PERSEUS_MODULES_OF_BYTES simulated_gpu device clock_control)

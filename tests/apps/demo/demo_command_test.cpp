@@ -265,7 +265,7 @@ TEST_P(DemoOfHosts, RunsTheSameIterationsAtMaximumClock) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   const auto figure = [&](const char* of, const char* key) { return details.at(of).at(key).to_number<double>(); };
-  // On a machine that is too busy for the simulation, iterations take longer, and `lost_ms` says so.
+  // On a machine that is too busy for the simulation, iterations take longer, by `lost_ms`.
   const double lost_s = 1e-3 * figure("baseline", "lost_ms");
   const double all_max_s = figure("predicted", "all_max_time_s");
   EXPECT_GE(figure("baseline", "time_s"), all_max_s - 1e-6);

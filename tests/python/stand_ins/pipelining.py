@@ -1,4 +1,4 @@
-"""torch.distributed.pipelining as far as an adapter sees it: names, arguments and order of calls, and no tensors.
+"""The parts of torch.distributed.pipelining that an adapter uses: names, arguments and order of calls, no tensors.
 
 Written from PyTorch's schedules.py and stage.py as of late 2025. One process is one rank; nothing is sent.
 """
