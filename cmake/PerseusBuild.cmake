@@ -33,16 +33,16 @@ if(PERSEUS_SANITIZE)
   endif()
   target_link_options(perseus_options INTERFACE -fsanitize=${PERSEUS_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND PERSEUS_PRELOAD)
-    # One runtime for programs and libraries, as g++ has it (fuzzers have their own: libFuzzer wants it in the program), and a
+    # One runtime for programs and libraries, as g++ has it (fuzzers have their own: libFuzzer needs it in the program), and a
     # linker that is quicker with such programs.
     get_filename_component(runtimes ${PERSEUS_PRELOAD} DIRECTORY)
     target_link_options(perseus_options INTERFACE -Wl,-rpath,${runtimes} -fuse-ld=lld
                         $<IF:$<BOOL:$<TARGET_PROPERTY:PERSEUS_FUZZER>>,-static-libsan,-shared-libsan>)
-    # What is found in a library by its name has our declarations' types on one side only.
+    # A function looked up in a library by name has our declarations' types on one side only.
     target_compile_options(perseus_options INTERFACE -fno-sanitize=function)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    # Its manual warns that the sanitizers' instrumentation makes this one cry wolf; it stays on in release builds.
+    # GCC's manual: the sanitizers' instrumentation causes false positives of this warning; release builds keep it on.
     target_compile_options(perseus_options INTERFACE -Wno-maybe-uninitialized)
     # Asio has fences, which the thread sanitizer does not see.
     if(PERSEUS_SANITIZE MATCHES thread)
@@ -52,7 +52,7 @@ if(PERSEUS_SANITIZE)
 endif()
 
 # The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
-# a name of their own that a neighbour in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
+# a name of their own that a neighbor in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
 # again beside the module, and request_reader.cpp as the one file of net that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
   src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/training/device/zeusd.cpp src/io/http/request_reader.cpp
@@ -86,11 +86,11 @@ function(perseus_sources variable pattern)
   set(${variable} ${sources} PARENT_SCOPE)
 endfunction()
 
-# Builds with sanitizers are not optimised, which halves their time, except where tests would wait for it.
+# Builds with sanitizers are not optimized, which halves their time, except modules on which tests would wait.
 set(PERSEUS_MODULES_THAT_COMPUTE graph model planner baselines checker emulator profiling partitioner calibration reproduction)
-# Where fuzzers look for new paths; of net it is one file.
+# Modules with instrumentation for fuzzing; of net only one file.
 set(PERSEUS_MODULES_THAT_PARSE formats device simulated_gpu jobs service routes)
-# What lies in shared memory or comes from drivers.
+# Modules that read shared memory or data of drivers.
 set(PERSEUS_MODULES_OF_BYTES simulated_gpu device clock_control)
 
 # perseus_module(GROUP/NAME [MODULE...]): src/GROUP/NAME/*.cpp as the library perseus_NAME, which may include the modules

@@ -69,7 +69,7 @@ def parameters(function):
 
 
 def problem(item, found):
-    """(status, what is wrong) of a definition that an item asks for."""
+    """(status, error) of a definition that an item requires."""
     node = found.get(item["name"])
     if node is None:
         return "missing", ""

@@ -3,12 +3,12 @@
 with sanitizers compiles all the rest with it).
 
 Where the build compiles several files as one (CMAKE_UNITY_BUILD), so does this: most of the time goes into headers
-that they share. A unit that passed is not looked at again until a file of it, a header of ours that it includes, or
-.clang-tidy changes: what passed is remembered in BUILD_DIR/tidy_passed.
+that they share. A unit that passed is not checked again until a file of it, a header of ours that it includes, or
+.clang-tidy changes: BUILD_DIR/tidy_passed records the units that passed.
 
 usage: check_tidy.py [--analyze] BUILD_DIR [FILE...]
   BUILD_DIR holds compile_commands.json; files: all that it names
-  --analyze  with clang's path analyser too (several times slower)
+  --analyze  with clang's path analyzer too (several times slower)
 """
 
 import concurrent.futures
@@ -48,7 +48,7 @@ def key_of(path: pathlib.Path, checks: list[str]) -> str:
 
 @functools.cache
 def commands(build: pathlib.Path) -> dict[pathlib.Path, dict]:
-    """Source or unit of several -> where and how clang looks at it without making anything."""
+    """Source or unit of several -> folder and command with which clang checks it without output files."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         path = pathlib.Path(entry["file"])
@@ -71,7 +71,7 @@ def parts(path: pathlib.Path) -> list[pathlib.Path]:
 
 
 def is_ours(path: pathlib.Path, build: pathlib.Path) -> bool:
-    """Files that the build itself makes are not."""
+    """Whether the file is a source; files that the build itself makes are not."""
     return path.is_relative_to(ROOT) and not path.is_relative_to(build) and path not in INCLUDE_GENERATED
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks that web/dist is what web/src and the locked packages build to.  usage: check_web_bundle.sh [ROOT]
-# Needs Node, npm and the package registry; where one is missing it says so and exits with 77 (skipped).
+# Needs Node, npm and the package registry; if one is missing, prints which and exits with 77 (skipped).
 set -euo pipefail
 root=$(cd "${1:-$(dirname "$0")/..}" && pwd)
 

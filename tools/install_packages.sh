@@ -1,6 +1,6 @@
-# Sourced by ./run and ./test: install_packages PACKAGE... makes sure that Debian packages are there.
+# Sourced by ./run and ./test: install_packages PACKAGE... installs missing Debian packages.
 #
-# Calls apt only where something is missing, as root or through sudo, and says what it installs.
+# Calls apt only if a package is missing, as root or through sudo, and prints what it installs.
 
 install_packages() {
   local package missing=()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Sees each check fail: plants a violation in a copy and expects it to be caught, at its file and line.
+"""Tests that each check fails: plants a violation in a copy and expects the check to report its file and line.
 
-A check that has never failed may be dead.   usage: test_checks.py layers|format|tidy|gcc|web_bundle
+A check that has never failed may not work.   usage: test_checks.py layers|format|tidy|gcc|web_bundle
 """
 
 import json

@@ -1,6 +1,6 @@
 """A headless Chromium driven over a pipe (Chrome DevTools protocol), with the standard library only.
 
-The browser may reach nothing but files and this machine; every request it makes is recorded, and so is every error of
+The browser can reach only files and this machine; this module records every request it makes, and every error of
 the page.
 """
 

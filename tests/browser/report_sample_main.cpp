@@ -1,4 +1,4 @@
-// Writes all reports of a synthetic pipeline, and the dashboard's page: what the browser tests open.
+// Writes all reports of a synthetic pipeline, and the dashboard's page, for the browser tests.
 // usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S]
 #include <cstdio>
 #include <cstdlib>

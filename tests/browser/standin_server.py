@@ -39,7 +39,7 @@ class Job:
         return self.dp * len(self.data["accelerators"])
 
     def plan(self):
-        """(T', T_opt, why), of the stragglers in force and the policy."""
+        """(T', T_opt, reason) under the stragglers in force and the policy."""
         summary = self.data["summary"]
         in_force = [s for s in self.stragglers if s["state"] == "in_force"]
         if not in_force and not self.slowest:
@@ -218,7 +218,7 @@ class Server:
         self.thread.start()
 
     def close(self):
-        """Like kill -9: connections end in the middle of an answer."""
+        """Acts like kill -9: connections end in the middle of an answer."""
         self.closing.set()
         self.http.shutdown()
         self.http.server_close()

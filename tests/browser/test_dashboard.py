@@ -133,7 +133,7 @@ class DashboardTest(PageTest):
         for request in self.browser.requests():
             self.assertTrue(request.startswith((self.server.url, "data:")), request)
         self.assertFalse(self.browser.run("fetch('http://127.0.0.1:1/').then(() => true, () => false)"))
-        self.assertTrue(self.browser.errors())  # the content policy says so on the console
+        self.assertTrue(self.browser.errors())  # the content policy reports it on the console
         self.browser.events.clear()
 
     def test_jobs_appear(self):
@@ -269,7 +269,7 @@ class DashboardTest(PageTest):
         self.wait_for_text("1 straggler", "#job-list")
         self.assertIn("straggler", self.text("#pipelines li:nth-child(3)"))
         self.assertIn("is 1.15× slower", self.text("#activity"))
-        self.wait_for_text("T′", "#news")  # announced to screen readers
+        self.wait_for_text("T′", "#news")  # screen readers announce it
         during = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
         self.assertNotIn(during[0], before)
         self.assertNotIn(during[1], before)
@@ -322,7 +322,7 @@ class DashboardTest(PageTest):
         self.browser.key("End")
         self.wait_for_point(0)
         self.assertNotIn("in force", self.text(".timeline-chart"))
-        self.cluster.change(job, "iterations", "nothing that matters")  # a refresh does not take the reader's point away
+        self.cluster.change(job, "iterations", "nothing that matters")  # a refresh keeps the reader's selected point
         self.wait_for_text("nothing that matters", "#activity")
         self.assertEqual(self.js("() => document.documentElement.dataset.point"), "0")
         self.js("() => [...document.querySelectorAll('button')].find((b) => b.textContent === 'Back to the plan in force').click()")
@@ -340,7 +340,7 @@ class DashboardTest(PageTest):
         self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
         self.wait_for_text("What you see is from", "#banner")
         self.wait_for_text("Trying again", "#banner")
-        self.assertIn("gpt3-6.7b", self.text("#job-title"))  # what was known stays
+        self.assertIn("gpt3-6.7b", self.text("#job-title"))  # the page keeps the known data
         self.assertTrue(self.browser.run(f"!!({DRAWN})"))
         self.cluster.straggler(job, 1, 1.15)
         self.cluster.add("came meanwhile")
@@ -350,7 +350,7 @@ class DashboardTest(PageTest):
         self.wait_for_text("in force since", "#straggler-list")
         self.wait_for_text("came meanwhile", "#job-list")
         self.wait_for_text("version 2", "#activity")
-        self.assertIn((f"/v1/jobs/{job.id}/events", "2"), self.cluster.asked)  # from where it was, not from the start
+        self.assertIn((f"/v1/jobs/{job.id}/events", "2"), self.cluster.asked)  # resumes at its last event, not from the start
         self.assertEqual(self.js("() => document.querySelectorAll('#activity li').length"), len(job.events))
         self.assertTrue(self.js("() => document.querySelector('#banner').hidden"))
         self.browser.events.clear()  # the browser logs refused connections
@@ -478,7 +478,7 @@ class DashboardTest(PageTest):
         self.assertLessEqual(self.width(), 360)
         small = self.js("() => [...document.querySelectorAll('button, .switch label, summary, .back')].filter((b) => b.checkVisibility())"
                         ".filter((b) => b.getBoundingClientRect().height < 24).map((b) => b.textContent)")
-        self.assertEqual(small, [])  # fingers
+        self.assertEqual(small, [])  # large enough for touch
         self.js("() => document.querySelector('.back').click()")
         self.browser.wait_until("document.querySelector('#jobs').checkVisibility()")
         self.assertFalse(self.js("() => document.querySelector('main').checkVisibility()"))

@@ -162,7 +162,7 @@ class LiveDashboardTest(PageTest):
         self.server.call("POST", f"v1/jobs/{job.id}/finish", {})
         self.wait_for_text("finished", ".job-head")
         self.wait_for_text("finished", "#activity")
-        self.assertLess(self.js(lines), before + 6)  # the log was read on from where it was
+        self.assertLess(self.js(lines), before + 6)  # the page continued the log at its last position
         self.browser.events.clear()  # the browser logs refused connections
 
     def test_a_read_only_token_is_enough(self):
@@ -225,7 +225,7 @@ class LiveDashboardTest(PageTest):
                 serving.join()
         self.assertEqual(self.server.call("GET", "v1/tokens")["tokens"], [])
         self.assertNotEqual(self.server.call("GET", f"v1/jobs/{job.id}")["state"], "finished")
-        self.browser.events.clear()  # the browser logs what is refused
+        self.browser.events.clear()  # the browser logs refused requests
 
     def test_fits_a_narrow_phone(self):
         job = self.job("gpt3", 8)

@@ -85,7 +85,7 @@ class ReportTest(unittest.TestCase):
         self.open("small")
         blocked = self.js("() => fetch('file:///etc/hostname').then(() => false, () => true)")
         self.assertTrue(blocked)
-        self.assertTrue(self.browser.errors())  # the content policy says so on the console
+        self.assertTrue(self.browser.errors())  # the content policy reports it on the console
         self.browser.events.clear()
 
     def test_dark_and_light_differ(self):

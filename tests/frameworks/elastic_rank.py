@@ -28,7 +28,7 @@ STEPS_UNDER_PLAN, LIMIT = 4, 100
 
 
 def use_the_client():
-    """What a process without a client finds: nothing, and nothing happens. Whether it is so."""
+    """Whether a process without a client finds no client, and calls have no effect."""
     before = client.current()
     client.on_step_begin()
     client.on_instruction_begin("forward", 0, 0)
@@ -51,7 +51,7 @@ class Found(torch.utils.data.Dataset):
 
 
 def found_elsewhere():
-    """By a DataLoader's worker, which is forked, and by a process that is spawned."""
+    """Results of a DataLoader's forked worker and of a spawned process."""
     batches = torch.utils.data.DataLoader(Found(), num_workers=1, multiprocessing_context="fork")
     by_worker = all(bool(found.all()) for found in batches)
     context = multiprocessing.get_context("spawn")

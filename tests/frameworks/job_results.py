@@ -1,4 +1,4 @@
-"""What has to hold of a job that trained without Perseus, with it, and with a failing one (megatron_rank.py,
+"""Checks the results of a job that trained without Perseus, with it, and with a failing client (megatron_rank.py,
 deepspeed_rank.py)."""
 
 import re
@@ -45,7 +45,7 @@ def check(test, ranks, iterations, expected_row, expected_options):
 
 
 def follow(test, program, ranks, *cases, iterations, limit_s, always_run, expected_row, expected_options):
-    """Runs the program in so many ranks and checks each of its cases, but those that it says it cannot run.
+    """Runs the program in so many ranks and checks each of its cases, except those that it reports as skipped.
     expected_row(rank, case, options) and expected_options(rank, case): see check()."""
     results = run(program, ranks, *cases, limit_s=limit_s)
     for name in results[0]:

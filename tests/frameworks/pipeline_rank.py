@@ -7,8 +7,8 @@ same modules between iterations; eval: the schedule's own eval() does; ddp, fsdp
 through torch.compile without a compiler; inductor: the layers of a stage are compiled to C++; raise-forward, raise-backward,
 raise-loss: the second iteration raises, in microbatch 1 of a job of one rank; kill-helper: there is a simulated GPU, and the
 process that sets its clock is killed after the first iteration.
-MODES: train once each: "without" Perseus; "recorded": the client's calls are written down; "failing": each of them raises;
-"real": with the library, and what the test put in the environment (a server that is away, a library that is none).
+MODES: train once each: "without" Perseus; "recorded": the client's calls are recorded; "failing": each of them raises;
+"real": with the library, and the test's environment (an unreachable server, a file that is no library).
 Output: JSON: of each mode, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
 """
 

@@ -1,7 +1,7 @@
 """One rank of a loop without a pipeline, with the adapter `plain`.
 
 usage: plain_rank.py WRAPPER MICROBATCHES    WRAPPER: module, ddp, fsdp, compile, short
-Trains without Perseus, with its calls written down, and with each raising. Between iterations it evaluates; in the second
+Trains without Perseus, with its calls recorded, and with each raising. Between iterations it evaluates; in the second
 iteration of each, a forward raises, and the loop goes on with the next batch. WRAPPER short: no forward raises, and the
 optimizer steps after one batch in the second iteration, as after the last batch of an epoch; another optimizer steps after
 each batch.

@@ -39,8 +39,8 @@ def keep_transfers_alive():
 def make_schedule(name, rank, ranks, microbatches, make_module, make_loss, group=None, example=None):
     """make_module(stage index), make_loss(index of the last stage). Gives the schedule and this rank's stages. A name that
     ends in "@runtime": the schedule's table, run by _PipelineScheduleRuntime. example: what every stage gets and gives;
-    without it, stages ask each other, which PyTorch 2.6 cannot do in a V of more than two ranks. Versions that run the stages
-    to learn this have no need of it."""
+    without it, stages exchange shapes, which PyTorch 2.6 cannot do in a V of more than two ranks. Versions that run the stages
+    to infer shapes do not need it."""
     if hasattr(pipelining.PipelineStage, "_forward_metadata_inference"):
         example = None
     name, runtime = name.removesuffix("@runtime"), name.endswith("@runtime")

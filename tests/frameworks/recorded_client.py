@@ -1,4 +1,4 @@
-"""perseus.client without a library: its calls are written down, or each of them raises.
+"""perseus.client without a library: it records its calls, or each of them raises.
 
     with replaced(mode, log, options): ...
 

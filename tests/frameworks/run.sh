@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs a test of a real training framework in the root that has it.
+# Runs a test of a real training framework in the root file system that contains it.
 #
 # usage: run.sh BUILD TEST.py [ARGUMENT...]    77 where it cannot run, and what for
 # With PERSEUS_FRAMEWORKS=1 the root is made if need be, in build/frameworks/trixie; PERSEUS_FRAMEWORKS_ROOT names one that
-# is there. With neither, nothing runs, so that only those who ask for these tests wait for them.
+# exists. With neither, nothing runs, because these tests take long.
 # Tests of Megatron Core, DeepSpeed and torchtitan run the checkouts that PERSEUS_MEGATRON, PERSEUS_DEEPSPEED and
 # PERSEUS_TORCHTITAN name; tests of Lightning and Hugging Face's trainers, the packages in PERSEUS_TRAINERS.
 set -euo pipefail

@@ -1,4 +1,4 @@
-"""The examples run as their users run them, on simulated GPUs, and say what was saved. Runs in the root that make_root.sh
+"""Runs the examples as users do, on simulated GPUs, and checks the savings they print. Runs in the root that make_root.sh
 makes."""
 
 import re

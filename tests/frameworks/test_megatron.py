@@ -1,5 +1,5 @@
-"""Megatron Core itself, of the checkout at /megatron ($PERSEUS_MEGATRON), 2 and 4 ranks: what the adapter reports is what
-the model saw run, in the order that the server hears; training is the same bit for bit without Perseus, with it, and when
+"""Megatron Core itself, of the checkout at /megatron ($PERSEUS_MEGATRON), 2 and 4 ranks: the adapter reports what
+the model recorded, in the order that the server receives; training is bit-identical without Perseus, with it, and when
 each of its calls raises. Runs in the root that make_root.sh makes; 77 where there is no checkout."""
 
 import os

@@ -1,5 +1,5 @@
 """The example with Megatron Core, of the checkout at /megatron ($PERSEUS_MEGATRON), on simulated GPUs: the job gets a plan,
-its GPUs follow it, and by their own counters they save what was predicted. Runs in the root that make_root.sh makes; 77
+its GPUs follow it, and their own counters confirm the predicted savings. Runs in the root that make_root.sh makes; 77
 where there is no checkout.
 
 usage: test_megatron_planned.py [RANKS] [online]    online: the job is profiled while it trains, some 200 steps more

@@ -1,4 +1,4 @@
-"""Loops without a pipeline: what the adapter reports is what the model saw run, also after an exception, and training is the
+"""Loops without a pipeline: the adapter reports what the model recorded, also after an exception, and training is the
 same bit for bit without Perseus, with it, and when each of its calls raises. Runs in the root that make_root.sh makes."""
 
 import unittest
@@ -17,7 +17,7 @@ class Loops(unittest.TestCase):
                     self.assertEqual(said[mode]["weights"], said["without"]["weights"])
                 recorded = said["recorded"]
                 iteration = [[kind, i, 0] for i in range(MICROBATCHES) for kind in ("forward", "backward")]
-                # The last forward of the second iteration raises: where torch tells, it is a computation that ends.
+                # The last forward of the second iteration raises: if torch reports it, it is a computation that ends.
                 whole, cut = recorded["computations"][:6], recorded["computations"][6 : -2 * len(iteration)]
                 self.assertEqual(whole, iteration)
                 self.assertEqual(cut, iteration[: len(cut)])

@@ -1,4 +1,4 @@
-"""torch.distributed.pipelining itself: what the adapter reports is what the model saw run, and training is the same bit for
+"""torch.distributed.pipelining itself: the adapter reports what the model recorded, and training is the same bit for
 bit without Perseus, with it, and when it fails in one way or another. Runs in the root that make_root.sh makes."""
 
 import re
@@ -130,7 +130,7 @@ class Features(Job):
 
 
 class Failures(Job):
-    """With the library itself: training does not notice."""
+    """With the library itself: training is unchanged."""
 
     def train(self, reason, *features, **environment):
         said_by = run(

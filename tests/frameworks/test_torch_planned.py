@@ -1,5 +1,5 @@
 """torch.distributed.pipelining on simulated GPUs, end to end: the job is profiled while it trains, gets a plan, and its
-GPUs follow it; what is saved is what was predicted. Runs in the root that make_root.sh makes."""
+GPUs follow it; the savings match the prediction. Runs in the root that make_root.sh makes."""
 
 import json
 import sys

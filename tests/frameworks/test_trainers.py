@@ -1,5 +1,5 @@
 """Lightning, Hugging Face's Trainer and Accelerate themselves, of the packages at /trainers ($PERSEUS_TRAINERS, made by
-`pip install --target`): what their callbacks report is what the model saw run, and training is the same bit for bit without
+`pip install --target`): their callbacks report what the model recorded, and training is the same bit for bit without
 Perseus, with it, and when each of its calls raises. Runs in the root that make_root.sh makes; 77 without these packages."""
 
 import os

@@ -1,4 +1,4 @@
-"""torchrun, where PyTorch was built without libuv, as Debian's is: its own stores ask for libuv, whatever USE_LIBUV says.
+"""torchrun for a PyTorch built without libuv, as Debian's: its own stores request libuv regardless of USE_LIBUV.
 
 usage: torchrun_without_libuv.py TORCHRUN-ARGUMENT...    the ranks import this module before they make a process group
 """

@@ -1,7 +1,7 @@
 """One rank of a trainer with its own loop: trains an instrumented model, and prints its computations.
 
 usage: trainer_rank.py TRAINER    TRAINER: lightning, transformers, accelerate; torchrun's variables in the environment
-Trains without Perseus, with its calls written down, and with each raising: two epochs, the gradients of MICROBATCHES batches
+Trains without Perseus, with its calls recorded, and with each raising: two epochs, the gradients of MICROBATCHES batches
 accumulated. Lightning and Accelerate also step the optimizer after the last batch of an epoch, which is one alone.
 Output: JSON: of each mode, losses, weights (a digest); if recorded, the computations and optimizer steps in order, what is
 wrong with them, the options.

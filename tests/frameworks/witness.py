@@ -57,7 +57,7 @@ class Stage(torch.nn.Module):
 
 
 def unseen(function, log):
-    """The function, of which the log keeps what the adapter reports, not what the model runs."""
+    """Wraps the function: the log keeps what the adapter reports in it, not what the model runs."""
 
     def run(*args, **kwargs):
         length = len(log)

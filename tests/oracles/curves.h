@@ -1,4 +1,4 @@
-// Compares falling curves whose times have a tolerance.
+// Compares falling time-energy curves with a tolerance in time.
 //
 // Where a computation has two nearly equal options, a curve may fall by any amount within a nanosecond, and two
 // right answers differ by more than any tolerance of energy. So an energy at T is right if it lies between the curve's

@@ -145,7 +145,7 @@ model::ComputationDag random_pipeline(Dice& dice, const std::string& schedule_na
   const int fixed = model::chunks_fixed_by(schedule_name);
   shape.chunks = fixed > 0 ? fixed : dice.roll(1, 2);
   Result<model::Schedule> schedule = model::make_schedule(schedule_name, shape);
-  if (!schedule) {  // a shape that this schedule does not have: take one that all have
+  if (!schedule) {  // this schedule lacks the shape: take one that all have
     shape.num_ranks = std::min(2, limits.max_ranks);
     shape.num_microbatches = 2 * shape.num_ranks;
     shape.chunks = fixed > 0 ? fixed : (schedule_name == "interleaved-1f1b" ? 2 : 1);

@@ -116,8 +116,8 @@ std::optional<LpOptimum> solve_relaxation(const model::ComputationDag& dag, Seco
   const double* dual = model.dualRowSolution();
   for (int d = 0; d < num_dependencies; ++d)
     certificate.dependency_flow_w.push_back(std::max(dual[d], 0.0) * power_unit);
-  // What leaves a computation, at its deadline or to its dependencies, came through it. The solver's rounding may let
-  // a little more in: the larger of the two is a flow in any case.
+  // Outflow of a computation, to its deadline or its dependencies, equals its inflow. The solver's rounding may make
+  // the inflow slightly larger: the larger of the two is a flow in any case.
   std::vector<double> in(n, 0);
   std::vector<double>& through = certificate.computation_flow_w;
   for (int i = 0; i < n; ++i) through[i] = std::max(-dual[num_dependencies + i], 0.0) * power_unit;

@@ -13,8 +13,8 @@ const std::vector<PublishedCase>& published_cases() {
       {"a100_gpt3_8x24", emulation + "a100_sxm_bf16.csv", 83.64, 8, 24},
       {"a40_gpt3_8x12", emulation + "a40_bf16.csv", 70.38, 8, 12},
       {"a40_gpt3_8x24", emulation + "a40_bf16.csv", 70.38, 8, 24},
-      // Without the grid of BERT, which lacks stage 1's forward. No blocking power was published for these; any will do
-      // for what the tests say.
+      // Without the grid of BERT, which lacks stage 1's forward. No blocking power was published for these; the tests
+      // hold for any value.
       {"measured_a100_bert", "measured/A100_bert-huge-uncased_pp4.profile.csv", 60, 4, 8},
       {"measured_a100_gpt3", "measured/A100_gpt3-xl_pp4.profile.csv", 60, 4, 8},
       {"measured_a100_gpt3_grid", "measured/A100_gpt3-xl_pp4.profile_grid.csv", 60, 4, 8},

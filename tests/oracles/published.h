@@ -10,7 +10,7 @@
 namespace perseus::testing {
 
 struct PublishedCase {
-  std::string name;     ///< fit for a test's name
+  std::string name;     ///< valid as part of a test's name
   std::string profile;  ///< path below the shared data
   double blocking_power_w;
   int num_stages;

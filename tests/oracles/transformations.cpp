@@ -103,7 +103,7 @@ model::ComputationDag add_dominated_options(Dice& dice, model::ComputationDag da
     model::Measurement worse = better;
     worse.clock = Megahertz(type.options.back().clock.value() - 1);
     worse.time += longer;
-    // A whole joule in it, because a hundredth of no energy would leave a tie that rounding decides.
+    // Plus one joule, because a hundredth of zero energy would leave a tie that rounding decides.
     worse.energy += most_blocking_power * longer + (better.energy + Joules(1)) * dice.real(0.01, 1);
     type.options.push_back(worse);
   }
@@ -113,7 +113,7 @@ model::ComputationDag add_dominated_options(Dice& dice, model::ComputationDag da
 
 model::ComputationDag split_in_series(const model::ComputationDag& dag, int computation, double fraction) {
   model::ComputationDag result = dag;
-  // Whatever is numbered from `computation` on makes room for its second part.
+  // Shifts the numbers after `computation` by one, for its second part.
   const auto renumbered = [computation](int i) { return i > computation ? i + 1 : i; };
   for (model::Dependency& dependency : result.dependencies) {
     dependency.before = dependency.before == computation ? computation + 1 : renumbered(dependency.before);

@@ -1,4 +1,4 @@
-// Prints what the compiler makes of perseus.h: "struct perseus_options 208", "field perseus_options server 8 8", ...,
+// Prints the compiler's layout of perseus.h: "struct perseus_options 208", "field perseus_options server 8 8", ...,
 // "constant PERSEUS_FORWARD 0". tests/python/test_library.py makes the list of fields from the header.
 #include <perseus/perseus.h>
 

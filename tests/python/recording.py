@@ -29,11 +29,11 @@ class RecordedTest(unittest.TestCase):
         self._from = os.path.getsize(_file.name)
 
     def calls(self):
-        """Since the test began, but for what start() says."""
+        """Calls since the test began, except those of start()."""
         return [line for line in self._lines() if not line.startswith(("option ", "start"))]
 
     def options(self):
-        """Of the last start()."""
+        """Options of the last start()."""
         given = {}
         for line in self._lines():
             if line == "start":

@@ -1,4 +1,4 @@
-"""Tables of actions: the server's, as its program prints them, and what its reader makes of one."""
+"""Tables of actions: the server's, as its program prints them, and the output of its reader for a table."""
 
 import os
 import subprocess

@@ -72,7 +72,7 @@ class Installed(unittest.TestCase):
 
 
 class FromTheTree(Installed):
-    """It has no library."""
+    """A package without the library."""
 
     def test_the_installation_fails_and_says_what_to_do(self):
         self.run_(BUILDER, "-m", "venv", "--system-site-packages", "--without-pip", self.folder / "builds")

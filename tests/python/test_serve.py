@@ -87,7 +87,7 @@ class JobCase(unittest.TestCase):
     def ended(self, ranks):
         """Their statistics."""
         found = []
-        for process in reversed(ranks):  # rank 0 says that the job is over
+        for process in reversed(ranks):  # rank 0 reports the end of the job
             said, _ = process.communicate("")
             self.assertEqual(process.returncode, 0)
             found.insert(0, json.loads(said.splitlines()[-1]))

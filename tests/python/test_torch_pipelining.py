@@ -132,7 +132,7 @@ class Schedules(RecordedTest):
         schedule = single(pipelining.ScheduleGPipe, 2, 1, 2)
         schedule._maybe_compute_loss = lambda *_: None
         torch_pipelining.install(schedule)
-        del schedule._maybe_compute_loss  # a schedule that never asks for it
+        del schedule._maybe_compute_loss  # a schedule that never calls it
         schedule.step()
         self.assertEqual(len(self.computations()), 4)  # each ends before the next
 

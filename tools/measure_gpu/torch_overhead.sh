@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs torch_overhead.py if PyTorch, a GPU and libperseus.so can be had; else torch.md says why not.
+# Runs torch_overhead.py if PyTorch, a GPU and libperseus.so are available; else torch.md gives the reason.
 # usage: torch_overhead.sh SOURCE_FOLDER BUILD_FOLDER OUTPUT_FOLDER [--quick]
 set -euo pipefail
 root=$1 build=$2 out=$3

@@ -1,4 +1,4 @@
-// The whole demo, small and quick: its files, and that it leaves nothing else behind however it ends.
+// `perseus demo` on a small pipeline: its output files, and that it leaves no other file or process behind.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto patience = std::chrono::seconds(60);
 
-/// A demo of two stages that is over soon.
+/// A short demo of two stages.
 std::vector<std::string> small_demo(const ScratchFolder& scratch, int iterations = 2) {
   std::vector<std::string> words{"demo",
                                  "--known-profile",
@@ -87,7 +87,7 @@ std::vector<std::string> locked_gpus(const ScratchFolder& scratch) {
   return locked;
 }
 
-/// Iterations of some ms in a busy test suite: their times between two steps are no matter for the guard.
+/// Disables the plan guard: iterations take a few ms, and a busy test suite disturbs their times.
 [[maybe_unused]] const int without_guard = ::setenv("PERSEUS_PLAN_TOLERANCE", "-1", 1);
 
 template <class Condition>
@@ -174,7 +174,7 @@ std::string few_clocks(const ScratchFolder& scratch) {
   return path;
 }
 
-// The whole loop, nothing left out: the clients measure the profile of GPUs that they know nothing of.
+// The complete loop: the clients have no profile and measure that of the GPUs online.
 TEST(Demo, MeasuresTheProfileWhileItTrains) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus({"demo",
@@ -210,7 +210,7 @@ TEST(Demo, MeasuresTheProfileWhileItTrains) {
   EXPECT_NEAR(figure("slowdown_pct"), 100 * (figure("plan_time_s") / figure("baseline_time_s") - 1), 1e-6);
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   EXPECT_EQ(details.at("profile"), "measured in vivo");
-  // Only a plan that counts on the link predicts the time: without it, an iteration is 0.06 s shorter.
+  // Only a plan that models the link predicts the time: without the link, an iteration is 0.06 s shorter.
   EXPECT_NEAR(details.at("planned_time_s").to_number<double>(), figure("plan_time_s"), 0.05 * figure("plan_time_s"));
   EXPECT_GE(details.at("profiling_iterations").as_int64(), 1);
   std::vector<std::string> states;
@@ -230,8 +230,8 @@ TEST(Demo, MeasuresTheProfileWhileItTrains) {
 
 class DemoOfSchedule : public ::testing::TestWithParam<std::string> {};
 
-// Recomputation; split backwards and several stages a rank: real workers, the instructions' names, the server's counts.
-// That workers run every schedule as the simulator says: tests/simulation/replay.
+// Recomputation, split backwards, several stages per rank: real workers, instruction names, the server's counts.
+// tests/simulation/replay checks that workers run every schedule as the simulator predicts.
 TEST_P(DemoOfSchedule, RunsItsPlan) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--schedule", GetParam(), "--stages", "4",
@@ -256,7 +256,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, DemoOfSchedule, ::testing::Values("early-rec
 
 class DemoOfHosts : public ::testing::TestWithParam<std::string> {};
 
-// The GPUs do not care how far ahead their hosts are.
+// The lead of the hosts does not change the times on the GPUs.
 TEST_P(DemoOfHosts, RunsTheSameIterationsAtMaximumClock) {
   const ScratchFolder scratch;
   std::vector<std::string> words = small_demo(scratch);
@@ -265,7 +265,7 @@ TEST_P(DemoOfHosts, RunsTheSameIterationsAtMaximumClock) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   const auto figure = [&](const char* of, const char* key) { return details.at(of).at(key).to_number<double>(); };
-  // On a machine that is too busy for the simulation, iterations take longer, and `lost_ms` says so.
+  // On a machine that is too busy for the simulation, iterations take longer, by `lost_ms`.
   const double lost_s = 1e-3 * figure("baseline", "lost_ms");
   const double all_max_s = figure("predicted", "all_max_time_s");
   EXPECT_GE(figure("baseline", "time_s"), all_max_s - 1e-6);
@@ -415,7 +415,7 @@ TEST(Demo, AHelperThatIsStoppedEndsItWithAWord) {
   expect_nothing_left(scratch);
 }
 
-/// Of the kernel's names: the first process that has this one.
+/// The first process with this name in the kernel's process table.
 pid_t named(const std::vector<pid_t>& processes, const std::string& name) {
   for (const pid_t process : processes) {
     std::ifstream file("/proc/" + std::to_string(process) + "/comm");

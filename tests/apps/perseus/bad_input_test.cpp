@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 
 constexpr int usage = 64, invalid_input = 65, not_found = 66, cannot_write = 73;
 
-/// The program with these arguments and an --out that must not appear.
+/// Runs the program with these arguments and an --out folder that must not appear.
 void expect_failure(std::vector<std::string> arguments, int exit_code, const std::string& says) {
   const ScratchFolder scratch;
   arguments.insert(arguments.end(), {"--out", scratch.path("plans")});
@@ -125,7 +125,7 @@ TEST(BadInput, ActionTableThatDeadlocks) {
   const ScratchFolder scratch;
   const std::string profile =
       scratch.file("profile.csv", header + good_rows + "1,forward,1000,0.1,10\n1,backward,1000,0.2,20\n");
-  // Rank 0 wants its backward before the forward that it belongs to.
+  // Rank 0 orders a backward before its forward.
   const std::string table = scratch.file("table.csv", "0B0,0F0\n1F0,1B0\n");
   expect_failure({"plan", profile, "--action-table", table, "--blocking-power", "50"}, invalid_input, "0");
 }

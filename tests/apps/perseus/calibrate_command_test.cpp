@@ -1,4 +1,4 @@
-// perseus calibrate as a user runs it: from a trace to files that perseus plan takes, and one clear error otherwise.
+// `perseus calibrate` as a user runs it: from a trace to files that `perseus plan` accepts, or one clear error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

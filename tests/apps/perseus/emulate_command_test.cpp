@@ -1,5 +1,5 @@
-// `perseus emulate` as a user runs it: what it prints and writes, the same bytes for the same seed, one clear error
-// otherwise; and that its strong scaling is what `perseus reproduce` says of the paper's figure 8.
+// `perseus emulate` as a user runs it: its output, the same bytes for the same seed, one clear error for bad input;
+// and its strong scaling equals that of `perseus reproduce` for the paper's figure 8.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ TEST(EmulateCommand, WritesAPageTablesAndPictures) {
                           "scaling.csv", "scaling_strong.svg", "scaling_weak.svg", "segments.csv", "times.svg"));
   EXPECT_THAT(content_of(scratch.path("out/emulation.html")), HasSubstr(content_of(scratch.path("out/energy.svg"))));
 
-  // Whatever the table says adds up: parts to the whole, segments to parts, sources of saving to the saving.
+  // All sums of the table hold: parts to the whole, segments to parts, sources of savings to the savings.
   const auto methods = rows_of(content_of(scratch.path("out/methods.csv")));
   ASSERT_THAT(methods, SizeIs(2));
   EXPECT_EQ(methods[0].at("method"), "all-max");

@@ -1,4 +1,4 @@
-// Help is an interface: its text is kept in tests/apps/golden, and the README's commands work.
+// Help is an interface: its text must equal tests/apps/golden, and the README's commands must work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

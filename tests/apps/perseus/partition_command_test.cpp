@@ -1,4 +1,4 @@
-// `perseus partition` as a user runs it: what it prints, what it writes, how it refuses.
+// `perseus partition` as a user runs it: its output, its files, its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -75,7 +75,7 @@ TEST_F(PartitionCommand, ZooToProfileAndBack) {
   const auto profile = read_profile_csv(profile_path);
   ASSERT_TRUE(profile.ok()) << profile.error().message;
   EXPECT_EQ(profile->num_stages(), 4);
-  // What the zoo estimated, read again, is cut the same way.
+  // The model zoo's estimates, written and read again, give the same partition.
   EXPECT_THAT(run(layers_path + " --stages 4").text, HasSubstr("boundaries: 0 7 13 19 25"));
   const Outcome energy = run(layers_path + " --stages 4 --objective energy -m 8 --blocking-power 75 --json");
   EXPECT_EQ(energy.exit_code, 0) << energy.text;

@@ -54,7 +54,7 @@ std::vector<std::map<std::string, double>> read_frontier(const fs::path& path) {
   return rows;
 }
 
-/// Whole: every file is there, as many plans as points, and verify finds nothing wrong.
+/// Output is complete: every file is there, as many plans as points, and `perseus verify` reports no error.
 void expect_whole(const std::string& folder) {
   for (const char* name : {"frontier.csv", "plans.json", "report.html", "frontier.svg", "timeline.svg", "trace.json"}) {
     EXPECT_TRUE(fs::is_regular_file(fs::path(folder) / name)) << name;
@@ -151,7 +151,7 @@ TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
   EXPECT_THAT(default_plan, HasSubstr("tolerated: a slowdown of 2 %, to "));
   EXPECT_THAT(default_plan, Not(HasSubstr("T' ")));
   EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.0000 s is "));
-  // The straggler is faster than what is tolerated anyway.
+  // The straggler is faster than the tolerated slowdown.
   EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
 }
 
@@ -205,7 +205,7 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   std::ofstream(plans + "/plans/freqs_pipeline_" + "99999.py") << "x";
   EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0) << "not one of a plan's files";
 
-  // A clock of everything at maximum clock that no plan may use: plans.json alone cannot say that it is wrong.
+  // Changes the highest clock, which possibly only the maximum-clock baseline uses: plans.json alone looks valid.
   json::value file = json::parse(content_of(plans + "/plans.json"));
   for (json::value& type : file.at("dag").at("types").as_array()) type.at("options").at(0).at(0) = 1999;
   const std::string honest_plans = content_of(plans + "/plans.json");
@@ -272,7 +272,7 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
 
-  // Expected times: not below those of the means, and like is compared with like.
+  // Expected times are not below those of the means; both sides of each comparison use expected values.
   const Outcome said = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--json"});
   const json::value claimed = json::parse(said.out);
   const json::value& chosen = claimed.at("default_plan");
@@ -296,7 +296,7 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
 }
 
 TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOperators) {
-  // A GPU that throttles: maximum clock is neither the fastest nor the cheapest.
+  // A GPU that throttles: maximum clock is neither the fastest nor the one of least energy.
   const ScratchFolder scratch;
   std::string csv = "stage,instruction,frequency,time,energy\n";
   for (const char* instruction : {"forward", "backward"}) {
@@ -371,7 +371,7 @@ TEST(PlanOutput, ReplacesAnEarlierPlanOnly) {
 TEST(PlanOutput, FullDiskLeavesNothing) {
   const ScratchFolder scratch;
   RunOptions small_files;
-  small_files.prepare = [] {  // as good as a full disk: writes fail after 4 kB
+  small_files.prepare = [] {  // acts as a full disk: writes fail after 4 kB
     const rlimit limit{4096, 4096};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     ::signal(SIGXFSZ, SIG_IGN);
@@ -413,7 +413,7 @@ TEST(PlanOutput, KilledInTheMiddleLeavesNoHalfPlan) {
   } else {  // the program ended before the kill
     expect_whole(plans);
   }
-  // The remains do not disturb later runs.
+  // The remaining files do not disturb later runs.
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
   expect_whole(plans);
 }

@@ -1,5 +1,4 @@
-// `perseus plan` with several configurations as a user runs it: what it prints and writes, that it verifies, what it
-// refuses.
+// `perseus plan` with several configurations as a user runs it: its output, its files, their verification, its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +56,7 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, AllOf(HasSubstr("zero-bubble: "), HasSubstr("verified: all claims hold"),
                                   HasSubstr("1 configurations have derived times")));
-  // One configuration's folder is a plan like any other, and a later plan may replace the whole.
+  // The folder of one configuration is a plan like any other; a later plan may replace the whole output.
   EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
   EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
   EXPECT_FALSE(fs::exists(fs::path(out) / "configurations.csv"));
@@ -249,7 +248,7 @@ TEST(PlanSearch, SaysWhatEachChangeSaves) {
   const json::object& chosen = all.at("default_plan").as_object();
   EXPECT_NEAR(before_pct, chosen.at("saving_pct").to_number<double>(), 1e-9);
   EXPECT_NEAR(sum_pct, before_pct, 1e-9);
-  // Clocks alone are what a plan of the reference by itself saves.
+  // "Clocks alone" equals the savings of a plan of the reference configuration by itself.
   const json::object alone = json::parse(run_perseus(search_words({"--json"})).out).as_object();
   EXPECT_EQ(all.at("changes").as_array().front().at("energy_j"), alone.at("default_plan").at("energy_j"));
 }

@@ -21,10 +21,10 @@ struct Outcome {
 };
 
 struct RunOptions {
-  std::string folder = {};                            ///< to run in; "" is here
+  std::string folder = {};                            ///< working folder; "": the current one
   std::function<void()> prepare = {};                 ///< in the child, before it becomes the program
   std::function<void(pid_t program)> meanwhile = {};  ///< in the parent, while it runs
-  std::string program = {};                           ///< instead of perseus: one that is built beside it
+  std::string program = {};                           ///< "": perseus; else another program of the same build
 };
 
 Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options = {});

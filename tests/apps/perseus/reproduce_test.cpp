@@ -1,4 +1,4 @@
-// `perseus reproduce` as a user runs it: every table, complete or not at all, and one clear error otherwise.
+// `perseus reproduce` as a user runs it: every table, complete or not at all, or one clear error.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-/// A scratch folder with a small artifact in "data", and where "out" is to appear.
+/// A scratch folder with a small artifact in "data"; output goes to "out".
 class Reproduce : public ::testing::Test {
  protected:
   Reproduce() {
@@ -111,11 +111,11 @@ TEST_F(Reproduce, WritesEveryTableForWhateverIsThere) {
   EXPECT_THAT(figure8[1], HasSubstr(",,")) << "no EnvPipe was published: an empty field";
   EXPECT_THAT(figure8.back(), HasSubstr(",1.50,"));
 
-  // Again: same bytes, in place of the earlier ones.
+  // A second run replaces the files with the same bytes.
   const std::string before = read("out/frontiers.csv");
   ASSERT_EQ(run("data --out out --microbatches 2,4 --no-progress"), 0) << said_;
   EXPECT_EQ(read("out/frontiers.csv"), before);
-  // Power that is given is used, and nothing is guessed.
+  // The program uses the given power and guesses none.
   ASSERT_EQ(run("data --out out --microbatches 2 --blocking-power gpu_x=10 --tau gpu_x=0.002 --json"), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("{\"table6\":[{\"model\":\"tiny\""));
   EXPECT_THAT(said_, HasSubstr("\"left_out\":[]"));
@@ -165,7 +165,7 @@ TEST_F(Reproduce, LeavesOutWhatIsBrokenAndSaysSo) {
                            "tiny_bf16_mb8.csv.gz: broken gzip", "tiny+gpu_x, 5 microbatches: they do not divide"}) {
     EXPECT_THAT(said_, HasSubstr(says));
   }
-  // The paper's scales, and 4 and 8 since something is published for them.
+  // The paper's scales, and 4 and 8, which have published values.
   const auto table6 = lines("out/table6.csv");
   ASSERT_EQ(table6.size(), 7u);
   EXPECT_TRUE(table6[1].starts_with("tiny,gpu_x,4,"));

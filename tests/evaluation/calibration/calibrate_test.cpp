@@ -77,7 +77,7 @@ TEST(Calibrate, IsNotMisledByTheFirstMicrobatchesBeingFaster) {
 }
 
 TEST(Calibrate, ErrorBarsCoverTheTruth) {
-  // Twenty noisy traces: each number is a standard deviation off on average, three at most now and then.
+  // Twenty noisy traces: each number is off by one standard deviation on average, and rarely by three.
   double squares[3] = {}, worst = 0;
   constexpr int runs = 20;
   for (int run = 0; run < runs; ++run) {
@@ -110,7 +110,7 @@ TEST(Calibrate, ErrorBarsCoverTheTruth) {
 
 TEST(Calibrate, PredictsExactPlansThatItNeverSaw) {
   TrueRun truth;
-  truth.plans = 40;  // so that every clock of every computation is among those learnt from
+  truth.plans = 40;  // so that the traces contain every clock of every computation
   SeededDice dice(4);
   const model::RunTrace trace = synthetic_trace(truth, dice);
   const auto predictions = cross_validate(trace, 5);

@@ -1,4 +1,4 @@
-// Calibration on published measurements of real runs: accuracy of predictions for left-out plans.
+// Calibration on published measurements of real runs: accuracy of predictions for held-out plans.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Of random pipelines: a trace that was written is read back the same, and what made it is found again.
+// Traces of random pipelines: reading returns what was written, and calibration recovers the true constants.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -51,8 +51,8 @@ RC_GTEST_PROP(RunTraces, AreReadBackAsWritten, ()) {
 
 class CalibrateRandom : public ::testing::TestWithParam<int> {};
 
-// What an exact trace was made with is found. Fixed seeds: plans that are all alike, which shrinking would find, tell
-// transfers from tail only by what is assumed beforehand, and the fit ends 0.1 % off in about one trace of a thousand.
+// Calibration recovers the constants of an exact trace. Fixed seeds, because shrinking would find plans that are all
+// alike: these separate transfers from tail only by the prior, and the fit is 0.1 % off in about one trace of 1000.
 TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
   SeededDice dice(GetParam());
   const TrueRun run = random_run(dice);
@@ -65,15 +65,15 @@ TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
     EXPECT_LT(std::abs(p.replay_error()), 1e-3);
     EXPECT_LT(std::abs(p.energy_error()), 1e-3);
   }
-  // Where iterations cross as many transfers whatever the plan, these and a tail are one number, and two stages may
-  // look the same whether the sender waits or not.
+  // If every plan's iteration has the same number of transfers, only the sum of these and the tail is known; two stages
+  // may look the same whether the sender waits or not.
   if (run.tail == Seconds(0) && found->blocking_transfers == run.blocking_transfers) {
     EXPECT_NEAR(found->transfer_latency.largest().value(), run.transfer_latency.common.value(), 1e-3);
   }
   const calibration::Fitted<Watts> blocking = found->power.blocking();
   EXPECT_NEAR(blocking.value.value(), run.blocking_power.value(), 4 * blocking.stddev.value() + 1);
 
-  // And survives the files that plan reads.
+  // The constants survive writing and reading the files of `perseus plan`.
   const model::Profile profile = calibration::make_profile(*found, trace, {plans, Megahertz(0)});
   const auto read = parse_profile_csv(format_profile_csv(profile), "profile");
   ASSERT_TRUE(read) << read.error().message;

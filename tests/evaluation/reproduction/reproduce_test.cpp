@@ -1,4 +1,4 @@
-// The published artifact's folder read, and the two accountings on a case that is worked by hand.
+// Reading of the published artifact's folder, and the two accountings on a case worked by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// An artifact's folder that goes away with the test.
+/// An artifact's folder that the destructor removes.
 class Folder {
  public:
   Folder() {
@@ -160,7 +160,7 @@ TEST(ReadArtifact, LeavesOutWhatIsBadNamingFileAndLine) {
 // One stage, one microbatch, N P = 10 W. Forward: 1.0 s with 100 J or 2.1 s with 60 J; backward: 2.4 s, 200 J.
 // tau = 0.5 s floors the durations to 1.0, 2.0 and 2.0: planned times 4.0 (the start, not published), 3.5, 3.0;
 // measured ones 4.5 and 3.4. Effective energies are planned with floored durations, too: forward 90 and 40 J, by a
-// straight line 65 J at 1.5 s, which no clock does; backward 180 J. What they are compared with is 90 + 176 J.
+// straight line 65 J at 1.5 s, which no clock reaches; backward 180 J. The reference is 90 + 176 J.
 TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   const Folder folder;
   folder.file(profile_name,
@@ -186,7 +186,7 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(fastest.bound_pct, 0, 1e-6);
   EXPECT_NEAR(*fastest.envpipe_pct, 0, 1e-9);
 
-  // T' is 1.2 * 3.0 = 3.6 s as planned, for the baseline too; in truth 1.2 * 3.4 = 4.08 s, too short for 4.5 s.
+  // T' is 1.2 * 3.0 = 3.6 s as planned, for the baseline too; as measured 1.2 * 3.4 = 4.08 s, too short for 4.5 s.
   const EmulatedCase::Savings little = plans.at_slowdown(1.2);
   EXPECT_NEAR(little.paper_planned_pct, 100 * (25 - 4) / (90 + 176 + 10 * 3.6), 1e-4);
   EXPECT_NEAR(little.paper_realised_pct, 0, 1e-9);
@@ -214,7 +214,7 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(job.paper_planned.intrinsic_pct, 100 * (1 - planned_fast / planned_max), 1e-4);
   EXPECT_NEAR(job.paper_planned.beyond_fastest_pct, 100 * (1 - planned / planned_fast), 1e-4);
 
-  // The baselines on the same DAG: what needs 4.5 s saves nothing where T' is less, and 51 J where it is not.
+  // The baselines on the same DAG: a plan of 4.5 s saves nothing if T' is less, else 51 J.
   for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
     const std::string name(baselines::baseline_methods()[k].name);
     const bool has_fast_plan = name != "min-energy";

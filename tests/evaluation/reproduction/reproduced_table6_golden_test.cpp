@@ -65,7 +65,7 @@ TEST_P(ReproducedTable6, MatchesThePaperAndNothingBeatsTheBound) {
 
   const EmulatedCase::Savings savings = plans.at_fastest();
   const double printed = paper_table6(printed_in).at({"GPT-3 175B", gpu_in_paper.at(gpu.name), microbatches});
-  // What is printed is rounded to 0.01: our accounting is not close to the paper's, it is the paper's.
+  // Printed values are rounded to 0.01: our accounting equals the paper's exactly, not approximately.
   EXPECT_NEAR(savings.paper_planned_pct, printed, 0.0051);
 
   EXPECT_LE(savings.ours_realised_pct, savings.bound_pct + 1e-9);

@@ -43,7 +43,7 @@ TEST(FormatExamples, CanBeRead) {
   EXPECT_TRUE(plan) << plan.error().message;
 }
 
-// For traces the page shows single rows: the reader accepts them, and reports only that the rest is missing.
+// The page shows single rows of traces: the reader accepts them and reports only the missing rest.
 TEST(FormatExamples, OfTracesHaveGoodRows) {
   const std::string ops = example("Traces of runs");
   const std::string iterations = example("Traces of runs", 1);

@@ -1,4 +1,4 @@
-// Layers as CSV: what is read, what is refused and how it says so, and that writing reads back.
+// Layers as CSV: accepted input, rejected input and its errors, and a round trip.
 #include "io/formats/layers_csv.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Memory of stages as CSV: what is read, what is refused and how it says so.
+// Memory of stages as CSV: accepted input, rejected input and its errors.
 #include "io/formats/memory_csv.h"
 
 #include <gmock/gmock.h>

@@ -21,7 +21,7 @@ model::ComputationDag sample_dag(int stages = 2, int microbatches = 3) {
   return *dag;
 }
 
-/// Points with awkward numbers: what is read must be what was written, whatever it means.
+/// Points with awkward numbers: reading must return what was written, even if it makes no sense as a plan.
 model::Frontier sample_frontier(const model::ComputationDag& dag, int num_points) {
   std::mt19937 random(7);
   model::Frontier frontier;

@@ -69,7 +69,7 @@ TEST(PyTorchSchedules, InterleavedWithRoundsThatAreNoMultipleOfTheRanks) {
   EXPECT_NE(table.find("\n3F0,3F1,3F2,3F3,3F4,7F0,7B0,7F1,7B1,7F2,7B2,7F3,"), std::string::npos) << table;
 }
 
-// The test artifact zb1p_2rank_2stagep_compute, of the time when B was the input gradient.
+// The test artifact zb1p_2rank_2stagep_compute, from versions in which B was the input gradient.
 TEST(PyTorchSchedules, ReadsTablesOfOldVersions) {
   const std::string published =
       "0F0,0F1,2F0,,2F1,2B0,2W0,2B1,2W1,0B0,0W0,0B1,0W1\n"
@@ -86,7 +86,7 @@ TEST(PyTorchSchedules, OneForwardOneBackward) {
             "2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3\n");
 }
 
-// What ScheduleInterleavedZeroBubble gives for one stage per rank.
+// Output of ScheduleInterleavedZeroBubble for one stage per rank.
 TEST(PyTorchSchedules, ZeroBubble) {
   EXPECT_EQ(table_of("zero-bubble", 3, 4, 1),
             "0F0,0F1,0F2,0I0,0W0,0F3,0I1,0W1,0I2,0W2,0I3,0W3\n"
@@ -94,7 +94,7 @@ TEST(PyTorchSchedules, ZeroBubble) {
             "2F0,2I0,2F1,2I1,2F2,2I2,2W0,2F3,2I3,2W1,2W2,2W3\n");
 }
 
-// What ScheduleZBVZeroBubble gives, for a full pipeline and for fewer microbatches than fill it.
+// Output of ScheduleZBVZeroBubble for a full pipeline and for fewer microbatches than fill it.
 TEST(PyTorchSchedules, ZeroBubbleV) {
   EXPECT_EQ(table_of("zbv", 2, 4, 2),
             "0F0,0F1,0F2,3F0,3I0,3W0,3F1,3I1,3W1,0F3,0I0,0W0,3F2,3I2,3W2,0I1,0W1,3F3,3I3,3W3,0I2,0W2,0I3,0W3\n"

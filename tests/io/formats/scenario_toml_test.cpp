@@ -1,4 +1,4 @@
-// A scenario is read as written, and every error names file, line, table, key, the value and what is allowed.
+// Reading of scenarios: every value arrives; every error names file, line, table, key, value and what is allowed.
 #include "io/formats/scenario_toml.h"
 
 #include <gmock/gmock.h>

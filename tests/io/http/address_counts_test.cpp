@@ -1,4 +1,4 @@
-// Which addresses count as one, and how many connections one address may have.
+// Which addresses count as the same, and how many connections one address may have.
 #include "io/http/address_counts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The HTTP client for programs that wait for answers; mainly event streams.
+// The blocking HTTP client, mainly its event streams.
 #include "io/http/http_client.h"
 
 #include <fmt/format.h>

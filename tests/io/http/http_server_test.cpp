@@ -284,11 +284,11 @@ TEST_F(HttpServerTest, BodiesThatDoNotEndShareARoom) {
   room_is_taken();
   first.write("x");
   EXPECT_THAT(first.until("\r\n"), StartsWith("HTTP/1.1 200"));
-  RawClient second = client();  // a place is free again
+  RawClient second = client();  // below the connection limit again
   second.write(most + "x");
   EXPECT_THAT(second.until("\r\n"), StartsWith("HTTP/1.1 200"));
   second.write(most);
-  second.close();  // a client that closes frees its place
+  second.close();  // a closed connection no longer counts towards the limit
   RawClient third = client();
   third.write(most);
   third.write("x");

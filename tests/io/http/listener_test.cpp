@@ -63,7 +63,7 @@ TEST_F(ListenerTest, HoldsNoMoreThanItMay) {
 
 TEST_F(ListenerTest, ClosesPendingConnectionsAndRefusesLaterOnes) {
   start(1);
-  for (int i = 0; i < 3; ++i) connect();  // one is being accepted, one waits for a place, one is in the kernel's queue
+  for (int i = 0; i < 3; ++i) connect();  // one being accepted, one waiting for a free slot, one in the kernel's queue
   until_waiting(1);
   listener_.reset();
   for (tcp::socket& client : clients_) {

@@ -1,4 +1,4 @@
-// Comparison of methods, worked by hand; and the content of drawing and page.
+// Comparison of methods, worked by hand, and the content of its SVG and HTML.
 #include "io/report/comparison.h"
 
 #include <gmock/gmock.h>
@@ -75,7 +75,7 @@ TEST(CompareMethods, DominatesWhereItIsNeverWorseAndSomewhereBetter) {
 }
 
 TEST(CompareMethods, SeesWhatLiesPastTStar) {
-  // b is better at 5 s only, where no deadline of interest is: no share, but a does not dominate.
+  // b is better at 5 s only, outside the compared deadlines: its share is 0, but a does not dominate.
   const std::vector<ComparedMethod> methods{method("a", {{4, 100}, {2, 200}}), method("b", {{5, 90}, {2, 300}})};
   const PairComparison pair = compare_pairs(ten_watts(), methods).at(0);
   EXPECT_DOUBLE_EQ(pair.of_first.better_pct, 100);

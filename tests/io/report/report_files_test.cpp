@@ -199,7 +199,7 @@ TEST(Html, HoldsDataThatReadsBackAndLetsNoNameOut) {
   EXPECT_EQ(data.at("title").as_string(), "<&> \"it's\" </script> é 漢 �\x01");
   EXPECT_THAT(html, Not(HasSubstr(awkward.substr(0, 10))));
   EXPECT_THAT(html, HasSubstr("default-src 'none'"));
-  // The data and two scripts, as written by us; nothing in data or bundle ends one early.
+  // The data and our two scripts; nothing in data or bundle closes a script element early.
   std::size_t ends = 0;
   for (auto at = html.find("</script"); at != std::string::npos; at = html.find("</script", at + 1)) ++ends;
   EXPECT_EQ(ends, 3u);

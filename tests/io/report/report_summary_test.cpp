@@ -17,7 +17,7 @@ TEST(PointFor, IsTheSlowestNoSlowerThanTheDeadline) {
   EXPECT_EQ(point_for(f, Seconds(3.999)), 1);
   EXPECT_EQ(point_for(f, Seconds(3)), 1);
   EXPECT_EQ(point_for(f, Seconds(2)), 2);
-  EXPECT_EQ(point_for(f, Seconds(1)), 2);  // none is that fast: the fastest
+  EXPECT_EQ(point_for(f, Seconds(1)), 2);  // no point is that fast: the fastest
 }
 
 /// One computation, two clocks: 1 s at 100 J and 3 s at 120 J, 20 W while waiting.
@@ -42,7 +42,7 @@ struct TwoPoints {
 TEST(Summary, GapGrowsBetweenPointsAndItsMeanIsTakenOverT) {
   const TwoPoints two;
   const ReportSummary s = summarise(two.dag, two.frontier, {});
-  // Just below T = 3 the fast point still serves: 80 against a bound of 60, over 60 + 20 * 3.
+  // Just below T = 3 the fast point still applies: 80 against a bound of 60, over 60 + 20 * 3.
   EXPECT_NEAR(s.gap_max_pct, 100.0 * 20 / 120, 1e-9);
   // gap(T) = 10 (T - 1) / (90 - 10 T + 20 T), averaged over 1..3.
   double mean = 0;
@@ -73,7 +73,7 @@ TEST(Summary, AStragglerFasterThanAnyPlanChangesNothing) {
   const TwoPoints two;
   const ReportSummary s = summarise(two.dag, two.frontier, Seconds(0.5));
   EXPECT_EQ(s.straggler->point, 1);
-  EXPECT_DOUBLE_EQ(s.straggler->energy.value(), 100);  // at its own time, which is later than T'
+  EXPECT_DOUBLE_EQ(s.straggler->energy.value(), 100);  // at its own time, which exceeds T'
 }
 
 TEST(Summary, OnePointIsAFrontierToo) {

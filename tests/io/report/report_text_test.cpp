@@ -119,7 +119,7 @@ TEST(Terminal, TimelineHasARowPerRankAndKeepsToTheWidth) {
     ASSERT_EQ(lines.size(), 1 + 12 + 2u);
     for (int r = 0; r < 12; ++r) {
       EXPECT_EQ(columns_on_screen(lines[1 + r]), 77u) << lines[1 + r];
-      EXPECT_THAT(lines[1 + r], HasSubstr("·"));  // every rank waits somewhere
+      EXPECT_THAT(lines[1 + r], HasSubstr("·"));  // every rank waits at least once
     }
     EXPECT_EQ(text.find('\x1b') == std::string::npos, colour == TerminalColour::none);
     EXPECT_THAT(lines[13], HasSubstr(text_of(timeline_of(dag, plan).makespan)));

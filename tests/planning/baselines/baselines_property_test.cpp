@@ -37,7 +37,7 @@ using testing::ShrinkingDice;
 /// The same measurements along the same path may be summed in another order.
 constexpr double kRounding = 1e-12;
 
-/// So that a profile counts as exact.
+/// Makes a profile count as exact.
 constexpr int kSamples = 1000;
 
 using PointVisitor = std::function<void(std::string_view method, const model::FrontierPoint&)>;
@@ -65,7 +65,7 @@ std::string judge_all(const model::ComputationDag& dag, const model::LowerBound&
   return "";
 }
 
-/// What the exact planner needs more at that point's T, in % of the point's energy; 100 if it is not that fast.
+/// Additional energy of the exact planner at that point's T, in % of the point's; 100 if it is not that fast.
 double excess_pct(const model::Frontier& exact, const model::FrontierPoint& point) {
   const Seconds deadline = point.time * (1 + kRounding);
   const model::FrontierPoint& ours = look_up(exact, deadline);

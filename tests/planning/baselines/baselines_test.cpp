@@ -1,4 +1,4 @@
-// EnvPipe and the Zeus baselines on pipelines small enough to follow by hand.
+// EnvPipe and the Zeus baselines on pipelines small enough to work by hand.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ std::vector<int> clocks_of(const model::ComputationDag& dag, const model::Plan& 
 }
 
 TEST(EnvPipe, LeavesEverythingSlowWhereTheLastStageIsHeavyEnough) {
-  // Stage 1 alone takes 2 + 4 + 2 + 4 s; stage 0's F1 and B0 have room for their slowest useful clock.
+  // Stage 1 alone takes 2 + 4 + 2 + 4 s; stage 0's F1 and B0 have slack for their slowest useful clock.
   const model::ComputationDag dag = pipeline({{falling(1), falling(2)}, {falling(2), falling(4)}}, 2);
   const EnvPipeRun run = plan_envpipe(dag).value();
   EXPECT_EQ(run.end, EnvPipeEnd::envelope);

@@ -1,4 +1,4 @@
-// A pipeline whose links differ: the DAG's longest path is the one that its schedule's recurrence has.
+// A pipeline whose links differ: the DAG's longest path equals that of its schedule's recurrence.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -137,7 +137,7 @@ TEST(LateClocks, SameClockEverywhereIsNeverLate) {
 }
 
 TEST(LateClocks, ConstantTimeOperationsNeitherNeedNorCauseChanges) {
-  // 1000 MHz, a constant-time operation of 3 s, 500 MHz: asked for when the first ends, there when the last starts.
+  // 1000 MHz, a constant-time operation of 3 s, 500 MHz: requested when the first ends, set when the last starts.
   const model::ComputationDag dag =
       one_rank({{at(1000, 1, 10), at(500, 2, 5)}, {at(0, 3, 1)}, {at(1000, 1, 10), at(500, 2, 5)}});
   const Simulation s = simulate(dag, {0, 0, 1}, {Seconds(2)});
@@ -188,7 +188,7 @@ TEST(ClockChanges, CountsAroundTheEndOfTheIteration) {
   const Simulation s = simulate(dag, plan);
   const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, s);
   ASSERT_EQ(changes.size(), 2u);
-  // Rank 0 asks for 500 MHz at 1 s and for 1000 MHz at its end, 15 s; the next request is 1 s after that.
+  // Rank 0 requests 500 MHz at 1 s and 1000 MHz at its end, 15 s; the next request is 1 s after that.
   EXPECT_EQ(changes[0].count, 2);
   EXPECT_DOUBLE_EQ(changes[0].shortest_dwell.value(), 1);
   EXPECT_EQ(changes[1].count, 0);

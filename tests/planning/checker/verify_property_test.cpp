@@ -1,4 +1,4 @@
-// The checker against other ways to compute the same, on random pipelines.
+// The checker against independent computations of the same values, on random pipelines.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -54,7 +54,7 @@ TEST(ParametricLongestPath, ArcsInSeriesAreShortenedCheapestFirst) {
 }
 
 TEST(ParametricLongestPath, ParallelArcsAreShortenedTogether) {
-  // Both ways are 10 long; from then on a unit costs 5 + 3. The second can go no further than 8.
+  // Both paths have length 10; below that a unit costs 5 + 3. The second path cannot go below 8.
   ParametricNetwork network = network_of(2);
   add(network, 0, 1, {10, 6}, {0, 5});
   add(network, 0, 1, {10, 8}, {0, 3});
@@ -75,8 +75,8 @@ TEST(ParametricLongestPath, WhatWasShortenedIsLengthenedAgainWhereThatPays) {
   network.add_arc(1, 3, 9);
   ParametricLongestPath path(network);
   EXPECT_EQ(path.deadline(), 22);
-  // First the bridge alone (price 3) until the ways around it are as long. Then a and b (8), which lets the bridge go
-  // back (-3), until it is where it was; then nothing is given back any more.
+  // First the bridge alone (price 3) until the paths around it are as long. Then a and b (8), while the bridge relaxes
+  // (-3), until the bridge has its first length again; then there is no refund any more.
   EXPECT_EQ(sweep(path, 13), (std::vector<Piece>{{17, 3}, {13, 5}}));
   EXPECT_EQ(path.flow(across), 3);
   EXPECT_EQ(path.time(2) - path.time(1), 5);

@@ -54,7 +54,7 @@ TEST(BuildDag, OneForwardOneBackwardByHand) {
   EXPECT_EQ(dag.types.size(), 4u);
   EXPECT_EQ(dag.types[3].stage, 1);
   EXPECT_EQ(dag.types[3].instruction, "backward");
-  // Six along the ranks, four between them; forward before backward of the same stage is implied.
+  // Six dependencies along the ranks, four between them; forward before backward of the same stage is implied.
   EXPECT_EQ(dag.dependencies.size(), 10u);
   int between = 0;
   std::set<std::pair<int, int>> pairs;
@@ -72,7 +72,7 @@ TEST(BuildDag, AnEarlyReceiveIsADependencyOnce) {
   using enum Instruction;
   Schedule schedule = *make_schedule("gpipe", {2, 2, 1});
   const ComputationDag without = dag_of(two_clock_profile(), schedule);
-  // The first is not needed where it is received, the second is there anyway.
+  // The receiver does not need the first; the DAG implies the second already.
   schedule.early_receives = {{{backward, 1, 0}, {backward, 0, 1}}, {{forward, 0, 0}, {forward, 1, 0}}};
   const ComputationDag with = dag_of(two_clock_profile(), schedule);
   ASSERT_EQ(with.dependencies.size(), without.dependencies.size() + 1);
@@ -85,7 +85,7 @@ TEST(BuildDag, AnEarlyReceiveIsADependencyOnce) {
 
 TEST(BuildDag, NamesTheCycleOfADeadlock) {
   using enum Instruction;
-  // Rank 1 wants microbatch 1 first, rank 0 sends it only after microbatch 0 is back.
+  // Rank 1 needs microbatch 1 first; rank 0 sends it only after the backward of microbatch 0.
   const Schedule schedule = table({{{forward, 0, 0}, {backward, 0, 0}, {forward, 0, 1}, {backward, 0, 1}},
                                    {{forward, 1, 1}, {backward, 1, 1}, {forward, 1, 0}, {backward, 1, 0}}},
                                   2, 2);
@@ -120,7 +120,7 @@ TEST(BuildDag, KeepsTheSchedulesOwnConstantTimeInstructions) {
   const Profile profile = uniform_profile(1, {{"load", 1}, {"forward", 1}, {"backward", 2}, {"all_reduce", 1}});
   EXPECT_THAT(order_of(dag_of(profile, schedule), 0),
               ElementsAre("load 0", "forward 0", "all_reduce -1", "backward 0"));
-  // Without measurements they are left out.
+  // Without measurements the DAG omits them.
   EXPECT_THAT(order_of(dag_of(two_clock_profile(1), schedule), 0), ElementsAre("forward 0", "backward 0"));
 }
 

@@ -41,7 +41,7 @@ WaitingPipelines random_pipelines() {
   return job;
 }
 
-/// What all draw in an iteration of that time, each at its slowest plan within it.
+/// Energy of all pipelines in an iteration of that time, each at its slowest plan within it.
 Joules waited_energy(const WaitingPipelines& job, Seconds time) {
   Joules energy = job.others * time;
   for (std::size_t kind = 0; kind < job.frontiers.size(); ++kind) {

@@ -9,7 +9,7 @@
 namespace perseus::model {
 namespace {
 
-/// Slower plans need less in all: at each second that they are slower `saved_w`, while 10 W are drawn by waiting.
+/// Slower plans need less energy in total: `saved_w` joules per additional second; waiting draws 10 W.
 Frontier points_at(std::vector<double> times_s, double saved_w = 1) {
   Frontier frontier;
   for (const double time_s : times_s) {
@@ -43,7 +43,7 @@ TEST(DefaultPlan, AToleranceAllowsASlowerOne) {
   EXPECT_EQ(default_point(frontier, Seconds(2.1), {0.03, false}), 2);
 }
 
-/// In all 60, 55, 50, 56 and 80 J, while 10 W are drawn by waiting.
+/// Total energies 60, 55, 50, 56 and 80 J; waiting draws 10 W.
 Frontier valley() {
   Frontier frontier;
   for (const auto& [time_s, energy_j] : {std::pair{3.0, 60.0}, {2.5, 55.0}, {2.2, 50.0}, {2.1, 56.0}, {2.0, 80.0}}) {

@@ -68,7 +68,7 @@ RC_GTEST_PROP(Schedules, InterleavingDividesTheBubbleByTheChunks, ()) {
   const int ranks = *rc::gen::inRange(1, 8);
   const int microbatches = ranks * *rc::gen::inRange(1, 5);
   const int chunks = *rc::gen::inRange(1, 5);
-  // A stage is 1/chunks of what a rank holds: count in units of one chunk.
+  // A stage is 1/chunks of a rank's layers: count in units of one chunk.
   const double work = 3.0 * microbatches * chunks;
   const double bubble = 3.0 * (ranks - 1);
   RC_ASSERT(makespan_of("interleaved-1f1b", {ranks, microbatches, chunks}, 1, 1, 1) == work + bubble);

@@ -1,4 +1,4 @@
-// Balanced partitions: hand-worked cases, ties, what is refused, and every partition of small models tried.
+// Balanced partitions: hand-worked cases, ties, rejected input, and enumeration of all partitions of small models.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ std::vector<int> cut(const std::vector<Seconds>& layers, int stages, Balance obj
 }
 
 TEST(BalanceLayers, PublishedShapes) {
-  // A40 rows of the paper's table, with heads that its ratios imply (1.15 = (6 + h) / 6).
+  // A40 rows of the paper's table, with the head times h that its ratios imply (1.15 = (6 + h) / 6).
   EXPECT_THAT(cut(transformer(24, 0.9), 4), ElementsAre(0, 6, 12, 18, 25));
   EXPECT_THAT(cut(transformer(24, 0.9), 8), ElementsAre(0, 3, 6, 9, 12, 15, 18, 21, 25));
   EXPECT_THAT(cut(transformer(30, 3.5), 4), ElementsAre(0, 9, 17, 25, 31));
@@ -53,7 +53,7 @@ TEST(BalanceLayers, RatioAndLongestStageDisagree) {
 TEST(BalanceLayers, TiesGoToTheFront) {
   EXPECT_THAT(cut(transformer(24, 1.5), 4), ElementsAre(0, 7, 13, 19, 25));
   EXPECT_THAT(cut(layers_of({1, 1, 1}), 2), ElementsAre(0, 2, 3));
-  // 0.1 + 0.2 is 0.3: were it not, the second cut would win.
+  // 0.1 + 0.2 counts as 0.3: otherwise the second cut would win.
   EXPECT_THAT(cut(layers_of({0.1, 0.2, 0.3, 0.3}), 3), ElementsAre(0, 2, 3, 4));
   EXPECT_THAT(cut(layers_of({0.3, 0.1, 0.2, 0.2, 0.1}), 3), ElementsAre(0, 1, 3, 5));
 }

@@ -1,4 +1,4 @@
-// The zoo's shapes against the parameter counts that the models are known by, and the roofline's laws.
+// The model zoo's shapes against the models' published parameter counts, and the laws of the roofline model.
 #include "planning/partitioner/model_zoo.h"
 
 #include <gmock/gmock.h>
@@ -42,7 +42,7 @@ TEST(ModelZoo, ParametersAsPublished) {
     for (const LayerWork& layer : work_of(name)) parameters += layer.parameters;
     EXPECT_NEAR(parameters / 1e9, expected, 0.012 * expected) << name;
   }
-  // 671 B without the multi-token prediction layer.
+  // 671 billion parameters without the multi-token prediction layer.
   double parameters = 0;
   for (const LayerWork& layer : work_of("deepseek-v3")) {
     if (layer.kind != model::LayerKind::mtp) parameters += layer.parameters;

@@ -68,7 +68,7 @@ class PublishedPartition : public ::testing::Test {
   std::vector<PublishedRow> rows;
 };
 
-/// Layers of one second and some head: is there a head for which the row is a best partition with the printed ratio?
+/// With layers of one second: whether some head time makes the row a best partition with the printed ratio.
 bool some_head_explains(const PublishedRow& row) {
   std::vector<Seconds> layers(row.partition.boundaries.back(), Seconds(1));
   for (int hundredths = 1; hundredths <= 500; ++hundredths) {
@@ -83,7 +83,7 @@ bool some_head_explains(const PublishedRow& row) {
 TEST_F(PublishedPartition, EveryConsistentRowIsABestPartition) {
   for (const PublishedRow& row : rows) {
     if (!row.is_uniform()) continue;
-    // Two rows say 8 stages and list 6, whose ratio would be 1.20 and not the printed 1.25.
+    // Two rows claim 8 stages and list 6, whose ratio would be 1.20 and not the printed 1.25.
     const bool six_stages = row.partition.num_stages() != row.stages;
     EXPECT_EQ(six_stages, row.gpu == "A100-PCIe" && row.model == "Bloom" && row.size != "176B" && row.stages == 8);
     EXPECT_EQ(some_head_explains(row), !six_stages) << row.gpu << " " << row.zoo_name() << " " << row.stages;

@@ -20,7 +20,7 @@ std::vector<int> options_of(const ChoiceSet& set) {
 }
 
 TEST(Choices, KeepWhatNothingElseBeatsSlowestFirst) {
-  // 1300 MHz is slower and dearer than 1200; 1000 saves nothing over 1100.
+  // 1300 MHz is slower and needs more energy than 1200; 1000 saves nothing over 1100.
   const std::vector<model::Measurement> options{at(1400, 1.0, 10), at(1300, 1.3, 9), at(1200, 1.2, 8), at(1100, 1.4, 6),
                                                 at(1000, 1.6, 6)};
   EXPECT_EQ(options_of(make_choices(options, Watts(0))), (std::vector<int>{3, 2, 0}));

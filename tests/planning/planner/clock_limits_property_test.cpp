@@ -1,4 +1,4 @@
-// Plans that respect slow clocks: what they claim is what the independent simulator sees, and they keep their limits.
+// Plans for slow clock changes: the independent simulator confirms their values, and they keep their limits.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -88,7 +88,7 @@ RC_GTEST_PROP(ClockLimits, NeverBeatTheBound, ()) {
 }
 
 RC_GTEST_PROP(ClockLimits, AnyPlanMayStayAtMaximumClock, ()) {
-  // Nothing is slower than everything at its highest clock, the plan without a change of clocks.
+  // No plan is slower than all computations at their highest clock, the plan without a clock change.
   const Limited limited = random_limited(true, true);
   const Seconds max_clock =
       simulate(limited.dag, model::Plan(limited.dag.computations.size(), 0), {limited.options.switch_latency}).makespan;

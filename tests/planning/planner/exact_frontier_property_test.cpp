@@ -78,7 +78,7 @@ RC_GTEST_PROP(ExactFrontier, HasNoNegativeGap, ()) {
 RC_GTEST_PROP(ExactFrontier, IsNeverWorseWithMoreEffort, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice, kTiny);
-  // Otherwise points may be left out because there are too many.
+  // Otherwise the planner may omit points because there are too many.
   const BruteForce brute_force(dag);
   RC_PRE(brute_force.pareto_set().size() <= 50u);
   model::Frontier less = plan_exact(dag, few_deadlines(Effort::low));
@@ -170,7 +170,7 @@ std::vector<Degenerate> degenerate_cases() {
   const std::vector<model::Measurement> repeated = {at(1400, 1, 300), at(1200, 1, 300), at(1000, 1, 300)};
   // Effective energy 290 J at every clock: waiting saves nothing.
   const std::vector<model::Measurement> flat = {at(1400, 1, 300), at(1200, 2, 310), at(1000, 4, 330)};
-  // The highest clock is throttled: slower and hungrier than the next.
+  // The highest clock is throttled: slower than the next, and more energy.
   const std::vector<model::Measurement> throttled = {at(1400, 1.25, 350), at(1200, 1, 300), at(1000, 1.5, 250)};
   // Slower and cheaper, and free: an option without energy.
   const std::vector<model::Measurement> free = {at(1400, 1, 1), at(700, 2, 0)};

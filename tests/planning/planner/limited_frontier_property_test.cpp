@@ -19,7 +19,7 @@ namespace {
 
 using testing::ShrinkingDice;
 
-/// Empty if all points realise what they say with late clocks, and keep the dwell; else what is wrong.
+/// Empty if all points realize their values with late clocks and keep the dwell time; else the first error.
 std::string first_finding(const model::ComputationDag& dag, const planner::PlannerOptions& limits) {
   const model::Frontier frontier = planner::plan_exact(dag, limits);
   VerifyOptions options;

@@ -47,7 +47,7 @@ constexpr testing::CurveTolerance kOfTheSolver{1e-8, 1e-6};
   deadlines.push_back(bound.t_min());
   LowerBoundResult result = compute_lower_bound(dag, deadlines);
   if (result.certificates.size() != deadlines.size()) return ::testing::AssertionFailure() << "certificates missing";
-  // Each must be optimal at the deadline that was asked for, wherever it says that it is.
+  // Each must be optimal at the requested deadline if it claims to be.
   for (std::size_t i = 0; i < deadlines.size(); ++i) result.certificates[i].deadline = deadlines[i];
   const checker::BoundCheck check = checker::check_bound(dag, bound, result.certificates);
   if (!check.findings.empty()) return ::testing::AssertionFailure() << check.findings[0];

@@ -59,7 +59,7 @@ RC_GTEST_PROP(MetamorphicFrontier, NumbersMeanNothing, ()) {
   const model::ComputationDag renumbered = testing::renumber(dice, dag);
   const model::Frontier frontier = plan_exact(dag, few_deadlines());
   const model::Frontier other = plan_exact(renumbered, few_deadlines());
-  // Ties may be broken otherwise in between, but the ends are what they are.
+  // Ties may be broken differently in between, but both ends must be equal.
   RC_ASSERT(std::abs(frontier.points.back().time / other.points.back().time - 1) <= 1e-9);
   const model::FrontierPoint& slowest = frontier.points.front();
   const Joules difference = slowest.effective_energy - other.points.front().effective_energy;

@@ -1,4 +1,4 @@
-// The published method on small random DAGs: the promises of every step, and that each step is optimal.
+// The published method on small random DAGs: the invariants of every step, and that each step is optimal.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -98,7 +98,7 @@ RC_GTEST_PROP(PerseusMethod, KeepsItsPromisesAtEveryStep, ()) {
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const PerseusStep& step = steps[k];
     const auto durations = run.durations(k);
-    // Planned: tau less than before, never for less energy, and what the durations say.
+    // Planned: tau less than before, never for less energy, consistent with the durations.
     const std::int64_t units = longest - static_cast<std::int64_t>(k);
     RC_ASSERT(planned_units(dag, durations) == units);
     RC_ASSERT(step.planned_time == static_cast<double>(units) * kUnit);
@@ -108,7 +108,7 @@ RC_GTEST_PROP(PerseusMethod, KeepsItsPromisesAtEveryStep, ()) {
       const double change = (step.planned_effective_energy - steps[k - 1].planned_effective_energy).value();
       RC_ASSERT(change >= -1e-9 * scale);
     }
-    // Realised: no clock slower than planned but for flooring, and an independent simulation agrees.
+    // Realized: no clock slower than planned except for flooring, and an independent simulation agrees.
     const model::Plan plan = run.plan(k);
     std::vector<double> planned_and_floored;
     for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
@@ -181,7 +181,7 @@ RC_GTEST_PROP(PerseusMethod, FrontierIsTheParetoSetOfItsSteps, ()) {
   }
 }
 
-// 10000.0 as infinity, and 1e-6 J as zero, are what the published code has here.
+// The published code uses 10000.0 as infinity and 1e-6 J as zero here.
 RC_GTEST_PROP(PerseusMethod, TheUnitOfEnergyDoesNotMatter, ()) {
   model::ComputationDag dag = random_dag({});
   const PerseusRun run = plan_perseus(dag, {.unit_time = kUnit, .progress = {}}).value();

@@ -1,4 +1,4 @@
-// Cancelled planning ends at once; a cancellation check that never cancels does not change the frontier.
+// Canceled planning ends at once; a cancellation check that never cancels does not change the frontier.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -25,7 +25,7 @@ using testing::BruteForce;
 using testing::Dice;
 using testing::ShrinkingDice;
 
-/// Forward and backward only, with a backward that is longer and dearer than its forward at every clock.
+/// Forward and backward only; the backward takes more time and energy than its forward at every clock.
 model::Profile random_job_profile(Dice& dice, int stages, int most_clocks) {
   model::Profile profile;
   profile.accelerators.assign(stages, dice.roll(1, 2));
@@ -49,7 +49,7 @@ search::SearchedJob random_job(Dice& dice, int most_stages, int most_microbatche
   search::SearchedJob job;
   job.profile = random_job_profile(dice, dice.roll(1, most_stages), most_clocks);
   job.microbatches = dice.roll(1, most_microbatches);
-  // No more than any forward draws, so that computing less is never dearer.
+  // No more than any forward draws, so that less computation never needs more energy.
   job.costs.blocking_power = Watts(dice.roll(0, 50) / double(job.profile.accelerators[0]));
   job.measured_with = dice.one_in(2) ? search::MeasuredWith::recomputation : search::MeasuredWith::no_recomputation;
   if (dice.one_in(3)) job.input_gradient_fraction = dice.real(0.2, 0.8);
@@ -105,7 +105,7 @@ RC_GTEST_PROP(Search, TheUnionIsNeverAboveAMemberAndVerifies, ()) {
   for (const model::Frontier* member : members) {
     for (const model::FrontierPoint& point : member->points) {
       RC_ASSERT(std::ranges::any_of(all.frontier.points, [&](const model::FrontierPoint& best) {
-        // Up to the digits in which other sums of the same energies differ.
+        // Up to rounding, as sums of the same energies in another order differ.
         return best.time <= point.time && best.effective_energy <= point.effective_energy + 1e-12 * point.energy;
       }));
     }

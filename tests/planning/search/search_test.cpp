@@ -1,4 +1,4 @@
-// Configurations: memory by hand, stages divided and merged, recomputation derived both ways, what is refused, unions.
+// Configurations: memory by hand, divided and merged stages, derived recomputation, rejected input, unions.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ TEST(SearchMemory, HoldsEveryMicrobatchUntilItsBackward) {
   const model::StageMemory each{10, 1, 0.25, {}};
   EXPECT_THAT(peaks("gpipe", kNone, each), ElementsAre(14, 14, 14));
   EXPECT_THAT(peaks("1f1b", kNone, each), ElementsAre(13, 12, 11));
-  // The pictures of docs/schedules.md: each rank holds three microbatches until their weight gradients.
+  // The figures of docs/schedules.md: each rank holds three microbatches until their weight gradients.
   EXPECT_THAT(peaks("zero-bubble", kNone, each), ElementsAre(13, 13, 13));
 }
 
@@ -47,7 +47,7 @@ TEST(SearchMemory, ARecomputingStageHoldsCheckpointsAndOneMicrobatch) {
 }
 
 TEST(SearchMemory, ARankAddsUpItsStages) {
-  // Rank 0 of the interleaved picture begins F0 F1 f0 f1 F2 before its first backward: five half stages.
+  // Rank 0 of the interleaved figure begins F0 F1 f0 f1 F2 before its first backward: five half stages.
   const std::vector<double> both = peaks("interleaved-1f1b", std::vector<bool>(4, false), {5, 0.5, 0, {}}, 2);
   EXPECT_DOUBLE_EQ(both[0], 10 + 5 * 0.5);
 }
@@ -152,7 +152,7 @@ TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
     if (type.instruction == "input_gradient") { EXPECT_EQ(type.options[0].time, Seconds(2)); }
     if (type.instruction == "weight_gradient") { EXPECT_EQ(type.options[0].time, Seconds(1)); }
   }
-  // Measured values are not derived.
+  // The search does not derive values that the profile measures.
   const Configuration measured =
       configure(job_of(testing::profile_for_any_schedule(2)), {"zero-bubble", 1, Recomputing::as_measured}).value();
   EXPECT_THAT(measured.assumptions, IsEmpty());
@@ -164,7 +164,7 @@ TEST(SearchConfiguration, WithoutALimitOnlyAStageWithOneMicrobatchStopsRecomputi
   job.measured_with = MeasuredWith::recomputation;
   EXPECT_THAT(configure(job, {"1f1b", 1, Recomputing::best}).value().recomputes, ElementsAre(true, true, false));
   EXPECT_THAT(configure(job, {"gpipe", 1, Recomputing::best}).value().recomputes, ElementsAre(true, true, true));
-  // Two stages a rank: neither is alone.
+  // Two stages per rank: no stage has a rank alone.
   EXPECT_THAT(configure(job, {"zbv", 2, Recomputing::best}).value().recomputes, Contains(true).Times(6));
 }
 
@@ -227,7 +227,7 @@ TEST(SearchPartition, MovesALayerAwayFromTheSlowStage) {
   const SearchedJob job = job_of(profile);
   const Repartitioned best = with_best_partition(job, {}, {3, 1}, Seconds(1000)).value();
   EXPECT_TRUE(best.all_tried);
-  // There is time enough for any; with one clock the fastest waits least, and 2 + 2 is the fastest.
+  // The deadline allows any; with one clock the fastest waits least, and 2 + 2 is the fastest.
   const auto fast = with_best_partition(job, {}, {3, 1}, Seconds(31));
   ASSERT_TRUE(fast.ok()) << fast.error().message;
   EXPECT_EQ(text_of(fast->partition), "0 2 4");

@@ -1,4 +1,4 @@
-"""torch.distributed.pipelining as far as an adapter sees it: names, arguments and order of calls, and no tensors.
+"""The parts of torch.distributed.pipelining that an adapter uses: names, arguments and order of calls, no tensors.
 
 Written from PyTorch's schedules.py and stage.py as of late 2025. One process is one rank; nothing is sent.
 """
@@ -164,7 +164,7 @@ class Schedule1F1B(PipelineScheduleSingle):
         self._stage.perform_reduce_grad(total)
 
     def _get_pipeline_order(self):
-        """With PyTorch's mistake: the last rank's forwards are those of microbatches 1 to M."""
+        """With PyTorch's bug: the last rank's forwards are those of microbatches 1 to M."""
         order = {}
         for rank in range(self._num_stages):
             ahead = self._num_stages - 1 - rank

@@ -121,13 +121,13 @@ TEST(ExpectedFrontier, IsWhatThePlanFileKeepsAndTheVerifierAccepts) {
     ADD_FAILURE() << finding.message;
   EXPECT_EQ(checker::check_expected(p.dag, p.expected, p.profile, p.draws, 8), std::vector<std::string>{});
 
-  // A claim that is off by 0.1 % of the time, a verifier without the draws, and a time without its lateness.
+  // A claim that is off by 0.1 % of the time, a verifier without the draws, and a time without its expected delay.
   model::Frontier wrong = p.expected;
   wrong.points[0].noise.lateness += 1e-3 * wrong.points[0].time;
   EXPECT_EQ(checker::check_expected(p.dag, wrong, p.profile, p.draws, 8).size(), 1U);
   EXPECT_EQ(checker::check_expected(p.dag, p.expected, p.profile, {}, 8).size(), 1U);
   EXPECT_FALSE(checker::verify_frontier(p.dag, wrong).ok());
-  // Plans that claim nothing of the kind pass.
+  // Plans without such claims pass.
   EXPECT_TRUE(checker::check_expected(p.dag, p.by_means, p.profile, p.draws, 8).empty());
 }
 

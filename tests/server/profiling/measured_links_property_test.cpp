@@ -1,4 +1,4 @@
-// Links as ranks measure them are those of the simulated job, whatever the schedule, the profile and the ranks' clocks.
+// The ranks measure the links of the simulated job for any schedule, profile and clocks of the ranks.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -81,7 +81,7 @@ RC_GTEST_PROP(MeasuredLinks, AreThoseOfTheJob, ()) {
     RC_ASSERT(links->blocking_transfers == options.blocking_transfers);
 }
 
-/// Only the sum of both directions can be known.
+/// Only the sum of both directions is identifiable.
 RC_GTEST_PROP(MeasuredLinks, HaveTheRoundTripOfLinksWhoseDirectionsDiffer, ()) {
   ShrinkingDice dice;
   LinkedJob linked = random_job(dice, {}, false);

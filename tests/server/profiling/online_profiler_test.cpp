@@ -139,7 +139,7 @@ TEST(OnlineProfiler, RunsThePlanItselfBeforeItStops) {
   for (std::size_t last = 1; last <= 4; ++last) EXPECT_TRUE(confirming[confirming.size() - last]);
 }
 
-/// Two stages, the second with more to do, at four clocks far apart.
+/// Two stages, the second with more work, at four clocks far apart.
 model::Profile coarse_profile() {
   model::Profile profile;
   profile.accelerators = {1, 1};
@@ -222,7 +222,7 @@ TEST(OnlineProfiler, ComputationsOfARankShareClocksThatArriveTooLateForOne) {
   EXPECT_GT(for_planning(profiler.estimate().value()).find(0, "forward")->measurements.size(), 1U);
 }
 
-/// How much slower an iteration at the window's clocks is, without noise.
+/// Slowdown of an iteration at the window's clocks, without noise.
 double true_slowdown_pct(const model::ComputationDag& truth, const ProfilingWindow& window) {
   model::Plan plan(truth.computations.size());
   for (std::size_t rank = 0; rank < truth.rank_order.size(); ++rank) {
@@ -296,7 +296,7 @@ TEST(OnlineProfiler, StopsByItselfThoughValuesVaryByTwoPercent) {
   }
 }
 
-/// The top clocks all take as long, and the lower ones of them less energy.
+/// The top clocks all take equally long, and the lower of them need less energy.
 model::Profile with_equal_times_at_the_top(int clocks) {
   model::Profile profile = testing::invented_profile({}, 7);
   for (model::ProfileEntry& entry : profile.entries) {

@@ -104,8 +104,8 @@ TEST(OnlineProfiling, ErrorBarsShrinkAndCoverTheTruth) {
   EXPECT_GT(covered / runs, 0.85);
 }
 
-// As many joules more for each forward and fewer for each backward fit the same sums: only sums of both are known, and
-// they are all that a plan depends on. Fixed seeds, and their median: now and then a rank's clocks tell too little.
+// Equal shifts of energy from each backward to each forward fit the same sums: only the sums are identifiable, and
+// plans depend only on them. Fixed seeds, and their median: a rank's random clocks sometimes carry too little data.
 TEST(OnlineProfiling, RegressionOverIterationsRecoversTheEnergiesThatPlansDependOn) {
   std::vector<double> errors;
   for (std::uint64_t seed = 1; seed <= 15; ++seed) {
@@ -135,7 +135,7 @@ TEST(OnlineProfiling, RegressionOverIterationsRecoversTheEnergiesThatPlansDepend
   EXPECT_LT(errors[errors.size() / 2], 0.02);
 }
 
-/// Above some clock, another one in each stage, a power cap lets nothing get faster: the driver runs at that clock.
+/// Above a clock that differs by stage, a power cap prevents any speedup: the driver runs at that clock.
 model::Profile capped(model::Profile profile, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   for (model::ProfileEntry& entry : profile.entries) {

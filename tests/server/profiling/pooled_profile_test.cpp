@@ -12,7 +12,7 @@
 namespace perseus::profiling {
 namespace {
 
-/// Stages whose work differs by up to a fifth; above 1300 MHz a power cap holds the clock down: nothing gets faster.
+/// Stages whose work differs by up to a fifth; above 1300 MHz a power cap limits the clock: times stay equal.
 model::Profile throttled_truth(int stages) {
   model::Profile profile;
   profile.accelerators.assign(static_cast<std::size_t>(stages), 1);
@@ -86,7 +86,7 @@ TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
     EXPECT_TRUE(pooled.changed);
     EXPECT_NEAR(pooled.time_noise / noise, 1, 0.3);
     EXPECT_LT(time_error(pooled.profile, truth), 0.4 * time_error(measured, truth));
-    // Above the cap: as fast as at 1305 MHz, and not what a curve through the lower clocks would say (6 % less).
+    // Above the cap: as fast as at 1305 MHz, and not 6 % faster, as a curve through the lower clocks would predict.
     for (const model::ProfileEntry& entry : pooled.profile.entries) {
       const double highest = entry.measurements.front().time.value(), at_cap = entry.measurements[7].time.value();
       EXPECT_NEAR(highest / at_cap, 1, noise) << entry.stage << entry.instruction;
@@ -94,7 +94,7 @@ TEST(PooledProfile, FindsTheNoiseAndKeepsTheStepOfAPowerCap) {
   }
 }
 
-// What a curve says at its end is biased; the reference of savings must not be.
+// A curve is biased at its end; the reference of savings must not be.
 TEST(PooledProfile, TheEnergyOfEverythingAtTheHighestClockIsTheMeasuredOne) {
   for (const std::uint64_t seed : {1, 2, 3}) {
     const model::Profile measured = with_noise(throttled_truth(8), 0.01, 1, seed);

@@ -1,4 +1,4 @@
-// What throttling does to the options of a computation, and several conditions at once.
+// Effect of throttling on the options of a computation, and of several conditions at once.
 #include "simulation/emulator/condition.h"
 
 #include <gtest/gtest.h>

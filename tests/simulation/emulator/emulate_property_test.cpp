@@ -108,7 +108,7 @@ MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
   return plans;
 }
 
-/// The first thing that is wrong, or nothing.
+/// The first violation, or nothing.
 std::string check_iteration(const RandomJob& job, const std::vector<PipelineGroup>& groups,
                             const ClusterIteration& iteration, long spare_gpus) {
   const double total = iteration.energy.total().value();
@@ -221,7 +221,7 @@ RC_GTEST_PROP(EmulateProperty, TheOrderOfPipelinesAndStragglersDoesNotMatter, ()
   const MethodPlans plans = random_plans(dice, job.kinds);
   std::vector<model::Straggler> others = job.stragglers;
   std::ranges::reverse(others);
-  // Each kind's pipelines the other way round.
+  // Each kind's pipelines in reverse order.
   for (model::Straggler& s : others) {
     const int kind = kind_of_pipeline(job.kinds, s.pipeline);
     int first = 0;
@@ -286,7 +286,7 @@ RC_GTEST_PROP(EmulateProperty, WhereTheMaximumClockIsDearestSavingsAreNotNegativ
   for (int i = below(dice, 3); i > 0; --i) {
     job.stragglers.push_back(random_straggler(dice, job));
     if (job.stragglers.back().hardship.cause == model::StragglerCause::failure) job.stragglers.pop_back();
-    // Where one stage alone is throttled, what the plan slowed down elsewhere may get in its way.
+    // If only one stage is throttled, computations that the plan slows down elsewhere may delay it.
     if (!job.stragglers.empty()) job.stragglers.back().hardship.stage.reset();
   }
   const MethodPlans all_max = *plan_method("all-max", kinds, scenario);

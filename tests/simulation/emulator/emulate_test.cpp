@@ -50,8 +50,8 @@ TEST(Emulate, TwoPipelinesWithoutStragglerComputeAllTheTime) {
 
 TEST(Emulate, MaximumClockWaitsForTheStragglerAndThatIsExtrinsicBloat) {
   // Pipeline 1 is throttled to 1.5 times its time: T' = 3 s, and by the line between its clocks it needs 110 + 210 J.
-  // Pipeline 0 needs 300 J and waits 1 s at 50 W. In 3 s it could do with one computation slow: 30 J less, effectively.
-  // The bound says the same of any 3 s, and pipeline 1 has 200 - 30 = 170 J of effective energy itself.
+  // Pipeline 0 needs 300 J and waits 1 s at 50 W. In 3 s one computation could be slow: 30 J less effective energy.
+  // The bound is the same for any 3 s, and pipeline 1 has 200 - 30 = 170 J of effective energy itself.
   Job job(small_scenario(2), "all-max");
   const Emulation run = job.run({straggler(model::StragglerCause::thermal, 1, 1.5)});
   EXPECT_DOUBLE_EQ(run.time.value(), 3);
@@ -70,7 +70,7 @@ TEST(Emulate, TheServersPlanSlowsDownToTheStraggler) {
 }
 
 TEST(Emulate, NoPipelineSlowsDownPastTheMinimumEnergyPoint) {
-  // T* = 4 s, T' = 6 s: pipeline 0 needs 340 J and waits 2 s. The straggler pauses at 50 W once clocks go no lower.
+  // T* = 4 s, T' = 6 s: pipeline 0 needs 340 J and waits 2 s. The straggler pauses at 50 W below the lowest clock.
   Job job(small_scenario(2));
   const Emulation run = job.run({straggler(model::StragglerCause::power, 1, 3)});
   EXPECT_DOUBLE_EQ(run.time.value(), 6);
@@ -115,9 +115,9 @@ TEST(Emulate, OneHotGpuOfAStageLeavesTheOthersWaiting) {
 }
 
 TEST(Emulate, EventsTakeEffectAtTheNextIterationAndPlansWhenTheServerKnows) {
-  // 2 s iterations. Onset at 3 s: iterations 0 and 1 (until 4 s) are as before. The server knows at 3 + 5 s, so that at
-  // 7 s pipeline 0 still runs its fastest plan and from 10 s on the slower one. Recovery at 15 s is heard of at 20 s:
-  // from 16 s on pipeline 1 could be fast, but pipeline 0 makes it wait.
+  // 2 s iterations. Onset at 3 s: iterations 0 and 1 (until 4 s) are as before. The server detects it at 8 s, so that
+  // at 7 s pipeline 0 still runs its fastest plan and from 10 s on the slower one. It detects the recovery at 15 s at
+  // 20 s: from 16 s on pipeline 1 could be fast, but it waits for pipeline 0.
   model::Scenario scenario = small_scenario(2);
   scenario.iterations = 8;
   scenario.delivery.notice_delay = Seconds(4);
@@ -130,7 +130,7 @@ TEST(Emulate, EventsTakeEffectAtTheNextIterationAndPlansWhenTheServerKnows) {
     starts.emplace_back(s.start.value(), s.iterations);
     joules.push_back(s.energy.total().value() / static_cast<double>(s.iterations));
   }
-  // The straggler has recovered at 16 s, and the server does not know it yet: both run the plan of 3 s, one of them
+  // The straggler has recovered at 16 s, and the server has not detected it yet: both run the plan of 3 s, one of them
   // still its fastest.
   EXPECT_THAT(starts,
               ::testing::ElementsAre(std::pair(0.0, 2L), std::pair(4.0, 2L), std::pair(10.0, 2L), std::pair(16.0, 2L)));
@@ -150,7 +150,7 @@ TEST(Emulate, AnAnnouncedStragglerFindsThePlanReady) {
 }
 
 TEST(Emulate, AFailureRestartsEverybodyAndLeavesASlowerPipeline) {
-  // The kind that is left has two microbatches on the same GPU: 4 s. Restart: 10 s at 30 W on 2 GPUs.
+  // The remaining kind has two microbatches on the same GPU: 4 s. Restart: 10 s at 30 W on 2 GPUs.
   model::Scenario scenario = small_scenario(2);
   scenario.kinds.push_back({"rest", "none.csv", "1f1b", 1, 2, 0, "small.toml:5: [[pipelines]]"});
   scenario.idle_power = Watts(30);

@@ -119,8 +119,7 @@ struct AheadReplay {
   std::string job;
 };
 
-/// `commands` are queued before worker 0 starts; it follows them one after another. `dies`: this worker breaks its
-/// links.
+/// Queues `commands` before worker 0 starts, which executes them in order. `dies`: the worker that breaks its links.
 AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhead& ahead,
                          const std::vector<std::string>& commands, int first_gpu = 0, int dies = -1) {
   static const GpusOfProcess gpus(dag);

@@ -83,8 +83,7 @@ Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>
                   std::vector<std::string>(workers)};
   replay::PeerLinks links(own);
   // Worker 0 reads a command after each iteration, so these make it stop after the last one. It does not wait for a
-  // command, so they are queued before it starts.
-  // they are there before it starts.
+  // command, so the test queues them before it starts.
   for (int i = 1; i <= iterations; ++i) {
     EXPECT_TRUE(links.send(0, {replay::MessageKind::command, i, 0, 0, i < iterations ? "run" : "stop"}));
   }

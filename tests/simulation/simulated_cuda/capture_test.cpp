@@ -95,7 +95,7 @@ TEST_F(Captured, WaitingForACapturedStreamInvalidatesTheCapture) {
   EXPECT_EQ(cu("cuStreamEndCapture", stream_, &graph_), kStreamCaptureInvalidated);
 }
 
-// What a thread that watches events does to a capture of the training thread.
+// Effect of a thread that polls events on a capture of the training thread.
 TEST_F(Captured, AskingForAnyEventInAnotherThreadBreaksAGlobalCapture) {
   const simulated_cuda::CudaEvent unrelated = make_event();
   record(unrelated, stream_);

@@ -36,7 +36,7 @@ int cu(const char* name, Arguments... arguments) {
 inline constexpr int kGpus = 5;
 inline constexpr double kLongS = 0.2, kShortS = 0.02;
 
-/// GPUs for all tests of this process; what breaks a device for good takes one of its own.
+/// GPUs for all tests of this process; a test that breaks a device permanently takes its own.
 class GpusOfProcess {
  public:
   GpusOfProcess() {

@@ -1,4 +1,4 @@
-// What callers without C++ need: GPUs made of a description, and messages that the device sends by itself.
+// The C extension of the simulated CUDA driver: GPUs from a description, and messages that the device sends itself.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -122,7 +122,7 @@ TEST_F(Memory, WhatIsNotMappedOrNotAlignedIsRefused) {
   EXPECT_EQ(cu("cuMemHostUnregister", static_cast<void*>(&elsewhere)), kHostMemoryNotRegistered);
 }
 
-// A driver pins the pages: what the program does with its addresses does not concern the device.
+// A driver pins the pages: later changes of the program's mappings do not affect the device.
 TEST_F(Memory, SharedMemoryThatTheProgramUnmapsStaysForTheDevice) {
   const std::size_t page = 4096;
   const int file = memfd_create("mailbox", 0);

@@ -1,4 +1,4 @@
-// Streams, events and host functions of the simulated CUDA driver: what the driver API's documentation states.
+// Streams, events and host functions of the simulated CUDA driver against the driver API's documentation.
 #include <gmock/gmock.h>
 
 #include <future>
@@ -43,7 +43,7 @@ TEST_F(Streams, EventsAroundAKernelAreItsTimeApart) {
   ASSERT_EQ(synchronize(stream_), kSuccess);
   float ms = 0;
   ASSERT_EQ(cu("cuEventElapsedTime", &ms, begin, end), kSuccess);
-  // On a machine that is too busy to begin a kernel in time, the kernel begins late, and the stamp says how late.
+  // On a machine that is too busy to begin a kernel in time, the kernel begins late, and the stamp has the delay.
   EXPECT_NEAR(ms, 1e3 * (kLongS + after.lost_s - before.lost_s), kResolutionMs);
   EXPECT_NEAR(after.end_s - after.start_s, kLongS, 1e-9);
   EXPECT_NEAR(after.kernel_energy_j, 400 * kLongS, 1e-6);
@@ -231,7 +231,7 @@ TEST_F(Streams, ADestroyedStreamStillDoesWhatIsInIt) {
   EXPECT_EQ(cu("cuEventSynchronize", end), kSuccess);
 }
 
-// As NCCL's kernels: the stream waits for a peer, the host does not.
+// Like NCCL's kernels: the stream waits for a peer, the host does not.
 TEST_F(Streams, AMessageCarriesTheDeviceTimeOfItsMaker) {
   simulated_cuda::Stamp stamped{};
   std::atomic<double> told_s{0};

@@ -1,4 +1,4 @@
-"""deepspeed.runtime.pipe.engine as far as an adapter sees it. Written from DeepSpeed 0.14 and later."""
+"""The parts of deepspeed.runtime.pipe.engine that an adapter uses. Written from DeepSpeed 0.14 and later."""
 
 from types import MethodType
 
@@ -6,7 +6,7 @@ from deepspeed.runtime.pipe import schedule
 
 
 class Grid:
-    """PipelineParallelGrid's questions, answered for one place."""
+    """PipelineParallelGrid's methods for one rank."""
 
     def __init__(self, pipe, data=(0, 1), model=(0, 1)):
         self._pipe, self._data, self._model = pipe, data, model

@@ -1,4 +1,4 @@
-"""deepspeed.runtime.pipe.schedule as far as an adapter sees it. Written from DeepSpeed 0.14 and later."""
+"""The parts of deepspeed.runtime.pipe.schedule that an adapter uses. Written from DeepSpeed 0.14 and later."""
 
 
 class PipeInstruction:

@@ -1,4 +1,4 @@
-"""megatron.core.pipeline_parallel.schedules as far as an adapter sees it: names, arguments and order of calls.
+"""The parts of megatron.core.pipeline_parallel.schedules that an adapter uses: names, arguments and order of calls.
 
 Written from Megatron-Core 0.12 and later. `ran` is what one rank ran; nothing is sent.
 """
