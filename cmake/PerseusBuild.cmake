@@ -53,7 +53,7 @@ endif()
 
 # The presets compile several files of a folder as one (CMAKE_UNITY_BUILD), which halves the time. These have
 # a name of their own that a neighbor in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
-# again beside the module, and request_reader.cpp as the one file of net that fuzzers look into.
+# again beside the module, and request_reader.cpp as the one file of http that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
   src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/training/device/zeusd.cpp src/io/http/request_reader.cpp
   src/io/report/bundle.cpp src/io/report/comparison_svg.cpp src/io/report/frontier_svg.cpp src/io/report/timeline_svg.cpp src/io/report/stacked_bars.cpp
@@ -88,7 +88,7 @@ endfunction()
 
 # Builds with sanitizers are not optimized, which halves their time, except modules on which tests would wait.
 set(PERSEUS_MODULES_THAT_COMPUTE graph model planner baselines checker emulator profiling partitioner calibration reproduction)
-# Modules with instrumentation for fuzzing; of net only one file.
+# Modules with instrumentation for fuzzing; of http only one file.
 set(PERSEUS_MODULES_THAT_PARSE formats device simulated_gpu jobs service routes)
 # Modules that read shared memory or data of drivers.
 set(PERSEUS_MODULES_OF_BYTES simulated_gpu device clock_control)

@@ -11,6 +11,7 @@ import collections
 import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -43,6 +44,9 @@ def long_functions(files: list[pathlib.Path]) -> list[tuple[int, str]]:
 
 
 def main() -> int:
+    if not shutil.which("ctags"):
+        print("code_figures.py: ctags is missing: apt-get install universal-ctags", file=sys.stderr)
+        return 69
     code, tests = sources("src", "apps", "include"), sources("tests")
     modules = check_layers.declared_modules(ROOT / "CMakeLists.txt")
     groups = collections.Counter(folder.partition("/")[0] for folder in modules)
